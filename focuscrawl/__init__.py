@@ -1,0 +1,3 @@
+"""A focused crawler that learns, while it crawls, which links are worth following."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,1 @@
+"""The ``focuscrawl`` command: one file a subcommand, each thin over the domain packages."""

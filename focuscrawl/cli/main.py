@@ -1,0 +1,53 @@
+"""Entry point of the ``focuscrawl`` command."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import click
+
+from focuscrawl import __version__
+from focuscrawl.errors import UserError
+
+#: subcommand: (module, attribute, one-line help); imported only when asked for
+COMMANDS = {
+    "critic": ("focuscrawl.cli.critic", "critic", "Train and check critics."),
+    "report": ("focuscrawl.cli.report", "report", "Summarise crawls and draw their curves."),
+    "web": ("focuscrawl.cli.web", "web", "Look into recorded webs."),
+    "why": ("focuscrawl.cli.why", "why", "Say why a URL was fetched, or waits."),
+}
+
+
+class _Commands(click.Group):
+    """Loads a subcommand only when it is called, and turns user errors into one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][2]) for name in sorted(COMMANDS)])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except UserError as error:
+            click.echo(f"focuscrawl: {error}", err=True)
+            ctx.exit(2)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="focuscrawl")
+def main() -> None:
+    """Focused crawling: critics, reports and recorded webs.
+
+    The crawl itself is a Scrapy command: ``scrapy crawl focused -a topic=...``.
+    """

@@ -1,0 +1,9 @@
+"""HTML to `PageView`: what the rest of the program sees of a page, from one lenient parse.
+
+Here: encodings, the parse, tokens, DOM leaves, out-links. Not here: fetching, judging, scoring.
+"""
+
+from focuscrawl.page.parse import parse_page
+from focuscrawl.page.view import Links, PageView
+
+__all__ = ["Links", "PageView", "parse_page"]

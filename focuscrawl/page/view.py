@@ -1,0 +1,62 @@
+"""`PageView`: a page as the critic and the link features see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Links:
+    """The out-links of a page in document order, duplicates kept; columns of one length n.
+
+    Attributes
+    ----------
+    urls : n normalised absolute URLs (`focuscrawl.urls`); only http and https
+    anchors : n texts inside the link elements, white space folded, may be empty
+    left, right : int32 (n,), first and last DOM leaf that the link element covers
+        (METHODS 4, [A02 section 2.2.1]); ``left <= right``
+    nofollow : bool (n,), the link carries ``rel=nofollow``
+    """
+
+    urls: list[str]
+    anchors: list[str]
+    left: NDArray[np.int32]
+    right: NDArray[np.int32]
+    nofollow: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.urls)
+
+
+@dataclass(frozen=True, slots=True)
+class PageView:
+    """What one parse of a page yields, shared by all who read it.
+
+    Attributes
+    ----------
+    url : the page's own URL, normalised
+    title : text of ``<title>``, white space folded
+    tokens : lower-case words of title and text in document order
+    token_leaf : int32 (n_tokens,), the number of the DOM leaf each token lies in
+    n_leaves : DOM leaves, counted left to right, those without text included
+    links : the out-links
+    canonical : target of ``<link rel=canonical>`` if it is another http(s) URL or the page itself
+    refresh : target of ``<meta http-equiv=refresh>``, None without one
+    noindex, nofollow : what ``<meta name=robots>`` asks
+    encoding : the encoding the page was read in
+    """
+
+    url: str
+    title: str
+    tokens: list[str]
+    token_leaf: NDArray[np.int32]
+    n_leaves: int
+    links: Links
+    canonical: str | None
+    refresh: str | None
+    noindex: bool
+    nofollow: bool
+    encoding: str

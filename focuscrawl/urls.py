@@ -1,0 +1,68 @@
+"""URLs as the crawler compares them: absolute, http(s), normalised as browsers do, no fragment.
+
+Parsing, resolving and normalising follow the WHATWG URL standard (``can_ada``), which is
+what pages are written for. Query arguments keep their order: a server may tell them apart.
+"""
+
+from __future__ import annotations
+
+import can_ada
+
+_WEB = ("http:", "https:")
+_NO_URL = (ValueError, TypeError)  # can_ada: the parser refuses; a lone surrogate in the text
+
+
+def normalize(url: str) -> str | None:
+    """Return `url` in the form the crawler compares, or None if it is no http(s) URL."""
+    try:
+        parsed = can_ada.parse(url)
+    except _NO_URL:
+        return None
+    return _finish(parsed)
+
+
+def resolve(base: str, references: list[str]) -> list[str | None]:
+    """Resolve the links of a page.
+
+    Parameters
+    ----------
+    base : absolute URL of the page, or of its ``<base href>``
+    references : the ``href`` and ``src`` values as written
+
+    Returns
+    -------
+    One normalised URL a reference; None where the reference leads to no http(s) resource.
+    """
+    try:
+        parsed = can_ada.parse(base)
+    except _NO_URL:
+        return [normalize(reference) for reference in references]
+    urls: list[str | None] = []
+    for reference in references:
+        try:
+            urls.append(_finish(parsed + reference))
+        except _NO_URL:
+            urls.append(None)
+    return urls
+
+
+def host(url: str) -> str:
+    """Return the host (and port, if it is not the scheme's own) of an absolute http(s) `url`."""
+    start = url.index("//") + 2
+    end = len(url)
+    for mark in "/?#":
+        at = url.find(mark, start)
+        if at != -1:
+            end = min(end, at)
+    return url[start:end].rpartition("@")[2]
+
+
+def _finish(parsed: can_ada.URL) -> str | None:
+    if parsed.protocol not in _WEB:
+        return None
+    if parsed.has_credentials():
+        parsed.username = ""
+        parsed.password = ""
+    if parsed.has_hash():
+        parsed.hash = ""
+    return parsed.href

@@ -1,0 +1,54 @@
+"""What the rest of the program knows of a web that is not the live one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server answered.
+
+    Attributes
+    ----------
+    url : the URL as recorded, normalised
+    status : HTTP status
+    headers : name and value pairs in the order sent, without hop-by-hop headers and without
+        Content-Encoding and Transfer-Encoding when `body` has been decoded
+    body : the entity, decoded
+    """
+
+    url: str
+    status: int
+    headers: list[tuple[str, str]]
+    body: bytes
+
+
+class Web(Protocol):
+    """A web that can be asked without a network.
+
+    Attributes
+    ----------
+    name : short name for people
+    fingerprint : hex digest; the same for the same content
+    """
+
+    name: str
+    fingerprint: str
+
+    def resolve(self, urls: Sequence[str]) -> list[str | None]:
+        """Map each normalised URL to the URL this web knows it by; None if it does not.
+
+        ``http`` and ``https`` are one: both map to the spelling recorded.
+        """
+        ...
+
+    def fetch(self, url: str) -> Answer | None:
+        """Return the answer for a URL that `resolve` returned; None if there is none."""
+        ...
+
+    def urls(self) -> Iterator[str]:
+        """Iterate over every URL of this web, in a fixed order."""
+        ...
