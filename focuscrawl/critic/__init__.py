@@ -3,3 +3,8 @@
 Here: the protocol, the critics that come with the program, their training, checking and files.
 Not here: which links to follow; that is the strategies' and the apprentice's.
 """
+
+from focuscrawl.critic.loading import load_critic
+from focuscrawl.critic.protocol import Critic, Judgement
+
+__all__ = ["Critic", "Judgement", "load_critic"]

@@ -1,0 +1,1 @@
+"""Scrapy extensions: what watches a crawl, and when it ends."""

@@ -1,0 +1,10 @@
+"""The crawl store: everything a crawl fetched, found and decided, in one database.
+
+Here: the schema, the writer and what is read back. Not here: any decision about the crawl.
+"""
+
+from focuscrawl.store.records import NewUrl, PageRow, VisitRecord
+from focuscrawl.store.store import CrawlStore
+from focuscrawl.store.writer import StoreWriter
+
+__all__ = ["CrawlStore", "NewUrl", "PageRow", "StoreWriter", "VisitRecord"]

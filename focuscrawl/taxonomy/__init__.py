@@ -1,0 +1,27 @@
+"""Topic trees with example URLs: what a critic is trained on and what a user points a crawl at.
+
+Here: topic paths, the tree, its readers (label tables, Dmoz RDF) and the pruning that makes a
+tree fit to learn from [A02 section 3.1]. Not here: pages, training, judging.
+"""
+
+from focuscrawl.taxonomy.dmoz import read_dmoz
+from focuscrawl.taxonomy.labels import Label, iterate_labels, read_labels
+from focuscrawl.taxonomy.path import OTHER, ROOT, ancestors, normalise, parent
+from focuscrawl.taxonomy.pruning import prune
+from focuscrawl.taxonomy.sampling import Sampling
+from focuscrawl.taxonomy.tree import Taxonomy
+
+__all__ = [
+    "OTHER",
+    "ROOT",
+    "Label",
+    "Sampling",
+    "Taxonomy",
+    "ancestors",
+    "iterate_labels",
+    "normalise",
+    "parent",
+    "prune",
+    "read_dmoz",
+    "read_labels",
+]

@@ -3,3 +3,10 @@
 Here: the index over a recording, replay, recording, the synthetic web. Not here: the Scrapy
 download handler that serves them, which is `focuscrawl.downloadhandlers`.
 """
+
+from focuscrawl.webs.opening import open_web
+from focuscrawl.webs.protocol import Answer, Web
+from focuscrawl.webs.record import WarcRecorder
+from focuscrawl.webs.recorded import RecordedWeb
+
+__all__ = ["Answer", "RecordedWeb", "WarcRecorder", "Web", "open_web"]

@@ -1,0 +1,278 @@
+"""``focuscrawl critic``: train and check critics."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from tqdm import tqdm
+
+from focuscrawl.errors import UserError
+
+if TYPE_CHECKING:
+    from focuscrawl.critic.checking import CheckReport
+    from focuscrawl.critic.trained import TrainedCritic
+
+# the critics load scikit-learn: a second that `--help` can do without
+# ruff: noqa: PLC0415
+
+_SHOWN_CONFUSIONS = 10
+
+
+class _Bar:
+    """A progress bar on a terminal; elsewhere, one plain line at the start."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._bar: tqdm[None] | None = None
+
+    def start(self, pages: int) -> None:
+        self._bar = tqdm(total=pages, desc=self._what, unit=" pages", disable=None)
+        if self._bar.disable:
+            click.echo(f"{self._what}: {pages} pages", err=True)
+
+    def advance(self, pages: int) -> None:
+        if self._bar is not None:
+            self._bar.update(pages)
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+@contextmanager
+def _bar(what: str) -> Iterator[_Bar]:
+    bar = _Bar(what)
+    try:
+        yield bar
+    finally:
+        bar.close()
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def critic() -> None:
+    """Train and check critics: they judge whether a page is on the topic."""
+
+
+@critic.command()
+@click.argument("labels", required=False)
+@click.option("--web", help="Where the example pages are: a .warc, .warc.gz, or `demo`.")
+@click.option("--out", required=True, help="Folder to write, like models/NAME.")
+@click.option("--kind", default="flat", show_default=True, help="flat or hierarchical.")
+@click.option("--good", help="File of URLs on the topic, one a line (instead of LABELS).")
+@click.option("--bad", help="File of URLs off the topic, one a line.")
+@click.option("--words", help="Comma-separated phrases: a critic without examples.")
+@click.option(
+    "--min-examples", default=1, show_default=True, type=click.IntRange(1),
+    help="Topics with fewer are merged into the topic above.",
+)  # fmt: skip
+@click.option(
+    "--max-examples", default=300, show_default=True, type=click.IntRange(1),
+    help="Topics with more are sampled down.",
+)  # fmt: skip
+@click.option("--uniform-prior", is_flag=True, help="Hold every class for equally likely.")
+@click.option("--calibrate", is_flag=True, help="Let the critic's judgements be calibrated.")
+@click.option("--random-state", default=0, show_default=True, type=click.IntRange(0))
+@click.option("--force", is_flag=True, help="Replace an existing critic.")
+def train(
+    labels: str | None,
+    web: str | None,
+    out: str,
+    kind: str,
+    good: str | None,
+    bad: str | None,
+    words: str | None,
+    min_examples: int,
+    max_examples: int,
+    uniform_prior: bool,
+    calibrate: bool,
+    random_state: int,
+    force: bool,
+) -> None:
+    """Train a critic from LABELS, a CSV file url,topic[,split], and write it to --out.
+
+    Rows of the split `test` are left for `check`. With --good and --bad the topics are /good
+    and /bad; with --words, which needs no web, too.
+
+    \b
+    focuscrawl critic train labels.csv --web pages.warc --out models/mine
+    focuscrawl critic train --good on.txt --bad off.txt --web pages.warc --out models/mine
+    focuscrawl critic train --words "road cycling, bicycle racing" --out models/cycling
+    """
+    from focuscrawl.critic.files import check_out, save_critic
+    from focuscrawl.critic.trained import TrainedCritic
+    from focuscrawl.critic.training import train_critic, two_class_labels
+    from focuscrawl.critic.words import read_phrases
+    from focuscrawl.taxonomy import read_labels
+    from focuscrawl.webs import open_web
+
+    if [labels is not None, good is not None or bad is not None, words is not None].count(
+        True
+    ) != 1:
+        raise UserError(
+            "learn from what? Give LABELS, or --good and --bad, or --words: one of them"
+        )
+    check_out(out, force=force)
+    if words is not None:
+        if web is not None or calibrate:
+            raise UserError("--words learns from no pages: leave out --web and --calibrate")
+        trained = TrainedCritic(model=read_phrases(words))
+    else:
+        if labels is not None:
+            rows = read_labels(labels)
+        elif good is not None and bad is not None:
+            rows = two_class_labels(good, bad)
+        else:
+            raise UserError("--good and --bad go together: give a file of URLs to each")
+        if web is None:
+            raise UserError(
+                "no --web to read the examples from: name a .warc, .warc.gz, or `demo`"
+            )
+        with _bar("Reading") as bar:
+            trained = train_critic(
+                rows,
+                open_web(web),
+                kind=kind,
+                min_examples=min_examples,
+                max_examples=max_examples,
+                uniform_prior=uniform_prior,
+                calibrate=calibrate,
+                random_state=random_state,
+                on_start=bar.start,
+                on_pages=bar.advance,
+            )
+    size = save_critic(trained, out, force=force)
+    _print_training(trained, out, size)
+
+
+def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
+    click.echo(f"{out}: {trained.model.kind} critic, {size / 1024:.0f} KiB")
+    topics = [topic for _, topic in trained.examples]
+    width = max(map(len, trained.model.classes))
+    for path in trained.model.classes:
+        count = f"{topics.count(path):>6} examples" if topics else ""
+        click.echo(f"  {path:<{width}}  {count}".rstrip())
+    for topic in trained.absent:
+        click.echo(f"  {topic}: no example could be read, the critic does not know it")
+    left_out = _listed(trained.skipped)
+    if left_out:
+        click.echo(f"Examples left out: {left_out}")
+    if trained.cross_validation:
+        measured = trained.cross_validation
+        click.echo(
+            f"Cross-validation on {len(topics)} examples, {measured['folds']:.0f} folds: "
+            f"accuracy {measured['accuracy']:.3f}, mean recall {measured['mean_recall']:.3f}"
+        )
+
+
+@critic.command()
+@click.argument("spec", metavar="CRITIC")
+@click.option("--labels", required=True, help="CSV file url,topic[,split].")
+@click.option("--web", required=True, help="Where the pages are: a .warc, .warc.gz, or `demo`.")
+@click.option("--topic", help="Check relevance to these topics of LABELS instead of classes.")
+@click.option("--focus", help="Topics to mark in the critic, if they have other names there.")
+@click.option("--calibrated/--raw", default=None, help="Which probabilities to show.")
+@click.option("--csv", "table", help="Write every page's label and verdict to this file.")
+def check(
+    spec: str,
+    labels: str,
+    web: str,
+    topic: str | None,
+    focus: str | None,
+    calibrated: bool | None,
+    table: str | None,
+) -> None:
+    """Check CRITIC, a folder, a name in models/ or module:callable, on labelled pages.
+
+    The `test` rows are used; without any, those that it has not learned from. With --topic the
+    question is whether R > 1/2 on the pages of that topic and nowhere else.
+
+    \b
+    focuscrawl critic check models/mine --labels labels.csv --web pages.warc
+    focuscrawl critic check mycode:judge --topic /Sports --labels labels.csv --web pages.warc
+    focuscrawl critic check models/cycling --topic /Sports/Cycling --focus /good --labels ...
+    """
+    from dataclasses import replace
+
+    from focuscrawl.critic.checking import check_classes, check_relevance
+    from focuscrawl.critic.custom import is_callable_spec
+    from focuscrawl.critic.files import read_critic
+    from focuscrawl.critic.loading import find_model, load_critic
+    from focuscrawl.taxonomy import normalise, read_labels
+    from focuscrawl.webs import open_web
+
+    rows = read_labels(labels)
+    with _bar("Checking") as bar:
+        if topic is not None:
+            asked = [normalise(part) for part in topic.split(",") if part.strip()]
+            judge = load_critic(spec, focus or topic, calibrated=calibrated)
+            report = check_relevance(
+                judge, asked, rows, open_web(web), on_start=bar.start, on_pages=bar.advance
+            )
+        elif is_callable_spec(spec) and not Path(spec).exists():
+            raise UserError(f"critic {spec} has no classes to check: add --topic")
+        else:
+            folder = find_model(spec)
+            trained, _ = read_critic(folder)
+            if calibrated and trained.calibration is None:
+                raise UserError(f"{folder}: has no calibration; leave out --calibrated")
+            if calibrated is not None:
+                trained = replace(trained, calibrated=calibrated)
+            report = check_classes(
+                trained, rows, open_web(web), on_start=bar.start, on_pages=bar.advance
+            )
+    _print_report(report)
+    if table is not None:
+        _write_predictions(report, table)
+
+
+def _print_report(report: CheckReport) -> None:
+    click.echo(f"Pages {len(report.predictions)}, accuracy {report.accuracy:.4f}")
+    left_out = _listed(report.skipped)
+    if left_out:
+        click.echo(f"Rows left out: {left_out}")
+    width = max(len(result.topic) for result in report.classes)
+    click.echo(f"\n{'':<{width}}   pages  precision  recall")
+    for result in report.classes:
+        click.echo(
+            f"{result.topic:<{width}}  {result.pages:>6}  {_share(result.precision):>9}  "
+            f"{_share(result.recall):>6}"
+        )
+    if report.confusions:
+        click.echo("\nMost frequent confusions (label -> verdict)")
+        for label, verdict, pages in report.confusions[:_SHOWN_CONFUSIONS]:
+            click.echo(f"{pages:>6}  {label} -> {verdict}")
+    for name, measured in report.reliability.items():
+        click.echo(f"\nProbabilities ({name}): Brier {measured.brier:.4f}, ECE {measured.ece:.4f}")
+        click.echo("  said      pages  mean  true")
+        for each in measured.bins:
+            click.echo(
+                f"  {each.low:.1f}-{each.high:.1f}  {each.pages:>6}  {each.confidence:.2f}  "
+                f"{each.frequency:.2f}"
+            )
+
+
+def _write_predictions(report: CheckReport, table: str) -> None:
+    try:
+        with Path(table).open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(["url", "topic", "predicted", "probability"])
+            writer.writerows(
+                (*prediction[:3], f"{prediction.probability:.6g}")
+                for prediction in report.predictions
+            )
+    except OSError as error:
+        raise UserError(f"{table}: cannot be written ({error.strerror})") from error
+
+
+def _share(value: float) -> str:
+    return "-" if value != value else f"{value:.3f}"
+
+
+def _listed(skipped: dict[str, int] | object) -> str:
+    counts = skipped if isinstance(skipped, dict) else {}
+    return ", ".join(f"{pages} {reason}" for reason, pages in counts.items() if pages)

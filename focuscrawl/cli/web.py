@@ -1,0 +1,93 @@
+"""``focuscrawl web``: look into recorded webs."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import click
+
+from focuscrawl.errors import UserError
+from focuscrawl.urls import host, normalize
+from focuscrawl.webs import RecordedWeb, Web, open_web
+
+_HOSTS_SHOWN = 10
+
+
+@click.group()
+def web() -> None:
+    """Look into recorded webs (.warc, .warc.gz) and the synthetic one (demo)."""
+
+
+@web.command()
+@click.argument("warc", metavar="WEB")
+@click.option("--all-hosts", is_flag=True, help="List every host, not only the largest.")
+def info(warc: str, all_hosts: bool) -> None:
+    """Say what a web holds: pages, hosts, statuses, and whether the file is whole."""
+    opened = open_web(warc)
+    urls = list(opened.urls())
+    hosts = Counter(map(host, urls)).most_common()
+    shown = hosts if all_hosts else hosts[:_HOSTS_SHOWN]
+    click.echo(f"{opened.name}: {_count(len(urls), 'page')} on {_count(len(hosts), 'host')}")
+    click.echo(f"fingerprint {opened.fingerprint}")
+    if isinstance(opened, RecordedWeb):
+        _describe_file(opened)
+    for name, pages in shown:
+        click.echo(f"{pages:>9,} {name}")
+    if len(shown) < len(hosts):
+        rest = sum(pages for _, pages in hosts[len(shown) :])
+        click.echo(f"{rest:>9,} on {_count(len(hosts) - len(shown), 'other host')}")
+
+
+@web.command()
+@click.argument("warc", metavar="WEB")
+def urls(warc: str) -> None:
+    """Print every URL, one a line, in the order recorded."""
+    for url in open_web(warc).urls():
+        click.echo(url)
+
+
+@web.command()
+@click.argument("warc", metavar="WEB")
+@click.argument("url")
+@click.option("--head", is_flag=True, help="Print the status and the header fields instead.")
+def get(warc: str, url: str, head: bool) -> None:
+    """Print the body that URL was answered with, byte for byte."""
+    opened = open_web(warc)
+    answer = opened.fetch(_resolve(opened, warc, url))
+    if answer is None:
+        raise UserError(f"{url} has no answer in {warc}")
+    if not head:
+        click.echo(answer.body, nl=False)
+        return
+    click.echo(f"{answer.status} {answer.url}")
+    for name, value in answer.headers:
+        click.echo(f"{name}: {value}")
+
+
+def _describe_file(recorded: RecordedWeb) -> None:
+    statuses = Counter(recorded.statuses.tolist())
+    listed = ", ".join(f"{status}: {pages:,}" for status, pages in sorted(statuses.items()))
+    click.echo(f"statuses {listed}")
+    if recorded.truncated_at is None:
+        click.echo(f"file whole, {_count(recorded.records, 'record')}")
+    else:
+        click.echo(
+            f"file cut at byte {recorded.truncated_at:,}, "
+            f"{_count(recorded.records, 'whole record')} before it"
+        )
+    if recorded.damaged:
+        click.echo(f"{_count(recorded.damaged, 'unreadable stretch', 'es')} left out")
+
+
+def _resolve(opened: Web, warc: str, url: str) -> str:
+    normalized = normalize(url)
+    if normalized is None:
+        raise UserError(f"{url} is no http(s) URL")
+    resolved = opened.resolve([normalized])[0]
+    if resolved is None:
+        raise UserError(f"{url} is not in {warc}: `focuscrawl web urls {warc}` lists what is")
+    return resolved
+
+
+def _count(n: int, thing: str, plural: str = "s") -> str:
+    return f"{n:,} {thing}{'' if n == 1 else plural}"

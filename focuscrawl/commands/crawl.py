@@ -1,0 +1,67 @@
+"""``scrapy crawl``, with user errors as one line and exit code 2."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+from scrapy.commands import crawl
+from scrapy.exceptions import UsageError
+from scrapy.settings import SETTINGS_PRIORITIES
+from twisted.internet.defer import Deferred
+
+from focuscrawl.errors import UserError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from twisted.python.failure import Failure
+
+
+def _no_settings(record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith("Overridden settings")
+
+
+class Command(crawl.Command):
+    """Scrapy's own command; what a user can put right is said in one line."""
+
+    def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Take in the options; leave Scrapy's account of its own set-up out of the log.
+
+        ``-L`` or ``-s LOG_LEVEL`` bring it back.
+        """
+        super().process_options(args, opts)
+        assert self.settings is not None
+        if (self.settings.getpriority("LOG_LEVEL") or 0) < SETTINGS_PRIORITIES["cmdline"]:
+            for name in ("scrapy.addons", "scrapy.core.engine", "scrapy.middleware"):
+                logging.getLogger(name).setLevel(logging.WARNING)
+            logging.getLogger("scrapy.utils.log").setLevel(logging.WARNING)
+            logging.getLogger("scrapy.crawler").addFilter(_no_settings)
+
+    def run(self, args: list[str], opts: argparse.Namespace) -> None:
+        """Run one spider of the project."""
+        if len(args) != 1:
+            raise UsageError
+        assert self.crawler_process is not None
+        errors: list[BaseException] = []
+
+        def keep(failure: Failure) -> None:
+            errors.append(failure.value)
+
+        outcome = self.crawler_process.crawl(args[0], **opts.spargs)
+        if isinstance(outcome, Deferred):
+            outcome.addErrback(keep)
+        self.crawler_process.start()
+        if isinstance(outcome, asyncio.Task) and outcome.done() and not outcome.cancelled():
+            error = outcome.exception()
+            if error is not None:
+                errors.append(error)
+        if errors and isinstance(errors[0], UserError):
+            print(f"scrapy crawl {args[0]}: {errors[0]}", file=sys.stderr)  # noqa: T201
+            self.exitcode = 2
+        elif errors:
+            raise errors[0]
+        elif self.crawler_process.bootstrap_failed:
+            self.exitcode = 1

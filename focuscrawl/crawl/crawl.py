@@ -1,0 +1,362 @@
+"""The loop: which URL comes next, and what happens when its page arrives."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.crawl.duplicates import Duplicates
+from focuscrawl.crawl.filters import is_html, may_be_page
+from focuscrawl.crawl.restore import restore
+from focuscrawl.crawl.types import Fetch, Fetched, Visit
+from focuscrawl.crawl.urltable import UrlTable
+from focuscrawl.page import parse_page
+from focuscrawl.store import PageRow, StoreWriter, VisitRecord
+from focuscrawl.store.records import LinkRow
+from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
+from focuscrawl.strategies import JudgedPage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.crawl.folder import CrawlFolder
+    from focuscrawl.crawl.plan import CrawlPlan
+    from focuscrawl.critic.protocol import Critic
+    from focuscrawl.frontier import Frontier
+    from focuscrawl.page import PageView
+    from focuscrawl.store import CrawlStore
+    from focuscrawl.strategies import Strategy
+    from focuscrawl.webs.protocol import Web
+
+RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
+
+
+@dataclass(slots=True)
+class _Page:
+    """What a visit finds out about its page, step by step."""
+
+    relevance: float = 0.0
+    topic: str | None = None
+    title: str | None = None
+    canonical: str | None = None
+    digest: bytes | None = None
+    duplicate_of: int | None = None
+    error: str | None = None
+    links: int = 0
+    link_rows: list[LinkRow] = field(default_factory=list)
+    followed: int = 0
+
+
+class Crawl:
+    """One focused crawl: its frontier in memory, everything else in its store.
+
+    Every change goes to the store as one record that is written whole or not at all; after a
+    crash the crawl goes on from the last record.
+
+    Attributes
+    ----------
+    fetched : fetches recorded, those of earlier runs included
+    in_flight : numbers of the URLs given out by `next`, with the scores they had
+    """
+
+    def __init__(
+        self,
+        *,
+        critic: Critic,
+        strategy: Strategy,
+        frontier: Frontier,
+        store: CrawlStore,
+        folder: CrawlFolder,
+        web: Web | None,
+        plan: CrawlPlan,
+    ) -> None:
+        self.critic = critic
+        self.strategy = strategy
+        self.frontier = frontier
+        self.store = store
+        self.folder = folder
+        self.web = web
+        self.plan = plan
+        self.urls = UrlTable()
+        self.duplicates = Duplicates()
+        self.fetched = 0
+        self.links = 0
+        self.in_flight: dict[int, float] = {}
+        self._relevance_sum = 0.0
+        self._last_relevant = 0
+        restore(self)
+        self._writer = StoreWriter(store.engine)
+
+    def add_seeds(self, urls: Sequence[str]) -> int:
+        """Queue the start URLs that do not wait already; return how many those are."""
+        new = []
+        for url in urls:
+            known = self.urls.get(url)
+            if known is None or self.urls.state(known) == UNFOLLOWED:
+                self._queue(self.urls.add(url, 0, None), math.inf)
+                new.append(url)
+        if new:
+            self._put(VisitRecord(events=[(self.fetched, "seeds", f"{len(new)} start URLs")]))
+        return len(new)
+
+    def close(self, reason: str) -> None:
+        """Record the stop reason and wait until everything is on disk."""
+        self._put(VisitRecord(events=[(self.fetched, "stop", reason)]))
+        self._writer.close()
+        self.store.close()
+        self.folder.release()
+
+    # -- what comes next -----------------------------------------------------------------
+
+    @property
+    def harvest_rate(self) -> float:
+        """Mean relevance of all fetches (METHODS 1); 0 before the first."""
+        return self._relevance_sum / self.fetched if self.fetched else 0.0
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why `next` will give out nothing any more; None while it may."""
+        if self._writer.failure is not None:
+            return "store_error"
+        if self.plan.budget and self.fetched >= self.plan.budget:
+            return "budget"
+        if self.plan.stagnation and self.fetched - self._last_relevant >= self.plan.stagnation:
+            return "no_relevant_page"
+        if not len(self.frontier) and not self.in_flight:
+            return "frontier_empty"
+        return None
+
+    @property
+    def store_lags(self) -> bool:
+        """True while the store has so much to write that nothing more is given out."""
+        return self._writer.full
+
+    @property
+    def store_failure(self) -> BaseException | None:
+        """What went wrong with the store; None while it works."""
+        return self._writer.failure
+
+    def next(self, now: float) -> Fetch | None:
+        """Give out the best URL whose host has room; None if there is none at `now`.
+
+        It counts as under way until `visit`, `fail`, `exclude` or `put_back` is called for it.
+        """
+        budget = self.plan.budget
+        if budget and self.fetched + len(self.in_flight) >= budget:
+            return None
+        if self.stop_reason is not None or self._writer.full:
+            return None
+        number = self.frontier.pop(now)
+        if number is None:
+            return None
+        self.in_flight[number] = self.frontier.score(number)
+        return Fetch(
+            id=number,
+            url=self.urls[number],
+            host=self.urls.host_name(number),
+            depth=self.urls.depth(number),
+            score=self.urls.score(number),
+            referrer=self.urls.referrer(number),
+        )
+
+    # -- what came of it -----------------------------------------------------------------
+
+    def put_back(self, number: int, now: float) -> None:
+        """Queue a URL again that was given out and could not be fetched yet."""
+        score = self.in_flight.pop(number)
+        self.frontier.release(number, now)
+        self.frontier.push(number, self.urls.host(number), score)
+
+    def exclude(self, number: int, why: str, now: float) -> None:
+        """Leave a URL that was given out unfetched for good; it costs no budget."""
+        del self.in_flight[number]
+        self.frontier.release(number, now)
+        self.urls.change(number, EXCLUDED, self.urls.score(number))
+        self._put(VisitRecord(events=[(self.fetched, "excluded", f"{self.urls[number]}: {why}")]))
+
+    def fail(self, number: int, error: str, now: float) -> Visit:
+        """Record a fetch that brought no answer."""
+        return self._record(number, Fetched(status=0), _Page(error=error), now)
+
+    def visit(self, number: int, fetched: Fetched, now: float) -> Visit:
+        """Judge the page that came for a URL given out, score and queue its links, record it.
+
+        Redirects, errors, duplicates and what is no HTML are fetches of relevance 0 (METHODS 1).
+        """
+        page = _Page()
+        if 300 <= fetched.status < 400 and fetched.location is not None:
+            self._redirect(number, fetched.location, page)
+        elif 200 <= fetched.status < 300:
+            if is_html(fetched.content_type, fetched.body):
+                self._read(number, fetched, page)
+            else:
+                page.error = "no HTML"
+        return self._record(number, fetched, page, now)
+
+    def _redirect(self, number: int, location: str, page: _Page) -> None:
+        """Queue where a redirect leads in place of what was redirected."""
+        page.links = 1
+        (target,) = self._resolve([location])
+        if target is not None and target != self.urls[number]:
+            page.followed = 1
+            new = self.urls.add(target, self.urls.depth(number), number)
+            if new not in self.in_flight:
+                self._queue(new, max(self.in_flight[number], self.frontier.score(new)))
+
+    def _read(self, number: int, fetched: Fetched, page: _Page) -> None:
+        """Parse and judge an HTML page; expand it unless it is a duplicate."""
+        view = parse_page(fetched.body, self.urls[number], encoding=fetched.encoding)
+        page.title, page.links = view.title, len(view.links)
+        page.digest = Duplicates.digest(fetched.body)
+        if view.canonical is not None:
+            page.canonical = self._resolve([view.canonical])[0] or view.canonical
+        names = self.names_of(number, page.canonical)
+        page.duplicate_of = self.duplicates.find(page.digest, names)
+        if page.duplicate_of is not None:
+            return
+        self.duplicates.add(number, page.digest, names)
+        for name in names[1:]:
+            self._strike_out(name)
+        judgement = self.critic.judge([view])
+        page.relevance = float(judgement.relevance[0])
+        probabilities = None if judgement.probabilities is None else judgement.probabilities[0]
+        if probabilities is not None:
+            page.topic = self.critic.classes[int(np.argmax(probabilities))]
+        self._expand(number, view, page, probabilities)
+
+    def _expand(
+        self, number: int, view: PageView, page: _Page, probabilities: NDArray[np.float64] | None
+    ) -> None:
+        """Score the links of a page and queue where they lead."""
+        depth = self.urls.depth(number)
+        links: list[int] = []
+        targets: list[int] = []
+        for i, url in enumerate(self._resolve(view.links.urls)):
+            if url is not None and (self.plan.any_media or may_be_page(url)):
+                links.append(i)
+                targets.append(self.urls.add(url, depth + 1, number))
+        judged = JudgedPage(
+            view=view,
+            url=number,
+            seq=self.fetched + 1,
+            depth=depth,
+            relevance=page.relevance,
+            probabilities=probabilities,
+            links=np.array(links, dtype=np.int64),
+            targets=np.array(targets, dtype=np.int64),
+        )
+        scores = self.strategy.score_links(judged)
+        follow = np.isfinite(scores)
+        for i, target, score in zip(links, targets, scores.tolist(), strict=True):
+            row = LinkRow(
+                id=self.links,
+                source=number,
+                target=target,
+                anchor=view.links.anchors[i],
+                dom_position=int(view.links.left[i]),
+                score=score if math.isfinite(score) else None,
+                model_version=0,
+            )
+            page.link_rows.append(row)
+            self.links += 1
+        page.followed = len(links)
+        changed, new_scores = self.strategy.evidence.add(judged.targets[follow], scores[follow])
+        for target, score in zip(changed.tolist(), new_scores.tolist(), strict=True):
+            self._queue(target, score)
+
+    def _resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
+        """Map URLs to those the recorded web knows; None is dropped (a closed replay)."""
+        if self.web is None or not self.plan.closed:
+            return urls
+        return self.web.resolve(urls)
+
+    def names_of(self, number: int, canonical: str | None) -> list[str]:
+        """Return the URLs a page is known by: its own, and its canonical one on its own host."""
+        url = self.urls[number]
+        if canonical is None or canonical == url:
+            return [url]
+        same_host = canonical.split("/", 3)[2] == url.split("/", 3)[2]
+        return [url, canonical] if same_host else [url]
+
+    def _strike_out(self, name: str) -> None:
+        """Take a URL out of the frontier whose page has come under another URL."""
+        number = self.urls.get(name)
+        if number is None or number in self.in_flight or self.urls.state(number) != QUEUED:
+            return
+        self.frontier.remove(number)
+        self.urls.change(number, EXCLUDED, self.urls.score(number))
+
+    def _queue(self, number: int, score: float) -> None:
+        """Give a URL its new score, and a place in the frontier unless it has left it."""
+        if self.urls.state(number) in (FETCHED, EXCLUDED):
+            return
+        kept = None if score == math.inf else score
+        if self.duplicates.stands_for(self.urls[number]) is not None:
+            self.urls.change(number, EXCLUDED, kept)
+            return
+        self.urls.change(number, QUEUED, kept)
+        if number not in self.in_flight:
+            self.frontier.push(number, self.urls.host(number), score)
+
+    # -- the record ----------------------------------------------------------------------
+
+    def count(self, seq: int, relevance: float) -> None:
+        """Count a fetch."""
+        self.fetched = seq
+        self._relevance_sum += relevance
+        if relevance > RELEVANT:
+            self._last_relevant = seq
+
+    def _record(self, number: int, fetched: Fetched, page: _Page, now: float) -> Visit:
+        score = self.in_flight.pop(number)
+        kept = None if score == math.inf else score
+        self.frontier.release(number, now)
+        self.urls.change(number, FETCHED, self.urls.score(number))
+        self.count(self.fetched + 1, page.relevance)
+        row = PageRow(
+            seq=self.fetched,
+            url=number,
+            status=fetched.status,
+            relevance=page.relevance,
+            topic=page.topic,
+            score=kept,
+            fetched_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            content_type=fetched.content_type,
+            size=fetched.size,
+            title=page.title,
+            canonical=page.canonical,
+            digest=page.digest,
+            duplicate_of=page.duplicate_of,
+            error=page.error,
+            links=page.links,
+            dropped=page.links - page.followed,
+        )
+        self._put(VisitRecord(page=row, links=page.link_rows))
+        return Visit(
+            seq=row.seq,
+            url=self.urls[number],
+            status=row.status,
+            relevance=row.relevance,
+            topic=row.topic,
+            depth=self.urls.depth(number),
+            score=row.score,
+            referrer=self.urls.referrer(number),
+            fetched_at=row.fetched_at,
+            content_type=row.content_type,
+            bytes=row.size,
+            title=row.title,
+            duplicate_of=None if row.duplicate_of is None else self.urls[row.duplicate_of],
+            error=row.error,
+            links=row.links,
+            dropped=row.dropped,
+        )
+
+    def _put(self, record: VisitRecord) -> None:
+        self.urls.flush(record)
+        self._writer.put(record)

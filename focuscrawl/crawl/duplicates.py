@@ -1,0 +1,41 @@
+"""Which pages are here already under another URL."""
+
+from __future__ import annotations
+
+import hashlib
+
+
+class Duplicates:
+    """Knows the pages fetched by their canonical URL and by their content.
+
+    A page is a duplicate if its bytes are those of an earlier page, or if it names a canonical
+    URL on its own host that was fetched, or that an earlier page named. Canonical URLs of other
+    hosts are not believed: anybody can claim them.
+    """
+
+    def __init__(self) -> None:
+        self._by_digest: dict[bytes, int] = {}
+        self._by_canonical: dict[str, int] = {}
+
+    @staticmethod
+    def digest(body: bytes) -> bytes:
+        """Return the digest that stands for a body."""
+        return hashlib.blake2b(body, digest_size=16).digest()
+
+    def find(self, digest: bytes, names: list[str]) -> int | None:
+        """Return the number of the earlier page with this content or one of these URLs."""
+        for name in names:
+            earlier = self._by_canonical.get(name)
+            if earlier is not None:
+                return earlier
+        return self._by_digest.get(digest)
+
+    def stands_for(self, name: str) -> int | None:
+        """Return the number of the fetched page that stands for the URL `name`."""
+        return self._by_canonical.get(name)
+
+    def add(self, url: int, digest: bytes, names: list[str]) -> None:
+        """Remember the page numbered `url`, known by `names`."""
+        self._by_digest.setdefault(digest, url)
+        for name in names:
+            self._by_canonical.setdefault(name, url)

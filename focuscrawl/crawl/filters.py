@@ -1,0 +1,40 @@
+"""Which links never reach the frontier, and which answers are pages."""
+
+from __future__ import annotations
+
+import re
+
+#: a link that ends in one of these leads to no HTML page
+_OTHER_MEDIA = re.compile(
+    r"[^?]*/[^/?]*\.(?:"
+    # archives and packages
+    r"7z|apk|bin|bz2|cab|deb|dmg|exe|gz|iso|jar|lz|msi|rar|rpm|tar|tgz|txz|xz|z|zip|zst|"
+    # pictures, sound, film, fonts
+    r"aac|avi|avif|bmp|eps|flac|flv|gif|heic|ico|jpe?g|m4[av]|mid|mkv|mov|mp[34]|mpe?g|og[gv]|"
+    r"otf|png|ps|psd|svg|swf|tiff?|ttf|wav|webm|webp|wm[av]|woff2?|"
+    # documents and data
+    r"bib|css|csv|dat|docx?|dvi|epub|js|json|mat|od[pst]|pdf|pp[st]x?|rtf|sql|tex|xlsx?|xpi"
+    r")$",
+    re.IGNORECASE,
+)
+_HTML_MARKS = (b"<!doctype html", b"<html", b"<head", b"<title", b"<body")
+MAX_URL = 2083  # characters; longer URLs are what traps make
+
+
+def may_be_page(url: str) -> bool:
+    """Tell whether a normalised `url` may lead to an HTML page."""
+    return len(url) <= MAX_URL and not _OTHER_MEDIA.match(url)
+
+
+def is_html(content_type: str | None, body: bytes) -> bool:
+    """Tell whether an answer is an HTML page.
+
+    Parameters
+    ----------
+    content_type : media type without parameters; None when the server named none, then the
+        beginning of `body` decides
+    """
+    if content_type:
+        return content_type.strip().lower() in ("text/html", "application/xhtml+xml")
+    start = body[:1024].lower()
+    return any(mark in start for mark in _HTML_MARKS)

@@ -1,0 +1,103 @@
+"""The folder a crawl is kept in."""
+
+from __future__ import annotations
+
+import fcntl
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from focuscrawl.errors import UserError
+from focuscrawl.store import CrawlStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+    from typing import TextIO
+
+
+class CrawlFolder:
+    """A crawl's folder: its store, what was written beside it, and the lock of who crawls.
+
+    Attributes
+    ----------
+    path : the folder
+    """
+
+    STORE = "crawl.db"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock: TextIO | None = None
+
+    @classmethod
+    def new_name(cls, topic: str, now: datetime) -> Path:
+        """Return ``crawls/<topic>-<time>``, a folder that does not exist yet."""
+        slug = re.sub(r"[^\w.-]+", "_", topic.strip("/").rpartition("/")[2]).strip("_") or "crawl"
+        stem = f"{slug}-{now:%Y%m%d-%H%M%S}"
+        path, n = Path("crawls") / stem, 1
+        while path.exists():
+            n += 1
+            path = Path("crawls") / f"{stem}-{n}"
+        return path
+
+    @property
+    def store_path(self) -> Path:
+        """Where the store is, or will be."""
+        return self.path / self.STORE
+
+    @property
+    def exists(self) -> bool:
+        """True if there is a crawl to resume."""
+        return self.store_path.exists()
+
+    def open_store(self, identity: Mapping[str, str]) -> CrawlStore:
+        """Open the store of this crawl, or create folder and store for a new one.
+
+        Parameters
+        ----------
+        identity : what makes a crawl this crawl; keys are named in messages
+
+        Raises
+        ------
+        UserError
+            The folder holds another crawl, somebody crawls in it at this moment, or it cannot
+            be written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._acquire()
+        except OSError as error:
+            raise UserError(f"crawl_dir {self.path} cannot be written: {error.strerror}") from None
+        if not self.exists:
+            return CrawlStore.create(self.store_path, identity)
+        store = CrawlStore.open(self.store_path)
+        kept = store.identity()
+        for key, value in identity.items():
+            if kept.get(key) != value:
+                store.close()
+                self.release()
+                raise UserError(
+                    f"crawl_dir {self.path} holds another crawl: its {key} is "
+                    f"{kept.get(key)}, not {value}; name another crawl_dir"
+                )
+        return store
+
+    def release(self) -> None:
+        """Let others crawl here."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def _acquire(self) -> None:
+        # the kernel drops the lock with the process, however it ends
+        lock = (self.path / "crawl.lock").open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            raise UserError(
+                f"crawl_dir {self.path} is being crawled by another process: wait for it, "
+                "or name another crawl_dir"
+            ) from None
+        self._lock = lock

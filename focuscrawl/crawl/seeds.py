@@ -1,0 +1,82 @@
+"""The start URLs of a crawl."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+from focuscrawl.errors import UserError
+from focuscrawl.urls import normalize
+
+_HTTP = re.compile(r"\s*https?:", re.IGNORECASE)
+
+
+def read_seeds(source: str, topics: tuple[str, ...]) -> list[str]:
+    """Read seeds as a user names them.
+
+    Parameters
+    ----------
+    source : URLs separated by commas; or a file with one URL a line (blank lines and lines that
+        begin with ``#`` are skipped); or a CSV file with the columns ``topic`` and ``url``
+    topics : of a CSV file, the rows of these topics and of topics below them are taken
+
+    Returns
+    -------
+    Normalised URLs in the order given, each once
+
+    Raises
+    ------
+    UserError
+        No such file, nothing in it for the topics, or something that is no URL.
+    """
+    if _HTTP.match(source):
+        return _checked([(part, "seeds") for part in re.split(r",(?=\s*https?:)", source)])
+    path = Path(source)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise UserError(f"seeds: {source} is neither a file nor an http(s) URL") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"seeds: {source} cannot be read ({error})") from None
+    lines = text.splitlines()
+    header = [name.strip() for name in next(csv.reader(lines), [])]
+    if "url" in header:
+        found = _from_csv(lines, header, source, topics)
+    else:
+        found = [
+            (line, f"{source}, line {number}")
+            for number, line in enumerate(lines, 1)
+            if line.strip() and not line.lstrip().startswith("#")
+        ]
+    if not found:
+        raise UserError(f"seeds: {source} holds no URL")
+    return _checked(found)
+
+
+def _from_csv(
+    lines: list[str], header: list[str], source: str, topics: tuple[str, ...]
+) -> list[tuple[str, str]]:
+    if "topic" not in header:
+        return [
+            (row["url"] or "", f"{source}, row {number}")
+            for number, row in enumerate(csv.DictReader(lines), 1)
+        ]
+    found = [
+        (row["url"] or "", f"{source}, row {number}")
+        for number, row in enumerate(csv.DictReader(lines), 1)
+        if any(f"{row['topic']}/".startswith(f"{topic}/") for topic in topics)
+    ]
+    if not found:
+        raise UserError(f"seeds: {source} has no row for topic {', '.join(topics)}")
+    return found
+
+
+def _checked(found: list[tuple[str, str]]) -> list[str]:
+    seeds: dict[str, None] = {}
+    for text, where in found:
+        url = normalize(text.strip())
+        if url is None:
+            raise UserError(f"{where}: {text.strip()!r} is no http(s) URL")
+        seeds[url] = None
+    return list(seeds)

@@ -1,0 +1,61 @@
+"""What goes into the loop and what comes out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch:
+    """A URL to fetch now; `score` is None for a seed."""
+
+    id: int
+    url: str
+    host: str
+    depth: int
+    score: float | None
+    referrer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What came back.
+
+    Attributes
+    ----------
+    status : HTTP status; 0 where none was received
+    body : entity, decoded
+    content_type : media type without parameters, None if the server named none
+    encoding : the charset parameter of Content-Type, if any
+    location : where a redirect leads, a normalised URL
+    size : bytes of the entity
+    """
+
+    status: int
+    body: bytes = b""
+    content_type: str | None = None
+    encoding: str | None = None
+    location: str | None = None
+    size: int = 0
+
+
+@dataclass(slots=True)
+class Visit:
+    """One fetch and what became of it: a row of the store's view `pages`, and Scrapy's item."""
+
+    seq: int
+    url: str
+    status: int
+    relevance: float
+    topic: str | None
+    depth: int
+    score: float | None
+    referrer: str | None
+    fetched_at: str
+    content_type: str | None
+    bytes: int
+    title: str | None
+    duplicate_of: str | None
+    error: str | None
+    links: int
+    dropped: int

@@ -1,0 +1,122 @@
+"""Every URL a crawl knows, in columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.arrays import GrowingArray
+from focuscrawl.frontier import NameTable
+from focuscrawl.store import NewUrl
+from focuscrawl.store.schema import UNFOLLOWED
+from focuscrawl.urls import host
+
+if TYPE_CHECKING:
+    from focuscrawl.store import VisitRecord
+
+
+class UrlTable:
+    """Numbers URLs and hosts, and keeps what the crawl has decided about each URL.
+
+    Changes are collected until `flush` moves them into the record of a transaction.
+    """
+
+    def __init__(self) -> None:
+        self._urls = NameTable()
+        self._hosts = NameTable()
+        self._host = GrowingArray(np.int32)
+        self._depth = GrowingArray(np.int32)
+        self._referrer = GrowingArray(np.int64, fill=-1)
+        self._score = GrowingArray(np.float64, fill=np.nan)
+        self._state = GrowingArray(np.uint8, fill=UNFOLLOWED)
+        self._stored_urls = 0
+        self._stored_hosts = 0
+        self._changed: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self._urls)
+
+    def __getitem__(self, number: int) -> str:
+        return self._urls[number]
+
+    def get(self, url: str) -> int | None:
+        """Return the number of `url`, None if the crawl has never seen it."""
+        return self._urls.get(url)
+
+    def add(self, url: str, depth: int, referrer: int | None) -> int:
+        """Return the number of `url`; a new one gets `depth`, `referrer` and no score."""
+        number, new = self._urls.add(url)
+        if new:
+            for column in (self._host, self._depth, self._referrer, self._score, self._state):
+                column.grow(number + 1)
+            self._host.data[number] = self._hosts.add(host(url))[0]
+            self._depth.data[number] = depth
+            if referrer is not None:
+                self._referrer.data[number] = referrer
+        return number
+
+    def load(self, row: NewUrl, host_name: str) -> None:
+        """Take in a URL from the store; rows come in the order of their numbers."""
+        self._hosts.add(host_name)
+        number = self.add(row.url, row.depth, row.referrer)
+        self._score.data[number] = np.nan if row.score is None else row.score
+        self._state.data[number] = row.state
+        self._stored_urls, self._stored_hosts = len(self._urls), len(self._hosts)
+
+    def host(self, number: int) -> int:
+        """Return the number of the URL's host."""
+        return int(self._host.data[number])
+
+    def host_name(self, number: int) -> str:
+        """Return the name of the URL's host."""
+        return self._hosts[self.host(number)]
+
+    def depth(self, number: int) -> int:
+        """Return the clicks from a seed to the URL, on the path it was found by."""
+        return int(self._depth.data[number])
+
+    def referrer(self, number: int) -> str | None:
+        """Return the page the URL was found on, None for a seed."""
+        referrer = int(self._referrer.data[number])
+        return None if referrer < 0 else self._urls[referrer]
+
+    def state(self, number: int) -> int:
+        """Return the URL's state, one of `focuscrawl.store.schema.STATES`."""
+        return int(self._state.data[number])
+
+    def score(self, number: int) -> float | None:
+        """Return the URL's score, None for a seed and for a URL never scored."""
+        score = float(self._score.data[number])
+        return None if np.isnan(score) else score
+
+    def change(self, number: int, state: int, score: float | None) -> None:
+        """Set state and score of a URL."""
+        self._state.data[number] = state
+        self._score.data[number] = np.nan if score is None else score
+        self._changed.add(number)
+
+    def flush(self, record: VisitRecord) -> None:
+        """Move all changes since the last call into `record`."""
+        new_hosts = range(self._stored_hosts, len(self._hosts))
+        record.hosts.extend((number, self._hosts[number]) for number in new_hosts)
+        for number in range(self._stored_urls, len(self._urls)):
+            referrer = int(self._referrer.data[number])
+            record.urls.append(
+                NewUrl(
+                    id=number,
+                    url=self._urls[number],
+                    host=self.host(number),
+                    depth=self.depth(number),
+                    referrer=None if referrer < 0 else referrer,
+                    score=self.score(number),
+                    state=self.state(number),
+                )
+            )
+        record.changes.extend(
+            (number, self.score(number), self.state(number))
+            for number in sorted(self._changed)
+            if number < self._stored_urls
+        )
+        self._changed.clear()
+        self._stored_urls, self._stored_hosts = len(self._urls), len(self._hosts)

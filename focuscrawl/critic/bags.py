@@ -1,0 +1,81 @@
+"""Pages as bags of words, numbered by a vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import repeat
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: how often each word occurs on a page, title and text [A02 section 2.3]
+Bag = Mapping[str, int]
+
+
+class Rows(NamedTuple):
+    """Bags as the rows of a sparse matrix, in the three arrays of the CSR layout.
+
+    Attributes
+    ----------
+    ids : integer (nnz,), word numbers, row after row
+    counts : float64 (nnz,), n(u,t)
+    starts : integer (n_rows + 1,), row i holds ``ids[starts[i]:starts[i + 1]]``
+    """
+
+    ids: NDArray[np.integer]
+    counts: NDArray[np.float64]
+    starts: NDArray[np.integer]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def lengths(self) -> NDArray[np.float64]:
+        """Return n(u), the number of known words of each row, float64 (n_rows,)."""
+        total = np.concatenate(([0.0], np.cumsum(self.counts)))
+        return total[self.starts[1:]] - total[self.starts[:-1]]
+
+    def dot(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Multiply by `weights` (n_words, n_columns) in C order; returns (n_rows, n_columns).
+
+        A page touches a few hundred rows of the weights: gathering them costs less than
+        building a scipy matrix of one row.
+        """
+        product = np.empty((len(self), weights.shape[1]))
+        for row, (start, end) in enumerate(zip(self.starts[:-1], self.starts[1:], strict=True)):
+            product[row] = self.counts[start:end] @ weights.take(self.ids[start:end], axis=0)
+        return product
+
+
+class Vocabulary:
+    """Words and their numbers.
+
+    Parameters
+    ----------
+    words : distinct words; word i has number i
+    """
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words = tuple(words)
+        self._number = {word: number for number, word in enumerate(self.words)}
+        if len(self._number) != len(self.words):
+            msg = "a word is listed twice"
+            raise ValueError(msg)
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def read(self, bags: Sequence[Bag]) -> Rows:
+        """Number the words of `bags`; words the vocabulary does not have are dropped."""
+        ids: list[NDArray[np.intp]] = []
+        counts: list[NDArray[np.float64]] = []
+        starts = np.zeros(len(bags) + 1, dtype=np.intp)
+        for row, bag in enumerate(bags):
+            numbers = np.fromiter(map(self._number.get, bag, repeat(-1)), np.intp, len(bag))
+            known = numbers >= 0
+            ids.append(numbers[known])
+            counts.append(np.fromiter(bag.values(), np.float64, len(bag))[known])
+            starts[row + 1] = starts[row] + len(ids[-1])
+        if not ids:
+            return Rows(np.zeros(0, np.intp), np.zeros(0), starts)
+        return Rows(np.concatenate(ids), np.concatenate(counts), starts)

@@ -1,0 +1,110 @@
+"""From what the user names, a critic and topics, to the critic of the crawl."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+
+import focuscrawl
+from focuscrawl.critic.custom import CustomCritic, is_callable_spec, load_custom
+from focuscrawl.critic.files import MANIFEST, read_critic
+from focuscrawl.critic.focused import FocusedCritic
+from focuscrawl.critic.trained import TrainedCritic
+from focuscrawl.errors import UserError
+from focuscrawl.taxonomy import Taxonomy, normalise
+
+
+def load_critic(
+    spec: str, topic: str, *, calibrated: bool | None = None
+) -> FocusedCritic | CustomCritic:
+    """Load a critic and point it at topics.
+
+    Parameters
+    ----------
+    spec : folder of a trained critic, its name under ``models/``, or ``module:callable``
+    topic : topic paths, comma-separated; topics below them are marked too
+    calibrated : whether judgements are calibrated; None for what was chosen at training
+
+    Raises
+    ------
+    UserError
+        If there is no such critic, it is damaged, it does not know a topic or has no example
+        of it, or has no calibration and is asked for one.
+    """
+    topics = [normalise(part) for part in topic.split(",") if part.strip()]
+    if not topics:
+        raise UserError("no topic named; give topic paths, comma-separated")
+    if is_callable_spec(spec) and not Path(spec).exists():
+        if calibrated:
+            raise UserError(f"critic {spec}: a callable has no calibration; leave it out")
+        return load_custom(spec, topics)
+    folder = find_model(spec)
+    trained, digest = read_critic(folder)
+    calibrate = trained.calibrated if calibrated is None else calibrated
+    if calibrate and trained.calibration is None:
+        raise UserError(f"{folder}: a critic from words alone has no calibration; leave it out")
+    marked = _marked(folder, trained, topics)
+    focus = "\0".join([digest, f"calibrated={calibrate}", *sorted(marked)])
+    return FocusedCritic(
+        trained.model,
+        np.array([path in marked for path in trained.model.classes]),
+        tuple(url for url, path in trained.examples if path in marked),
+        hashlib.sha256(focus.encode()).hexdigest(),
+        trained.calibration if calibrate else None,
+    )
+
+
+def topics_of(spec: str) -> tuple[str, ...]:
+    """Return the leaf classes of the trained critic that `spec` names."""
+    return read_critic(find_model(spec))[0].model.classes
+
+
+def find_model(spec: str) -> Path:
+    """Return the folder of the trained critic that `spec` names: a path, or a name in `models`.
+
+    Raises
+    ------
+    UserError
+        If there is none; it names those that there are.
+    """
+    path = Path(spec).expanduser()
+    if (path / MANIFEST).is_file():
+        return path
+    name = spec.removeprefix("models/")
+    if name and not Path(name).is_absolute():
+        for models in model_folders():
+            if (models / name / MANIFEST).is_file():
+                return models / name
+    known = sorted({found.parent.name for at in model_folders() for found in _manifests(at)})
+    there = f"there are {', '.join(known)}" if known else "train one: focuscrawl critic train"
+    raise UserError(f"no critic {spec}; {there}")
+
+
+def model_folders() -> list[Path]:
+    """Return where models are looked up: here, beside the package, and inside it."""
+    package = Path(focuscrawl.__file__).resolve().parent
+    return [Path("models"), package.parent / "models", package / "models"]
+
+
+def _manifests(models: Path) -> list[Path]:
+    return list(models.glob(f"*/{MANIFEST}"))
+
+
+def _marked(folder: Path, trained: TrainedCritic, topics: list[str]) -> set[str]:
+    """Return the leaves at or below `topics`."""
+    # by class, not by example: a critic from words has classes and no examples
+    classes = Taxonomy({path: [] for path in trained.model.classes})
+    marked: set[str] = set()
+    for topic in topics:
+        if topic in trained.absent:
+            raise UserError(
+                f"{folder}: topic {topic} had no example that could be read; train again with "
+                "examples that the web has"
+            )
+        if topic not in classes:
+            near = classes.nearest(topic) or list(classes.leaves[:5])
+            raise UserError(f"{folder}: unknown topic {topic}; near it: {', '.join(near)}")
+        marked.update(classes.leaves_under(topic))
+    return marked

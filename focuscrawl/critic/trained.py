@@ -1,0 +1,36 @@
+"""A critic as training leaves it: the model, and where it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from focuscrawl.critic.calibration import Calibration
+from focuscrawl.critic.focused import Model
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedCritic:
+    """What is saved under ``models/NAME``.
+
+    Attributes
+    ----------
+    model : the judge
+    examples : (url, topic) of the training pages, by topic, then URL
+    training_set : hex digest of the examples and their words
+    absent : topics of the label table none of whose examples could be read
+    calibration : fitted on held-out training pages; None if there were too few, or none
+    calibrated : whether judgements are calibrated unless asked otherwise
+    cross_validation : ``folds``, ``accuracy`` and the like, measured on the training pages;
+        empty without examples
+    skipped : examples that could not be used: ``not in the web``, ``not HTML``
+    """
+
+    model: Model
+    examples: tuple[tuple[str, str], ...] = ()
+    training_set: str = ""
+    absent: tuple[str, ...] = ()
+    calibration: Calibration | None = None
+    calibrated: bool = False
+    cross_validation: Mapping[str, float] = field(default_factory=dict)
+    skipped: Mapping[str, int] = field(default_factory=dict)

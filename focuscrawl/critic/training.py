@@ -1,0 +1,215 @@
+"""Training a critic from example pages [METHODS 2]."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from focuscrawl.critic.bags import Bag
+from focuscrawl.critic.calibration import Calibration, fit_calibration
+from focuscrawl.critic.counts import TrainingRows
+from focuscrawl.critic.hierarchical import HierarchicalNaiveBayes
+from focuscrawl.critic.naive_bayes import NaiveBayes
+from focuscrawl.critic.reading import read_bags, resolve
+from focuscrawl.critic.trained import TrainedCritic
+from focuscrawl.critic.words import OFF_TOPIC, ON_TOPIC
+from focuscrawl.errors import UserError
+from focuscrawl.taxonomy import Label, Taxonomy, prune
+from focuscrawl.webs.protocol import Web
+
+#: the kinds of critic that learn from examples
+KINDS: dict[str, type[NaiveBayes | HierarchicalNaiveBayes]] = {
+    NaiveBayes.kind: NaiveBayes,
+    HierarchicalNaiveBayes.kind: HierarchicalNaiveBayes,
+}
+FOLDS = 5
+
+
+def train_critic(
+    labels: Sequence[Label],
+    web: Web,
+    *,
+    kind: str = "flat",
+    min_examples: int = 1,
+    max_examples: int = 300,
+    min_df: int | None = None,
+    max_df: float = 0.5,
+    uniform_prior: bool = False,
+    calibrate: bool = False,
+    random_state: int = 0,
+    n_jobs: int = 2,
+    on_start: Callable[[int], object] | None = None,
+    on_pages: Callable[[int], object] | None = None,
+) -> TrainedCritic:
+    """Train a critic on the rows of `labels` that are not for testing.
+
+    Parameters
+    ----------
+    labels : rows whose split is not ``test`` are examples
+    web : where the example pages are
+    kind : ``flat`` or ``hierarchical``
+    min_examples, max_examples : bounds of a leaf's examples (see `focuscrawl.taxonomy.prune`),
+        counted after leaving out what the web does not have; with 1 every topic stays as
+        labelled
+    min_df, max_df : document frequency cut-offs (see `TrainingRows.count`)
+    uniform_prior : the same Pr(c) for every class
+    calibrate : make calibrated judgements the default of the critic
+    random_state : seed of the samples of examples and of the folds
+    n_jobs : processes that parse pages
+    on_start, on_pages : told how many pages will be read, and of every few that were
+
+    Raises
+    ------
+    UserError
+        If `kind` is unknown, or the examples found make fewer than two classes.
+    """
+    if kind not in KINDS:
+        raise UserError(f"unknown kind of critic {kind!r}: choose {' or '.join(KINDS)}")
+    wanted = [label for label in labels if label.split != "test"]
+    if not wanted:
+        raise UserError("the labels have only test rows: a critic learns from the others")
+    found = resolve(web, [label.url for label in wanted])
+    skipped = Counter({"not in the web": found.count(None)})
+    known = [
+        Label(url, label.topic, "train")
+        for url, label in zip(found, wanted, strict=True)
+        if url is not None
+    ]
+    if not known:
+        raise UserError(
+            f"none of the {len(wanted)} examples is in the web {web.name}; "
+            "name the web that the labels are from"
+        )
+    tree = prune(Taxonomy.from_labels(known), min_examples, max_examples, random_state)
+    pairs = [(url, leaf) for leaf in tree.leaves for url in tree.examples(leaf)]
+    if on_start is not None:
+        on_start(len(pairs))
+    bags = read_bags(web, [url for url, _ in pairs], n_jobs=n_jobs, progress=on_pages)
+    skipped["not HTML"] = bags.count(None)
+    usable = [(pair, bag) for pair, bag in zip(pairs, bags, strict=True) if bag]
+    skipped["without words"] = len(pairs) - skipped["not HTML"] - len(usable)
+    topics = [leaf for (_, leaf), _ in usable]
+    if len(set(topics)) < 2:
+        raise UserError(
+            f"the examples found make {len(set(topics))} class{'es' * (not topics)}: a critic needs "
+            "pages of at least two topics to tell apart"
+        )
+    rows = TrainingRows.from_bags([bag for _, bag in usable], topics)
+    model = KINDS[kind](rows.count(min_df=min_df, max_df=max_df), uniform_prior=uniform_prior)
+    folds = _folds(rows.truth, random_state)
+    held_out, lengths = _cross_validate(model, rows, folds, min_df=min_df, max_df=max_df)
+    present = set(topics)
+    return TrainedCritic(
+        model=model,
+        examples=tuple(pair for pair, _ in usable),
+        training_set=_digest(usable),
+        absent=tuple(
+            topic
+            for topic in sorted({label.topic for label in wanted})
+            if not any(f"{leaf}/".startswith(f"{topic}/") for leaf in present)
+            and tree.leaf_of(topic) not in present
+        ),
+        calibration=fit_calibration(held_out, lengths, rows.truth),
+        calibrated=calibrate,
+        cross_validation=_summary(held_out, rows.truth, folds),
+        skipped=+skipped,
+    )
+
+
+def two_class_labels(good: str | Path, bad: str | Path) -> list[Label]:
+    """Return labels of the topics ``/good`` and ``/bad`` from two files of example URLs.
+
+    Parameters
+    ----------
+    good, bad : text files, one URL a line; blank lines and lines that begin with ``#`` are
+        passed over
+
+    Raises
+    ------
+    UserError
+        If a file cannot be read or has no URL, or a URL is in both.
+    """
+    urls = {ON_TOPIC: _read_urls(good), OFF_TOPIC: _read_urls(bad)}
+    both = set(urls[ON_TOPIC]) & set(urls[OFF_TOPIC])
+    if both:
+        raise UserError(f"{min(both)} is in both {good} and {bad}; take it out of one")
+    return [Label(url, topic, "train") for topic, named in urls.items() for url in named]
+
+
+def _read_urls(path: str | Path) -> list[str]:
+    try:
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path}: cannot be read ({error}); name a text file of URLs") from error
+    urls = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not urls:
+        raise UserError(f"{path}: no URLs in it; write one a line")
+    return urls
+
+
+def _folds(truth: NDArray[np.int64], random_state: int) -> NDArray[np.int64]:
+    """Deal the pages of each class out to `FOLDS` folds, as evenly as they go."""
+    generator = np.random.default_rng(random_state)
+    fold = np.zeros(len(truth), dtype=np.int64)
+    dealt = 0
+    for label in range(int(truth.max()) + 1):
+        members = np.flatnonzero(truth == label)
+        generator.shuffle(members)
+        # going on where the class before ended keeps the folds of one size
+        fold[members] = (dealt + np.arange(len(members))) % FOLDS
+        dealt += len(members)
+    return fold
+
+
+def _cross_validate(
+    model: NaiveBayes | HierarchicalNaiveBayes,
+    rows: TrainingRows,
+    folds: NDArray[np.int64],
+    *,
+    min_df: int | None,
+    max_df: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Judge every training page by a model that has not seen its fold.
+
+    Returns
+    -------
+    log-posteriors (n, n_classes) and lengths (n,) in words the model knew. A class whose only
+    pages are in the fold gets the log-posterior of a class that nothing speaks for.
+    """
+    n_classes = len(rows.classes)
+    held_out = np.full((len(rows), n_classes), -np.log(1e6))
+    lengths = np.zeros(len(rows))
+    for number in np.unique(folds):
+        test = np.flatnonzero(folds == number)
+        counts = rows.count(np.flatnonzero(folds != number), min_df=min_df, max_df=max_df)
+        learned = type(model)(counts, uniform_prior=model.uniform_prior)
+        part = rows.rows(test, counts.words)
+        columns = np.searchsorted(rows.classes, counts.classes)
+        held_out[np.ix_(test, columns)] = learned.log_posteriors_of_rows(part)
+        lengths[test] = part.lengths()
+    return held_out, lengths
+
+
+def _summary(
+    held_out: NDArray[np.float64], truth: NDArray[np.int64], folds: NDArray[np.int64]
+) -> dict[str, float]:
+    right = held_out.argmax(axis=1) == truth
+    recall = [right[truth == label].mean() for label in np.unique(truth)]
+    return {
+        "folds": len(np.unique(folds)),
+        "accuracy": round(float(right.mean()), 4),
+        "mean_recall": round(float(np.mean(recall)), 4),
+    }
+
+
+def _digest(usable: Sequence[tuple[tuple[str, str], Bag]]) -> str:
+    digest = hashlib.sha256()
+    for (url, topic), bag in sorted(usable, key=lambda item: item[0]):
+        words = " ".join(f"{word}:{bag[word]}" for word in sorted(bag))
+        digest.update(f"{url}\n{topic}\n{words}\n".encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()

@@ -1,0 +1,83 @@
+"""Every answer passes the critic and the strategy here."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from scrapy.exceptions import IgnoreRequest
+from w3lib.encoding import http_content_type_encoding
+
+from focuscrawl.binding import crawl_of
+from focuscrawl.crawl import Fetched
+from focuscrawl.scheduler import URL_ID, VISIT
+from focuscrawl.signals import page_visited
+from focuscrawl.urls import resolve
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+
+class FocusMiddleware:
+    """Hands answers to the crawl: page, judgement, scores and record come of it.
+
+    It sits nearest to the engine, so that decompression and retries are done. The store is
+    written here and not in an item pipeline because a page, its links and its new state are one
+    transaction, and because other people's spiders yield items of their own.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._crawl = crawl_of(crawler)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the middleware of a crawler whose crawl is open."""
+        return cls(crawler)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """Judge and record the answer to a request that came out of the frontier."""
+        number = request.meta.get(URL_ID)
+        if number is not None:
+            self._take_over_delay(number, request)
+            visit = self._crawl.visit(number, _fetched(response), time.monotonic())
+            request.meta[VISIT] = visit
+            self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        """Record that there is no answer, or that the request may not be made."""
+        number = request.meta.get(URL_ID)
+        if number is None:
+            return
+        if isinstance(exception, IgnoreRequest):
+            self._crawl.exclude(number, str(exception), time.monotonic())
+            self._crawler.stats.inc_value("focuscrawl/excluded")
+            return
+        error = f"{type(exception).__name__}: {exception}"
+        visit = self._crawl.fail(number, error, time.monotonic())
+        request.meta[VISIT] = visit
+        self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
+
+    def _take_over_delay(self, number: int, request: Request) -> None:
+        """Let the frontier wait as long as AutoThrottle has made the downloader's slot wait."""
+        slot = self._crawler.engine.downloader.slots.get(request.meta["download_slot"])
+        if slot is not None:
+            self._crawl.frontier.set_delay(self._crawl.urls.host(number), slot.delay)
+
+
+def _fetched(response: Response) -> Fetched:
+    header = (response.headers.get("Content-Type") or b"").decode("latin-1")
+    location = (response.headers.get("Location") or b"").decode("utf-8", "replace").strip()
+    return Fetched(
+        status=response.status,
+        body=response.body,
+        content_type=header.partition(";")[0].strip().lower() or None,
+        encoding=http_content_type_encoding(header),
+        location=resolve(response.url, [location])[0] if location else None,
+        size=len(response.body),
+    )

@@ -1,0 +1,82 @@
+"""Records a live crawl as a WARC file."""
+
+from __future__ import annotations
+
+import http
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+
+from focuscrawl.binding import crawl_of
+from focuscrawl.webs import WarcRecorder
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Headers, Response
+
+
+class WarcMiddleware:
+    """Writes every exchange to ``FOCUSCRAWL_WARC``: a file name, or True for ``pages.warc.gz``.
+
+    It sits nearest to the downloader, where answers are as they were sent: still compressed,
+    robots.txt, retries and redirects included, which an item pipeline never sees. A relative
+    name is taken from the crawl's folder; the file of a resumed crawl is continued.
+    """
+
+    def __init__(self, recorder: WarcRecorder) -> None:
+        self._recorder = recorder
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the middleware, or raise NotConfigured."""
+        name = crawler.settings.get("FOCUSCRAWL_WARC")
+        if name in (None, "", "0", 0, False, "False", "false"):
+            raise NotConfigured
+        if name in (True, 1, "1", "True", "true"):
+            name = "pages.warc.gz"
+        middleware = cls(WarcRecorder(crawl_of(crawler).folder.path / Path(name)))
+        crawler.signals.connect(middleware.spider_closed, signal=signals.spider_closed)
+        return middleware
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """Record the exchange."""
+        took = timedelta(seconds=float(request.meta.get("download_latency") or 0))
+        self._recorder.record(
+            request_method=request.method,
+            url=request.url,
+            request_headers=_pairs(request.headers),
+            request_body=request.body,
+            status=response.status,
+            reason=_reason(response.status),
+            response_headers=_pairs(response.headers),
+            body_raw=response.body,
+            ip=str(response.ip_address) if response.ip_address else None,
+            at=datetime.now(UTC) - took,
+        )
+        return response
+
+    def spider_closed(self) -> None:
+        """Close the file."""
+        self._recorder.close()
+
+
+def _pairs(headers: Headers) -> list[tuple[str, str]]:
+    return [
+        (name.decode("latin-1"), value.decode("latin-1"))
+        for name, values in headers.items()
+        for value in values
+    ]
+
+
+def _reason(status: int) -> str:
+    # Scrapy does not keep the server's own words
+    try:
+        return http.HTTPStatus(status).phrase
+    except ValueError:
+        return "Unknown"

@@ -1,0 +1,61 @@
+"""Feed exporters."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scrapy.exporters import BaseItemExporter
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_ROWS = 10_000  # items a row group
+
+
+class ParquetItemExporter(BaseItemExporter):
+    """Exports items as Parquet: ``-O pages.parquet``.
+
+    Columns and types are those of the first row group; memory is bounded by one row group.
+    """
+
+    def __init__(self, file: IO[bytes] | Path, **options: Any) -> None:
+        super().__init__(dont_fail=True, **options)
+        self._file = file
+        self._rows: list[dict[str, Any]] = []
+        self._writer: pq.ParquetWriter | None = None
+
+    def export_item(self, item: Any) -> None:
+        """Take in one item."""
+        self._rows.append(dict(self._get_serialized_fields(item, include_empty=True)))
+        if len(self._rows) >= _ROWS:
+            self._write()
+
+    def finish_exporting(self) -> None:
+        """Write what is left and the file's footer."""
+        self._write()
+        if self._writer is not None:
+            self._writer.close()
+
+    def _write(self) -> None:
+        if not self._rows:
+            return
+        if self._writer is None:
+            table = pa.Table.from_pylist(self._rows, schema=_schema(self._rows))
+            self._writer = pq.ParquetWriter(self._file, table.schema)
+        else:
+            table = pa.Table.from_pylist(self._rows, schema=self._writer.schema)
+        self._writer.write_table(table)
+        self._rows = []
+
+
+def _schema(rows: list[dict[str, Any]]) -> pa.Schema:
+    """Infer the columns' types; a column that is empty so far becomes text."""
+    inferred = pa.Table.from_pylist(rows).schema
+    return pa.schema(
+        [
+            field.with_type(pa.string()) if pa.types.is_null(field.type) else field
+            for field in inferred
+        ]
+    )

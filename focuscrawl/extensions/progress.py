@@ -1,0 +1,127 @@
+"""What a person sees of a running crawl: a progress bar, or lines where there is no terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sys
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+from tqdm import tqdm
+from tqdm.contrib.logging import logging_redirect_tqdm
+
+from focuscrawl.binding import crawl_of
+from focuscrawl.report import Summary
+from focuscrawl.signals import page_visited
+from focuscrawl.store import CrawlStore
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+
+    from focuscrawl.crawl import Visit
+
+logger = logging.getLogger(__name__)
+
+_NOW = 100  # fetches that make up the harvest rate "now"
+_LINE_EVERY = 10.0  # seconds between two lines
+
+
+class Progress:
+    """Shows fetches, harvest rate now and overall, frontier, speed and time left; a summary last.
+
+    ``FOCUSCRAWL_PROGRESS = False`` leaves the summary alone.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawl = crawl_of(crawler)
+        self._crawler = crawler
+        self._shown = crawler.settings.getbool("FOCUSCRAWL_PROGRESS", True)
+        self._recent: deque[float] = deque(maxlen=_NOW)
+        self._bar: tqdm[None] | None = None
+        self._bar_context = contextlib.ExitStack()
+        self._began = self._next_line = time.monotonic()
+        self._fetched_before = self._crawl.fetched
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the extension of a crawler whose crawl is open."""
+        extension = cls(crawler)
+        crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
+        crawler.signals.connect(extension.page_visited, signal=page_visited)
+        crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
+        return extension
+
+    def spider_opened(self) -> None:
+        """Say what begins."""
+        plan = self._crawl.plan
+        verb = "resuming at fetch" if self._fetched_before else "crawling from"
+        number = self._fetched_before or f"{len(self._crawl.frontier)} seeds"
+        logger.info(
+            "%s %s: %s of %s on %s, kept in %s",
+            verb,
+            number,
+            plan.strategy,
+            plan.topic,
+            plan.web or "the live Web",
+            plan.crawl_dir,
+        )
+        if self._shown and sys.stderr.isatty():
+            self._bar = tqdm(
+                total=plan.budget or None,
+                initial=self._fetched_before,
+                unit="page",
+                dynamic_ncols=True,
+                smoothing=0.05,
+            )
+            self._bar_context.enter_context(logging_redirect_tqdm())
+
+    def page_visited(self, visit: Visit) -> None:
+        """Count one fetch."""
+        self._recent.append(visit.relevance)
+        stats = self._crawler.stats
+        stats.inc_value("focuscrawl/fetched")
+        stats.inc_value("focuscrawl/relevance", visit.relevance)
+        stats.set_value("focuscrawl/frontier", len(self._crawl.frontier))
+        now = time.monotonic()
+        if self._bar is not None:
+            self._bar.set_postfix_str(self._state(), refresh=False)
+            self._bar.update()
+        elif self._shown and now >= self._next_line:
+            self._next_line = now + _LINE_EVERY
+            logger.info(self._line(now))
+
+    def spider_closed(self) -> None:
+        """Clear the bar and print the summary."""
+        if self._bar is not None:
+            self._bar.close()
+        self._bar_context.close()
+        store = CrawlStore.open(self._crawl.folder.store_path)
+        try:
+            text = Summary.of(store).text()
+        finally:
+            store.close()
+        print(text, file=sys.stderr)  # noqa: T201
+
+    def _state(self) -> str:
+        now = sum(self._recent) / len(self._recent)
+        return (
+            f"harvest {now:.2f} now, {self._crawl.harvest_rate:.2f} overall, "
+            f"frontier {len(self._crawl.frontier):,}"
+        )
+
+    def _line(self, now: float) -> str:
+        fetched, budget = self._crawl.fetched, self._crawl.plan.budget
+        speed = (fetched - self._fetched_before) / max(now - self._began, 1e-3)
+        line = f"{fetched:,}"
+        if budget:
+            line += f"/{budget:,}"
+        line += f" pages, {self._state()}, {speed:.1f} pages/s"
+        if budget and speed:
+            left = (budget - fetched) / speed
+            line += f", {tqdm.format_interval(left)} left"
+        return line

@@ -1,0 +1,38 @@
+"""Lets a crawl end under the name of what ended it."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+from scrapy.exceptions import CloseSpider
+
+from focuscrawl.binding import crawl_of
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+
+class StopReason:
+    """Closes the idle spider with the crawl's stop reason instead of ``finished``."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawl = crawl_of(crawler)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the extension of a crawler whose crawl is open."""
+        extension = cls(crawler)
+        crawler.signals.connect(extension.spider_idle, signal=signals.spider_idle)
+        return extension
+
+    def spider_idle(self) -> None:
+        """Close the spider."""
+        if self._crawl.store_failure is not None:
+            logger.error("the crawl store cannot be written: %s", self._crawl.store_failure)
+        raise CloseSpider(self._crawl.stop_reason or "finished")

@@ -1,0 +1,211 @@
+"""One global order over all queued links that respects every host's limits."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.arrays import GrowingArray
+from focuscrawl.frontier.hosts import Entry, Host
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Frontier:
+    """Queued URLs in the order of their scores, highest first, discovery order among equals.
+
+    A heap of links per host and a heap of hosts by their best link: `pop` gives the best link
+    whose host has room, and a host without room costs nothing until it has. URLs and hosts are
+    dense numbers (`NameTable`); times are seconds on any steady clock.
+
+    Parameters
+    ----------
+    per_host : requests to one host that may be under way at once
+    delay : seconds from the start of one request to a host to the start of the next
+
+    Notes
+    -----
+    After Frontera's and Heritrix's host queues; mutable priorities by entries that are dropped
+    when found out of date, as in deep-deep.
+    """
+
+    def __init__(self, per_host: int = 1, delay: float = 0.0) -> None:
+        self.per_host = per_host
+        self._delay = delay
+        self._delays: dict[int, float] = {}
+        self._keys = GrowingArray(np.float64, fill=np.inf)
+        self._queued = GrowingArray(np.bool_, fill=False)
+        self._host_of = GrowingArray(np.int32)
+        self._hosts: list[Host] = []
+        self._available: list[tuple[float, int, int]] = []  # key, URL, host
+        self._timers: list[tuple[float, int]] = []  # ready_at, host
+        self._length = 0
+
+    def __len__(self) -> int:
+        """URLs waiting."""
+        return self._length
+
+    def score(self, url: int) -> float:
+        """Return the present or last score of `url`; -inf if it was never queued."""
+        return -float(self._keys.data[url]) if url < len(self._keys) else -np.inf
+
+    def queued(self) -> NDArray[np.int64]:
+        """Return the numbers of all URLs that wait, ascending."""
+        return np.flatnonzero(self._queued.data)
+
+    def push(self, url: int, host: int, score: float) -> None:
+        """Queue `url` of `host`, or move it to `score` if it waits already."""
+        self._keys.grow(url + 1)
+        self._queued.grow(url + 1)
+        self._host_of.grow(url + 1)
+        while len(self._hosts) <= host:
+            self._hosts.append(Host())
+        if self._queued.data[url] and self._keys.data[url] == -score:
+            return
+        if not self._queued.data[url]:
+            self._queued.data[url] = True
+            self._host_of.data[url] = host
+            self._hosts[host].queued += 1
+            self._length += 1
+        self._keys.data[url] = -score
+        entry = (-score, url)
+        state = self._hosts[host]
+        state.push(entry)
+        if not state.timed and state.active < self.per_host:
+            self._offer(host, entry)
+
+    def update(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
+        """Move the URLs among `urls` that wait to their new `scores`."""
+        urls, scores = self._waiting(urls, scores)
+        for url, score in zip(urls.tolist(), scores.tolist(), strict=True):
+            self.push(url, int(self._host_of.data[url]), score)
+
+    def rescore(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
+        """Like `update`, for so many URLs that sorting all anew is cheaper; also the bulk load."""
+        urls, scores = self._waiting(urls, scores)
+        self._keys.data[urls] = -scores
+        self._sort()
+
+    def load(
+        self, urls: NDArray[np.int64], hosts: NDArray[np.int64], scores: NDArray[np.float64]
+    ) -> None:
+        """Queue many URLs at once, none of which waits."""
+        if not len(urls):
+            return
+        top = int(urls.max()) + 1
+        for array in (self._keys, self._queued, self._host_of):
+            array.grow(max(top, len(array)))
+        while len(self._hosts) <= int(hosts.max()):
+            self._hosts.append(Host())
+        self._keys.data[urls] = -scores
+        self._queued.data[urls] = True
+        self._host_of.data[urls] = hosts
+        for host, count in enumerate(np.bincount(hosts, minlength=len(self._hosts)).tolist()):
+            self._hosts[host].queued += count
+        self._length += len(urls)
+        self._sort()
+
+    def pop(self, now: float) -> int | None:
+        """Take the best URL whose host has room; None when no host has.
+
+        The URL's request counts as under way until `release`.
+        """
+        while self._timers and self._timers[0][0] <= now:
+            _, host = heapq.heappop(self._timers)
+            self._hosts[host].timed = False
+            self._make_available(host, now)
+        while self._available:
+            key, url, host = heapq.heappop(self._available)
+            state = self._hosts[host]
+            if state.offered != (key, url):
+                continue  # the host has offered a better one since
+            state.offered = None
+            best = state.best(self._keys.data, self._queued.data)
+            if best != (key, url):
+                if best is not None:
+                    self._offer(host, best)
+                continue
+            self._leave(url)
+            state.active += 1
+            state.ready_at = now + self._delays.get(host, self._delay)
+            self._make_available(host, now)
+            return url
+        return None
+
+    def remove(self, url: int) -> None:
+        """Take `url` out without fetching it; nothing happens if it does not wait."""
+        if url < len(self._queued) and self._queued.data[url]:
+            self._leave(url)
+
+    def release(self, url: int, now: float) -> None:
+        """Say that the request for `url` is no longer under way."""
+        host = int(self._host_of.data[url])
+        self._hosts[host].active -= 1
+        self._make_available(host, now)
+
+    def set_delay(self, host: int, delay: float) -> None:
+        """Set the seconds between the starts of two requests to `host`."""
+        self._delays[host] = delay
+
+    def next_ready(self) -> float | None:
+        """Return the earliest time at which a host that waits for a timer has room."""
+        return self._timers[0][0] if self._timers else None
+
+    def _waiting(
+        self, urls: NDArray[np.int64], scores: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        known = urls < len(self._queued)
+        urls, scores = urls[known], scores[known]
+        waits = self._queued.data[urls]
+        return urls[waits], scores[waits]
+
+    def _leave(self, url: int) -> None:
+        self._queued.data[url] = False
+        self._hosts[int(self._host_of.data[url])].queued -= 1
+        self._length -= 1
+
+    def _sort(self) -> None:
+        """Sort all that waits into one run a host."""
+        urls = self.queued()
+        keys, hosts = self._keys.data[urls], self._host_of.data[urls]
+        order = np.lexsort((urls, keys, hosts))
+        urls, keys, hosts = urls[order], keys[order], hosts[order]
+        bounds = np.searchsorted(hosts, np.arange(len(self._hosts) + 1))
+        self._available = []
+        for host, state in enumerate(self._hosts):
+            start, end = bounds[host], bounds[host + 1]
+            state.replace(keys[start:end], urls[start:end])
+            state.offered = None
+            if end > start and not state.timed and state.active < self.per_host:
+                state.offered = (float(keys[start]), int(urls[start]))
+                self._available.append((*state.offered, host))
+        heapq.heapify(self._available)
+
+    def _make_available(self, host: int, now: float) -> None:
+        """Offer the best link of `host`, now or when its delay is over."""
+        state = self._hosts[host]
+        if state.timed or state.active >= self.per_host:
+            return
+        if state.ready_at > now:
+            state.timed = True
+            heapq.heappush(self._timers, (state.ready_at, host))
+            return
+        best = state.best(self._keys.data, self._queued.data)
+        if best is not None:
+            self._offer(host, best)
+
+    def _offer(self, host: int, entry: Entry) -> None:
+        state = self._hosts[host]
+        if state.offered is None or entry < state.offered:
+            state.offered = entry
+            heapq.heappush(self._available, (*entry, host))
+            if len(self._available) > 2 * len(self._hosts) + 1024:
+                self._available = [
+                    (*other.offered, number)
+                    for number, other in enumerate(self._hosts)
+                    if other.offered is not None
+                ]
+                heapq.heapify(self._available)

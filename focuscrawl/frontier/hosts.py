@@ -1,0 +1,87 @@
+"""The links of one host, best first, and when the host may be asked."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Entry = tuple[float, int]  # key (the score negated, so that the least comes first), URL
+
+
+class Host:
+    """Queue of one host's links, and its politeness state.
+
+    Links lie in a *run*, sorted when the frontier was loaded or re-scored as a whole, and in a
+    heap of what came after. Entries are not removed when a score changes: an entry is out of
+    date once its URL has left the queue or has another key, and is skipped on its way out.
+
+    Attributes
+    ----------
+    active : requests under way
+    queued : URLs waiting
+    ready_at : seconds on the crawl's clock; no request starts before
+    timed : True while a timer will make the host available
+    offered : the entry that stands for this host in the heap of hosts, None without one
+    """
+
+    __slots__ = (
+        "_at",
+        "_heap",
+        "_run_keys",
+        "_run_urls",
+        "active",
+        "offered",
+        "queued",
+        "ready_at",
+        "timed",
+    )
+
+    def __init__(self) -> None:
+        self._heap: list[Entry] = []
+        self._run_keys: NDArray[np.float64] = np.empty(0)
+        self._run_urls: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._at = 0
+        self.active = 0
+        self.queued = 0
+        self.ready_at = 0.0
+        self.timed = False
+        self.offered: Entry | None = None
+
+    def push(self, entry: Entry) -> None:
+        """Add a link."""
+        heapq.heappush(self._heap, entry)
+
+    def replace(self, keys: NDArray[np.float64], urls: NDArray[np.int64]) -> None:
+        """Replace all entries by these, sorted best first."""
+        self._heap = []
+        self._run_keys, self._run_urls, self._at = keys, urls, 0
+
+    def best(self, keys: NDArray[np.float64], queued: NDArray[np.bool_]) -> Entry | None:
+        """Return the best link, None when there is none.
+
+        Parameters
+        ----------
+        keys, queued : for every URL, its present key and whether it waits
+        """
+        heap = self._heap
+        if len(heap) > 4 * self.queued + 64:
+            heap = self._heap = [e for e in set(heap) if queued[e[1]] and keys[e[1]] == e[0]]
+            heapq.heapify(heap)
+        while heap and not (queued[heap[0][1]] and keys[heap[0][1]] == heap[0][0]):
+            heapq.heappop(heap)
+        at, end = self._at, len(self._run_urls)
+        while at < end:
+            url = self._run_urls[at]
+            if queued[url] and keys[url] == self._run_keys[at]:
+                break
+            at += 1
+        self._at = at
+        if at == end:
+            return heap[0] if heap else None
+        head = (float(self._run_keys[at]), int(self._run_urls[at]))
+        return heap[0] if heap and heap[0] < head else head

@@ -1,0 +1,105 @@
+"""Bytes of a page to clean UTF-8: which encoding it is in, and what no parser should see.
+
+The order is that of browsers (WHATWG HTML, "determining the character encoding"): byte order
+mark, ``Content-Type`` header, what the page declares, then a guess. Labels follow the WHATWG
+encoding standard, in which latin-1 and ASCII mean windows-1252.
+"""
+
+from __future__ import annotations
+
+import charset_normalizer
+from w3lib.encoding import (
+    html_body_declared_encoding,
+    read_bom,
+    resolve_encoding,
+    to_unicode,
+)
+
+# The encodings of the WHATWG standard, as Python names them. Python knows more under names that
+# pages can write ("hex", "rot13", "undefined", "idna"): those decode to no text, or raise.
+_WEB_ENCODINGS = frozenset(
+    "utf-8 utf-16 utf-16-le utf-16-be cp866 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 "
+    "iso8859-7 iso8859-8 iso8859-10 iso8859-13 iso8859-14 iso8859-15 iso8859-16 koi8-r koi8-u "
+    "mac-roman mac-cyrillic cp874 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 "
+    "gb18030 big5hkscs euc_jp iso2022_jp cp932 cp949".split()
+)
+_FALLBACK = "cp1252"
+# How far into a page a declaration is looked for; `w3lib` reads as many.
+_PRESCAN = 4096
+
+# Accents make up a few percent of a Western text. Only where many more bytes are not ASCII is
+# it worth the milliseconds to tell Cyrillic, Chinese and the rest apart, on a sample.
+_FOREIGN_SHARE = 0.15
+_SAMPLE = 4096
+_ASCII = bytes(range(128))
+
+# Control characters separate words at most; libxml2 stops at some. NUL is dropped instead,
+# as browsers do: UTF-16 that nobody declared stays readable.
+_CONTROLS = bytes(set(range(1, 32)) - set(b"\t\n\f\r")) + b"\x7f"
+_CLEAN = bytes.maketrans(_CONTROLS + b"\f", b" " * (len(_CONTROLS) + 1))
+
+
+def to_utf8(body: bytes, header: str | None = None) -> tuple[bytes, str]:
+    """Decode a page, whatever it holds.
+
+    Parameters
+    ----------
+    body : the page as it came, decompressed
+    header : charset parameter of the ``Content-Type`` header; an unknown one is ignored
+
+    Returns
+    -------
+    The page in valid UTF-8, undecodable bytes replaced by U+FFFD, NULs dropped and other
+    control characters blanked; and the encoding it was read in, by its Python name.
+    """
+    bom_encoding, bom = read_bom(body)
+    if bom_encoding is not None and bom is not None:
+        body = body[len(bom) :]
+        encoding = bom_encoding
+    else:
+        encoding = (header and _known(header)) or _declared(body) or ""
+    if encoding in {"", "utf-8"}:
+        try:
+            body.decode("utf-8")
+        except UnicodeDecodeError:
+            encoding = encoding or _guess(body)
+        else:
+            return _clean(body), "utf-8"
+    text = to_unicode(body, encoding)
+    return _clean(text.encode("utf-8", "replace")), encoding
+
+
+def _known(label: str) -> str | None:
+    """Return the Python name of an encoding of the web, None for any other label."""
+    label = label.strip().strip("\"'").lower()
+    if not label.isascii() or "\0" in label:
+        return None
+    # "-i" and "-e" say in which order Hebrew is written, not how it is encoded.
+    name = resolve_encoding("iso-8859-8" if label.startswith("iso-8859-8-") else label)
+    return name if name in _WEB_ENCODINGS else None
+
+
+def _declared(body: bytes) -> str | None:
+    head = body[:_PRESCAN]
+    lowered = head.lower()
+    if b"charset" not in lowered and b"encoding" not in lowered:
+        return None
+    label = html_body_declared_encoding(head)
+    name = label and _known(label)
+    # A declaration that could be read as ASCII cannot be in UTF-16 (WHATWG, prescan).
+    return "utf-8" if name and name.startswith("utf-16") else name
+
+
+def _guess(body: bytes) -> str:
+    """Guess among the encodings older than UTF-8; Western unless much speaks against it."""
+    at = next((i for i in range(0, len(body), _SAMPLE) if not body[i : i + _SAMPLE].isascii()), 0)
+    sample = body[at : at + _SAMPLE]
+    foreign = len(sample.translate(None, _ASCII))
+    if foreign <= _FOREIGN_SHARE * len(sample):
+        return _FALLBACK
+    best = charset_normalizer.from_bytes(sample).best()
+    return (best and _known(best.encoding)) or _FALLBACK
+
+
+def _clean(utf8: bytes) -> bytes:
+    return utf8.translate(_CLEAN, b"\0")

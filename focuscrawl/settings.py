@@ -1,0 +1,45 @@
+"""Scrapy settings of the project: a crawl that is decent to the sites it visits."""
+
+from focuscrawl import __version__
+
+BOT_NAME = "focuscrawl"
+SPIDER_MODULES = ["focuscrawl.spiders"]
+NEWSPIDER_MODULE = "focuscrawl.spiders"
+COMMANDS_MODULE = "focuscrawl.commands"
+
+# Say who is crawling. Put a page or an address here where people can reach you.
+USER_AGENT = f"focuscrawl/{__version__}"
+ROBOTSTXT_OBEY = True
+
+# One request at a time to a host, at least a second apart, slower when the host is slow.
+CONCURRENT_REQUESTS = 16
+CONCURRENT_REQUESTS_PER_DOMAIN = 1
+DOWNLOAD_DELAY = 1.0
+AUTOTHROTTLE_ENABLED = True
+AUTOTHROTTLE_START_DELAY = 1.0
+AUTOTHROTTLE_MAX_DELAY = 60.0
+AUTOTHROTTLE_TARGET_CONCURRENCY = 1.0
+
+DOWNLOAD_TIMEOUT = 30
+DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
+DOWNLOAD_WARNSIZE = 0
+COOKIES_ENABLED = False
+TELNETCONSOLE_ENABLED = False
+
+# The frontier orders, judges and remembers; Scrapy downloads.
+SCHEDULER = "focuscrawl.scheduler.FrontierScheduler"
+DOWNLOADER_MIDDLEWARES = {
+    "focuscrawl.downloadermiddlewares.focus.FocusMiddleware": 40,
+    "focuscrawl.downloadermiddlewares.warc.WarcMiddleware": 950,
+}
+EXTENSIONS = {
+    "scrapy.extensions.logstats.LogStats": None,
+    "focuscrawl.extensions.stop.StopReason": 0,
+    "focuscrawl.extensions.htmlonly.HtmlOnly": 0,
+    "focuscrawl.extensions.progress.Progress": 0,
+}
+FEED_EXPORTERS = {"parquet": "focuscrawl.exporters.ParquetItemExporter"}
+STATS_DUMP = False
+LOG_LEVEL = "INFO"
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+LOG_DATEFORMAT = "%H:%M:%S"

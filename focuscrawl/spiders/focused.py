@@ -1,0 +1,110 @@
+"""``scrapy crawl focused``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import scrapy
+
+from focuscrawl.binding import bind_crawl
+from focuscrawl.crawl import CrawlPlan
+from focuscrawl.errors import UserError
+from focuscrawl.scheduler import VISIT
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from scrapy.settings import BaseSettings
+
+    from focuscrawl.crawl import Visit
+
+#: the arguments a user may give with -a
+ARGUMENTS = (
+    "topic",
+    "seeds",
+    "critic",
+    "strategy",
+    "budget",
+    "web",
+    "crawl_dir",
+    "random_state",
+)
+_REPLAY = "focuscrawl.downloadhandlers.ReplayDownloadHandler"
+
+
+class FocusedSpider(scrapy.Spider):
+    """Crawls the pages of a topic; arguments as in the README.
+
+    The loop itself is `focuscrawl.crawl.Crawl`; this spider opens it from its arguments and
+    yields one item a fetch.
+    """
+
+    name = "focused"
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        """Check the arguments and open the crawl, before Scrapy builds anything.
+
+        Raises
+        ------
+        UserError
+            Anything the user has to put right.
+        """
+        arguments = {name: value for name, value in kwargs.items() if not name.startswith("_")}
+        unknown = sorted(set(arguments) - set(ARGUMENTS))
+        if unknown:
+            raise UserError(f"unknown argument {unknown[0]}: there are {', '.join(ARGUMENTS)}")
+        if "web" in arguments:
+            _replay(crawler.settings)
+        crawl = _plan(arguments, crawler.settings).open()
+        bind_crawl(crawler, crawl)
+        return super().from_crawler(crawler, *args, **kwargs)
+
+    async def start(self) -> AsyncIterator[Any]:
+        """Yield nothing: the seeds are in the frontier."""
+        for nothing in ():
+            yield nothing
+
+    def parse(self, response: Response) -> Iterator[Visit]:
+        """Yield what became of the fetch."""
+        yield response.meta[VISIT]
+
+
+def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
+    numbers = {
+        name: CrawlPlan.whole_number(name, arguments.pop(name))
+        for name in ("budget", "random_state")
+        if name in arguments
+    }
+    replay = "web" in arguments
+    return CrawlPlan(
+        **{"topic": "", **arguments},  # type: ignore[arg-type]
+        **numbers,
+        closed=settings.getbool("FOCUSCRAWL_CLOSED", True),
+        calibrated=settings.getbool("FOCUSCRAWL_CALIBRATED"),
+        stagnation=settings.getint("FOCUSCRAWL_STAGNATION"),
+        any_media=settings.getbool("FOCUSCRAWL_ANY_MEDIA"),
+        per_host=settings.getint(
+            "CONCURRENT_REQUESTS" if replay else "CONCURRENT_REQUESTS_PER_DOMAIN"
+        ),
+        delay=settings.getfloat("DOWNLOAD_DELAY"),
+    )
+
+
+def _replay(settings: BaseSettings) -> None:
+    """Set what makes sense for a recording: no network, no waiting, one request at a time.
+
+    A recording answers at once: more requests at a time would only make the crawl choose links
+    before it has seen the pages that speak for or against them.
+    """
+    for name, value in {
+        "DOWNLOAD_HANDLERS": {"http": _REPLAY, "https": _REPLAY},
+        "AUTOTHROTTLE_ENABLED": False,
+        "DOWNLOAD_DELAY": 0,
+        "CONCURRENT_REQUESTS": 1,
+        "RETRY_ENABLED": False,
+    }.items():
+        settings.set(name, value, priority="spider")

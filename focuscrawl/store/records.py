@@ -1,0 +1,74 @@
+"""What the crawl hands to the store: plain rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class NewUrl(NamedTuple):
+    """A URL seen for the first time; ids are dense from 0 in order of discovery."""
+
+    id: int
+    url: str
+    host: int
+    depth: int
+    referrer: int | None
+    score: float | None
+    state: int
+
+
+class LinkRow(NamedTuple):
+    """One link of a page, to a URL that entered the store."""
+
+    id: int
+    source: int
+    target: int
+    anchor: str
+    dom_position: int
+    score: float | None
+    model_version: int
+
+
+@dataclass(frozen=True, slots=True)
+class PageRow:
+    """One fetch; columns as in `focuscrawl.store.schema.page`."""
+
+    seq: int
+    url: int
+    status: int
+    relevance: float
+    topic: str | None
+    score: float | None
+    fetched_at: str
+    content_type: str | None
+    size: int
+    title: str | None = None
+    canonical: str | None = None
+    digest: bytes | None = None
+    duplicate_of: int | None = None
+    error: str | None = None
+    links: int = 0
+    dropped: int = 0
+
+
+@dataclass(slots=True)
+class VisitRecord:
+    """All that one fetch changes; written in one transaction or not at all.
+
+    Attributes
+    ----------
+    page : the fetch itself; None where only URLs change (seeds, exclusions)
+    hosts : (id, name) of hosts seen for the first time
+    urls : URLs seen for the first time
+    links : the page's links to URLs of the store
+    changes : (url id, score, state) of known URLs of which one of these changed
+    events : (seq, kind, detail)
+    """
+
+    page: PageRow | None = None
+    hosts: list[tuple[int, str]] = field(default_factory=list)
+    urls: list[NewUrl] = field(default_factory=list)
+    links: list[LinkRow] = field(default_factory=list)
+    changes: list[tuple[int, float | None, int]] = field(default_factory=list)
+    events: list[tuple[int, str, str]] = field(default_factory=list)

@@ -1,0 +1,104 @@
+"""Open, check and read a crawl store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy import event
+
+from focuscrawl.errors import UserError
+from focuscrawl.store import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from sqlalchemy import Engine, Row
+
+
+class CrawlStore:
+    """The database of one crawl.
+
+    Parameters
+    ----------
+    engine : a SQLAlchemy engine on a database that has the schema
+    where : how to name the store in messages
+    """
+
+    def __init__(self, engine: Engine, where: str) -> None:
+        self.engine = engine
+        self.where = where
+
+    @classmethod
+    def create(cls, path: Path, identity: Mapping[str, str]) -> CrawlStore:
+        """Create the store file `path` for a crawl that `identity` describes.
+
+        The file appears whole or not at all: tables and identity are one transaction.
+        """
+        store = cls(_sqlite(path), str(path))
+        with store.engine.begin() as connection:
+            schema.metadata.create_all(connection)
+            rows = {"schema_version": str(schema.SCHEMA_VERSION), **identity}
+            connection.execute(
+                sa.insert(schema.meta), [{"key": k, "value": v} for k, v in rows.items()]
+            )
+        return store
+
+    @classmethod
+    def open(cls, path: Path) -> CrawlStore:
+        """Open an existing store.
+
+        Raises
+        ------
+        UserError
+            There is none, it is no crawl store, or a newer version wrote it.
+        """
+        if not path.is_file():
+            raise UserError(f"{path.parent} holds no crawl: there is no {path.name} in it")
+        store = cls(_sqlite(path), str(path))
+        try:
+            version = store.identity().get("schema_version", "")
+        except sa.exc.DatabaseError as error:
+            store.close()
+            raise UserError(f"{path} is no crawl store ({error.orig})") from error
+        if version != str(schema.SCHEMA_VERSION):
+            store.close()
+            newer = version.isdigit() and int(version) > schema.SCHEMA_VERSION
+            way_out = "upgrade focuscrawl" if newer else "crawl into a new crawl_dir"
+            raise UserError(
+                f"{path} has schema version {version or 'unknown'}, this focuscrawl reads "
+                f"{schema.SCHEMA_VERSION}: {way_out}"
+            )
+        return store
+
+    def identity(self) -> dict[str, str]:
+        """Return what the crawl was started with, and the schema version."""
+        with self.engine.connect() as connection:
+            rows = connection.execute(sa.select(schema.meta.c.key, schema.meta.c.value))
+            return dict(rows)
+
+    def rows(self, statement: sa.Select[Any] | sa.TextClause) -> Iterator[Row[Any]]:
+        """Stream the rows of `statement` without holding them all."""
+        with self.engine.connect() as connection:
+            yield from connection.execution_options(yield_per=10_000).execute(statement)
+
+    def close(self) -> None:
+        """Give back the connections."""
+        self.engine.dispose()
+
+
+def _sqlite(path: Path) -> Engine:
+    engine = sa.create_engine(
+        f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": 30}
+    )
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: Any, _: Any) -> None:
+        # Write-ahead logging: readers do not wait for the crawl, a killed process loses nothing
+        # committed, and a commit costs no fsync; a power cut loses the last commits at most.
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA cache_size = -65536")
+
+    return engine

@@ -1,0 +1,120 @@
+"""Writes to the crawl store, off the event loop."""
+
+from __future__ import annotations
+
+import dataclasses
+import queue
+import threading
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from sqlalchemy import bindparam, insert, update
+
+from focuscrawl.store import schema
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+    from focuscrawl.store.records import VisitRecord
+
+_CHANGE = (
+    update(schema.url)
+    .where(schema.url.c.id == bindparam("_id"))
+    .values(score=bindparam("_score"), state=bindparam("_state"))
+)
+
+
+class StoreWriter:
+    """Commits records in the order they are put, several in one transaction when they queue up.
+
+    A record is on its way to the disk at once and is committed whole or not at all. Records put
+    while a transaction is being written go into the next one (group commit), so a slow disk
+    makes transactions larger instead of holding up the event loop.
+
+    Parameters
+    ----------
+    engine : of the crawl store
+    backlog : records that may wait; `full` tells the crawl to hold back beyond it
+    """
+
+    def __init__(self, engine: Engine, backlog: int = 256) -> None:
+        self._engine = engine
+        self._backlog = backlog
+        self._queue: queue.SimpleQueue[VisitRecord | None] = queue.SimpleQueue()
+        self._failure: BaseException | None = None
+        self._closed = False
+        self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
+        self._thread.start()
+
+    @property
+    def full(self) -> bool:
+        """True while so many records wait that the crawl should not fetch more."""
+        return self._queue.qsize() >= self._backlog
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What stopped the writer; None while it works. Nothing after it was written."""
+        return self._failure
+
+    def put(self, record: VisitRecord) -> None:
+        """Queue `record`; returns at once."""
+        self._queue.put(record)
+
+    def close(self) -> None:
+        """Wait until everything is committed. May be called twice."""
+        if not self._closed:
+            self._closed = True
+            self._queue.put(None)
+            self._thread.join()
+
+    def _run(self) -> None:
+        last = False
+        while not last:
+            batch: list[VisitRecord] = []
+            record = self._queue.get()
+            began = time.monotonic()
+            while True:
+                if record is None:
+                    last = True
+                    break
+                batch.append(record)
+                if self._queue.empty() or time.monotonic() - began > 0.5:
+                    break
+                record = self._queue.get()
+            if self._failure is None and batch:
+                try:
+                    with self._engine.begin() as connection:
+                        _write(connection, batch)
+                except Exception as error:
+                    self._failure = error
+
+
+def _write(connection: Connection, batch: list[VisitRecord]) -> None:
+    """Insert parents before children: hosts, URLs, pages, links; then what changed."""
+    hosts = [{"id": i, "name": name} for record in batch for i, name in record.hosts]
+    urls = [row._asdict() for record in batch for row in record.urls]
+    pages = [dataclasses.asdict(record.page) for record in batch if record.page is not None]
+    links = [row._asdict() for record in batch for row in record.links]
+    at = datetime.now(UTC).isoformat(timespec="milliseconds")
+    events = [
+        {"at": at, "seq": seq, "kind": kind, "detail": detail}
+        for record in batch
+        for seq, kind, detail in record.events
+    ]
+    for table, rows in (
+        (schema.host, hosts),
+        (schema.url, urls),
+        (schema.page, pages),
+        (schema.link, links),
+        (schema.events, events),
+    ):
+        if rows:
+            connection.execute(insert(table), rows)
+    changes = [
+        {"_id": i, "_score": score, "_state": state}
+        for record in batch
+        for i, score, state in record.changes
+    ]
+    if changes:
+        connection.execute(_CHANGE, changes)

@@ -1,0 +1,25 @@
+"""Breadth-first: the unfocused crawler [F99 section 4.3]."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.strategies.evidence import First
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focuscrawl.strategies.protocol import JudgedPage, StrategyContext
+
+
+class BreadthFirst:
+    """Fetch URLs in the order they were found: all scores are equal."""
+
+    def __init__(self, context: StrategyContext) -> None:
+        self.evidence = First()
+
+    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+        """Give every link the same score."""
+        return np.zeros(len(page.links))

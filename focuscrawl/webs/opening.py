@@ -1,0 +1,52 @@
+"""From what a user names to a web."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from focuscrawl.errors import UserError
+from focuscrawl.webs.recorded import RecordedWeb
+
+if TYPE_CHECKING:
+    from focuscrawl.webs.protocol import Web
+
+_DEMO = "demo"
+
+
+def open_web(spec: str) -> Web:
+    """Open the web that `spec` names.
+
+    Parameters
+    ----------
+    spec : path of a ``.warc`` or ``.warc.gz`` file; or ``demo`` for the synthetic web, or
+        ``demo:SCALE`` for one of another size (a number; 1 is the ordinary one)
+
+    Raises
+    ------
+    UserError
+        If there is no such file, it is no WARC file, or the scale is no number above 0.
+    """
+    name, colon, scale = spec.partition(":")
+    if name == _DEMO and not Path(spec).exists():
+        return _demo(scale if colon else "1")
+    path = Path(spec).expanduser()
+    if not path.exists():
+        raise UserError(f"no recorded web at {spec}: name a .warc or .warc.gz file, or `demo`")
+    if path.is_dir():
+        raise UserError(f"{spec} is a folder: name a .warc or .warc.gz file in it")
+    if path.suffix == ".xz":
+        raise UserError(f"{spec} is compressed with xz: unpack it and name the .warc file")
+    return RecordedWeb(path)
+
+
+def _demo(scale: str) -> Web:
+    from focuscrawl.webs.synthetic import SyntheticWeb  # noqa: PLC0415 - only where asked for
+
+    try:
+        value = float(scale)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise UserError(f"demo:{scale} has no size: write demo:SCALE with a number above 0")
+    return SyntheticWeb(scale=value)

@@ -1,0 +1,166 @@
+"""A web recorded in a WARC file, asked again."""
+
+from __future__ import annotations
+
+import logging
+import os
+import weakref
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from focuscrawl.errors import UserError
+from focuscrawl.urls import host, normalize
+from focuscrawl.webs.index import open_index
+from focuscrawl.webs.payload import WRAPPING, HttpResponse, decode, parse_response
+from focuscrawl.webs.protocol import Answer
+from focuscrawl.webs.warc import Record, read_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+logger = logging.getLogger(__name__)
+
+_REMEMBERED = 200_000  # resolved URLs, about 50 MB
+_NOT_MODIFIED = 304
+
+
+class RecordedWeb:
+    """The pages of a ``.warc`` or ``.warc.gz`` file.
+
+    Opening one is instant, but for the first time, when its index is built. It can be pickled:
+    the copy opens the same path.
+
+    Parameters
+    ----------
+    path : the WARC file
+
+    Attributes
+    ----------
+    name : the file's name without its suffixes
+    fingerprint : hex digest of all URLs, statuses and bodies: the same for the same pages,
+        wherever and however compressed the file is
+    records : whole records in the file, of any type
+    truncated_at : offset from which on nothing could be read; None if the file is whole
+    damaged : unreadable stretches inside the file
+
+    Raises
+    ------
+    UserError
+        If the file cannot be read, is no WARC file, or holds no page.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.name = self.path.name.removesuffix(".gz").removesuffix(".warc")
+        try:
+            with self.path.open("rb") as file:
+                self._index = open_index(self.path, file)
+                self._file = os.dup(file.fileno())
+                size = os.fstat(self._file).st_size
+        except OSError as error:
+            raise UserError(f"cannot read {self.path}: {error.strerror}") from error
+        weakref.finalize(self, os.close, self._file)
+        facts = self._index.facts
+        self.fingerprint: str = facts["fingerprint"]
+        self.records: int = facts["records"]
+        self.truncated_at: int | None = facts["truncated_at"]
+        self.damaged: int = facts["damaged"]
+        self._gzipped: bool = facts["gzipped"]
+        self._known: dict[str, str | None] = {}
+        if self.truncated_at is not None:
+            logger.warning(
+                "%s is cut or damaged at byte %d of %d: its %d whole records are used",
+                self.path, self.truncated_at, size, self.records,
+            )  # fmt: skip
+        if self.damaged:
+            logger.warning("%s: %d unreadable stretches are left out", self.path, self.damaged)
+
+    def __len__(self) -> int:
+        return len(self._index)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.path,))
+
+    @property
+    def statuses(self) -> npt.NDArray[np.int16]:
+        """HTTP status of each URL, in the order of `urls`."""
+        return self._index.arrays["status"]
+
+    @property
+    def hosts(self) -> Counter[str]:
+        """Number of URLs of each host."""
+        return Counter(host(url) for url in self._index.urls())
+
+    def urls(self) -> Iterator[str]:
+        """Iterate over every URL, in the order recorded."""
+        return self._index.urls()
+
+    def resolve(self, urls: Sequence[str]) -> list[str | None]:
+        """Map each normalised URL to the URL recorded, ``http`` or ``https``; None if none is."""
+        known = self._known
+        new = list({url for url in urls if url not in known})
+        if new:
+            if len(known) + len(new) > _REMEMBERED:
+                known = self._known = {url: known[url] for url in urls if url in known}
+            for url, row in zip(new, self._index.rows(new), strict=True):
+                known[url] = None if row is None else self._index.url(row)
+        return [known[url] for url in urls]
+
+    def fetch(self, url: str) -> Answer | None:
+        """Return what was answered for a normalised URL; None if it was not recorded.
+
+        Raises
+        ------
+        UserError
+            If the file was changed after it was opened.
+        """
+        row = self._index.rows([url])[0]
+        if row is None:
+            return None
+        arrays = self._index.arrays
+        recorded = self._index.url(row)
+        record = self._read(int(arrays["offset"][row]), int(arrays["length"][row]))
+        if normalize(record.target) != recorded:
+            raise self._changed()
+        payload = int(arrays["payload_offset"][row])
+        if payload < 0:
+            response = self._response(record)
+        else:
+            original = self._read(payload, int(arrays["payload_length"][row]))
+            response = _revisited(parse_response(record.block), self._response(original))
+        headers, body = decode(response.headers, response.body)
+        return Answer(recorded, response.status, headers, body)
+
+    def _read(self, offset: int, length: int) -> Record:
+        record = read_record(os.pread(self._file, length, offset), offset, self._gzipped)
+        if record is None:
+            raise self._changed()
+        return record
+
+    def _response(self, record: Record) -> HttpResponse:
+        if record.type == "resource":
+            kind = record.headers.get("content-type", "application/octet-stream")
+            return HttpResponse(200, [("Content-Type", kind)], record.block)
+        response = parse_response(record.block)
+        if response is None:
+            raise self._changed()
+        return response
+
+    def _changed(self) -> UserError:
+        return UserError(f"{self.path} was changed while it was in use: start again")
+
+
+def _revisited(revisit: HttpResponse | None, original: HttpResponse) -> HttpResponse:
+    """Return the head of a revisit with the body of its original.
+
+    A 304 has no head of its own to speak of: the original answers.
+    """
+    if revisit is None or revisit.status == _NOT_MODIFIED:
+        return original
+    own = [(n, v) for n, v in revisit.headers if n.lower() not in WRAPPING]
+    wrapping = [(n, v) for n, v in original.headers if n.lower() in WRAPPING]
+    return HttpResponse(revisit.status, own + wrapping, original.body)

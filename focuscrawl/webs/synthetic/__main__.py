@@ -1,0 +1,30 @@
+"""``python -m focuscrawl.webs.synthetic labels OUT.csv``: the labels, to train a critic from."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import click
+
+from focuscrawl.webs.synthetic.web import Label, SyntheticWeb
+
+
+@click.group()
+def main() -> None:
+    """Look into the synthetic web."""
+
+
+@main.command()
+@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--scale", default=1.0, show_default=True, help="1 is 3,000 pages.")
+@click.option("--random-state", default=0, show_default=True)
+def labels(out: Path, scale: float, random_state: int) -> None:
+    """Write the labels to OUT as CSV: url,topic,split."""
+    with out.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(Label._fields)
+        writer.writerows(SyntheticWeb(scale, random_state).labels())
+
+
+main()

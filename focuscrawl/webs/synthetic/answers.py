@@ -1,0 +1,124 @@
+"""From an address to the server's answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from focuscrawl.webs.protocol import Answer
+from focuscrawl.webs.synthetic.addresses import Address, Kind
+from focuscrawl.webs.synthetic.chance import mix
+from focuscrawl.webs.synthetic.content import Author
+from focuscrawl.webs.synthetic.markup import render
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from focuscrawl.webs.synthetic.places import Places
+
+_GIF = (
+    b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,"
+    b"\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
+)
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June"),
+    *("July", "August", "September", "October", "November", "December"),
+)
+
+
+def answer(address: Address, places: Places) -> Answer:
+    """Return what the server says to a request for `address`."""
+    return _ANSWERS[address.kind](address, places)
+
+
+def _page(address: Address, places: Places) -> Answer:
+    page = places.page_at(address.host, address.number)
+    return _html(address, render(Author(places, page).write()))
+
+
+def _moved(address: Address, places: Places) -> Answer:
+    return _redirect(address, 301, places.page_at(address.host, address.number).path)
+
+
+def _tracked(address: Address, places: Places) -> Answer:
+    return _redirect(address, 302, places.page_at(address.host, address.number).path)
+
+
+def _old(address: Address, _: Places) -> Answer:
+    # relative, as RFC 9110 section 10.2.2 allows and some servers do
+    return Answer(address.url, 301, [("Location", f"/go/{address.number}")], b"")
+
+
+def _dead(address: Address, _: Places) -> Answer:
+    gone = mix(address.host.number, address.number) % 4 == 0
+    return _html(address, _MISSING, 410 if gone else 404)
+
+
+def _calendar(address: Address, _: Places) -> Answer:
+    month = address.number
+    name = f"{_MONTHS[month % 12]} {month // 12}"
+    before = f'<a href="?month={month - 1}">Previous month</a>' if month else ""
+    html = (
+        f"<html><head><title>{name} | {address.host.title}</title></head><body><h1>{name}</h1>"
+        f"<p>{before} <a href='?month={month + 1}'>Next month</a>"
+        f"<p>Nothing is planned for {name}. <a href='/'>Home</a></body></html>"
+    )
+    return _html(address, html)
+
+
+def _pdf(address: Address, places: Places) -> Answer:
+    title = places.page_at(address.host, address.number).title
+    body = (
+        "%PDF-1.4\n"
+        "1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
+        "2 0 obj<</Type/Pages/Kids[]/Count 0>>endobj\n"
+        f"3 0 obj<</Title({title})>>endobj\n"
+        "trailer<</Root 1 0 R/Info 3 0 R>>\n%%EOF\n"
+    )
+    return _plain(address, "application/pdf", body.encode("latin-1"))
+
+
+def _image(address: Address, _: Places) -> Answer:
+    return _plain(address, "image/gif", _GIF)
+
+
+def _robots(address: Address, _: Places) -> Answer:
+    if address.host.members:
+        return _plain(address, "text/plain", b"User-agent: *\nDisallow: /members/\n")
+    return _html(address, _MISSING, 404)
+
+
+_ANSWERS: dict[Kind, Callable[[Address, Places], Answer]] = {
+    Kind.PAGE: _page,
+    Kind.COPY: _page,
+    Kind.MOVED: _moved,
+    Kind.TRACKED: _tracked,
+    Kind.OLD: _old,
+    Kind.DEAD: _dead,
+    Kind.CALENDAR: _calendar,
+    Kind.PDF: _pdf,
+    Kind.IMAGE: _image,
+    Kind.ROBOTS: _robots,
+}
+
+_MISSING = (
+    "<html><head><title>Not found</title></head><body><h1>Not found</h1>"
+    '<p>This page is gone. <a href="/">Home</a></body></html>'
+)
+
+
+def _html(address: Address, html: str, status: int = 200) -> Answer:
+    host = address.host
+    kind = "text/html"
+    if host.declared == "header":
+        kind += f"; charset={host.encoding}"
+    body = html.encode(host.encoding, "xmlcharrefreplace")
+    return Answer(address.url, status, [("Content-Type", kind)], body)
+
+
+def _plain(address: Address, kind: str, body: bytes) -> Answer:
+    return Answer(address.url, 200, [("Content-Type", kind)], body)
+
+
+def _redirect(address: Address, status: int, path: str) -> Answer:
+    target = address._replace(path=path).url
+    return Answer(address.url, status, [("Location", target)], b"")

@@ -1,0 +1,266 @@
+"""What stands on a page: paragraphs and lists of links, before any HTML."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from focuscrawl.webs.synthetic.addresses import spell
+from focuscrawl.webs.synthetic.chance import Draws, mix
+from focuscrawl.webs.synthetic.places import (
+    ABOUT,
+    FIRST_HUB,
+    HOME,
+    NEWS,
+    PRIVACY,
+    SHOPPING,
+    SLOTS,
+    Page,
+    Places,
+    Role,
+)
+from focuscrawl.webs.synthetic.prose import chatter, sentence, title
+from focuscrawl.webs.synthetic.targets import Targets
+from focuscrawl.webs.synthetic.words import FACETS, TOPICS, VAGUE
+
+# Most sites say what a list is; some use a heading that others put over something else.
+_ON_TOPIC = ("Related reading", "More on this", "See also", "You may also like")
+_OFF_TOPIC = ("Trending now", "Sponsored", "From our partners", "You may also like")
+_LEADS = ("More in", "Compare this with", "Also worth reading:", "As told in", "Background:")
+
+
+class Link(NamedTuple):
+    """A link as its author wrote it."""
+
+    href: str
+    text: str
+    nofollow: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """Running text with links in it."""
+
+    pieces: list[str | Link]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Links under a heading, each with a text behind it that may be empty.
+
+    Attributes
+    ----------
+    aside : stands beside the article, where the page's design has such a place
+    """
+
+    heading: str
+    items: list[tuple[Link, str]]
+    aside: bool = False
+
+
+@dataclass(slots=True)
+class Content:
+    """Everything that stands on a page, top to bottom."""
+
+    page: Page
+    navigation: list[Link]
+    body: list[Paragraph | Listing] = field(default_factory=list)
+    footer: list[Link] = field(default_factory=list)
+
+
+class Author:
+    """Writes one page."""
+
+    def __init__(self, places: Places, page: Page) -> None:
+        self._places = places
+        self._page = page
+        self._draws = Draws(mix(places.seed, 8, page.number))
+        self._targets = Targets(places, page, self._draws)
+        # some authors keep to the point, others do not: those mislead a critic
+        self._focus = 0.25 + 0.65 * self._draws.unit()
+
+    def write(self) -> Content:
+        """Return what stands on the page."""
+        page = self._page
+        content = Content(page, self._navigation(), footer=self._footer())
+        body = content.body
+        match page.role:
+            case Role.SERVICE:
+                body.append(Paragraph([chatter(self._draws) for _ in range(6)]))
+                return content
+            case Role.HOME:
+                self._home(body)
+            case Role.HUB:
+                self._hub(body)
+            case Role.ROUNDUP:
+                self._roundup(body)
+            case _:
+                self._article(body)
+        return content
+
+    def _home(self, body: list[Paragraph | Listing]) -> None:
+        page, places = self._page, self._places
+        body.append(self._text(page.topic, 3))
+        for section in range(page.host.sections):
+            pages = places.section_pages(page.host, section)
+            hub = places.hub(page.host, section)
+            newest = [hub, *(places.page_at(page.host, index) for index in pages[-2:])]
+            body.append(Listing(hub.title, [(self._link(p, plain=True), "") for p in newest]))
+        if page.host.portal:
+            self._directory(body)
+        friends = [self._targets.home(page.topic) for _ in range(2)]
+        friends.append(self._targets.home(self._draws.pick(SLOTS)))
+        body.append(self._listing("Friends of this site", friends, plain=True))
+        self._off_topic(body)
+
+    def _directory(self, body: list[Paragraph | Listing]) -> None:
+        places, block = self._places, self._page.host.block
+        homes = [places.page_at(places.host_at(block, slot), HOME) for slot in range(len(SLOTS))]
+        homes.append(places.page_at(places.portal(block + 1), HOME))
+        body.append(self._listing("Directory of sites", homes, plain=True))
+
+    def _hub(self, body: list[Paragraph | Listing]) -> None:
+        page, places, targets = self._page, self._places, self._targets
+        body.append(self._text(page.topic, 2))
+        pages = [
+            places.page_at(page.host, index)
+            for index in places.section_pages(page.host, page.section)
+        ]
+        items = [(self._link(p, plain=True), self._snippet(p.topic)) for p in pages]
+        body.append(Listing(f"All {FACETS[page.section]}", items))
+        elsewhere = [targets.on_topic(page.topic) for _ in range(self._draws.between(5, 9))]
+        body.append(self._listing("On other sites", elsewhere))
+        self._off_topic(body)
+
+    def _article(self, body: list[Paragraph | Listing]) -> None:
+        page, draws, targets = self._page, self._draws, self._targets
+        note = page.role is Role.NOTE
+        body += [
+            self._text(page.topic, draws.between(2, 4), links=draws.between(0, 1))
+            for _ in range(1 if note else draws.between(2, 5))
+        ]
+        related = []
+        for _ in range(1 if note else draws.between(4, 7)):
+            where = draws.unit()
+            related.append(
+                targets.same_section()
+                if where < 0.4
+                else targets.on_topic(page.topic)
+                if where < 0.9
+                else targets.kin(page.topic)
+            )
+        body.append(self._listing(self._heading(_ON_TOPIC), related))
+        if not note:
+            here = [targets.same_host() for _ in range(2)]
+            body.append(self._listing(f"Elsewhere on {page.host.title}", here, aside=True))
+            self._extras(body)
+        self._off_topic(body)
+
+    def _roundup(self, body: list[Paragraph | Listing]) -> None:
+        page, draws, targets = self._page, self._draws, self._targets
+        body.append(self._text(page.topic, 2))
+        topics = [page.topic, page.topic, draws.pick(SLOTS), draws.pick(SLOTS)]
+        turn = draws.between(0, 3)
+        for topic in topics[turn:] + topics[:turn]:
+            found = [targets.on_topic(topic) for _ in range(draws.between(3, 5))]
+            heading = title(TOPICS[topic], mix(page.number, len(body)))
+            body.append(self._text(topic, 1))
+            body.append(self._listing(heading, found, snippets=True))
+        self._off_topic(body)
+
+    def _text(self, topic: int, sentences: int, links: int = 0) -> Paragraph:
+        draws, targets = self._draws, self._targets
+        pieces: list[str | Link] = [sentence(topic, self._focus, draws) for _ in range(sentences)]
+        for _ in range(links):
+            near = draws.unit()
+            target = (
+                targets.same_section()
+                if near < 0.3
+                else targets.on_topic(topic)
+                if near < 0.7
+                else targets.anywhere()
+            )
+            pieces += [draws.pick(_LEADS), self._link(target), "."]
+        return Paragraph(pieces)
+
+    def _off_topic(self, body: list[Paragraph | Listing]) -> None:
+        draws, targets = self._draws, self._targets
+        few, many = (40, 60) if self._page.host.general else (1, 3)
+        if self._page.role is Role.NOTE:
+            few, many = 1, 2
+        found = [targets.anywhere() for _ in range(draws.between(few, many))]
+        panel = self._listing(self._heading(_OFF_TOPIC), found, aside=True)
+        if draws.chance(0.15):
+            dead = draws.between(FIRST_HUB + self._page.host.sections, self._page.host.size - 1)
+            href = f"/archive/{draws.between(2003, 2012)}/{dead}.html"
+            panel.items.append((Link(href, title(TOPICS[self._page.topic], mix(dead))), ""))
+        body.append(panel)
+
+    def _extras(self, body: list[Paragraph | Listing]) -> None:
+        draws, page = self._draws, self._page
+        if draws.chance(0.1):
+            body.append(Paragraph([Link(f"/files/{page.index}.pdf", "This page as PDF")]))
+        if draws.chance(0.1):
+            picture = Link(f"/images/{page.index}.gif", "Picture: " + page.title)
+            body.append(Paragraph([picture]))
+
+    def _heading(self, usual: tuple[str, ...]) -> str:
+        """Return the heading this host gives such a list; one page in eight has another."""
+        if self._draws.chance(0.125):
+            return self._draws.pick(usual)
+        return usual[mix(self._places.seed, self._page.host.number) % len(usual)]
+
+    def _listing(
+        self,
+        heading: str,
+        pages: list[Page],
+        *,
+        aside: bool = False,
+        plain: bool = False,
+        snippets: bool = False,
+    ) -> Listing:
+        items = [
+            (self._link(page, plain=plain), self._snippet(page.topic) if snippets else "")
+            for page in pages
+            if page.number != self._page.number
+        ]
+        return Listing(heading, items, aside)
+
+    def _snippet(self, topic: int) -> str:
+        return sentence(topic, self._focus, self._draws) if self._draws.chance(0.4) else ""
+
+    def _link(self, target: Page, *, plain: bool = False) -> Link:
+        draws = self._draws
+        text = target.title
+        style = 0.0 if plain else draws.unit()
+        if style > 0.85:
+            text = draws.pick(VAGUE)
+        elif style > 0.7:
+            text = draws.pick(TOPICS[target.topic].urns["n"])
+        return Link(spell(target, self._page.host, draws), text)
+
+    def _navigation(self) -> list[Link]:
+        host = self._page.host
+        banner = self._targets.home(self._draws.pick((NEWS, SHOPPING)))
+        return [
+            Link(spell(banner, host, self._draws), f"Ad: {banner.title}", nofollow=True),
+            Link("/", "Home"),
+        ]
+
+    def _footer(self) -> list[Link]:
+        host, places = self._page.host, self._places
+        shown = set(range(host.sections if host.general else 1)) | {max(self._page.section, 0)}
+        hubs = [places.hub(host, section) for section in sorted(shown)]
+        links = [
+            *(Link(hub.path, hub.title) for hub in hubs),
+            Link(places.page_at(host, ABOUT).path, "About"),
+            # a service outside this web: a closed replay drops it
+            Link(f"https://share.example/?u={self._page.number}&from=web", "Share"),
+        ]
+        if self._page.section < 0:
+            links.append(Link(places.page_at(host, PRIVACY).path, "Privacy", nofollow=True))
+            portal = places.portal(host.block)
+            links.append(Link(f"{portal.scheme}://{portal.name}/", f"Listed in {portal.title}"))
+        if host.calendar:
+            links.append(Link("/calendar/?month=24292", "Calendar"))
+        return links

@@ -1,0 +1,132 @@
+"""`SyntheticWeb`: the web that answers."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from math import gcd, isfinite
+from typing import TYPE_CHECKING, NamedTuple
+
+from focuscrawl.errors import UserError
+from focuscrawl.webs.synthetic.addresses import page_url, read
+from focuscrawl.webs.synthetic.answers import answer
+from focuscrawl.webs.synthetic.chance import fraction, mix
+from focuscrawl.webs.synthetic.places import Page, Places, Role
+from focuscrawl.webs.synthetic.words import TOPICS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from focuscrawl.webs.protocol import Answer
+
+#: to be raised whenever any page of any web changes by a byte
+VERSION = 1
+
+_BLOCKS = 3  # at scale 1: 60 hosts, 3,000 pages
+_ARTICLES = frozenset({Role.ARTICLE, Role.NOTE, Role.ROUNDUP})
+
+
+class Label(NamedTuple):
+    """The topic of a page; `split` is "train" or "test"."""
+
+    url: str
+    topic: str
+    split: str
+
+
+class SyntheticWeb:
+    """A web of made-up pages, computed when they are asked for (`protocol.Web`).
+
+    Parameters
+    ----------
+    scale : size; 1 is 3,000 pages on 60 hosts, in steps of 1,000 pages and at least as many
+    random_state : two webs of one scale and state are the same to the byte, on any machine
+
+    Attributes
+    ----------
+    name : "demo", for people
+    fingerprint : hex digest; the same for the same content
+    topics : paths of the leaf topics
+
+    Raises
+    ------
+    UserError : `scale` is not a positive number
+    """
+
+    def __init__(self, scale: float = 1.0, random_state: int = 0) -> None:
+        if not (isfinite(scale) and scale > 0):
+            raise UserError(f"scale {scale} of the synthetic web: give a number above 0")
+        blocks = max(1, round(_BLOCKS * scale))
+        self._places = Places(blocks, mix(random_state))
+        self.name = "demo"
+        content = f"synthetic web {VERSION} {blocks} {random_state}"
+        self.fingerprint = blake2b(content.encode(), digest_size=16).hexdigest()
+        self.topics = tuple(topic.path for topic in TOPICS)
+
+    def __len__(self) -> int:
+        """Return how many URLs `urls` yields."""
+        return self._places.pages
+
+    def resolve(self, urls: Sequence[str]) -> list[str | None]:
+        """Map each normalised URL to the URL this web knows it by; None if it does not.
+
+        More is known than `urls` lists: copies, redirects, dead links, calendars without end.
+        """
+        found = (read(url, self._places) for url in urls)
+        return [address.url if address else None for address in found]
+
+    def fetch(self, url: str) -> Answer | None:
+        """Return the answer for a URL that `resolve` returned; None if there is none."""
+        address = read(url, self._places)
+        return answer(address, self._places) if address and address.url == url else None
+
+    def urls(self) -> Iterator[str]:
+        """Iterate over the one URL of every page, in a fixed order."""
+        for number in range(self._places.pages):
+            yield page_url(self._places.page(number))
+
+    def labels(self) -> Iterator[Label]:
+        """Iterate over the labelled pages, about half of all articles, in a fixed order.
+
+        Home pages and hubs are not labelled, nor is what robots.txt forbids.
+        """
+        for number in range(self._places.pages):
+            if label := self._label(self._places.page(number)):
+                yield label
+
+    def seeds(self, topic: str, count: int = 5) -> list[str]:
+        """Return `count` URLs of training examples of `topic`, from all over the web.
+
+        They are short notes with few links: a crawl has to find its way from little.
+
+        Raises
+        ------
+        UserError : there is no such topic
+        """
+        if topic not in self.topics:
+            raise UserError(
+                f"topic {topic} is not in the demo web: it has {', '.join(self.topics)}"
+            )
+        pages = self._places.pages
+        stride = mix(self._places.seed, 9) % pages
+        while gcd(stride, pages) != 1:  # then the walk meets every page once
+            stride += 1
+        found: list[str] = []
+        for step in range(1, pages + 1):
+            page = self._places.page(step * stride % pages)
+            label = self._label(page)
+            if page.role is not Role.NOTE or label is None:
+                continue
+            if label.topic == topic and label.split == "train":
+                found.append(label.url)
+                if len(found) == count:
+                    break
+        return found
+
+    def _label(self, page: Page) -> Label | None:
+        if page.role not in _ARTICLES or page.path.startswith("/members/"):
+            return None
+        chance = fraction(self._places.seed, 10, page.number)
+        if chance >= 0.5:
+            return None
+        split = "train" if chance < 0.3 else "test"
+        return Label(page_url(page), TOPICS[page.topic].path, split)

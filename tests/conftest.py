@@ -1,0 +1,44 @@
+"""Fixtures shared by all tests: the recorded webs, unpacked once into the cache."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from focuscrawl.cache import cache_dir
+
+ROOT = Path(__file__).resolve().parents[1]
+WEBS = Path(os.environ.get("FOCUSCRAWL_WEBS", ROOT.parent / "shared" / "webs"))
+
+
+@pytest.fixture(scope="session")
+def webs_dir() -> Path:
+    """Folder of the recorded webs: packed recordings, labels, seeds, portals."""
+    if not (WEBS / "unpack").is_file():
+        pytest.skip(f"the recorded webs are not in {WEBS}: name their folder in FOCUSCRAWL_WEBS")
+    return WEBS
+
+
+def _unpacked(webs: Path, name: str) -> Path:
+    command = [sys.executable, str(webs / "unpack"), name, str(cache_dir() / "recorded")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return Path(done.stdout.strip())
+
+
+@pytest.fixture(scope="session")
+def uci_warc(webs_dir: Path) -> Path:
+    return _unpacked(webs_dir, "uci")
+
+
+@pytest.fixture(scope="session")
+def wikipedia_warc(webs_dir: Path) -> Path:
+    return _unpacked(webs_dir, "wikipedia")
+
+
+@pytest.fixture(scope="session")
+def webkb_warc(webs_dir: Path) -> Path:
+    return _unpacked(webs_dir, "webkb")

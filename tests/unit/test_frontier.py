@@ -1,0 +1,137 @@
+"""The frontier against a model that sorts everything anew at every pop."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from focuscrawl.frontier import Frontier, NameTable
+
+SCORES = st.sampled_from([0.0, 0.25, 0.5, 0.5000001, 0.75, 1.0, np.inf])
+HOSTS = 4
+
+
+class FrontierMachine(RuleBasedStateMachine):
+    """Every operation is done on the frontier and on a dictionary."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frontier = Frontier(per_host=2, delay=1.0)
+        self.now = 0.0
+        self.waiting: dict[int, float] = {}
+        self.host: dict[int, int] = {}
+        self.active: list[int] = []
+        self.ready = dict.fromkeys(range(HOSTS), 0.0)
+        self.left: set[int] = set()
+
+    def _has_room(self, host: int) -> bool:
+        under_way = sum(self.host[url] == host for url in self.active)
+        return under_way < 2 and self.ready[host] <= self.now
+
+    @rule(url=st.integers(0, 60), host=st.integers(0, HOSTS - 1), score=SCORES)
+    def push(self, url: int, host: int, score: float) -> None:
+        if url in self.left or url in self.active:
+            return
+        host = self.host.setdefault(url, host)
+        self.frontier.push(url, host, score)
+        self.waiting[url] = score
+
+    @rule(data=st.data())
+    def update(self, data: st.DataObject) -> None:
+        urls = data.draw(st.lists(st.integers(0, 60), unique=True, max_size=8))
+        scores = [data.draw(SCORES) for _ in urls]
+        move = self.frontier.rescore if data.draw(st.booleans()) else self.frontier.update
+        move(np.array(urls, dtype=np.int64), np.array(scores, dtype=np.float64))
+        for url, score in zip(urls, scores, strict=True):
+            if url in self.waiting:
+                self.waiting[url] = score
+
+    @rule()
+    def pop(self) -> None:
+        ready = [url for url in self.waiting if self._has_room(self.host[url])]
+        best = min(ready, key=lambda url: (-self.waiting[url], url), default=None)
+        assert self.frontier.pop(self.now) == best
+        if best is not None:
+            del self.waiting[best]
+            self.active.append(best)
+            self.left.add(best)
+            self.ready[self.host[best]] = self.now + 1.0
+
+    @precondition(lambda self: self.waiting)
+    @rule(data=st.data())
+    def remove(self, data: st.DataObject) -> None:
+        url = data.draw(st.sampled_from(sorted(self.waiting)))
+        self.frontier.remove(url)
+        del self.waiting[url]
+
+    @precondition(lambda self: self.active)
+    @rule(data=st.data(), back=st.booleans())
+    def release(self, data: st.DataObject, back: bool) -> None:
+        url = data.draw(st.sampled_from(self.active))
+        self.active.remove(url)
+        self.frontier.release(url, self.now)
+        if back:
+            self.left.discard(url)
+            self.push(url, self.host[url], 0.5)
+
+    @rule(seconds=st.sampled_from([0.1, 0.5, 1.0]))
+    def wait(self, seconds: float) -> None:
+        self.now += seconds
+
+    @invariant()
+    def lengths_agree(self) -> None:
+        assert len(self.frontier) == len(self.waiting)
+        assert self.frontier.queued().tolist() == sorted(self.waiting)
+
+    @invariant()
+    def a_timer_wakes_every_host_that_waits_for_one(self) -> None:
+        waits = [
+            self.ready[host]
+            for host in {self.host[url] for url in self.waiting}
+            if self.ready[host] > self.now
+            and sum(self.host[url] == host for url in self.active) < 2
+        ]
+        if waits:
+            ready = self.frontier.next_ready()
+            assert ready is not None
+            assert ready <= min(waits)
+
+
+TestFrontier = FrontierMachine.TestCase
+TestFrontier.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+
+
+@given(st.lists(st.tuples(st.integers(0, HOSTS - 1), SCORES), min_size=1, max_size=200))
+@settings(max_examples=50, deadline=None)
+def test_loaded_at_once_as_pushed_one_by_one(links: list[tuple[int, float]]) -> None:
+    pushed, loaded = Frontier(per_host=1000), Frontier(per_host=1000)
+    for url, (host, score) in enumerate(links):
+        pushed.push(url, host, score)
+    hosts, scores = zip(*links, strict=True)
+    loaded.load(np.arange(len(links)), np.array(hosts), np.array(scores))
+    order = [pushed.pop(0.0) for _ in links]
+    assert order == [loaded.pop(0.0) for _ in links]
+    assert order == sorted(range(len(links)), key=lambda url: (-links[url][1], url))
+    assert pushed.pop(0.0) is None
+
+
+def test_entries_out_of_date_do_not_pile_up() -> None:
+    frontier = Frontier()
+    frontier.push(0, 0, 0.0)
+    for step in range(20_000):
+        frontier.push(0, 0, step / 20_000)
+        if step % 100 == 0:
+            frontier.pop(0.0)
+            frontier.release(0, 0.0)
+    assert len(frontier._hosts[0]._heap) < 1000
+    assert len(frontier._available) < 2000
+
+
+def test_names_are_numbered_in_order_of_discovery() -> None:
+    names = NameTable()
+    assert [names.add(name) for name in "abab"] == [(0, True), (1, True), (0, False), (1, False)]
+    assert names.get("b") == 1
+    assert names.get("c") is None
+    assert names[1] == "b"

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from focuscrawl.errors import UserError
+from focuscrawl.taxonomy import OTHER, ROOT, Sampling, Taxonomy, ancestors, parent, prune
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from random import Random
+
+ALL = 10_000  # more examples than any topic here has
+TOPICS = st.lists(st.sampled_from(["A", "B", "C", OTHER]), max_size=4).map(
+    lambda p: "/" + "/".join(p)
+)
+URLS = st.sets(st.integers(0, 60).map("http://x/{}".format), max_size=12)
+TREES = st.dictionaries(TOPICS, URLS, max_size=12).map(
+    lambda examples: {topic: sorted(urls) for topic, urls in examples.items()}
+)
+SIZES = st.integers(1, 12)
+
+
+def contents(tree: Taxonomy) -> dict[str, list[str]]:
+    return {topic: tree.examples(topic) for topic in tree.topics if tree.examples(topic)}
+
+
+def literally(examples: Mapping[str, list[str]], k: int) -> dict[str, set[str]]:
+    """METHODS 2 word for word: look for a small leaf until there is none, then add Others."""
+    tree: dict[str, set[str]] = {ROOT: set()}
+    for topic, urls in examples.items():
+        for path in [*ancestors(topic), topic]:
+            tree.setdefault(path, set())
+        tree[topic].update(urls)
+
+    def is_leaf(topic: str) -> bool:
+        return not any(parent(other) == topic for other in tree if other != ROOT)
+
+    while small := [t for t in tree if t != ROOT and is_leaf(t) and len(tree[t]) < k]:
+        tree[parent(small[0])].update(tree.pop(small[0]))
+    while mixed := [t for t in tree if not is_leaf(t) and tree[t]]:
+        other = f"{mixed[0].rstrip('/')}/{OTHER}"
+        tree.setdefault(other, set()).update(tree[mixed[0]])
+        tree[mixed[0]] = set()
+    return {topic: urls for topic, urls in tree.items() if urls}
+
+
+@given(examples=TREES, k=SIZES)
+def test_does_what_the_paper_does_step_by_step(examples: dict[str, list[str]], k: int) -> None:
+    pruned = prune(Taxonomy(examples), k, ALL)
+    assert {t: set(urls) for t, urls in contents(pruned).items()} == literally(examples, k)
+    assert set(pruned.leaves) == set(contents(pruned))
+
+
+@given(examples=TREES, k=SIZES)
+def test_no_example_is_lost_and_each_stays_within_its_topics(
+    examples: dict[str, list[str]], k: int
+) -> None:
+    pruned = prune(Taxonomy(examples), k, ALL)
+    held = {(leaf, url) for leaf in pruned.leaves for url in pruned.examples(leaf)}
+    assert held == {
+        (pruned.leaf_of(topic), url) for topic, urls in examples.items() for url in urls
+    }
+    for topic in filter(examples.get, examples):
+        home = str(pruned.leaf_of(topic))
+        while home.endswith(f"/{OTHER}"):
+            home = parent(home)
+        assert home in [*ancestors(topic), topic]
+
+
+@given(examples=TREES, k=SIZES)
+def test_only_the_root_and_others_are_small(examples: dict[str, list[str]], k: int) -> None:
+    pruned = prune(Taxonomy(examples), k, ALL)
+    small = {leaf for leaf in pruned.leaves if len(pruned.examples(leaf)) < k}
+    assert all(leaf.endswith(f"/{OTHER}") for leaf in small - {ROOT})
+    # and an Other never stands alone
+    assert all(len(pruned.leaves_under(parent(leaf))) > 1 for leaf in small - {ROOT})
+
+
+@given(examples=TREES, k=SIZES, more=st.integers(0, 5), seed=st.integers(-3, 1 << 70))
+def test_pruning_twice_changes_nothing(
+    examples: dict[str, list[str]], k: int, more: int, seed: int
+) -> None:
+    once = prune(Taxonomy(examples), k, k + more, seed)
+    twice = prune(once, k, k + more, seed)
+    assert contents(twice) == contents(once)
+    assert twice.sampling == once.sampling
+
+
+@given(examples=TREES, k=SIZES, most=SIZES, order=st.randoms(use_true_random=False))
+def test_order_of_rows_does_not_matter(
+    examples: dict[str, list[str]], k: int, most: int, order: Random
+) -> None:
+    rows = [(topic, url) for topic, urls in examples.items() for url in urls]
+    order.shuffle(rows)
+    shuffled: dict[str, list[str]] = {}
+    for topic, url in rows:
+        shuffled.setdefault(topic, []).append(url)
+    filled = {topic: urls for topic, urls in examples.items() if urls}
+    assert contents(prune(Taxonomy(shuffled), k, most)) == contents(
+        prune(Taxonomy(filled), k, most)
+    )
+
+
+@given(examples=TREES, k=SIZES, seed=st.integers(0, 5))
+def test_samples_drawn_while_reading_give_the_sample_of_all(
+    examples: dict[str, list[str]], k: int, seed: int
+) -> None:
+    sampling = Sampling(k, seed)
+    read = Taxonomy({t: sampling.draw(urls) for t, urls in examples.items()}, sampling)
+    assert contents(prune(read, k, k, seed)) == contents(prune(Taxonomy(examples), k, k, seed))
+
+
+def test_a_sample_depends_on_the_seed_alone() -> None:
+    tree = Taxonomy({"/A": [f"http://x/{n}" for n in range(1000)]})
+    first, again, other = (prune(tree, 300, 300, seed).examples("/A") for seed in (0, 0, 1))
+    assert first == again != other
+    assert len(set(first)) == 300
+    # two independent samples of 300 in 1000 share about 90, give or take 7
+    assert 60 < len(set(first) & set(other)) < 120
+
+
+def test_a_sample_is_uniform() -> None:
+    urls = [f"http://x/{n}" for n in range(100)]
+    drawn = [url for seed in range(200) for url in Sampling(20, seed).draw(urls)]
+    times = [drawn.count(url) for url in urls]
+    # each is drawn 40 times on average, with a standard deviation of 5.7
+    assert sum((n - 40) ** 2 for n in times) / 100 < 2 * 5.7**2
+    assert min(times) > 15
+    assert max(times) < 65
+
+
+def test_labelled_leaves_stay_with_k_1() -> None:
+    tree = prune(Taxonomy({"/A/B": ["b"], "/A/C": ["c"], "/D": ["d"], "/A": ["a"]}), 1)
+    assert contents(tree) == {"/A/B": ["b"], "/A/C": ["c"], "/A/Other": ["a"], "/D": ["d"]}
+
+
+def test_own_examples_join_a_topic_that_is_called_other_already() -> None:
+    tree = prune(Taxonomy({"/A": ["a"], "/A/B": ["b"], "/A/Other": ["o"]}), 1)
+    assert contents(tree) == {"/A/B": ["b"], "/A/Other": ["a", "o"]}
+    assert tree.leaf_of("/A") == tree.leaf_of("/A/Other") == "/A/Other"
+
+
+def test_an_other_with_topics_below_it_passes_them_on() -> None:
+    tree = prune(Taxonomy({"/A": ["a"], "/A/B": ["b"], "/A/Other/C": ["c"]}), 1)
+    assert contents(tree) == {"/A/B": ["b"], "/A/Other/C": ["c"], "/A/Other/Other": ["a"]}
+    assert tree.leaf_of("/A") == "/A/Other/Other"
+
+
+def test_the_root_keeps_what_nothing_else_can_hold() -> None:
+    assert contents(prune(Taxonomy({"/A/B": ["b"], "/C": ["c"]}), 3)) == {"/": ["b", "c"]}
+    assert contents(prune(Taxonomy({"/A": ["a", "b"], "/C": ["c"]}), 2)) == {
+        "/A": ["a", "b"],
+        "/Other": ["c"],
+    }
+    assert prune(Taxonomy({}), 3).leaves == ()
+
+
+def test_leaf_of() -> None:
+    tree = prune(Taxonomy({"/A/B/C": ["c"], "/A/B": ["b"], "/A/D": ["d", "e"]}), 2)
+    assert tree.leaves == ("/A/B", "/A/D")
+    assert tree.leaf_of("Top/A/B/C") == "/A/B"  # merged
+    assert tree.leaf_of("/A/B/Never_Seen") == "/A/B"  # would have been
+    assert tree.leaf_of("/A") is None  # internal, and nothing was labelled with it
+    assert tree.leaf_of("/Nowhere") is None
+
+
+def test_a_deep_chain_and_a_wide_tree_take_one_pass() -> None:
+    deep = "/".join(["", *["x"] * 400])
+    wide = {f"/w/{n}": [f"http://w/{n}"] for n in range(20_000)}
+    tree = prune(Taxonomy({deep: ["d"], **wide}), 2, ALL)
+    assert tree.leaves == ("/Other", "/w")
+    assert len(tree.examples("/w")) == 10_000
+
+
+@pytest.mark.parametrize(("fewest", "most", "seed"), [(3, 2, 0), (2, 3, 0), (2, 2, 1)])
+def test_a_sample_that_does_not_fit_is_refused(fewest: int, most: int, seed: int) -> None:
+    read = Taxonomy({"/A": ["a", "b"]}, Sampling(2, 0))
+    with pytest.raises(UserError, match=r"read them again with max_examples=[23], random_state="):
+        prune(read, fewest, most, seed)
+
+
+def test_bounds_must_be_at_least_one() -> None:
+    for bounds in ((0, 3), (3, 0)):
+        with pytest.raises(UserError, match="must be"):
+            prune(Taxonomy({"/A": ["a"]}), *bounds)

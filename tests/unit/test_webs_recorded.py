@@ -1,0 +1,410 @@
+"""Replay of small recordings that are written here, with warcio."""
+
+from __future__ import annotations
+
+import gzip
+import logging
+import pickle
+import shutil
+import subprocess
+import sys
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
+
+from focuscrawl.errors import UserError
+from focuscrawl.webs import RecordedWeb, index, open_web
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+Headers = list[tuple[str, str]]
+HTML: Headers = [("Content-Type", "text/html")]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+class Recording:
+    """Writes one WARC file, a record a call."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.file = path.open("wb")
+        self.writer = WARCWriter(self.file, gzip=path.suffix == ".gz", warc_version="1.1")
+
+    def add(
+        self,
+        url: str,
+        body: bytes = b"",
+        *,
+        status: str | None = "200 OK",
+        headers: Headers = HTML,
+        kind: str = "response",
+        about: dict[str, str] | None = None,
+        content_type: str = "",
+    ) -> str:
+        """Write a record and return its id."""
+        head = None
+        if status is not None:
+            head = StatusAndHeaders(status, list(headers), protocol="HTTP/1.1")
+        record = self.writer.create_warc_record(
+            url,
+            kind,
+            payload=BytesIO(body),
+            length=len(body),
+            http_headers=head,
+            warc_headers_dict=about or {},
+            warc_content_type=content_type,
+        )
+        self.writer.write_record(record)
+        return str(record.rec_headers.get_header("WARC-Record-ID"))
+
+    def open(self) -> RecordedWeb:
+        self.file.close()
+        return RecordedWeb(self.path)
+
+
+@pytest.fixture(params=["web.warc", "web.warc.gz"])
+def recording(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    recording = Recording(tmp_path / request.param)
+    yield recording
+    recording.file.close()
+
+
+def test_serves_what_was_recorded_in_its_order(recording: Recording) -> None:
+    recording.add("http://b.example/", b"<p>first", headers=[*HTML, ("Set-Cookie", "a=1")])
+    recording.add("http://a.example/x?b=1&a=2", b"gone", status="404 Not Found")
+    web = recording.open()
+    assert web.name == "web"
+    assert len(web) == 2
+    assert list(web.urls()) == ["http://b.example/", "http://a.example/x?b=1&a=2"]
+    assert web.statuses.tolist() == [200, 404]
+    assert web.hosts == {"b.example": 1, "a.example": 1}
+    answer = web.fetch("http://b.example/")
+    assert answer is not None
+    assert (answer.url, answer.status, answer.body) == ("http://b.example/", 200, b"<p>first")
+    assert answer.headers == [("Content-Type", "text/html"), ("Set-Cookie", "a=1")]
+    missing = web.fetch("http://a.example/x?b=1&a=2")
+    assert missing is not None
+    assert (missing.status, missing.body) == (404, b"gone")
+
+
+def test_schemes_are_one_and_all_else_is_exact(recording: Recording) -> None:
+    recording.add("HTTPS://A.example:443/Dir/../Page#part", b"page")
+    web = recording.open()
+    assert web.resolve(
+        [
+            "https://a.example/Page",
+            "http://a.example/Page",
+            "http://a.example/page",
+            "http://a.example/Page/",
+            "http://a.example/Page?",
+            "http://a.example/",
+            "http://a.example:8080/Page",
+            "http://robots.example/robots.txt",
+        ]
+    ) == ["https://a.example/Page", "https://a.example/Page", *[None] * 6]
+    assert web.fetch("http://a.example/Page") == web.fetch("https://a.example/Page") is not None
+    assert web.fetch("http://a.example/page") is None
+    assert web.resolve([]) == []
+
+
+@pytest.mark.parametrize(
+    ("statuses", "served"),
+    [
+        (["200 OK", "200 OK"], 0),
+        (["301 Moved", "200 OK"], 1),
+        (["404 Not Found", "302 Found"], 1),
+        (["500 Error", "404 Not Found", "404 Not Found"], 1),
+        (["204 No Content", "200 OK"], 1),
+    ],
+)
+def test_one_answer_a_url(recording: Recording, statuses: list[str], served: int) -> None:
+    for i, status in enumerate(statuses):
+        recording.add(f"{'http' if i % 2 else 'https'}://a.example/", b"%d" % i, status=status)
+    web = recording.open()
+    assert len(web) == 1
+    url = web.resolve(["http://a.example/"])[0]
+    assert url == ("http://a.example/" if served % 2 else "https://a.example/")
+    answer = web.fetch("https://a.example/")
+    assert answer is not None
+    assert answer.body == b"%d" % served
+
+
+def test_a_redirect_is_served_but_not_one_to_itself(recording: Recording) -> None:
+    recording.add("http://a.example/old", status="301 Moved", headers=[("Location", "/new")])
+    recording.add("http://a.example/", status="301 Moved", headers=[("Location", "//a.example/#top")])
+    recording.add(
+        "http://b.example/", status="301 Moved", headers=[("Location", "https://b.example/")]
+    )
+    web = recording.open()
+    assert list(web.urls()) == ["http://a.example/old"]
+    answer = web.fetch("http://a.example/old")
+    assert answer is not None
+    assert (answer.status, answer.headers) == (301, [("Location", "/new")])
+
+
+def test_what_is_no_answer_is_left_out(recording: Recording) -> None:
+    page = recording.add("http://a.example/", b"page")
+    recording.add("http://a.example/", b"", status="GET / HTTP/1.1", kind="request")
+    recording.add("http://a.example/m", b"a: b", status=None, kind="metadata")
+    recording.add("http://a.example/304", status="304 Not Modified")
+    recording.add("ftp://a.example/", b"listing", status=None, kind="resource")
+    recording.add("dns:a.example", b"1.2.3.4", status=None, kind="resource")
+    recording.add("http://a.example/", kind="revisit", status=None, about={"WARC-Refers-To": page})
+    posted = recording.add("http://a.example/form", b"sent")
+    recording.writer.write_record(
+        recording.writer.create_warc_record(
+            "http://a.example/form",
+            "request",
+            http_headers=StatusAndHeaders(
+                "POST /form HTTP/1.1", [], protocol="", is_http_request=True
+            ),
+            warc_headers_dict={"WARC-Concurrent-To": posted},
+        )
+    )
+    web = recording.open()
+    assert list(web.urls()) == ["http://a.example/"]
+    assert web.records == 9
+
+
+def test_a_resource_record_is_a_page(recording: Recording) -> None:
+    recording.add(
+        "http://a.example/f", b"text", status=None, kind="resource", content_type="text/plain"
+    )
+    answer = recording.open().fetch("http://a.example/f")
+    assert answer is not None
+    assert (answer.status, answer.body) == (200, b"text")
+    assert answer.headers == [("Content-Type", "text/plain")]
+
+
+def _by_id(page: str) -> dict[str, str]:
+    return {"WARC-Refers-To": page}
+
+
+def _by_date(page: str) -> dict[str, str]:
+    return {
+        "WARC-Refers-To-Target-URI": "http://a.example/first",
+        "WARC-Refers-To-Date": "2020-01-01T00:00:00Z",
+    }
+
+
+def _by_digest(page: str) -> dict[str, str]:
+    return {"WARC-Payload-Digest": "sha1:MFXNJE4N2VCJ4GV5SHXCGO7GTWZHLIDA"}
+
+
+@pytest.mark.parametrize("named", [_by_id, _by_date, _by_digest])
+def test_a_revisit_has_its_own_head_and_the_first_body(
+    recording: Recording, named: Callable[[str], dict[str, str]]
+) -> None:
+    about = {"WARC-Date": "2020-01-01T00:00:00Z"} | _by_digest("")
+    packed = gzip.compress(b"the body")
+    page = recording.add(
+        "http://a.example/first",
+        packed,
+        headers=[("X-Visit", "1"), ("Content-Encoding", "gzip")],
+        about=about,
+    )
+    recording.add(
+        "http://a.example/again",
+        headers=[("X-Visit", "2")],
+        kind="revisit",
+        about=named(page),
+    )
+    recording.add(
+        "http://a.example/unchanged",
+        status="304 Not Modified",
+        headers=[("X-Visit", "3")],
+        kind="revisit",
+        about=named(page),
+    )
+    recording.add(
+        "http://a.example/lost", kind="revisit", about={"WARC-Refers-To": "<urn:uuid:no>"}
+    )
+    web = recording.open()
+    assert len(web) == 3
+    again = web.fetch("http://a.example/again")
+    assert again is not None
+    assert (again.status, again.headers, again.body) == (200, [("X-Visit", "2")], b"the body")
+    unchanged = web.fetch("http://a.example/unchanged")
+    assert unchanged is not None
+    assert (unchanged.status, unchanged.body) == (200, b"the body")
+    assert unchanged.headers == [("X-Visit", "1")]
+
+
+def test_the_fingerprint_is_of_the_content(tmp_path: Path) -> None:
+    def write(name: str, urls: list[str], body: bytes = b"same") -> str:
+        recording = Recording(tmp_path / name)
+        for url in urls:
+            recording.add(url, body)
+        return recording.open().fingerprint
+
+    one, two = "http://a.example/1", "http://a.example/2"
+    first = write("one.warc", [one, two])
+    assert write("packed.warc.gz", [one, two]) == first
+    assert write("turned.warc", [two, one]) == first
+    assert write("fewer.warc", [one]) != first
+    assert write("other.warc", [one, two], b"else") != first
+
+
+def test_the_index_is_kept_in_the_cache_and_survives_harm(tmp_path: Path, cache: Path) -> None:
+    recording = Recording(tmp_path / "web.warc")
+    recording.add("http://a.example/", b"page")
+    web = recording.open()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["cache", "web.warc"]
+    (kept,) = (cache / "webs").iterdir()
+    copy = shutil.copy2(tmp_path / "web.warc", tmp_path / "copy.warc")
+    assert RecordedWeb(copy).fingerprint == web.fingerprint
+    assert list((cache / "webs").iterdir()) == [kept]
+    (kept / "row.npy").write_bytes(b"")
+    assert list(RecordedWeb(copy).urls()) == ["http://a.example/"]
+    (kept / "facts.json").unlink()
+    assert list(RecordedWeb(copy).urls()) == ["http://a.example/"]
+    assert list((cache / "webs").iterdir()) == [kept]
+
+
+def test_two_processes_may_open_a_new_recording_at_once(tmp_path: Path, cache: Path) -> None:
+    recording = Recording(tmp_path / "web.warc")
+    for i in range(2000):
+        recording.add(f"http://a.example/{i}", b"page")
+    recording.file.close()
+    code = (
+        "import sys; from focuscrawl.webs import open_web; "
+        "w = open_web(sys.argv[1]); print(len(w), w.fetch('http://a.example/7').body)"
+    )
+    command = [sys.executable, "-c", code, str(recording.path)]
+    running = [
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    assert [process.communicate() for process in running] == [("2000 b'page'\n", "")] * 3
+    assert len(list((cache / "webs").iterdir())) == 1
+
+
+def test_it_can_be_pickled(recording: Recording) -> None:
+    recording.add("http://a.example/", b"page")
+    web = recording.open()
+    copy = pickle.loads(pickle.dumps(web))
+    assert copy.fetch("http://a.example/") == web.fetch("http://a.example/")
+
+
+def test_keys_that_collide_are_told_apart(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from focuscrawl.webs import indexing
+
+    def few_keys(texts: list[str]) -> Any:
+        return keys_of(texts) % 3
+
+    keys_of = indexing.keys_of
+    monkeypatch.setattr(indexing, "keys_of", few_keys)
+    monkeypatch.setattr(index, "keys_of", few_keys)
+    urls = [f"http://a.example/{i}" for i in range(20)]
+    for url in urls[::2]:
+        recording.add(url, url.encode())
+    web = recording.open()
+    assert web.resolve(urls) == [u if i % 2 == 0 else None for i, u in enumerate(urls)]
+    for url in urls[::2]:
+        answer = web.fetch(url)
+        assert answer is not None
+        assert answer.body == url.encode()
+
+
+def test_resolving_forgets_and_still_knows(
+    recording: Recording, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from focuscrawl.webs import recorded
+
+    monkeypatch.setattr(recorded, "_REMEMBERED", 5)
+    urls = [f"http://a.example/{i}" for i in range(12)]
+    for url in urls[::3]:
+        recording.add(url, b"page")
+    web = recording.open()
+    expected = [u if i % 3 == 0 else None for i, u in enumerate(urls)]
+    assert web.resolve(urls) == expected
+    for start in range(10):
+        assert web.resolve(urls[start : start + 3] * 2) == expected[start : start + 3] * 2
+    assert web.resolve(urls) == expected
+
+
+def test_a_file_changed_under_it_is_not_served(tmp_path: Path) -> None:
+    recording = Recording(tmp_path / "web.warc")
+    recording.add("http://a.example/", b"page")
+    web = recording.open()
+    data = recording.path.read_bytes()
+    recording.path.write_bytes(data.replace(b"http://a.example/", b"http://b.example/"))
+    with pytest.raises(UserError, match="changed"):
+        web.fetch("http://a.example/")
+
+
+@pytest.mark.parametrize("content", [b"", b"WAR", b"<html>", b"\x1f\x8b\x08", b"WARC/1.1\r\n"])
+def test_what_is_no_warc_file_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "bad.warc"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"^[^\n]*bad\.warc[^\n]*$"):
+        open_web(str(path))
+
+
+def test_other_gzip_files_are_refused(tmp_path: Path, recording: Recording) -> None:
+    path = tmp_path / "table.gz"
+    path.write_bytes(gzip.compress(b"a,b,c\n" * 100_000))
+    with pytest.raises(UserError, match="no whole WARC record"):
+        open_web(str(path))
+    plain = Recording(tmp_path / "plain.warc")
+    for i in range(3):
+        plain.add(f"http://a.example/{i}", b"page")
+    plain.file.close()
+    path.write_bytes(gzip.compress(plain.path.read_bytes()))
+    with pytest.raises(UserError, match="warcio recompress"):
+        open_web(str(path))
+
+
+def test_no_page_no_file_no_scale(tmp_path: Path, recording: Recording) -> None:
+    recording.add("http://a.example/", b"", status="GET / HTTP/1.1", kind="request")
+    with pytest.raises(UserError, match="holds no page"):
+        recording.open()
+    with pytest.raises(UserError, match=r"nowhere\.warc"):
+        open_web("nowhere.warc")
+    with pytest.raises(UserError, match="folder"):
+        open_web(str(tmp_path))
+    for scale in ["", "no", "0", "-1", "inf", "nan"]:
+        with pytest.raises(UserError, match="demo:"):
+            open_web(f"demo:{scale}")
+
+
+def test_a_cache_that_cannot_be_written_is_named(
+    recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "file" / "cache"))
+    recording.add("http://a.example/", b"page")
+    with pytest.raises(UserError, match="FOCUSCRAWL_CACHE"):
+        recording.open()
+
+
+def test_a_cut_is_said_at_every_opening(
+    recording: Recording, caplog: pytest.LogCaptureFixture
+) -> None:
+    recording.add("http://a.example/1", b"page")
+    recording.file.flush()
+    whole = recording.file.tell()
+    recording.add("http://a.example/2", b"page")
+    recording.file.close()
+    recording.path.write_bytes(recording.path.read_bytes()[:-20])
+    for _ in range(2):
+        caplog.clear()
+        with caplog.at_level(logging.WARNING):
+            web = recording.open()
+        assert web.truncated_at == whole
+        assert web.records == 1
+        (message,) = caplog.messages
+        assert f"byte {whole}" in message
+        assert "1 whole record" in message
