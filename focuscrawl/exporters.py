@@ -6,6 +6,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from itemadapter import ItemAdapter
 from scrapy.exporters import BaseItemExporter
 
 if TYPE_CHECKING:
@@ -28,7 +29,10 @@ class ParquetItemExporter(BaseItemExporter):
 
     def export_item(self, item: Any) -> None:
         """Take in one item."""
-        self._rows.append(dict(self._get_serialized_fields(item, include_empty=True)))
+        row = ItemAdapter(item).asdict()
+        if self.fields_to_export is not None:
+            row = {name: row.get(name) for name in self.fields_to_export}
+        self._rows.append(row)
         if len(self._rows) >= _ROWS:
             self._write()
 

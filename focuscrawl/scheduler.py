@@ -5,26 +5,22 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
+from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.utils.asyncio import call_later
 
 from focuscrawl.binding import crawl_of
+from focuscrawl.meta import URL_ID, VISIT
 from focuscrawl.urls import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Self
 
-    from scrapy import Request
     from scrapy.crawler import Crawler
     from twisted.python.failure import Failure
 
     from focuscrawl.crawl import Fetch, Visit
-
-#: request.meta: number of the URL in the crawl
-URL_ID = "focuscrawl_url"
-#: request.meta: the Visit, once the answer has been judged
-VISIT = "focuscrawl_visit"
 
 _STORE_PAUSE = 0.05  # seconds until the store is asked again whether it has caught up
 
@@ -75,9 +71,9 @@ class FrontierScheduler(BaseScheduler):
             self._wake_when_ready(now)
             return None
         held = self._requests.pop(fetch.id, None)
-        return (
-            self._request(fetch) if held is None else held.replace(meta=held.meta | _meta(fetch))
-        )
+        if held is None:
+            return Request(fetch.url, meta=_meta(fetch), errback=self._failed, dont_filter=True)
+        return held.replace(meta=held.meta | _meta(fetch))
 
     def close(self, reason: str) -> None:
         """End the crawl; Scrapy's reason for a signal is called what the user did."""

@@ -25,6 +25,7 @@ DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
 COOKIES_ENABLED = False
 TELNETCONSOLE_ENABLED = False
+REMOTE_CONTROL_ENABLED = False
 
 # The frontier orders, judges and remembers; Scrapy downloads.
 SCHEDULER = "focuscrawl.scheduler.FrontierScheduler"
@@ -36,7 +37,7 @@ EXTENSIONS = {
     "scrapy.extensions.logstats.LogStats": None,
     "focuscrawl.extensions.stop.StopReason": 0,
     "focuscrawl.extensions.htmlonly.HtmlOnly": 0,
-    "focuscrawl.extensions.progress.Progress": 0,
+    # "focuscrawl.extensions.progress.Progress": 0,
 }
 FEED_EXPORTERS = {"parquet": "focuscrawl.exporters.ParquetItemExporter"}
 STATS_DUMP = False

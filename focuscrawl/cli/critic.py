@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import math
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 from tqdm import tqdm
@@ -14,6 +14,8 @@ from tqdm import tqdm
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from focuscrawl.critic.checking import CheckReport
     from focuscrawl.critic.trained import TrainedCritic
 
@@ -28,12 +30,13 @@ class _Bar:
 
     def __init__(self, what: str) -> None:
         self._what = what
-        self._bar: tqdm[None] | None = None
+        self._bar: tqdm[NoReturn] | None = None
 
     def start(self, pages: int) -> None:
-        self._bar = tqdm(total=pages, desc=self._what, unit=" pages", disable=None)
-        if self._bar.disable:
+        bar = tqdm(total=pages, desc=self._what, unit=" pages", disable=None)
+        if bar.disable:
             click.echo(f"{self._what}: {pages} pages", err=True)
+        self._bar = bar
 
     def advance(self, pages: int) -> None:
         if self._bar is not None:
@@ -76,9 +79,10 @@ def critic() -> None:
 )  # fmt: skip
 @click.option("--uniform-prior", is_flag=True, help="Hold every class for equally likely.")
 @click.option("--calibrate", is_flag=True, help="Let the critic's judgements be calibrated.")
-@click.option("--random-state", default=0, show_default=True, type=click.IntRange(0))
+@click.option("--random-state", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1))
 @click.option("--force", is_flag=True, help="Replace an existing critic.")
 def train(
+    *,
     labels: str | None,
     web: str | None,
     out: str,
@@ -178,6 +182,7 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
 @click.option("--calibrated/--raw", default=None, help="Which probabilities to show.")
 @click.option("--csv", "table", help="Write every page's label and verdict to this file.")
 def check(
+    *,
     spec: str,
     labels: str,
     web: str,
@@ -270,7 +275,7 @@ def _write_predictions(report: CheckReport, table: str) -> None:
 
 
 def _share(value: float) -> str:
-    return "-" if value != value else f"{value:.3f}"
+    return "-" if math.isnan(value) else f"{value:.3f}"
 
 
 def _listed(skipped: dict[str, int] | object) -> str:

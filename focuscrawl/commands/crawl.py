@@ -17,7 +17,17 @@ from focuscrawl.errors import UserError
 if TYPE_CHECKING:
     import argparse
 
-    from twisted.python.failure import Failure
+
+_SETUP_LOGGERS = (
+    "scrapy.addons",
+    "scrapy.core.engine",
+    "scrapy.middleware",
+    "scrapy.utils.log",
+)
+
+
+def _only_warnings(record: logging.LogRecord) -> bool:
+    return record.levelno >= logging.WARNING
 
 
 def _no_settings(record: logging.LogRecord) -> bool:
@@ -35,9 +45,9 @@ class Command(crawl.Command):
         super().process_options(args, opts)
         assert self.settings is not None
         if (self.settings.getpriority("LOG_LEVEL") or 0) < SETTINGS_PRIORITIES["cmdline"]:
-            for name in ("scrapy.addons", "scrapy.core.engine", "scrapy.middleware"):
-                logging.getLogger(name).setLevel(logging.WARNING)
-            logging.getLogger("scrapy.utils.log").setLevel(logging.WARNING)
+            # filters outlive the logging configuration that follows, levels do not
+            for name in _SETUP_LOGGERS:
+                logging.getLogger(name).addFilter(_only_warnings)
             logging.getLogger("scrapy.crawler").addFilter(_no_settings)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -47,17 +57,12 @@ class Command(crawl.Command):
         assert self.crawler_process is not None
         errors: list[BaseException] = []
 
-        def keep(failure: Failure) -> None:
-            errors.append(failure.value)
-
         outcome = self.crawler_process.crawl(args[0], **opts.spargs)
         if isinstance(outcome, Deferred):
-            outcome.addErrback(keep)
+            outcome.addErrback(lambda failure: errors.append(failure.value))
         self.crawler_process.start()
         if isinstance(outcome, asyncio.Task) and outcome.done() and not outcome.cancelled():
-            error = outcome.exception()
-            if error is not None:
-                errors.append(error)
+            errors += filter(None, [outcome.exception()])
         if errors and isinstance(errors[0], UserError):
             print(f"scrapy crawl {args[0]}: {errors[0]}", file=sys.stderr)  # noqa: T201
             self.exitcode = 2

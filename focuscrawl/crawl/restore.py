@@ -38,7 +38,7 @@ def _load_urls(crawl: Crawl) -> None:
     )
     queued: list[tuple[int, int, float]] = []
     for columns in crawl.store.rows(statement):
-        row = NewUrl(*columns[:-1])
+        row = NewUrl._make(columns[:-1])
         crawl.urls.load(row, host_name=columns[-1])
         if row.state == QUEUED:
             score = np.inf if row.score is None else row.score

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import repeat
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 #: how often each word occurs on a page, title and text [A02 section 2.3]
 Bag = Mapping[str, int]
@@ -33,7 +35,8 @@ class Rows(NamedTuple):
     def lengths(self) -> NDArray[np.float64]:
         """Return n(u), the number of known words of each row, float64 (n_rows,)."""
         total = np.concatenate(([0.0], np.cumsum(self.counts)))
-        return total[self.starts[1:]] - total[self.starts[:-1]]
+        lengths: NDArray[np.float64] = total[self.starts[1:]] - total[self.starts[:-1]]
+        return lengths
 
     def dot(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """Multiply by `weights` (n_words, n_columns) in C order; returns (n_rows, n_columns).
@@ -66,7 +69,7 @@ class Vocabulary:
         return len(self.words)
 
     def read(self, bags: Sequence[Bag]) -> Rows:
-        """Number the words of `bags`; words the vocabulary does not have are dropped."""
+        """Look up the words of `bags`; words the vocabulary does not have are dropped."""
         ids: list[NDArray[np.intp]] = []
         counts: list[NDArray[np.float64]] = []
         starts = np.zeros(len(bags) + 1, dtype=np.intp)

@@ -8,11 +8,15 @@ the growth are fitted here, on pages the model did not learn from.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import minimize
-from scipy.special import logsumexp
+
+from focuscrawl.critic.normalising import log_normalised
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _BOUNDS = ((-8.0, 8.0), (0.0, 1.5))  # of log(scale) and of the exponent
 
@@ -43,8 +47,7 @@ class Calibration:
         """Calibrate `log_posteriors` (n, n_classes) of pages of `lengths` (n,) known words."""
         power = self.scale * np.maximum(lengths, 1.0) ** -self.exponent
         tempered = log_posteriors * np.minimum(power, 1.0)[:, None]
-        calibrated: NDArray[np.float64] = tempered - logsumexp(tempered, axis=1, keepdims=True)
-        return calibrated
+        return log_normalised(tempered)
 
 
 def fit_calibration(

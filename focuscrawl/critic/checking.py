@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from focuscrawl.critic.calibration import Calibration
-from focuscrawl.critic.custom import CustomCritic
 from focuscrawl.critic.focused import FocusedCritic
 from focuscrawl.critic.reading import read_bags, read_page, resolve
 from focuscrawl.critic.reliability import (
@@ -19,10 +15,19 @@ from focuscrawl.critic.reliability import (
     reliability_of_classes,
     reliability_of_relevance,
 )
-from focuscrawl.critic.trained import TrainedCritic
+from focuscrawl.critic.topics import lies_under
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label, Taxonomy
-from focuscrawl.webs.protocol import Web
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.calibration import Calibration
+    from focuscrawl.critic.custom import CustomCritic
+    from focuscrawl.critic.trained import TrainedCritic
+    from focuscrawl.webs.protocol import Web
 
 _CHUNK = 256  # pages judged at once
 
@@ -114,13 +119,13 @@ def check_classes(
         given["calibrated"] = probabilities(trained.calibration)
     shown = given["calibrated" if trained.calibrated and trained.calibration else "raw"]
     return _report(
-        model.classes,
-        [label.url for (_, label), _ in kept],
-        truth,
-        shown.argmax(axis=1),
-        shown.max(axis=1),
-        {name: reliability_of_classes(each, truth) for name, each in given.items()},
-        skipped,
+        classes=model.classes,
+        urls=[label.url for (_, label), _ in kept],
+        truth=truth,
+        verdict=shown.argmax(axis=1),
+        probability=shown.max(axis=1),
+        reliability={name: reliability_of_classes(each, truth) for name, each in given.items()},
+        skipped=skipped,
     )
 
 
@@ -134,7 +139,7 @@ def check_relevance(
     on_start: Callable[[int], object] | None = None,
     on_pages: Callable[[int], object] | None = None,
 ) -> CheckReport:
-    """Check R(u) of any critic: is it above ½ on the pages labelled with `topics` or below?
+    """Check R(u) of any critic: it should be above ½ on pages of `topics` and only there.
 
     Parameters and errors are those of `check_classes`.
     """
@@ -151,18 +156,16 @@ def check_relevance(
     kept = [label for (_, label), is_page in zip(pages, there, strict=True) if is_page]
     skipped["not HTML"] = len(pages) - len(kept)
     _require_pages(len(kept), web)
-    truth = np.array(
-        [any(f"{label.topic}/".startswith(f"{topic}/") for topic in topics) for label in kept]
-    )
+    truth = np.array([lies_under(label.topic, topics) for label in kept])
     verdict = found > 0.5
     return _report(
-        ("off topic", "on topic"),
-        [label.url for label in kept],
-        truth.astype(np.int64),
-        verdict.astype(np.int64),
-        np.where(verdict, found, 1.0 - found),
-        {"relevance": reliability_of_relevance(found, truth)},
-        skipped,
+        classes=("off topic", "on topic"),
+        urls=[label.url for label in kept],
+        truth=truth.astype(np.int64),
+        verdict=verdict.astype(np.int64),
+        probability=np.where(verdict, found, 1.0 - found),
+        reliability={"relevance": reliability_of_relevance(found, truth)},
+        skipped=skipped,
     )
 
 
@@ -206,6 +209,7 @@ def _judge_pages(
 
 
 def _report(
+    *,
     classes: Sequence[str],
     urls: Sequence[str],
     truth: NDArray[np.int64],

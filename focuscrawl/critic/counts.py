@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.naive_bayes import MultinomialNB
 
 from focuscrawl.critic.bags import Bag, Rows
 from focuscrawl.taxonomy.path import ancestors
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
 #: below this many training pages a word seen once may still be all there is to learn from
 FEW_PAGES = 100
@@ -125,10 +129,13 @@ class TrainingRows:
         occurs.data = np.ones_like(occurs.data)
         pages_with = (member @ occurs).toarray()
         keep = pages_with.sum(axis=0) >= least
-        keep &= (pages_with / sizes[:, None]).min(axis=0) <= max_df
+        if len(present) > 1:  # what all pages of the only class share is what it is about
+            keep &= (pages_with / sizes[:, None]).min(axis=0) <= max_df
         kept = np.flatnonzero(keep)
-        learner = MultinomialNB(alpha=1.0).fit(matrix[:, kept], codes)
-        counts = np.atleast_2d(learner.feature_count_).T
+        counts = np.zeros((0, len(present)))
+        if len(kept):
+            learner = MultinomialNB(alpha=1.0).fit(matrix[:, kept], codes)
+            counts = learner.feature_count_.T
         return ClassCounts(
             tuple(self.classes[code] for code in present),
             tuple(self.words[number] for number in kept),

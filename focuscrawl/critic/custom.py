@@ -6,16 +6,20 @@ import hashlib
 import importlib
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from focuscrawl.critic.protocol import Judgement
+from focuscrawl.critic.topics import lies_under
 from focuscrawl.errors import UserError
-from focuscrawl.page.view import PageView
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from focuscrawl.page.view import PageView
 
 _SPEC = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*")
 
@@ -55,7 +59,7 @@ class CustomCritic:
         self._spec = spec
         self.classes: tuple[str, ...] = tuple(map(str, getattr(function, "classes", ())))
         self.marked = np.array(
-            [any(f"{path}/".startswith(f"{topic}/") for topic in topics) for path in self.classes],
+            [lies_under(path, topics) for path in self.classes],
             dtype=np.bool_,
         )
         self.examples: tuple[str, ...] = ()

@@ -14,9 +14,8 @@ import json
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +24,9 @@ from focuscrawl.critic.calibration import Calibration
 from focuscrawl.critic.packing import expect, pack_model, read_arrays, unpack_model
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 FORMAT = 1
 MANIFEST = "manifest.json"

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from typing import ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from focuscrawl.critic.bags import Bag
-from focuscrawl.critic.calibration import Calibration
 from focuscrawl.critic.protocol import Judgement
-from focuscrawl.page.view import PageView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.bags import Bag
+    from focuscrawl.critic.calibration import Calibration
+    from focuscrawl.page.view import PageView
 
 
 class Model(Protocol):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from focuscrawl.critic.bags import Bag, Rows, Vocabulary
-from focuscrawl.critic.calibration import Calibration
-from focuscrawl.critic.counts import ClassCounts
 from focuscrawl.critic.naive_bayes import log_prior, log_theta
+from focuscrawl.critic.normalising import log_normalised
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.calibration import Calibration
+    from focuscrawl.critic.counts import ClassCounts
 
 
 class HierarchicalNaiveBayes:
@@ -66,9 +70,10 @@ class HierarchicalNaiveBayes:
         """Return log Pr(c|u) of pages already numbered by this model's own words."""
         steps = rows.dot(self._weights) + self._prior
         for node in self._nodes:
-            steps[:, node] -= logsumexp(steps[:, node], axis=1, keepdims=True)
+            steps[:, node] = log_normalised(steps[:, node])
         # a leaf's log-posterior is the sum of the steps that lead down to it
-        return steps @ self._reach
+        posteriors: NDArray[np.float64] = steps @ self._reach
+        return posteriors
 
 
 def siblings(classes: Sequence[str]) -> list[NDArray[np.bool_]]:

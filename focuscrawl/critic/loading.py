@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,9 +12,11 @@ import focuscrawl
 from focuscrawl.critic.custom import CustomCritic, is_callable_spec, load_custom
 from focuscrawl.critic.files import MANIFEST, read_critic
 from focuscrawl.critic.focused import FocusedCritic
-from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Taxonomy, normalise
+
+if TYPE_CHECKING:
+    from focuscrawl.critic.trained import TrainedCritic
 
 
 def load_critic(
@@ -54,11 +57,6 @@ def load_critic(
         hashlib.sha256(focus.encode()).hexdigest(),
         trained.calibration if calibrate else None,
     )
-
-
-def topics_of(spec: str) -> tuple[str, ...]:
-    """Return the leaf classes of the trained critic that `spec` names."""
-    return read_critic(find_model(spec))[0].model.classes
 
 
 def find_model(spec: str) -> Path:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from focuscrawl.critic.bags import Bag, Rows, Vocabulary
-from focuscrawl.critic.calibration import Calibration
-from focuscrawl.critic.counts import ClassCounts
+from focuscrawl.critic.normalising import log_normalised
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.calibration import Calibration
+    from focuscrawl.critic.counts import ClassCounts
 
 
 def log_theta(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return log theta(c,t) = log((1 + n(c,t)) / (\\|T\\| + n(c))) [A02 equation 1].
+    """Return log theta(c,t) = log((1 + n(c,t)) / (|T| + n(c))) [A02 equation 1].
 
     Parameters
     ----------
@@ -32,7 +36,8 @@ def log_theta(counts: NDArray[np.int64]) -> NDArray[np.float64]:
 def log_prior(pages: NDArray[np.int64], *, uniform: bool) -> NDArray[np.float64]:
     """Return log Pr(c): the share of training pages [A02], or the same for all classes."""
     weight = np.ones(len(pages)) if uniform else pages.astype(np.float64)
-    return np.log(weight / weight.sum())
+    prior: NDArray[np.float64] = np.log(weight / weight.sum())
+    return prior
 
 
 class NaiveBayes:
@@ -69,6 +74,4 @@ class NaiveBayes:
 
     def log_posteriors_of_rows(self, rows: Rows) -> NDArray[np.float64]:
         """Return log Pr(c|u) of pages already numbered by this model's own words."""
-        joint = rows.dot(self._weights) + self._prior
-        posteriors: NDArray[np.float64] = joint - logsumexp(joint, axis=1, keepdims=True)
-        return posteriors
+        return log_normalised(rows.dot(self._weights) + self._prior)

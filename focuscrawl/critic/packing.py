@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import io
 import zipfile
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from focuscrawl.critic.counts import ClassCounts
-from focuscrawl.critic.focused import Model
 from focuscrawl.critic.hierarchical import HierarchicalNaiveBayes
 from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.critic.words import WordsModel
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.focused import Model
 
 _MOST_BYTES = 1 << 30  # unpacked arrays; a larger model is a zip bomb or a mistake
 _LEARNED = {kind.kind: kind for kind in (NaiveBayes, HierarchicalNaiveBayes)}

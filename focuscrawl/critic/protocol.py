@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-from focuscrawl.page.view import PageView
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from focuscrawl.page.view import PageView
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,16 +12,18 @@ from contextlib import closing
 from email.message import Message
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from joblib import Parallel, delayed
 
 import focuscrawl.page
 from focuscrawl.cache import cache_dir
-from focuscrawl.critic.bags import Bag
 from focuscrawl.page import PageView, parse_page
 from focuscrawl.urls import normalize
-from focuscrawl.webs.protocol import Answer, Web
+
+if TYPE_CHECKING:
+    from focuscrawl.critic.bags import Bag
+    from focuscrawl.webs.protocol import Answer, Web
 
 #: called with the number of pages just read
 Progress = Callable[[int], object]

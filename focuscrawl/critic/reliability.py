@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 class Bin(NamedTuple):
@@ -34,7 +36,7 @@ class Reliability:
     Attributes
     ----------
     brier : mean squared distance to what was true; 0 is best
-    ece : expected calibration error, the mean of \\|confidence - frequency\\| over judgements
+    ece : expected calibration error, the mean of abs(confidence - frequency) over judgements
     bins : the reliability table, empty bins left out
     """
 

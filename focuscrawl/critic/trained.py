@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from focuscrawl.critic.calibration import Calibration
-from focuscrawl.critic.focused import Model
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from focuscrawl.critic.calibration import Calibration
+    from focuscrawl.critic.focused import Model
 
 
 @dataclass(frozen=True, slots=True)

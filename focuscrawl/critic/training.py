@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from focuscrawl.critic.bags import Bag
-from focuscrawl.critic.calibration import Calibration, fit_calibration
+from focuscrawl.critic.calibration import fit_calibration
 from focuscrawl.critic.counts import TrainingRows
 from focuscrawl.critic.hierarchical import HierarchicalNaiveBayes
 from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.critic.reading import read_bags, resolve
+from focuscrawl.critic.topics import lies_under
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.critic.words import OFF_TOPIC, ON_TOPIC
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label, Taxonomy, prune
-from focuscrawl.webs.protocol import Web
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.bags import Bag
+    from focuscrawl.webs.protocol import Web
 
 #: the kinds of critic that learn from examples
 KINDS: dict[str, type[NaiveBayes | HierarchicalNaiveBayes]] = {
@@ -96,14 +102,21 @@ def train_critic(
     topics = [leaf for (_, leaf), _ in usable]
     if len(set(topics)) < 2:
         raise UserError(
-            f"the examples found make {len(set(topics))} class{'es' * (not topics)}: a critic needs "
-            "pages of at least two topics to tell apart"
+            f"the examples that can be read are of {len(set(topics))} topics; a critic needs "
+            "at least two to tell apart"
         )
     rows = TrainingRows.from_bags([bag for _, bag in usable], topics)
-    model = KINDS[kind](rows.count(min_df=min_df, max_df=max_df), uniform_prior=uniform_prior)
+    counts = rows.count(min_df=min_df, max_df=max_df)
+    if not counts.words:
+        raise UserError(
+            f"the {len(rows)} examples that can be read have no words to tell their topics apart "
+            "by; name more or longer pages"
+        )
+    model = KINDS[kind](counts, uniform_prior=uniform_prior)
     folds = _folds(rows.truth, random_state)
     held_out, lengths = _cross_validate(model, rows, folds, min_df=min_df, max_df=max_df)
-    present = set(topics)
+    unreadable = {url for (url, _), bag in zip(pairs, bags, strict=True) if not bag}
+    readable = {label.topic for label in known if label.url not in unreadable}
     return TrainedCritic(
         model=model,
         examples=tuple(pair for pair, _ in usable),
@@ -111,8 +124,7 @@ def train_critic(
         absent=tuple(
             topic
             for topic in sorted({label.topic for label in wanted})
-            if not any(f"{leaf}/".startswith(f"{topic}/") for leaf in present)
-            and tree.leaf_of(topic) not in present
+            if not any(lies_under(path, [topic]) for path in readable)
         ),
         calibration=fit_calibration(held_out, lengths, rows.truth),
         calibrated=calibrate,

@@ -13,23 +13,30 @@ it is in English, and every other word counts a little against it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from focuscrawl.critic.bags import Bag
-from focuscrawl.critic.calibration import Calibration
 from focuscrawl.errors import UserError
 from focuscrawl.page.tokens import tokenize
 
-#: share of the words of a page on the topic that are the user's: a page is undecided at about
-#: 1 of them in 150 when they are rare, more when they are common
-RATE = 0.05
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.bags import Bag
+    from focuscrawl.critic.calibration import Calibration
+
+#: share of the words of a page on the topic that are the user's. With `PRIOR`, a long page is
+#: undecided (R = 1/2) when one word in about 180 is the user's, if those are as rare in English
+#: as "bicycle"; common ones must come more often
+RATE = 0.02
 #: a longer page weighs as much as a sample of it of this many words: more of the same is no
 #: fresh evidence
 ENOUGH = 200
+#: any page of this many words may mention a word once in passing: that is no evidence
+PASSING = 100
 #: Pr(topic) of a page that says nothing
 PRIOR = 0.05
 #: no word is rarer in English than this: below, `wordfreq` has only noise
@@ -63,7 +70,7 @@ class WordsModel:
         if not phrases or not all(phrases):
             msg = "a phrase without words"
             raise ValueError(msg)
-        self.classes = (OFF_TOPIC, ON_TOPIC)
+        self.classes: tuple[str, ...] = (OFF_TOPIC, ON_TOPIC)
         self.phrases = tuple(tuple(dict.fromkeys(phrase)) for phrase in phrases)
         self.background = dict(background)
         words = sorted({word for phrase in self.phrases for word in phrase})
@@ -93,6 +100,7 @@ class WordsModel:
         found = np.zeros(len(self._gain))
         for form, i in self._forms:
             found[i] += bag.get(form, 0)
+        found = np.maximum(found - min(1.0, length / PASSING), 0.0)
         heard = np.zeros(len(self._gain))
         for members in self._phrases:
             counts = found[members]

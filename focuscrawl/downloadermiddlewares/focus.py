@@ -10,7 +10,7 @@ from w3lib.encoding import http_content_type_encoding
 
 from focuscrawl.binding import crawl_of
 from focuscrawl.crawl import Fetched
-from focuscrawl.scheduler import URL_ID, VISIT
+from focuscrawl.meta import URL_ID, VISIT
 from focuscrawl.signals import page_visited
 from focuscrawl.urls import resolve
 

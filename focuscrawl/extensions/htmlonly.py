@@ -8,7 +8,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured, StopDownload
 
 from focuscrawl.crawl.filters import is_html
-from focuscrawl.scheduler import URL_ID
+from focuscrawl.meta import URL_ID
 
 if TYPE_CHECKING:
     from typing import Self

@@ -7,7 +7,7 @@ import logging
 import sys
 import time
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
 from tqdm import tqdm
@@ -42,7 +42,7 @@ class Progress:
         self._crawler = crawler
         self._shown = crawler.settings.getbool("FOCUSCRAWL_PROGRESS", True)
         self._recent: deque[float] = deque(maxlen=_NOW)
-        self._bar: tqdm[None] | None = None
+        self._bar: tqdm[Any] | None = None
         self._bar_context = contextlib.ExitStack()
         self._began = self._next_line = time.monotonic()
         self._fetched_before = self._crawl.fetched
@@ -85,7 +85,7 @@ class Progress:
         self._recent.append(visit.relevance)
         stats = self._crawler.stats
         stats.inc_value("focuscrawl/fetched")
-        stats.inc_value("focuscrawl/relevance", visit.relevance)
+        stats.set_value("focuscrawl/harvest_rate", self._crawl.harvest_rate)
         stats.set_value("focuscrawl/frontier", len(self._crawl.frontier))
         now = time.monotonic()
         if self._bar is not None:

@@ -18,10 +18,13 @@ from w3lib.encoding import (
 # The encodings of the WHATWG standard, as Python names them. Python knows more under names that
 # pages can write ("hex", "rot13", "undefined", "idna"): those decode to no text, or raise.
 _WEB_ENCODINGS = frozenset(
-    "utf-8 utf-16 utf-16-le utf-16-be cp866 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 "
-    "iso8859-7 iso8859-8 iso8859-10 iso8859-13 iso8859-14 iso8859-15 iso8859-16 koi8-r koi8-u "
-    "mac-roman mac-cyrillic cp874 cp1250 cp1251 cp1252 cp1253 cp1254 cp1255 cp1256 cp1257 cp1258 "
-    "gb18030 big5hkscs euc_jp iso2022_jp cp932 cp949".split()
+    {
+        *("utf-8", "utf-16", "utf-16-le", "utf-16-be", "gb18030", "big5hkscs"),
+        *("euc_jp", "iso2022_jp", "cp932", "cp949", "koi8-r", "koi8-u"),
+        *("cp866", "cp874", "mac-roman", "mac-cyrillic"),
+        *(f"iso8859-{part}" for part in (2, 3, 4, 5, 6, 7, 8, 10, 13, 14, 15, 16)),
+        *(f"cp{page}" for page in range(1250, 1259)),
+    }
 )
 _FALLBACK = "cp1252"
 # How far into a page a declaration is looked for; `w3lib` reads as many.
@@ -29,9 +32,16 @@ _PRESCAN = 4096
 
 # Accents make up a few percent of a Western text. Only where many more bytes are not ASCII is
 # it worth the milliseconds to tell Cyrillic, Chinese and the rest apart, on a sample.
-_FOREIGN_SHARE = 0.15
+_FOREIGN_SHARE = 0.08
 _SAMPLE = 4096
 _ASCII = bytes(range(128))
+# What charset-normalizer calls Japanese, and the encoding of the web it extends.
+_JAPANESE = {
+    "euc_jis_2004": "euc_jp",
+    "euc_jisx0213": "euc_jp",
+    "shift_jis_2004": "cp932",
+    "shift_jisx0213": "cp932",
+}
 
 # Control characters separate words at most; libxml2 stops at some. NUL is dropped instead,
 # as browsers do: UTF-16 that nobody declared stays readable.
@@ -92,13 +102,15 @@ def _declared(body: bytes) -> str | None:
 
 def _guess(body: bytes) -> str:
     """Guess among the encodings older than UTF-8; Western unless much speaks against it."""
-    at = next((i for i in range(0, len(body), _SAMPLE) if not body[i : i + _SAMPLE].isascii()), 0)
-    sample = body[at : at + _SAMPLE]
-    foreign = len(sample.translate(None, _ASCII))
-    if foreign <= _FOREIGN_SHARE * len(sample):
+    sample = body.lstrip(_ASCII)[:_SAMPLE]
+    if len(sample) == _SAMPLE:
+        sample = sample[: sample.rfind(b"<") + 1] or sample  # not in the middle of a character
+    if len(sample.translate(None, _ASCII)) <= _FOREIGN_SHARE * len(sample):
         return _FALLBACK
     best = charset_normalizer.from_bytes(sample).best()
-    return (best and _known(best.encoding)) or _FALLBACK
+    if best is None:
+        return _FALLBACK
+    return _known(_JAPANESE.get(best.encoding, best.encoding)) or _FALLBACK
 
 
 def _clean(utf8: bytes) -> bytes:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +17,8 @@ class Links:
     Attributes
     ----------
     urls : n normalised absolute URLs (`focuscrawl.urls`); only http and https
-    anchors : n texts inside the link elements, white space folded, may be empty
+    anchors : n texts inside the link elements, white space folded, at most 1,000 characters;
+        where there is none the ``alt`` of the area or image, or the ``title``; may be empty
     left, right : int32 (n,), first and last DOM leaf that the link element covers
         (METHODS 4, [A02 section 2.2.1]); ``left <= right``
     nofollow : bool (n,), the link carries ``rel=nofollow``
@@ -38,15 +41,15 @@ class PageView:
     Attributes
     ----------
     url : the page's own URL, normalised
-    title : text of ``<title>``, white space folded
-    tokens : lower-case words of title and text in document order
+    title : text of ``<title>``, white space folded; a page that has one has it as leaf 0
+    tokens : lower-case words of title and text in document order, of at most 40 characters
     token_leaf : int32 (n_tokens,), the number of the DOM leaf each token lies in
     n_leaves : DOM leaves, counted left to right, those without text included
     links : the out-links
     canonical : target of ``<link rel=canonical>`` if it is another http(s) URL or the page itself
     refresh : target of ``<meta http-equiv=refresh>``, None without one
     noindex, nofollow : what ``<meta name=robots>`` asks
-    encoding : the encoding the page was read in
+    encoding : the encoding the page was read in, by its Python name
     """
 
     url: str

@@ -10,13 +10,12 @@ from focuscrawl.page.tree import parse_tree
 
 LINK_ATTRIBUTE = {"a": "href", "area": "href", "frame": "src", "iframe": "src"}
 
-_METADATA = frozenset({"base", "link", "meta"})
 # Programs and what only programs show. `noscript` is not among them: we run no scripts, so
 # its content is what the page has for us.
 _HIDDEN = frozenset({"script", "style", "template"})
-_FRAME = frozenset({"html", "head", "body"})
-_OTHERS = frozenset({"img", "noframes", "title"})
-_SPECIAL = _METADATA | _HIDDEN | _FRAME | _OTHERS | LINK_ATTRIBUTE.keys()
+_METADATA = frozenset({"base", "link", "meta"})
+# What holds the page or describes it is no leaf, even when there is nothing in it.
+_NO_LEAF = _HIDDEN | _METADATA | {"body", "head", "html", "noframes", "title"}
 
 # An anchor left open may run to the end of the page; its text is no anchor text any more.
 _ANCHOR_LEAVES = 64
@@ -56,15 +55,12 @@ def outline(root: etree._Element) -> Outline:
     """
     page = Outline()
     leaves, references, left, right = page.leaves, page.references, page.left, page.right
-    title = next(root.iter("title"), None)
-    if title is not None:
-        page.title = fold("".join(title.itertext()))
-        leaves.append(page.title)
+    title = _read_title(page, root)
     open_links: list[tuple[etree._Element, int]] = []
-    innermost = None  # the link element to be closed next
+    innermost: etree._Element | None = None  # the link element that is closed next
     bare = False  # the last event opened an element, and no text has followed
     walk = etree.iterwalk(root, events=("start", "end"))
-    # The hot loop of the program: 2 x 2,000 turns for a page of Wikipedia.
+    # The hot loop of the program, twice 2,000 turns for a page of Wikipedia: few calls in it.
     for event, element in walk:
         if event == "start":
             text = element.text
@@ -73,28 +69,17 @@ def outline(root: etree._Element) -> Outline:
             if tag in LINK_ATTRIBUTE:
                 reference = element.get(LINK_ATTRIBUTE[tag])
                 if reference is not None:
-                    open_links.append((element, len(references)))
                     innermost = element
+                    open_links.append((element, len(references)))
                     references.append(reference)
                     left.append(len(leaves))
-                    right.append(0)
+                    right.append(0)  # known when the link is closed
                     rel = element.get("rel")
                     page.nofollow.append(rel is not None and "nofollow" in rel.lower().split())
-            elif tag in _SPECIAL:
-                if tag in _METADATA:
-                    page.metadata.append(element)
-                    bare, text = False, None
-                elif tag in _HIDDEN or element is title:
-                    walk.skip_subtree()
-                    bare, text = False, None
-                elif tag == "img":
-                    if innermost is not None:
-                        page.captions.setdefault(open_links[-1][1], element.get("alt", ""))
-                elif tag == "noframes":
-                    if text and _unfold(element, text):
-                        bare, text = False, None
-                elif bare:  # html, head, body
-                    bare, text = False, None
+            elif tag in _NO_LEAF:
+                if not _shows_text(element, title, page, walk) or bare:
+                    text = None
+                bare = False
             if text and not bare:
                 leaves.append(text)
         else:
@@ -102,15 +87,11 @@ def outline(root: etree._Element) -> Outline:
                 leaves.append("")
                 bare = False
             if element is innermost:
-                at = open_links.pop()[1]
+                link, at = open_links.pop()
                 innermost = open_links[-1][0] if open_links else None
-                if len(leaves) == left[at]:
-                    leaves.append("")
-                right[at] = last = len(leaves) - 1
-                if not leaves[last] and not any(leaves[left[at] :]):
-                    page.captions[at] = _caption(element, page.captions.get(at))
+                _close(link, at, page)
             text = element.tail
-            if text is not None and not text.isspace():
+            if text and not text.isspace():
                 leaves.append(text)
     return page
 
@@ -137,15 +118,53 @@ def fold(text: str) -> str:
     return " ".join(text.split())
 
 
-def _caption(link: etree._Element, image: str | None) -> str:
-    return link.get("alt") or image or link.get("title", "")
+def _read_title(page: Outline, root: etree._Element) -> etree._Element | None:
+    title = next(root.iter("title"), None)
+    if title is not None:
+        page.title = fold(title.text or "")
+        page.leaves.append(page.title)
+    return title
 
 
-def _unfold(noframes: etree._Element, markup: str) -> bool:
-    """Parse what libxml2 leaves as text: it is meant for browsers that do show frames."""
-    inside = parse_tree(markup.encode())
-    if inside is None:
+def _shows_text(
+    element: etree._Element,
+    title: etree._Element | None,
+    page: Outline,
+    walk: etree.iterwalk[tuple[str, etree._Element]],
+) -> bool:
+    """Enter an element that is no leaf; tell whether the text directly in it may be one."""
+    tag = element.tag
+    if tag in _HIDDEN or element is title:
+        walk.skip_subtree()
         return False
-    noframes.text = None
-    noframes.append(inside)
+    if tag in _METADATA:
+        page.metadata.append(element)
+        return False
+    if tag == "noframes":
+        _unfold(element)
+        return False
     return True
+
+
+def _close(link: etree._Element, at: int, page: Outline) -> None:
+    leaves, left = page.leaves, page.left[at]
+    if len(leaves) == left:
+        leaves.append("")
+    page.right[at] = len(leaves) - 1
+    if not leaves[-1] and not any(leaves[left:]):
+        images = (image.get("alt") for image in link.iter("img"))
+        page.captions[at] = (
+            link.get("alt") or next(filter(None, images), None) or link.get("title") or ""
+        )
+
+
+def _unfold(noframes: etree._Element) -> None:
+    """Make elements of what libxml2 leaves as text: it is for readers who see no frames, as we.
+
+    One within another is no page's doing, and each would be parsed anew at every level.
+    """
+    markup = noframes.text or ""
+    noframes.text = None
+    inside = None if "<noframes" in markup.lower() else parse_tree(markup.encode())
+    if inside is not None:
+        noframes.append(inside)

@@ -9,7 +9,7 @@ import scrapy
 from focuscrawl.binding import bind_crawl
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.errors import UserError
-from focuscrawl.scheduler import VISIT
+from focuscrawl.meta import VISIT
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -65,8 +65,8 @@ class FocusedSpider(scrapy.Spider):
 
     async def start(self) -> AsyncIterator[Any]:
         """Yield nothing: the seeds are in the frontier."""
-        for nothing in ():
-            yield nothing
+        for request in ():
+            yield request
 
     def parse(self, response: Response) -> Iterator[Visit]:
         """Yield what became of the fetch."""
@@ -74,15 +74,12 @@ class FocusedSpider(scrapy.Spider):
 
 
 def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
-    numbers = {
-        name: CrawlPlan.whole_number(name, arguments.pop(name))
-        for name in ("budget", "random_state")
-        if name in arguments
-    }
     replay = "web" in arguments
+    given: dict[str, Any] = {"topic": "", **arguments}
+    for name in {"budget", "random_state"} & given.keys():
+        given[name] = CrawlPlan.whole_number(name, given[name])
     return CrawlPlan(
-        **{"topic": "", **arguments},  # type: ignore[arg-type]
-        **numbers,
+        **given,
         closed=settings.getbool("FOCUSCRAWL_CLOSED", True),
         calibrated=settings.getbool("FOCUSCRAWL_CALIBRATED"),
         stagnation=settings.getint("FOCUSCRAWL_STAGNATION"),

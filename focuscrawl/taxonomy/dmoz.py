@@ -133,9 +133,9 @@ def _tags(source: BinaryIO) -> Iterator[tuple[str, str]]:
     rest = b""
     while chunk := source.read(_CHUNK):
         rest += chunk
-        # the last tag opened may go on in the next chunk
+        # the last tag opened may go on in the next chunk; one cut after "<" may be a closing one
         end = rest.rfind(b"<")
-        while end >= 0 and rest.startswith(b"</", end):
+        while end >= 0 and rest[end + 1 : end + 2] in (b"/", b""):
             end = rest.rfind(b"<", 0, end)
         yield from _scan(rest[: max(end, 0)])
         # a megabyte without a tag is damage: nothing there to wait for

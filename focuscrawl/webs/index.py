@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _FORMAT = 1  # counted up whenever an index of the same file would differ
 _SAMPLE = 1 << 16  # bytes at either end of the file that tell it from others
 _FACTS = "facts.json"
+_UNUSABLE = (OSError, ValueError, EOFError)  # an index that is not there, or not whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ def open_index(path: Path, file: BinaryIO) -> Index:
     """
     size = os.fstat(file.fileno()).st_size
     folder = cache_dir() / "webs" / _identity(file, size)
-    with contextlib.suppress(OSError, ValueError, EOFError):
+    with contextlib.suppress(*_UNUSABLE):
         return _load(folder)
     arrays, facts = index_warc(path, file, size)
     if not facts["records"]:
@@ -99,12 +100,12 @@ def open_index(path: Path, file: BinaryIO) -> Index:
         raise UserError(f"{path} holds no page: none of its records answers a GET")
     try:
         _save(folder, arrays, facts)
-        return _load(folder)
     except OSError as error:
         raise UserError(
             f"cannot keep the index of {path} in {folder.parent} ({error.strerror}): "
             "set FOCUSCRAWL_CACHE to a folder that can be written"
         ) from error
+    return Index(arrays, facts)  # not loaded: another process may be putting its own there
 
 
 def _identity(file: BinaryIO, size: int) -> str:
@@ -145,9 +146,19 @@ def _save(folder: Path, arrays: Arrays, facts: dict[str, Any]) -> None:
         for name, array in arrays.items():
             np.save(building / f"{name}.npy", array)
         (building / _FACTS).write_text(json.dumps(facts))
-        if folder.exists():
-            shutil.rmtree(folder, ignore_errors=True)  # it could not be loaded: see open_index
-        with contextlib.suppress(OSError):  # another process was first: its index is as good
-            building.rename(folder)
+        if not _put(building, folder):
+            try:
+                _load(folder)  # by another process, which was first: it is as good
+            except _UNUSABLE:
+                shutil.rmtree(folder, ignore_errors=True)
+                _put(building, folder)
     finally:
         shutil.rmtree(building, ignore_errors=True)
+
+
+def _put(building: Path, folder: Path) -> bool:
+    try:
+        building.rename(folder)
+    except OSError:  # there is one
+        return False
+    return True

@@ -145,7 +145,7 @@ class WarcRecorder:
         self._append(_record(fields, "application/warc-fields", b"", _INFO.encode()))
 
     def _cut_half_record(self) -> None:
-        with self.path.open("rb") as file:
+        with self.path.open("rb", buffering=1 << 20) as file:
             scan = Scan(self.path, file)
             for _ in scan:
                 pass

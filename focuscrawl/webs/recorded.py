@@ -57,7 +57,7 @@ class RecordedWeb:
         self.path = Path(path)
         self.name = self.path.name.removesuffix(".gz").removesuffix(".warc")
         try:
-            with self.path.open("rb") as file:
+            with self.path.open("rb", buffering=1 << 20) as file:
                 self._index = open_index(self.path, file)
                 self._file = os.dup(file.fileno())
                 size = os.fstat(self._file).st_size
@@ -136,7 +136,8 @@ class RecordedWeb:
         return Answer(recorded, response.status, headers, body)
 
     def _read(self, offset: int, length: int) -> Record:
-        record = read_record(os.pread(self._file, length, offset), offset, self._gzipped)
+        data = os.pread(self._file, length, offset)
+        record = read_record(data, offset, self._gzipped) if len(data) == length else None
         if record is None:
             raise self._changed()
         return record

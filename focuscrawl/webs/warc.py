@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _GZIP = b"\x1f\x8b\x08"
 _GZIP_WBITS = 31
 _CHUNK = 1 << 16
+_FIRST_STEP = 1 << 12
 _MAX_HEAD = 1 << 16  # no sane record has a longer one; garbage must not be read to its end
 _END = b"\r\n\r\n"
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
@@ -193,9 +194,11 @@ def _read_member(file: BinaryIO, at: int) -> Record | None:
     unzip = zlib.decompressobj(_GZIP_WBITS)
     data = bytearray()
     taken = 0
+    step = _FIRST_STEP  # most members are small, and what is read beyond one is read again
     record_end: int | None = None
     while not unzip.eof:
-        chunk = file.read(_CHUNK)
+        chunk = file.read(step)
+        step = min(2 * step, _CHUNK)
         if not chunk:
             return None
         try:

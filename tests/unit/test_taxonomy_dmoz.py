@@ -148,13 +148,24 @@ def test_damage_stays_in_its_record(folder: Path, scrap: bytes, at: float, over:
     assert sum(url in others for url in examples["/bbbbbbbb"]) >= 1
 
 
-def test_tags_across_the_blocks_the_file_is_read_in(folder: Path) -> None:
+@pytest.mark.parametrize("lost", ["<link", "<topic"])
+def test_tags_across_the_blocks_the_file_is_read_in(folder: Path, lost: str) -> None:
     examples = {f"/t{n}": [f"http://x/{n}"] for n in range(3)}
-    records = [record(topic, urls) for topic, urls in examples.items()]
+    # an example comes as a link and as a page: with one gone nothing makes up for the other
+    records = [record(t, urls).replace(lost, "<lost") for t, urls in examples.items()]
     for into in range(len(records[1])):  # a block, a megabyte, ends at every byte of the second
         before = (1 << 20) - len(HEAD) - len(records[0]) - into
         body = records[0] + " " * before + records[1] + records[2]
         assert contents(read(folder, body)) == examples
+
+
+def test_a_page_whose_tag_is_lost_leaves_the_one_before_in_its_topic(folder: Path) -> None:
+    tree = read(
+        folder,
+        '<ExternalPage about="http://a/"><topic>Top/A</topic></ExternalPage>'
+        'ExternalPage about="http://b/"><topic>Top/B</topic></ExternalPage>',
+    )
+    assert contents(tree) == {"/A": ["http://a/"]}
 
 
 def test_a_long_stretch_without_a_tag_is_passed_over(folder: Path) -> None:

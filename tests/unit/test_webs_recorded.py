@@ -5,9 +5,6 @@ from __future__ import annotations
 import gzip
 import logging
 import pickle
-import shutil
-import subprocess
-import sys
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +13,7 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from focuscrawl.errors import UserError
-from focuscrawl.webs import RecordedWeb, index, open_web
+from focuscrawl.webs import RecordedWeb, index, indexing, recorded
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -141,7 +138,9 @@ def test_one_answer_a_url(recording: Recording, statuses: list[str], served: int
 
 def test_a_redirect_is_served_but_not_one_to_itself(recording: Recording) -> None:
     recording.add("http://a.example/old", status="301 Moved", headers=[("Location", "/new")])
-    recording.add("http://a.example/", status="301 Moved", headers=[("Location", "//a.example/#top")])
+    recording.add(
+        "http://a.example/", status="301 Moved", headers=[("Location", "//a.example/#top")]
+    )
     recording.add(
         "http://b.example/", status="301 Moved", headers=[("Location", "https://b.example/")]
     )
@@ -255,40 +254,6 @@ def test_the_fingerprint_is_of_the_content(tmp_path: Path) -> None:
     assert write("other.warc", [one, two], b"else") != first
 
 
-def test_the_index_is_kept_in_the_cache_and_survives_harm(tmp_path: Path, cache: Path) -> None:
-    recording = Recording(tmp_path / "web.warc")
-    recording.add("http://a.example/", b"page")
-    web = recording.open()
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["cache", "web.warc"]
-    (kept,) = (cache / "webs").iterdir()
-    copy = shutil.copy2(tmp_path / "web.warc", tmp_path / "copy.warc")
-    assert RecordedWeb(copy).fingerprint == web.fingerprint
-    assert list((cache / "webs").iterdir()) == [kept]
-    (kept / "row.npy").write_bytes(b"")
-    assert list(RecordedWeb(copy).urls()) == ["http://a.example/"]
-    (kept / "facts.json").unlink()
-    assert list(RecordedWeb(copy).urls()) == ["http://a.example/"]
-    assert list((cache / "webs").iterdir()) == [kept]
-
-
-def test_two_processes_may_open_a_new_recording_at_once(tmp_path: Path, cache: Path) -> None:
-    recording = Recording(tmp_path / "web.warc")
-    for i in range(2000):
-        recording.add(f"http://a.example/{i}", b"page")
-    recording.file.close()
-    code = (
-        "import sys; from focuscrawl.webs import open_web; "
-        "w = open_web(sys.argv[1]); print(len(w), w.fetch('http://a.example/7').body)"
-    )
-    command = [sys.executable, "-c", code, str(recording.path)]
-    running = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(3)
-    ]
-    assert [process.communicate() for process in running] == [("2000 b'page'\n", "")] * 3
-    assert len(list((cache / "webs").iterdir())) == 1
-
-
 def test_it_can_be_pickled(recording: Recording) -> None:
     recording.add("http://a.example/", b"page")
     web = recording.open()
@@ -299,8 +264,6 @@ def test_it_can_be_pickled(recording: Recording) -> None:
 def test_keys_that_collide_are_told_apart(
     recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from focuscrawl.webs import indexing
-
     def few_keys(texts: list[str]) -> Any:
         return keys_of(texts) % 3
 
@@ -321,8 +284,6 @@ def test_keys_that_collide_are_told_apart(
 def test_resolving_forgets_and_still_knows(
     recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from focuscrawl.webs import recorded
-
     monkeypatch.setattr(recorded, "_REMEMBERED", 5)
     urls = [f"http://a.example/{i}" for i in range(12)]
     for url in urls[::3]:
@@ -343,51 +304,9 @@ def test_a_file_changed_under_it_is_not_served(tmp_path: Path) -> None:
     recording.path.write_bytes(data.replace(b"http://a.example/", b"http://b.example/"))
     with pytest.raises(UserError, match="changed"):
         web.fetch("http://a.example/")
-
-
-@pytest.mark.parametrize("content", [b"", b"WAR", b"<html>", b"\x1f\x8b\x08", b"WARC/1.1\r\n"])
-def test_what_is_no_warc_file_is_refused_in_one_line(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "bad.warc"
-    path.write_bytes(content)
-    with pytest.raises(UserError, match=r"^[^\n]*bad\.warc[^\n]*$"):
-        open_web(str(path))
-
-
-def test_other_gzip_files_are_refused(tmp_path: Path, recording: Recording) -> None:
-    path = tmp_path / "table.gz"
-    path.write_bytes(gzip.compress(b"a,b,c\n" * 100_000))
-    with pytest.raises(UserError, match="no whole WARC record"):
-        open_web(str(path))
-    plain = Recording(tmp_path / "plain.warc")
-    for i in range(3):
-        plain.add(f"http://a.example/{i}", b"page")
-    plain.file.close()
-    path.write_bytes(gzip.compress(plain.path.read_bytes()))
-    with pytest.raises(UserError, match="warcio recompress"):
-        open_web(str(path))
-
-
-def test_no_page_no_file_no_scale(tmp_path: Path, recording: Recording) -> None:
-    recording.add("http://a.example/", b"", status="GET / HTTP/1.1", kind="request")
-    with pytest.raises(UserError, match="holds no page"):
-        recording.open()
-    with pytest.raises(UserError, match=r"nowhere\.warc"):
-        open_web("nowhere.warc")
-    with pytest.raises(UserError, match="folder"):
-        open_web(str(tmp_path))
-    for scale in ["", "no", "0", "-1", "inf", "nan"]:
-        with pytest.raises(UserError, match="demo:"):
-            open_web(f"demo:{scale}")
-
-
-def test_a_cache_that_cannot_be_written_is_named(
-    recording: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "file" / "cache"))
-    recording.add("http://a.example/", b"page")
-    with pytest.raises(UserError, match="FOCUSCRAWL_CACHE"):
-        recording.open()
+    recording.path.write_bytes(data[:-6])
+    with pytest.raises(UserError, match="changed"):
+        web.fetch("http://a.example/")
 
 
 def test_a_cut_is_said_at_every_opening(

@@ -4,11 +4,12 @@
 ``/``  ``/about.html``  ``/privacy.html``  pages outside the sections
 ``/cycling-guides/``                       hub of a section
 ``/cycling-guides/steep-climbs-31.html``   article (under ``/members/``: robots.txt forbids it)
+``/guides/``  ``/guides/31.html``          the two on hosts whose URLs do not tell the topic
 ``/index.html``  ``….html?print=1``        the same content again, with a canonical link
 ``…?sid=0f3a99c2``                         the same content again, on hosts with sessions
 ``/cycling-guides``  ``/go/31``            301 to the hub, 302 to the article
 ``/old/31.html``                           301 to ``/go/31``
-``/archive/2009/31.html``                  404 or 410
+``/past/2009/31.html``                     404 or 410
 ``/calendar/?month=24292``                 a month; links to the next and the previous one
 ``/files/31.pdf``  ``/images/31.gif``      not HTML
 ``/robots.txt``                            on hosts with members' pages, else 404
@@ -27,9 +28,9 @@ from focuscrawl.webs.synthetic.words import FACETS
 
 _NUMBER = r"(0|[1-9][0-9]{0,17})"
 _URL = re.compile(rf"https?://([a-z]+-{_NUMBER}\.demo\.example)(/[^?]*)(\?.*)?")
-_ARTICLE = re.compile(rf"/[a-z-]+/[a-z0-9-]+-{_NUMBER}\.html")
-_HUB = re.compile(r"/[a-z]+-([a-z]+)(/?)")
-_BY_INDEX = re.compile(rf"/(go|old|archive|files|images)/(?:(20[0-9]{{2}})/)?{_NUMBER}(\.[a-z]+)?")
+_ARTICLE = re.compile(rf"/[a-z-]+/(?:[a-z0-9-]+-)?{_NUMBER}\.html")
+_HUB = re.compile(r"/(?:[a-z]+-)?([a-z]+)(/?)")
+_BY_INDEX = re.compile(rf"/(go|old|past|files|images)/(?:(20[0-9]{{2}})/)?{_NUMBER}(\.[a-z]+)?")
 _MONTH = re.compile(rf"\?month={_NUMBER}")
 _SESSION = re.compile(r"\?sid=[0-9a-f]{8}")
 
@@ -49,7 +50,7 @@ class Kind(Enum):
     MOVED = "moved"
     TRACKED = "go"
     OLD = "old"
-    DEAD = "archive"
+    DEAD = "past"
     PDF = "files"
     IMAGE = "images"
     CALENDAR = "calendar"

@@ -77,7 +77,7 @@ class Author:
         self._draws = Draws(mix(places.seed, 8, page.number))
         self._targets = Targets(places, page, self._draws)
         # some authors keep to the point, others do not: those mislead a critic
-        self._focus = 0.25 + 0.65 * self._draws.unit()
+        self._focus = 0.05 + 0.5 * self._draws.unit()
 
     def write(self) -> Content:
         """Return what stands on the page."""
@@ -190,9 +190,10 @@ class Author:
             few, many = 1, 2
         found = [targets.anywhere() for _ in range(draws.between(few, many))]
         panel = self._listing(self._heading(_OFF_TOPIC), found, aside=True)
+        panel.items[:] = [(self._lure(link), text) for link, text in panel.items]
         if draws.chance(0.15):
             dead = draws.between(FIRST_HUB + self._page.host.sections, self._page.host.size - 1)
-            href = f"/archive/{draws.between(2003, 2012)}/{dead}.html"
+            href = f"/past/{draws.between(2003, 2012)}/{dead}.html"
             panel.items.append((Link(href, title(TOPICS[self._page.topic], mix(dead))), ""))
         body.append(panel)
 
@@ -233,11 +234,19 @@ class Author:
         draws = self._draws
         text = target.title
         style = 0.0 if plain else draws.unit()
-        if style > 0.85:
+        if style > 0.75:
             text = draws.pick(VAGUE)
-        elif style > 0.7:
+        elif style > 0.6:
             text = draws.pick(TOPICS[target.topic].urns["n"])
         return Link(spell(target, self._page.host, draws), text)
+
+    def _lure(self, link: Link) -> Link:
+        """Let some advertisements promise what the page is about: only their place tells."""
+        draws = self._draws
+        if not draws.chance(0.3):
+            return link
+        text = title(TOPICS[self._page.topic], mix(self._page.number, draws.between(0, 999)))
+        return link._replace(text=text)
 
     def _navigation(self) -> list[Link]:
         host = self._page.host

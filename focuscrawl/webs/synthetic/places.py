@@ -63,8 +63,9 @@ class Host:
     name, title, scheme, encoding, declared : encoding of its pages, and where it is said:
         "header", "meta" or "nowhere"
     style : which of the three page designs
-    calendar, sessions, members, portal : has an endless calendar, puts session ids into its
-        links, has pages that robots.txt forbids, is the block's directory
+    calendar, sessions, members : has an endless calendar; puts session ids into its links; has
+        pages that robots.txt forbids
+    portal, opaque : is the block's directory; has URLs that do not tell the topic
     """
 
     number: int
@@ -84,6 +85,7 @@ class Host:
     sessions: bool
     members: bool
     portal: bool
+    opaque: bool
 
     @property
     def general(self) -> bool:
@@ -164,6 +166,8 @@ class Places:
 
     def section_slug(self, host: Host, section: int) -> str:
         """Return a section's directory."""
+        if host.opaque:
+            return FACETS[section]
         return f"{TOPICS[self.section_topic(host, section)].leaf.lower()}-{FACETS[section]}"
 
     def _host(self, number: int) -> Host:
@@ -200,6 +204,7 @@ class Places:
             sessions=draws.chance(0.12),
             members=draws.chance(0.3),
             portal=slot == _PORTAL_SLOT,
+            opaque=draws.chance(0.5),
         )
 
     def _page(self, number: int) -> Page:
@@ -226,7 +231,8 @@ class Places:
         role = Role.ROUNDUP if kind < 0.15 else Role.NOTE if kind < 0.5 else Role.ARTICLE
         hidden = host.members and fraction(self.seed, 7, number) < 0.08
         folder = "members" if hidden else self.section_slug(host, section)
-        path = f"/{folder}/{slug(heading)}-{index}.html"
+        file = f"{index}" if host.opaque else f"{slug(heading)}-{index}"
+        path = f"/{folder}/{file}.html"
         return Page(number, host, index, role, section, topic, heading, path)
 
     def _stray(self, topic: int, number: int) -> int:

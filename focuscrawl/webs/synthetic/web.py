@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from focuscrawl.webs.protocol import Answer
 
 #: to be raised whenever any page of any web changes by a byte
-VERSION = 1
+VERSION = 2
 
 _BLOCKS = 3  # at scale 1: 60 hosts, 3,000 pages
 _ARTICLES = frozenset({Role.ARTICLE, Role.NOTE, Role.ROUNDUP})

@@ -1,0 +1,96 @@
+"""``focuscrawl report``: what crawls achieved."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import pandas as pd
+
+from focuscrawl.errors import UserError
+from focuscrawl.report import Summary, comparison, html
+from focuscrawl.report.figures import harvest_figure, loss_figure
+from focuscrawl.report.measures import harvest_rate, load_pages, loss_rate
+from focuscrawl.report.opening import open_crawl
+from focuscrawl.report.style import png
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@click.command()
+@click.argument("crawl_dirs", metavar="CRAWL_DIR...", nargs=-1, required=True)
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder for the figures and the page.  [default: CRAWL_DIR/report, for several crawls "
+    "./report]",
+)
+@click.option(
+    "--csv", type=click.Path(path_type=Path), help="Also write one row a fetch to this file."
+)
+def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> None:
+    """Summarise crawls and draw their curves; works while they run.
+
+    Writes loss.png, harvest.png and report.html, a page of its own with everything in it.
+    Several crawls are compared: the first is the baseline.
+    """
+    folders = list({folder.resolve(): folder for folder in map(Path, crawl_dirs)}.values())
+    with ExitStack() as opened:
+        stores = [opened.enter_context(closing(open_crawl(folder))) for folder in folders]
+        summaries = [Summary.of(store) for store in stores]
+        crawls = [load_pages(store) for store in stores]
+        labels = comparison.labels(summaries)
+        compared = comparison.compare(summaries, crawls)
+        for summary in summaries:
+            click.echo(f"{summary.text()}\n")
+        if len(stores) > 1:
+            click.echo(f"{comparison.text(compared)}\n")
+        pages = dict(zip(labels, crawls, strict=True))
+        curves = {
+            "loss.png": png(loss_figure(pages)),
+            "harvest.png": png(harvest_figure(pages)),
+        }
+        sections = [
+            html.Section.of(label, store, summary, frame)
+            for label, store, summary, frame in zip(labels, stores, summaries, crawls, strict=True)
+        ]
+    text = html.page(sections, compared, [(name[:-4], image) for name, image in curves.items()])
+    if out is None:
+        out = folders[0] / "report" if len(folders) == 1 else Path("report")
+    written = _write(out, {**curves, "report.html": text.encode()})
+    if csv is not None:
+        written.append(_write_csv(csv, dict(zip(map(str, folders), crawls, strict=True))))
+    click.echo("wrote " + ", ".join(map(str, written)))
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+    except OSError as error:
+        raise UserError(
+            f"{folder} cannot be written ({error.strerror}): name another folder with --out"
+        ) from None
+    return [folder / name for name in files]
+
+
+def _write_csv(path: Path, crawls: Mapping[str, pd.DataFrame]) -> Path:
+    frames = [
+        pages.assign(crawl=name, harvest_rate=harvest_rate(pages), loss_rate=loss_rate(pages))
+        for name, pages in crawls.items()
+    ]
+    table = pd.concat(frames).reset_index()
+    first = ["crawl", "seq", "url", "status", "relevance", "harvest_rate", "loss_rate"]
+    table = table[[*first, *table.columns.difference(first, sort=False)]]
+    try:
+        with path.open("w", encoding="utf-8", newline="") as file:
+            table.to_csv(file, index=False)
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be written ({error.strerror}): name another file with --csv"
+        ) from None
+    return path

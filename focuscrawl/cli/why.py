@@ -1,0 +1,23 @@
+"""``focuscrawl why``: why a URL was fetched, or waits."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import click
+
+from focuscrawl.report.opening import open_crawl
+from focuscrawl.report.why import Explanation
+
+
+@click.command()
+@click.argument("crawl_dir", metavar="CRAWL_DIR")
+@click.argument("url", metavar="URL")
+def why(crawl_dir: str, url: str) -> None:
+    """Say why a URL was fetched, waits, or was left out.
+
+    Shows its place and its score, the links that lead there with the scores they had when their
+    pages were read, and the path from the seed.
+    """
+    with closing(open_crawl(crawl_dir)) as store:
+        click.echo(Explanation.of(store, url).text())

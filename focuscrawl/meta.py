@@ -1,0 +1,6 @@
+"""Keys of ``request.meta`` that focuscrawl sets."""
+
+#: number of the URL in the crawl; only requests that come out of the frontier have it
+URL_ID = "focuscrawl_url"
+#: the `Visit`, once the answer has been judged
+VISIT = "focuscrawl_visit"

@@ -1,0 +1,114 @@
+"""The curves of one crawl, or of several in one figure.
+
+Every function takes pages as `focuscrawl.report.measures.load_pages` returns them and gives a
+matplotlib figure that belongs to nobody: save it, or show it in a notebook.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from focuscrawl.report import measures
+from focuscrawl.report.style import Line, axes, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+_POINTS = 2000  # of a curve; more than a figure has pixels
+
+
+def loss_figure(crawls: Mapping[str, pd.DataFrame]) -> Figure:
+    """Draw the loss rate against fetches (METHODS 1; A02, figure 10).
+
+    Parameters
+    ----------
+    crawls : pages of each crawl by its label
+    """
+    return _curves(crawls, "loss rate", lossy=True)
+
+
+def harvest_figure(crawls: Mapping[str, pd.DataFrame]) -> Figure:
+    """Draw the harvest rate against fetches (METHODS 1; F99: harvest rate).
+
+    Parameters
+    ----------
+    crawls : pages of each crawl by its label
+    """
+    return _curves(crawls, "harvest rate", lossy=False)
+
+
+def relevance_figure(pages: pd.DataFrame) -> Figure:
+    """Draw how many fetches had which relevance."""
+    histogram = measures.relevance_histogram(pages)
+    left, width = histogram.index.to_numpy(), 1.0 / len(histogram)
+    look: dict[str, Any] = {"align": "edge", "edgecolor": "black", "linewidth": 0.6}
+    with axes(height=3.2) as (figure, plot):
+        judged = histogram["judged"].to_numpy()
+        plot.bar(left, judged, width, color="#9a9a9a", label="pages", **look)
+        if histogram["unjudged"].any():
+            plot.bar(
+                left[:1],
+                histogram["unjudged"].to_numpy()[:1],
+                width,
+                judged[:1],
+                color="white",
+                hatch="////",
+                label="redirects, errors, duplicates, no HTML",
+                **look,
+            )
+            plot.legend()
+        plot.set(xlabel="relevance R", ylabel="fetches", xlim=(0, 1))
+        _say_if_empty(plot, len(pages))
+    return figure
+
+
+def _curves(crawls: Mapping[str, pd.DataFrame], name: str, *, lossy: bool) -> Figure:
+    windows = set()
+    with axes() as (figure, plot):
+        for number, (label, pages) in enumerate(crawls.items()):
+            line, window = Line.of(number), measures.default_window(len(pages))
+            rate = measures.loss_rate(pages) if lossy else measures.harvest_rate(pages)
+            moving = measures.moving_harvest_rate(pages, window)
+            if lossy:
+                moving = 1.0 - moving
+            shown = _thin(len(pages))
+            if len(pages) > window:
+                windows.add(window)
+                plot.plot(
+                    pages.index[shown], moving.iloc[shown], color=line.colour, lw=0.7, alpha=0.45
+                )
+            plot.plot(
+                pages.index[shown],
+                rate.iloc[shown],
+                color=line.colour,
+                ls=line.dashes,
+                lw=1.8,
+                label=plain(label),
+            )
+        if windows:
+            spans = " or ".join(map(str, sorted(windows)))
+            plot.plot([], [], color="0.4", lw=0.7, label=f"thin: the last {spans} fetches only")
+        longest = max(map(len, crawls.values()), default=0)
+        plot.set(xlabel="fetches", ylabel=name, xlim=(0, max(longest, 1)), ylim=(-0.01, 1.01))
+        if longest:
+            figure.legend(loc="outside lower left", ncols=2 if len(crawls) > 1 else 3)
+        _say_if_empty(plot, longest)
+    return figure
+
+
+def _thin(fetches: int) -> NDArray[np.int64]:
+    """Choose the fetches to draw: all of a short crawl, evenly spread ones of a long one."""
+    shown = np.linspace(0, fetches - 1, min(fetches, _POINTS))
+    return np.unique(shown.round().astype(np.int64))
+
+
+def _say_if_empty(plot: Axes, fetches: int) -> None:
+    if not fetches:
+        plot.text(0.5, 0.5, "no fetches yet", transform=plot.transAxes, ha="center", color="0.4")

@@ -1,0 +1,156 @@
+"""A report as one HTML page that needs nothing else: no script, no server, no network."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from jinja2 import Environment, StrictUndefined, Template
+
+from focuscrawl.report import comparison, measures
+from focuscrawl.report.figures import relevance_figure
+from focuscrawl.report.outcome import PAGE
+from focuscrawl.report.plain import middle, one_line
+from focuscrawl.report.style import png
+from focuscrawl.store import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from focuscrawl.report.comparison import Compared
+    from focuscrawl.report.summary import Summary
+    from focuscrawl.store import CrawlStore
+
+_ROWS = 10  # of a table of hosts
+_PAGES = 25
+_EVENTS = 30
+_MODELS = 15
+_TITLE = 110  # characters
+
+
+@dataclass(frozen=True)
+class Section:
+    """One crawl of a report: what the template shows of it, as plain values.
+
+    Attributes
+    ----------
+    label : name of the crawl in the report
+    summary : (name, value), see `Summary.lines`
+    relevance : data URI of the histogram
+    best_hosts, worst_hosts : rows of `focuscrawl.report.measures.by_host`
+    best_pages : rows of `focuscrawl.report.measures.load_pages`
+    outcomes : (what came of it, fetches)
+    depths : rows of `focuscrawl.report.measures.by_depth`
+    events : (time, seq, kind, detail), the last ones; excluded URLs are only counted
+    models : (version, trained at, instances, metrics), the last ones
+    """
+
+    label: str
+    summary: list[tuple[str, str]]
+    relevance: str
+    best_hosts: list[Any]
+    worst_hosts: list[Any]
+    best_pages: list[Any]
+    outcomes: list[tuple[str, int]]
+    depths: list[Any]
+    events: list[tuple[str, int, str, str]]
+    models: list[tuple[int, int, int, str]]
+
+    @classmethod
+    def of(cls, label: str, store: CrawlStore, summary: Summary, pages: pd.DataFrame) -> Section:
+        """Gather what is shown of one crawl."""
+        hosts = measures.by_host(pages)
+        wasted = hosts[hosts["wasted"] > 0].sort_values("wasted", ascending=False, kind="stable")
+        judged = pages[(pages["outcome"] == PAGE) & (pages["relevance"] > 0)]
+        best = judged.sort_values("relevance", ascending=False, kind="stable").head(_PAGES)
+        return cls(
+            label=label,
+            summary=summary.lines(),
+            relevance=data_uri(png(relevance_figure(pages))),
+            best_hosts=_rows(hosts[hosts["relevance"] > 0].head(_ROWS)),
+            worst_hosts=_rows(wasted.head(_ROWS)),
+            best_pages=_rows(best),
+            outcomes=[(str(name), int(n)) for name, n in measures.by_outcome(pages).items()],
+            depths=_rows(measures.by_depth(pages)),
+            events=_events(store),
+            models=_models(store),
+        )
+
+
+def page(
+    sections: Sequence[Section], compared: Sequence[Compared], curves: Sequence[tuple[str, bytes]]
+) -> str:
+    """Return the report as HTML.
+
+    Parameters
+    ----------
+    sections : the crawls
+    compared : the same crawls beside each other; shown when there are several
+    curves : (what it shows, PNG) of the figures that all crawls are in
+    """
+    return _template().render(
+        sections=sections,
+        heading=comparison.heading(compared),
+        compared=[comparison.cells(row) for row in compared],
+        curves=[(name, data_uri(image)) for name, image in curves],
+    )
+
+
+def data_uri(image: bytes) -> str:
+    """Return a PNG as a URI that holds all of it."""
+    return f"data:image/png;base64,{base64.b64encode(image).decode()}"
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    environment.filters["one_line"] = lambda text: one_line(text, _TITLE)
+    environment.filters["shortened"] = lambda url: middle(one_line(url), _TITLE)
+    # a page may name itself anything; only what a browser fetches becomes a link
+    environment.tests["web"] = lambda url: url.startswith(("http://", "https://"))
+    source = resources.files("focuscrawl.report").joinpath("report.html.j2")
+    return environment.from_string(source.read_text(encoding="utf-8"))
+
+
+def _rows(frame: pd.DataFrame) -> list[Any]:
+    return list(frame.itertuples(name="Row"))
+
+
+def _events(store: CrawlStore) -> list[tuple[str, int, str, str]]:
+    e = schema.events.c
+    last = sa.select(e.at, e.seq, e.kind, e.detail).where(e.kind != "excluded")
+    events = [tuple(row) for row in store.rows(last.order_by(e.id.desc()).limit(_EVENTS))]
+    figures = [
+        sa.func.max(e.at).label("at"),
+        sa.func.max(e.seq).label("seq"),
+        sa.func.count().label("n"),
+    ]
+    (last_one,) = store.rows(sa.select(*figures).where(e.kind == "excluded"))
+    if last_one.n:
+        detail = f"{last_one.n:,} URLs so far, for robots.txt and the like"
+        events.append((last_one.at, last_one.seq, "excluded", detail))
+    return sorted(events, key=lambda event: (event[0], event[1]))
+
+
+def _models(store: CrawlStore) -> list[tuple[int, int, int, str]]:
+    m = schema.models.c
+    last = sa.select(m.version, m.trained_at_seq, m.instances, m.metrics)
+    rows = [*store.rows(last.order_by(m.version.desc()).limit(_MODELS))]
+    return [(*row[:3], _metrics(row.metrics)) for row in reversed(rows)]
+
+
+def _metrics(text: str) -> str:
+    metrics = json.loads(text)
+    return ", ".join(
+        f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in metrics.items()
+    )

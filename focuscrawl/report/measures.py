@@ -1,0 +1,159 @@
+"""Figures of merit over the fetches of a crawl (METHODS 1), for reports and notebooks.
+
+Time is counted in fetches, never in seconds. All fetches count: a redirect, an error, an exact
+duplicate and what is no HTML are in the store with relevance 0, so every mean here is over rows
+as they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import sqlalchemy as sa
+
+from focuscrawl.report.opening import open_crawl
+from focuscrawl.report.outcome import PAGE, outcome
+from focuscrawl.store import CrawlStore
+from focuscrawl.urls import host
+
+if TYPE_CHECKING:
+    import os
+
+_TEXT = ("url", "topic", "referrer", "content_type", "title", "duplicate_of", "error")
+_NUMBERS = {
+    "status": np.int16,
+    "relevance": np.float64,
+    "depth": np.int32,
+    "score": np.float64,
+    "bytes": np.int64,
+    "links": np.int32,
+    "dropped": np.int32,
+}
+BINS = 20  # of the relevance histogram
+
+
+def load_pages(crawl: str | os.PathLike[str] | CrawlStore) -> pd.DataFrame:
+    """Read the fetches of a crawl, running ones included.
+
+    Parameters
+    ----------
+    crawl : its folder, or its store if that is open already
+
+    Returns
+    -------
+    One row a fetch, indexed by ``seq`` from 1, with the columns of the store's view ``pages``
+    and ``host`` and ``outcome`` (see `focuscrawl.report.outcome`). ``fetched_at`` is UTC;
+    missing numbers are NaN, missing texts None.
+
+    Raises
+    ------
+    UserError
+        There is no crawl, or none this version can read.
+    """
+    if not isinstance(crawl, CrawlStore):
+        store = open_crawl(crawl)
+        try:
+            return load_pages(store)
+        finally:
+            store.close()
+    columns = ["seq", *_TEXT, *_NUMBERS, "fetched_at"]
+    view = sa.table("pages", *map(sa.column, columns))
+    rows = crawl.rows(sa.select(*view.c).order_by(view.c.seq))
+    pages = pd.DataFrame([tuple(row) for row in rows], columns=columns).set_index("seq")
+    pages.index = pages.index.astype(np.int64)
+    texts = pages[[*_TEXT]].astype(object)
+    pages = pages.astype(_NUMBERS).assign(**texts.where(texts.notna(), None))
+    pages["fetched_at"] = pd.to_datetime(pages["fetched_at"], format="ISO8601", utc=True)
+    pages["host"] = pd.Series([host(url) for url in pages["url"]], pages.index, dtype=object)
+    pages["outcome"] = pd.Series(
+        [
+            outcome(status, error, duplicate_of is not None)
+            for status, error, duplicate_of in zip(
+                pages["status"], pages["error"], pages["duplicate_of"], strict=True
+            )
+        ],
+        pages.index,
+        dtype=object,
+    )
+    return pages
+
+
+def harvest_rate(pages: pd.DataFrame) -> pd.Series[float]:
+    """Return the mean relevance of the first n fetches, for every n (METHODS 1)."""
+    relevance = pages["relevance"]
+    return (relevance.cumsum() / np.arange(1, len(relevance) + 1)).rename("harvest_rate")
+
+
+def loss_rate(pages: pd.DataFrame) -> pd.Series[float]:
+    """Return 1 - harvest rate of the first n fetches, for every n (METHODS 1; A02 1.1)."""
+    return (1.0 - harvest_rate(pages)).rename("loss_rate")
+
+
+def default_window(fetches: int) -> int:
+    """Return the window of a moving average: 100 fetches, in small crawls a tenth of them."""
+    return min(100, max(10, fetches // 10))
+
+
+def moving_harvest_rate(pages: pd.DataFrame, window: int | None = None) -> pd.Series[float]:
+    """Return the mean relevance of the last `window` fetches, for every n (F99: harvest rate).
+
+    The first ``window - 1`` values are NaN: no full window has been fetched there.
+    """
+    if window is None:
+        window = default_window(len(pages))
+    return pages["relevance"].rolling(window).mean().rename("moving_harvest_rate")
+
+
+def relevance_histogram(pages: pd.DataFrame, bins: int = BINS) -> pd.DataFrame:
+    """Count fetches by relevance.
+
+    Returns
+    -------
+    `bins` rows of equal width over [0, 1], indexed by their lower edge: ``judged`` pages, and
+    fetches with relevance 0 by definition (``unjudged``), all of them in the first row.
+    """
+    edges = np.linspace(0.0, 1.0, bins + 1)
+    judged = pages["outcome"] == PAGE
+    counts = {
+        "judged": np.histogram(pages.loc[judged, "relevance"], edges)[0],
+        "unjudged": np.histogram(pages.loc[~judged, "relevance"], edges)[0],
+    }
+    return pd.DataFrame(counts, index=pd.Index(edges[:-1], name="relevance"))
+
+
+def by_host(pages: pd.DataFrame) -> pd.DataFrame:
+    """Return what each host gave, the best first.
+
+    Returns
+    -------
+    Indexed by host: ``fetches``, ``relevance`` (sum), ``mean_relevance``, ``share`` of the
+    crawl's relevance, ``wasted`` (fetches minus relevance).
+    """
+    hosts = _grouped(pages, "host")
+    total = hosts["relevance"].sum()
+    hosts["share"] = hosts["relevance"] / total if total else 0.0
+    hosts["wasted"] = hosts["fetches"] - hosts["relevance"]
+    return hosts.sort_values(["relevance", "fetches"], ascending=[False, True], kind="stable")
+
+
+def by_depth(pages: pd.DataFrame) -> pd.DataFrame:
+    """Return ``fetches``, ``relevance`` (sum) and ``mean_relevance`` by clicks from a seed."""
+    return _grouped(pages, "depth")
+
+
+def by_outcome(pages: pd.DataFrame) -> pd.Series[int]:
+    """Return the number of fetches by what came of them, the most frequent first."""
+    return pages["outcome"].value_counts().rename("fetches")
+
+
+def _grouped(pages: pd.DataFrame, column: str) -> pd.DataFrame:
+    relevance = pages.groupby(column, sort=True)["relevance"]
+    return pd.DataFrame(
+        {
+            "fetches": relevance.size(),
+            "relevance": relevance.sum(),
+            "mean_relevance": relevance.mean(),
+        }
+    )

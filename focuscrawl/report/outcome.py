@@ -1,0 +1,38 @@
+"""What came of a fetch, in a word: all but a page and a duplicate cost a fetch for nothing."""
+
+from __future__ import annotations
+
+PAGE = "page"
+DUPLICATE = "duplicate"
+REDIRECT = "redirect"
+NO_HTML = "no HTML"
+
+
+def outcome(status: int, error: str | None, duplicate: bool) -> str:
+    """Name what came of a fetch.
+
+    Parameters
+    ----------
+    status : HTTP status; 0 where none was received
+    error : the store's reason for no status, or for no judgement
+    duplicate : the page was here already
+
+    Returns
+    -------
+    ``page`` (the only one with a relevance), ``duplicate``, ``redirect``, ``no HTML``,
+    ``HTTP <status>``, or the name of what went wrong when no answer came.
+    """
+    if duplicate:
+        return DUPLICATE
+    if status == 0:
+        return (error or "no answer").partition(":")[0].strip()
+    if 300 <= status < 400:
+        return REDIRECT
+    if not 200 <= status < 300:
+        return f"HTTP {status}"
+    return PAGE if error is None else NO_HTML
+
+
+def is_error(name: str) -> bool:
+    """Tell whether an outcome is a failure of the server, the network or the link."""
+    return name not in (PAGE, DUPLICATE, REDIRECT, NO_HTML)

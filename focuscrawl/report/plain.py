@@ -1,0 +1,49 @@
+"""Text of fetched pages, made fit for a line: titles and anchors come from strangers."""
+
+from __future__ import annotations
+
+import unicodedata
+
+
+def one_line(text: str, width: int | None = None) -> str:
+    """Return `text` on one line, without anything that a terminal or a browser would obey.
+
+    Control characters (escape sequences of terminals begin with one), format characters (which
+    can turn the direction of writing) and code points without meaning go; white space becomes
+    one space.
+
+    Parameters
+    ----------
+    width : characters at most; what is longer ends in an ellipsis
+    """
+    kept = (c if not unicodedata.category(c).startswith("C") else " " for c in text)
+    line = " ".join("".join(kept).split())
+    if width is not None and len(line) > width:
+        return line[: max(width - 1, 0)].rstrip() + "…"
+    return line
+
+
+def middle(text: str, width: int) -> str:
+    """Return `text` in at most `width` characters: an ellipsis in the middle of what is longer."""
+    if len(text) <= width:
+        return text
+    tail = (width - 1) // 2
+    return f"{text[: width - 1 - tail]}…{text[-tail:]}"
+
+
+def table(rows: list[list[str]], left: set[int], gap: str = "  ") -> list[str]:
+    """Align columns.
+
+    Parameters
+    ----------
+    rows : of equal length, the heading included
+    left : columns aligned to the left; the others, numbers, to the right
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        gap.join(
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,69 @@
+"""Why a crawl ended, in words, and how long it took."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from focuscrawl.store import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from focuscrawl.store import CrawlStore
+
+_WORDS = {
+    "budget": "the budget of {fetched:,} fetches is spent",
+    "frontier_empty": "the frontier is empty: every link that may be followed was",
+    "no_relevant_page": "no relevant page for too many fetches",
+    "interrupted": "interrupted; the same command goes on from here",
+    "store_error": "the crawl store could not be written",
+}
+RUNNING = "not yet: it is running, or was killed"
+#: without a page for so long, nobody was crawling: a killed run leaves no event behind
+BREAK = timedelta(minutes=10)
+
+
+def stop_reason(store: CrawlStore, fetched: int) -> str | None:
+    """Return why the last run ended; None if it did not, or did not live to say so."""
+    e = schema.events.c
+    statement = (
+        sa.select(e.detail)
+        .where(e.kind == "stop", e.seq >= fetched)
+        .order_by(e.id.desc())
+        .limit(1)
+    )
+    reasons = [row.detail for row in store.rows(statement)]
+    return reasons[0] if reasons else None
+
+
+def in_words(reason: str | None, fetched: int) -> str:
+    """Say a stop reason; those of Scrapy itself, or of other extensions, are left as they are."""
+    if reason is None:
+        return RUNNING
+    return _WORDS.get(reason, reason).format(fetched=fetched)
+
+
+def time_crawling(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
+    """Return the time between fetches, breaks between runs left out, and the fetches it took.
+
+    A break is where a stop event lies between two fetches, or more than `BREAK` passed. The
+    first fetch of a run takes no time that the store knows of and is not counted.
+    """
+    e, p = schema.events.c, schema.page.c
+    stops = {row.seq for row in store.rows(sa.select(e.seq).where(e.kind == "stop"))}
+    statement = sa.select(p.seq, p.fetched_at).where(p.seq <= fetched).order_by(p.seq)
+    return _time_between((tuple(row) for row in store.rows(statement)), stops)
+
+
+def _time_between(fetches: Iterable[tuple[int, str]], stops: set[int]) -> tuple[timedelta, int]:
+    total, counted = timedelta(), 0
+    times = ((seq, datetime.fromisoformat(at)) for seq, at in fetches)
+    for (seq, before), (_, after) in pairwise(times):
+        if seq not in stops and after - before <= BREAK:
+            total += max(after - before, timedelta())
+            counted += 1
+    return total, counted

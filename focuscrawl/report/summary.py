@@ -1,0 +1,257 @@
+"""A crawl in twenty lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import sqlalchemy as sa
+
+from focuscrawl.crawl.crawl import RELEVANT
+from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, is_error, outcome
+from focuscrawl.report.plain import middle, one_line, table
+from focuscrawl.report.stopping import in_words, stop_reason, time_crawling
+from focuscrawl.store import schema
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from focuscrawl.store import CrawlStore
+
+RECENT = 100  # fetches of the harvest rate at the end
+_HOSTS = 5
+_CAUSES = 5
+_HOST_WIDTH = 48
+
+
+class HostYield(NamedTuple):
+    """What one host gave: fetches, and the sum of their relevance."""
+
+    host: str
+    fetches: int
+    relevance: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a crawl achieved, in numbers (METHODS 1).
+
+    Attributes
+    ----------
+    identity : what the crawl was started with: topic, strategy, web, critic, random_state
+    where : the store
+    stopped : why it ended, in words
+    fetched : fetches, whatever came of them
+    harvest_rate, recent_harvest_rate : mean relevance of all fetches, and of the last `RECENT`;
+        0 before the first
+    relevant : pages of a relevance above ½
+    outcomes : fetches by what came of them, see `focuscrawl.report.outcome`
+    links, dropped : links on the pages fetched; of these, left out before the frontier
+    states : URLs by state, see `focuscrawl.store.schema.STATES`
+    time, timed : time spent between fetches, breaks of a resumed crawl left out; for how many
+    model, models_at : version of the last model and the fetch it was trained at, if there is one
+    best_hosts : the hosts with the largest sums of relevance
+    """
+
+    identity: dict[str, str]
+    where: str
+    stopped: str
+    fetched: int
+    harvest_rate: float
+    recent_harvest_rate: float
+    relevant: int
+    outcomes: dict[str, int]
+    links: int
+    dropped: int
+    states: dict[str, int]
+    time: timedelta
+    timed: int
+    model: int | None
+    models_at: int | None
+    best_hosts: list[HostYield]
+
+    @classmethod
+    def of(cls, store: CrawlStore) -> Summary:
+        """Read the summary of a crawl, which may be running; the frontier is only counted."""
+        p = schema.page.c
+        totals = _one(
+            store,
+            sa.select(
+                sa.func.coalesce(sa.func.max(p.seq), 0).label("fetched"),
+                sa.func.coalesce(sa.func.sum(p.relevance), 0.0).label("relevance"),
+                sa.func.count(sa.case((p.relevance > RELEVANT, 1))).label("relevant"),
+                sa.func.coalesce(sa.func.sum(p.links), 0).label("links"),
+                sa.func.coalesce(sa.func.sum(p.dropped), 0).label("dropped"),
+            ),
+        )
+        fetched: int = totals.fetched
+        recent = _one(
+            store,
+            sa.select(sa.func.coalesce(sa.func.avg(p.relevance), 0.0).label("mean")).where(
+                p.seq > fetched - RECENT, p.seq <= fetched
+            ),
+        )
+        m = schema.models.c
+        newest = sa.select(m.version, m.trained_at_seq).order_by(m.version.desc()).limit(1)
+        model = next(iter([*store.rows(newest)]), None)
+        time, timed = time_crawling(store, fetched)
+        return cls(
+            identity=store.identity(),
+            where=store.where,
+            stopped=in_words(stop_reason(store, fetched), fetched),
+            fetched=fetched,
+            harvest_rate=totals.relevance / fetched if fetched else 0.0,
+            recent_harvest_rate=recent.mean,
+            relevant=totals.relevant,
+            outcomes=_outcomes(store, fetched),
+            links=totals.links,
+            dropped=totals.dropped,
+            states=_states(store),
+            time=time,
+            timed=timed,
+            model=None if model is None else model.version,
+            models_at=None if model is None else model.trained_at_seq,
+            best_hosts=_best_hosts(store, fetched),
+        )
+
+    @property
+    def loss_rate(self) -> float | None:
+        """1 - harvest rate; None before the first fetch."""
+        return 1.0 - self.harvest_rate if self.fetched else None
+
+    @property
+    def pages_per_second(self) -> float | None:
+        """Fetches a second while it crawled; None where the store cannot tell."""
+        seconds = self.time.total_seconds()
+        return self.timed / seconds if seconds > 0 else None
+
+    @property
+    def web(self) -> str:
+        """What was crawled, in words."""
+        web = self.identity.get("web", "live")
+        return "the live Web" if web == "live" else f"a recorded web ({web[:12]})"
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return the summary as (name, value), hosts left out; for terminal and HTML alike."""
+        counts, states = self.outcomes, self.states
+        lines = [
+            ("topic", one_line(self.identity.get("topic", "?"))),
+            ("strategy", f"{self.identity.get('strategy', '?')} on {self.web}"),
+            ("stopped", one_line(self.stopped)),
+            ("fetched", self._fetched_in_words()),
+        ]
+        if self.fetched:
+            loss, recent = 1.0 - self.harvest_rate, self.recent_harvest_rate
+            last = f"last {min(RECENT, self.fetched)}"
+            lines += [
+                ("harvest rate", f"{self.harvest_rate:.3f}  ({last}: {recent:.3f})"),
+                ("loss rate", f"{loss:.3f}  ({last}: {1.0 - recent:.3f})"),
+                ("relevant", f"{_n(self.relevant, 'page')} with R > {RELEVANT}"),
+                (
+                    "no pages",
+                    f"{_n(counts.get(DUPLICATE, 0), 'duplicate')}, "
+                    f"{_n(counts.get(REDIRECT, 0), 'redirect')}, "
+                    f"{counts.get(NO_HTML, 0):,} no HTML",
+                ),
+                ("errors", self._errors_in_words()),
+                ("links", f"{self.links:,} found, {self.dropped:,} dropped"),
+            ]
+        frontier = f"{_n(states.get('queued', 0), 'URL')} waiting"
+        for state in ("unfollowed", "excluded"):
+            if states.get(state):
+                frontier += f", {states[state]:,} {state}"
+        lines.append(("frontier", frontier))
+        if self.model is not None:
+            lines.append(("model", f"version {self.model}, trained at fetch {self.models_at:,}"))
+        lines.append(("kept in", str(Path(self.where).parent)))
+        return lines
+
+    def text(self) -> str:
+        """Return the summary for a terminal: at most 20 lines, without a final newline."""
+        lines = self.lines()
+        width = max(len(name) for name, _ in lines)
+        text = [f"{name:<{width}}  {value}" for name, value in lines]
+        if self.best_hosts:
+            total = self.harvest_rate * self.fetched
+            rows = [["best hosts", "share", "fetches", "mean R"]]
+            rows += [
+                [
+                    middle(one_line(host.host), _HOST_WIDTH),
+                    f"{host.relevance / total:.0%}",
+                    f"{host.fetches:,}",
+                    f"{host.relevance / host.fetches:.2f}",
+                ]
+                for host in self.best_hosts
+            ]
+            text[-1:-1] = table(rows, left={0})
+        return "\n".join(text)
+
+    def _fetched_in_words(self) -> str:
+        if not self.fetched:
+            return "nothing yet"
+        words = f"{self.fetched:,}"
+        if self.pages_per_second is not None:
+            words += f" in {_duration(self.time)}, {self.pages_per_second:.1f} pages/s"
+        return words
+
+    def _errors_in_words(self) -> str:
+        errors = [(name, n) for name, n in self.outcomes.items() if is_error(name)]
+        words = [f"{one_line(name, 40)}: {n:,}" for name, n in errors[:_CAUSES]]
+        rest = sum(n for _, n in errors[_CAUSES:])
+        return ", ".join([*words, f"other: {rest:,}"] if rest else words) or "none"
+
+
+def _outcomes(store: CrawlStore, fetched: int) -> dict[str, int]:
+    p = schema.page.c
+    duplicate = p.duplicate_of.is_not(None)
+    groups = sa.select(p.status, p.error, duplicate.label("duplicate"), sa.func.count().label("n"))
+    groups = groups.where(p.seq <= fetched).group_by(p.status, p.error, duplicate)
+    counts: Counter[str] = Counter()
+    for row in store.rows(groups):
+        counts[outcome(row.status, row.error, bool(row.duplicate))] += row.n
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
+
+
+def _states(store: CrawlStore) -> dict[str, int]:
+    state = schema.url.c.state
+    rows = store.rows(sa.select(state, sa.func.count().label("n")).group_by(state))
+    return {schema.STATES[row.state]: row.n for row in rows}
+
+
+def _best_hosts(store: CrawlStore, fetched: int) -> list[HostYield]:
+    p, u, h = schema.page.c, schema.url.c, schema.host.c
+    relevance = sa.func.sum(p.relevance).label("relevance")
+    statement = (
+        sa.select(h.name, sa.func.count().label("fetches"), relevance)
+        .select_from(schema.page)
+        .join(schema.url, u.id == p.url)
+        .join(schema.host, h.id == u.host)
+        .where(p.seq <= fetched)
+        .group_by(h.id, h.name)
+        .having(relevance > 0)
+        .order_by(relevance.desc(), h.name)
+        .limit(_HOSTS)
+    )
+    return [HostYield(row.name, row.fetches, row.relevance) for row in store.rows(statement)]
+
+
+def _one(
+    store: CrawlStore, statement: sa.Select[tuple[object, ...]]
+) -> sa.Row[tuple[object, ...]]:
+    (row,) = store.rows(statement)
+    return row
+
+
+def _n(count: int, thing: str) -> str:
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def _duration(time: timedelta) -> str:
+    seconds = time.total_seconds()
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {seconds:02} s"

@@ -1,0 +1,265 @@
+"""Why a URL was fetched, waits, or was left out: what the store knows about one URL."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import sqlalchemy as sa
+
+from focuscrawl.report.finding import find_url
+from focuscrawl.report.outcome import PAGE, outcome
+from focuscrawl.report.plain import one_line, table
+from focuscrawl.store import schema
+from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
+
+if TYPE_CHECKING:
+    from focuscrawl.store import CrawlStore
+
+_LINKS = 10
+_ANCHOR = 40  # characters
+_ENDS = 6  # steps shown at each end of a long path
+
+
+class InLink(NamedTuple):
+    """A link that leads to the URL: its score when its page was expanded, and by which model.
+
+    `score` is None where the strategy did not follow it.
+    """
+
+    source: str
+    seq: int | None
+    relevance: float | None
+    anchor: str
+    score: float | None
+    model_version: int
+
+
+class Step(NamedTuple):
+    """A page on the path from the seed; `seq` and `relevance` are None before it is fetched."""
+
+    url: str
+    seq: int | None
+    relevance: float | None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """All that speaks for one URL.
+
+    Attributes
+    ----------
+    url : as the store has it
+    state : what became of it, in words
+    score : its score now, in words
+    depth : clicks from a seed
+    links : the best links that lead there, by score; those known when it was fetched come first
+    links_found : how many lead there
+    links_before : how many of them were known when it was fetched; None if it was not
+    path : from the seed to the URL, each page the one on which the next was first found
+    """
+
+    url: str
+    state: str
+    score: str
+    depth: int
+    links: list[InLink]
+    links_found: int
+    links_before: int | None
+    path: list[Step]
+
+    @classmethod
+    def of(cls, store: CrawlStore, url: str) -> Explanation:
+        """Gather what the store knows about `url`.
+
+        Raises
+        ------
+        UserError
+            The crawl has never seen the URL; the message says what comes near.
+        """
+        row = find_url(store, url)
+        path = _path(store, row)
+        fetched_at = path[-1].seq
+        to_it = schema.link.c.target == row.id
+        return cls(
+            url=row.url,
+            state=_STATES[row.state](store, row),
+            score=_score(store, row),
+            depth=row.depth,
+            links=_links(store, to_it, fetched_at),
+            links_found=_count(store, to_it),
+            links_before=None if fetched_at is None else _count(store, to_it, fetched_at),
+            path=path,
+        )
+
+    def text(self) -> str:
+        """Return the explanation for a terminal, without a final newline."""
+        clicks = "a seed" if self.depth == 0 else f"{self.depth} from a seed"
+        lines = [self.url, f"state   {self.state}", f"score   {self.score}", f"clicks  {clicks}"]
+        if not self.links_found:
+            lines.append("links   no page fetched so far links there")
+        else:
+            words = f"{self.links_found:,} to it"
+            if self.links_before is not None:
+                words += f", {self.links_before:,} known when it was fetched"
+            if self.links_found > len(self.links):
+                words += f"; the best {len(self.links)}"
+            lines += [f"links   {words}:", *self._link_table()]
+        if len(self.path) > 1:
+            lines += ["path    each page the first on which the next was found:"]
+            lines += self._path_table()
+        return "\n".join(lines)
+
+    def _link_table(self) -> list[str]:
+        rows = [["  score", "model", "fetch", "R", "anchor", "on"]]
+        rows += [
+            [
+                f"  {_number(link.score)}",
+                f"{link.model_version}",
+                "-" if link.seq is None else f"{link.seq:,}",
+                _number(link.relevance),
+                one_line(link.anchor, _ANCHOR) or "-",
+                link.source,
+            ]
+            for link in self.links
+        ]
+        return table(rows, left={4, 5})
+
+    def _path_table(self) -> list[str]:
+        rows = [["  fetch", "R", "page"]]
+        rows += [
+            [
+                "  -" if step.seq is None else f"  {step.seq:,}",
+                _number(step.relevance),
+                step.url,
+            ]
+            for step in self.path
+        ]
+        lines = table(rows, left={2})
+        left_out = len(self.path) - 2 * _ENDS
+        if left_out > 0:
+            lines[1 + _ENDS : -_ENDS] = [f"  … {left_out:,} more …"]
+        return lines
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
+
+
+def _page(store: CrawlStore, number: int) -> sa.Row[Any]:
+    p = schema.page.c
+    (page,) = store.rows(sa.select(schema.page).where(p.url == number))
+    return page
+
+
+def _url(store: CrawlStore, number: int) -> str:
+    (row,) = store.rows(sa.select(schema.url.c.url).where(schema.url.c.id == number))
+    return str(row.url)
+
+
+def _fetched(store: CrawlStore, row: sa.Row[Any]) -> str:
+    page = _page(store, row.id)
+    came = outcome(page.status, page.error, page.duplicate_of is not None)
+    words = f"fetched as number {page.seq:,}, relevance {page.relevance:.3f}"
+    if came == PAGE:
+        title = one_line(page.title or "", 80)
+        return f"{words}: {title}" if title else words
+    if page.duplicate_of is not None:
+        return f"{words}: a duplicate of {_url(store, page.duplicate_of)}"
+    if page.error is not None:
+        return f"{words}: {one_line(page.error, 120)}"
+    return f"{words}: {came}"
+
+
+def _queued(store: CrawlStore, row: sa.Row[Any]) -> str:
+    u = schema.url.c
+    better: sa.ColumnElement[bool] = sa.false()
+    equal: sa.ColumnElement[bool] = u.score.is_(None)
+    if row.score is not None:  # seeds, which have no score, come before every link
+        better, equal = sa.or_(u.score.is_(None), u.score > row.score), u.score == row.score
+    counts: list[sa.ColumnElement[Any]] = [
+        sa.func.count().label("waiting"),
+        sa.func.count(sa.case((better, 1))).label("ahead"),
+        sa.func.count(sa.case((equal, 1))).label("level"),
+    ]
+    (found,) = store.rows(sa.select(*counts).where(u.state == QUEUED))
+    words = f"waits in the frontier at rank {found.ahead + 1:,} of {found.waiting:,}"
+    return f"{words}, level with {found.level - 1:,} others" if found.level > 1 else words
+
+
+def _excluded(store: CrawlStore, row: sa.Row[Any]) -> str:
+    e, p = schema.events.c, schema.page.c
+    events = sa.select(e.detail).where(
+        e.kind == "excluded", e.detail.startswith(f"{row.url}: ", autoescape=True)
+    )
+    for event in [*store.rows(events.limit(1))]:
+        return f"excluded: {one_line(event.detail[len(row.url) + 2 :], 120)}"
+    named = sa.select(p.seq, p.url).where(p.canonical == row.url, p.duplicate_of.is_(None))
+    for page in [*store.rows(named.order_by(p.seq).limit(1))]:
+        return f"excluded: its page came as fetch {page.seq:,}, under {_url(store, page.url)}"
+    return "excluded: it will not be fetched"
+
+
+def _unfollowed(store: CrawlStore, row: sa.Row[Any]) -> str:
+    return "known, but the strategy follows no link to it"
+
+
+_STATES = {
+    QUEUED: _queued,
+    FETCHED: _fetched,
+    EXCLUDED: _excluded,
+    UNFOLLOWED: _unfollowed,
+}
+
+
+def _score(store: CrawlStore, row: sa.Row[Any]) -> str:
+    if row.score is None:
+        return "none: a seed" if row.referrer is None else "none"
+    if row.state == FETCHED:
+        left = _page(store, row.id).score
+        if left is not None and left != row.score:
+            return f"{left:.4g} when it left the frontier, {row.score:.4g} now"
+    return f"{row.score:.4g}"
+
+
+def _count(store: CrawlStore, to_it: sa.ColumnElement[bool], before: int | None = None) -> int:
+    statement = sa.select(sa.func.count().label("n")).select_from(schema.link).where(to_it)
+    if before is not None:
+        p = schema.page.c
+        statement = statement.join(schema.page, p.url == schema.link.c.source)
+        statement = statement.where(p.seq < before)
+    (row,) = store.rows(statement)
+    return int(row.n)
+
+
+def _links(
+    store: CrawlStore, to_it: sa.ColumnElement[bool], fetched_at: int | None
+) -> list[InLink]:
+    link, u, p = schema.link.c, schema.url.c, schema.page.c
+    later = sa.case((p.seq >= fetched_at, 1), else_=0)
+    statement = (
+        sa.select(u.url, p.seq, p.relevance, link.anchor, link.score, link.model_version)
+        .select_from(schema.link)
+        .join(schema.url, u.id == link.source)
+        .join(schema.page, p.url == link.source, isouter=True)
+        .where(to_it)
+        .order_by(later, link.score.desc().nulls_last(), link.id)
+        .limit(_LINKS)
+    )
+    return [InLink(*tuple(row)) for row in store.rows(statement)]
+
+
+def _path(store: CrawlStore, row: sa.Row[Any]) -> list[Step]:
+    u, p = schema.url.c, schema.page.c
+    statement = (
+        sa.select(u.id, u.url, u.referrer, p.seq, p.relevance)
+        .select_from(schema.url)
+        .join(schema.page, p.url == u.id, isouter=True)
+    )
+    steps: list[Step] = []
+    number: int | None = row.id
+    while number is not None:
+        (step,) = store.rows(statement.where(u.id == number))
+        steps.append(Step(step.url, step.seq, step.relevance))
+        number = step.referrer
+    return steps[::-1]

@@ -1,0 +1,144 @@
+"""``focuscrawl critic`` as a user runs it."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner, Result
+
+from focuscrawl.cli.main import main
+from focuscrawl.webs import WarcRecorder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WORDS = {
+    "/Science/Birds": ["bird", "wing", "nest", "feather", "egg", "song", "flight", "beak"],
+    "/Computers": ["kernel", "code", "compiler", "thread", "cache", "loop", "stack", "heap"],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a small recorded web and its label table, to run commands in."""
+    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    rows = ["url,topic,split"]
+    with WarcRecorder(tmp_path / "small.warc.gz") as recorder:
+        for topic, words in WORDS.items():
+            for i in range(12):
+                url = f"http://example.com{topic.lower()}/{i}"
+                chosen = [words[i % 8], words[(i * 3 + 1) % 8], words[(i * 5 + 2) % 8]]
+                recorder.record(
+                    request_method="GET",
+                    url=url,
+                    request_headers=[],
+                    request_body=b"",
+                    status=200,
+                    reason="OK",
+                    response_headers=[("Content-Type", "text/html")],
+                    body_raw=" ".join(["<p>", *chosen, *chosen]).encode(),
+                    ip=None,
+                    at=datetime(2024, 1, 1, tzinfo=UTC),
+                )
+                rows.append(f"{url},{topic},{'test' if i > 7 else 'train'}")
+    (tmp_path / "labels.csv").write_text("\n".join(rows))
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["critic", *arguments])
+
+
+def train(*more: str) -> Result:
+    return run("train", "labels.csv", "--web", "small.warc.gz", "--out", "models/mine", *more)
+
+
+def test_train_and_check(folder: Path) -> None:
+    result = train("--kind", "hierarchical", "--calibrate")
+    assert result.exit_code == 0, result.output
+    assert "hierarchical critic" in result.output
+    assert "Cross-validation on 16 examples, 5 folds" in result.output
+    options = ["--labels", "labels.csv", "--web", "small.warc.gz", "--csv", "verdicts.csv"]
+    result = run("check", "mine", *options)
+    assert result.exit_code == 0, result.output
+    assert "Pages 8, accuracy 1.0000" in result.output
+    assert "Probabilities (calibrated)" in result.output
+    with (folder / "verdicts.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 8
+    assert all(row["topic"] == row["predicted"] for row in rows)
+    assert all(0.5 < float(row["probability"]) < 1.0 for row in rows)
+
+
+def test_words_and_a_callable_are_checked_by_topic(folder: Path) -> None:
+    result = run("train", "--words", "bird, nest, egg, beak, song", "--out", "models/birds")
+    assert result.exit_code == 0, result.output
+    common = ("--labels", "labels.csv", "--web", "small.warc.gz", "--topic", "/Science/Birds")
+    result = run("check", "birds", "--focus", "/good", *common)
+    assert result.exit_code == 0, result.output
+    assert "on topic" in result.output
+    (folder / "my_cli_judge.py").write_text(
+        "def judge(pages): return [float('kernel' not in p.tokens) for p in pages]"
+    )
+    result = run("check", "my_cli_judge:judge", *common)
+    assert result.exit_code == 0, result.output
+    assert "Pages 8, accuracy" in result.output
+
+
+@pytest.mark.usefixtures("folder")
+def test_an_existing_critic_needs_force() -> None:
+    assert train().exit_code == 0
+    result = train()
+    assert result.exit_code == 2
+    assert result.output.count("\n") == 1
+    assert "--force" in result.output
+    assert train("--force").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train", "nowhere.csv", "--web", "small.warc.gz", "--out", "o"], "nowhere.csv"),
+        (["train", "empty.csv", "--web", "small.warc.gz", "--out", "o"], "empty file"),
+        (["train", "other.csv", "--web", "small.warc.gz", "--out", "o"], "needs url,topic"),
+        (["train", "far.csv", "--web", "small.warc.gz", "--out", "o"], "none of the 1 examples"),
+        (["train", "labels.csv", "--web", "no.warc", "--out", "o"], "no recorded web at no.warc"),
+        (["train", "labels.csv", "--out", "o"], "no --web"),
+        (["train", "--out", "o"], "learn from what"),
+        (["train", "labels.csv", "--words", "bird", "--out", "o"], "learn from what"),
+        (["train", "--words", "", "--out", "o"], "no words"),
+        (["train", "--words", "bird", "--web", "small.warc.gz", "--out", "o"], "leave out --web"),
+        (["train", "--good", "labels.csv", "--out", "o"], "go together"),
+        (["train", "labels.csv", "--web", "small.warc.gz", "--out", "o", "--kind", "x"], "kind"),
+        (["check", "o", "--labels", "labels.csv", "--web", "small.warc.gz"], "no critic o"),
+        (["check", "json:dumps", "--labels", "labels.csv", "--web", "small.warc.gz"], "--topic"),
+    ],
+)
+def test_mistakes_end_in_one_line(folder: Path, arguments: list[str], message: str) -> None:
+    (folder / "empty.csv").write_text("")
+    (folder / "other.csv").write_text("page,class\na,b\n")
+    (folder / "far.csv").write_text("url,topic\nhttp://elsewhere.example/,/A\n")
+    result = run(*arguments)
+    assert result.exit_code == 2, result.output
+    assert result.output.startswith("focuscrawl: ")
+    assert result.output.count("\n") == 1
+    assert message in result.output
+    assert not (folder / "o").exists()
+
+
+def test_a_real_process_writes_a_critic(folder: Path) -> None:
+    command = "from focuscrawl.cli.main import main; main()"
+    options = ["labels.csv", "--web", "small.warc.gz", "--out", "models/mine"]
+    done = subprocess.run(
+        [sys.executable, "-c", command, "critic", "train", *options],
+        capture_output=True, text=True, check=False, cwd=folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "Reading: 16 pages\n"  # no terminal, no bar
+    assert "models/mine: flat critic" in done.stdout

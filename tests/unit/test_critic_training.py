@@ -1,0 +1,258 @@
+"""Training and checking on small webs, and on the recorded ones."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.critic import load_critic
+from focuscrawl.critic.checking import check_classes, check_relevance
+from focuscrawl.critic.files import save_critic
+from focuscrawl.critic.training import train_critic, two_class_labels
+from focuscrawl.errors import UserError
+from focuscrawl.taxonomy import Label, read_labels
+from focuscrawl.webs import Answer, open_web
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+WORDS = {
+    "/Science/Birds": "bird wing nest feather egg song flight beak",
+    "/Science/Fish": "fish fin reef gill shoal tide scale hook",
+    "/Computers": "kernel code compiler thread cache loop stack heap",
+}
+
+
+class SmallWeb:
+    """Pages in memory; counts what is fetched."""
+
+    name = "small"
+
+    def __init__(self, pages: dict[str, tuple[str, str]]) -> None:
+        self._pages = pages
+        self.fingerprint = hashlib.sha256(repr(pages).encode()).hexdigest()
+        self.fetched = 0
+
+    def resolve(self, urls: Sequence[str]) -> list[str | None]:
+        return [url if url in self._pages else None for url in urls]
+
+    def fetch(self, url: str) -> Answer | None:
+        self.fetched += 1
+        media, text = self._pages[url]
+        return Answer(url, 200, [("Content-Type", media)], text.encode())
+
+    def urls(self) -> Iterator[str]:
+        return iter(self._pages)
+
+
+def url_of(topic: str, number: int) -> str:
+    return f"http://example.com{topic.lower()}/{number}"
+
+
+def labelled(pages: int = 12) -> tuple[SmallWeb, list[Label]]:
+    """A web where a page repeats a few words of its topic, and its label table."""
+    content: dict[str, tuple[str, str]] = {}
+    labels = []
+    for topic, text in WORDS.items():
+        words = text.split()
+        for i in range(pages):
+            page = " ".join([words[i % 8], words[(i * 3 + 1) % 8], words[(i * 5 + 2) % 8]] * 3)
+            content[url_of(topic, i)] = ("text/html", f"<p>the {page}")
+            labels.append(Label(url_of(topic, i), topic, "test" if i % 4 == 3 else "train"))
+    return SmallWeb(content), labels
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize("kind", ["flat", "hierarchical"])
+def test_learns_from_all_but_test_rows(kind: str) -> None:
+    web, labels = labelled()
+    critic = train_critic(labels, web, kind=kind)
+    assert critic.model.classes == tuple(sorted(WORDS))
+    learned = {url for url, _ in critic.examples}
+    assert learned == {label.url for label in labels if label.split == "train"}
+    assert critic.cross_validation["folds"] == 5
+    report = check_classes(critic, labels, web)
+    assert report.accuracy == 1.0
+    assert len(report.predictions) == 9
+    assert report.confusions == ()
+    assert set(report.reliability) == {"raw", "calibrated"}
+
+
+def test_pages_are_parsed_once() -> None:
+    web, labels = labelled()
+    first = train_critic(labels, web)
+    fetched = web.fetched
+    second = train_critic(labels, web)
+    assert web.fetched == fetched
+    assert second.training_set == first.training_set
+    changed, _ = labelled(13)
+    assert train_critic(labels, changed).training_set == first.training_set
+    assert changed.fetched == fetched
+
+
+def test_twice_the_same_bytes_in_any_order_of_rows(tmp_path: Path) -> None:
+    web, labels = labelled()
+    for name, rows in (("a", labels), ("b", labels[::-1])):
+        save_critic(train_critic(rows, web, max_examples=5), tmp_path / name)
+    for name in ("manifest.json", "model.npz", "examples.csv"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_examples_that_cannot_be_used_are_counted(tmp_path: Path) -> None:
+    web, labels = labelled()
+    web._pages["http://example.com/paper"] = ("application/pdf", "bird")
+    web._pages["http://example.com/blank"] = ("text/html", "")
+    more = [
+        Label("http://example.com/gone", "/Science/Birds", "train"),
+        Label("mailto:somebody", "/Science/Birds", "train"),
+        Label("http://example.com/paper", "/Science/Moss", "train"),
+        Label("http://example.com/blank", "/Science/Fish", "train"),
+    ]
+    critic = train_critic(labels + more, web)
+    assert critic.skipped == {"not in the web": 2, "not HTML": 1, "without words": 1}
+    assert critic.absent == ("/Science/Moss",)
+    save_critic(critic, tmp_path / "a")
+    with pytest.raises(UserError, match="no example"):
+        load_critic(str(tmp_path / "a"), "/Science/Moss")
+
+
+def test_small_topics_are_merged_only_when_asked() -> None:
+    web, labels = labelled()
+    rare = Label(url_of("/Computers", 0), "/Science/Fish/Eels", "train")
+    assert "/Science/Fish/Eels" in train_critic([*labels, rare], web).model.classes
+    merged = train_critic([*labels, rare], web, min_examples=3)
+    assert merged.model.classes == tuple(sorted(WORDS))
+
+
+def test_one_example_a_topic_is_enough() -> None:
+    web, labels = labelled()
+    first = {label.topic: label for label in reversed(labels) if label.split == "train"}
+    critic = train_critic(list(first.values()), web)
+    assert len(critic.examples) == 3
+    assert critic.calibration is not None
+
+
+@pytest.mark.parametrize(
+    ("keep", "options", "message"),
+    [
+        (lambda label: label.split == "test", {}, "only test rows"),
+        (lambda label: label.topic == "/Computers", {}, "of 1 topics"),
+        (lambda label: True, {"kind": "forest"}, "unknown kind of critic 'forest'"),
+    ],
+)
+def test_what_cannot_be_trained(keep: object, options: dict[str, str], message: str) -> None:
+    web, labels = labelled()
+    with pytest.raises(UserError, match=message):
+        train_critic(list(filter(keep, labels)), web, **options)  # type: ignore[call-overload, arg-type]
+
+
+def test_examples_of_another_web() -> None:
+    web, _ = labelled()
+    labels = [Label("http://elsewhere.example/", "/A", "train")]
+    with pytest.raises(UserError, match="none of the 1 examples is in the web small"):
+        train_critic(labels, web)
+
+
+def test_pages_that_all_say_the_same() -> None:
+    web = SmallWeb({f"http://e.com/{i}": ("text/html", "hello") for i in range(2)})
+    labels = [Label(f"http://e.com/{i}", f"/{i}", "train") for i in range(2)]
+    with pytest.raises(UserError, match="no words to tell"):
+        train_critic(labels, web)
+
+
+def test_good_and_bad(tmp_path: Path) -> None:
+    web, _ = labelled()
+    good, bad = tmp_path / "good.txt", tmp_path / "bad.txt"
+    good.write_text(
+        "# birds\n" + "\n".join(url_of("/Science/Birds", i) for i in range(8)) + "\n\n"
+    )
+    bad.write_text("\n".join(url_of("/Computers", i) for i in range(8)))
+    critic = train_critic(two_class_labels(good, bad), web)
+    save_critic(critic, tmp_path / "mine")
+    focused = load_critic(str(tmp_path / "mine"), "/good")
+    found = focused.judge_bags([{"bird": 2, "nest": 1}, {"kernel": 2, "loop": 1}])  # type: ignore[union-attr]
+    assert found.relevance[0] > 0.9
+    assert found.relevance[1] < 0.1
+    assert len(focused.examples) == 8
+
+
+def test_good_and_bad_files_are_checked(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.txt", tmp_path / "bad.txt"
+    good.write_text("http://a.example/\n")
+    with pytest.raises(UserError, match=r"bad\.txt: cannot be read"):
+        two_class_labels(good, bad)
+    bad.write_text("# nothing\n")
+    with pytest.raises(UserError, match="no URLs"):
+        two_class_labels(good, bad)
+    bad.write_text("http://a.example/\n")
+    with pytest.raises(UserError, match="is in both"):
+        two_class_labels(good, bad)
+
+
+def test_check_counts_what_it_leaves_out() -> None:
+    web, labels = labelled()
+    critic = train_critic(labels, web)
+    web._pages["http://example.com/paper"] = ("application/pdf", "bird")
+    rows = [
+        *labels,
+        Label("http://example.com/gone", "/Computers", "test"),
+        Label("http://example.com/paper", "/Computers", "test"),
+        Label(url_of("/Computers", 3), "/Arts", "test"),
+        Label(url_of("/Computers", 0), "/Computers", "test"),
+        Label(url_of("/Computers", 7), "/Science/Birds", "test"),
+    ]
+    report = check_classes(critic, rows, web)
+    assert report.skipped == {
+        "not in the web": 1,
+        "not HTML": 1,
+        "of a topic the critic does not know": 1,
+        "learned from": 1,
+    }
+    assert report.confusions == (("/Science/Birds", "/Computers", 1),)
+    birds = next(result for result in report.classes if result.topic == "/Science/Birds")
+    assert (birds.pages, birds.precision, birds.recall) == (4, 1.0, 0.75)
+    with pytest.raises(UserError, match="no labelled page"):
+        check_classes(critic, [row for row in labels if row.split == "train"], web)
+
+
+def test_check_of_relevance(tmp_path: Path) -> None:
+    web, labels = labelled()
+    save_critic(train_critic(labels, web), tmp_path / "a")
+    critic = load_critic(str(tmp_path / "a"), "/Science")
+    report = check_relevance(critic, ["/Science"], labels, web)
+    assert report.accuracy == 1.0
+    assert [result.pages for result in report.classes] == [3, 6]
+    mistaken = check_relevance(critic, ["/Computers"], labels, web)
+    assert mistaken.accuracy == 0.0
+
+
+@pytest.mark.webs
+def test_accuracy_on_uci(uci_warc: Path, webs_dir: Path) -> None:
+    labels = read_labels(webs_dir / "uci" / "labels.csv")
+    train = [label for label in labels if label.split == "train"]
+    test = [label for label in labels if label.split == "test"][::20]
+    web = open_web(str(uci_warc))
+    critic = train_critic(train, web, n_jobs=1)
+    assert check_classes(critic, test, web, n_jobs=1).accuracy >= 0.88
+    chain = train_critic(train, web, kind="hierarchical", n_jobs=1)
+    assert check_classes(chain, test, web, n_jobs=1).accuracy >= 0.85
+
+
+@pytest.mark.webs
+def test_accuracy_on_wikipedia(wikipedia_warc: Path, webs_dir: Path) -> None:
+    """Half of the examples and a quarter of the test rows: pages there take long to parse."""
+    labels = read_labels(webs_dir / "wikipedia" / "labels.csv")
+    train = [label for label in labels if label.split == "train"][::2]
+    test = [label for label in labels if label.split == "test"][::4]
+    web = open_web(str(wikipedia_warc))
+    report = check_classes(train_critic(train, web), test, web)
+    assert report.accuracy >= 0.65
+    assert report.reliability["calibrated"].ece < report.reliability["raw"].ece / 2
