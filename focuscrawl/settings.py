@@ -37,7 +37,7 @@ EXTENSIONS = {
     "scrapy.extensions.logstats.LogStats": None,
     "focuscrawl.extensions.stop.StopReason": 0,
     "focuscrawl.extensions.htmlonly.HtmlOnly": 0,
-    # "focuscrawl.extensions.progress.Progress": 0,
+    "focuscrawl.extensions.progress.Progress": 0,
 }
 FEED_EXPORTERS = {"parquet": "focuscrawl.exporters.ParquetItemExporter"}
 STATS_DUMP = False

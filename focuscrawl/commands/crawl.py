@@ -17,6 +17,8 @@ from focuscrawl.errors import UserError
 if TYPE_CHECKING:
     import argparse
 
+    from twisted.python.failure import Failure
+
 
 _SETUP_LOGGERS = (
     "scrapy.addons",
@@ -57,9 +59,12 @@ class Command(crawl.Command):
         assert self.crawler_process is not None
         errors: list[BaseException] = []
 
+        def keep(failure: Failure) -> None:
+            errors.extend(filter(None, [failure.value]))
+
         outcome = self.crawler_process.crawl(args[0], **opts.spargs)
         if isinstance(outcome, Deferred):
-            outcome.addErrback(lambda failure: errors.append(failure.value))
+            outcome.addErrback(keep)
         self.crawler_process.start()
         if isinstance(outcome, asyncio.Task) and outcome.done() and not outcome.cancelled():
             errors += filter(None, [outcome.exception()])

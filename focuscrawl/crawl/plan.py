@@ -46,7 +46,7 @@ class CrawlPlan:
     topic: str
     seeds: str | None = None
     critic: str = "models/demo"
-    strategy: str = "apprentice"
+    strategy: str = "best-first"
     budget: int = 1000
     web: str | None = None
     closed: bool = True

@@ -33,6 +33,7 @@ _PRESCAN = 4096
 # Accents make up a few percent of a Western text. Only where many more bytes are not ASCII is
 # it worth the milliseconds to tell Cyrillic, Chinese and the rest apart, on a sample.
 _FOREIGN_SHARE = 0.08
+_FOREIGN_LEAST = 32  # bytes; fewer could be anything
 _SAMPLE = 4096
 _ASCII = bytes(range(128))
 # What charset-normalizer calls Japanese, and the encoding of the web it extends.
@@ -105,7 +106,7 @@ def _guess(body: bytes) -> str:
     sample = body.lstrip(_ASCII)[:_SAMPLE]
     if len(sample) == _SAMPLE:
         sample = sample[: sample.rfind(b"<") + 1] or sample  # not in the middle of a character
-    if len(sample.translate(None, _ASCII)) <= _FOREIGN_SHARE * len(sample):
+    if len(sample.translate(None, _ASCII)) < max(_FOREIGN_LEAST, _FOREIGN_SHARE * len(sample)):
         return _FALLBACK
     best = charset_normalizer.from_bytes(sample).best()
     if best is None:

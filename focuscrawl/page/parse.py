@@ -48,7 +48,7 @@ def parse_page(body: bytes, url: str, *, encoding: str | None = None) -> PageVie
         tokens=tokens,
         token_leaf=token_leaf,
         n_leaves=len(seen.leaves),
-        links=_links(seen, targets[2:]),
+        links=to_links(seen, targets[2:]),
         canonical=targets[0] if meta.canonical else None,
         refresh=targets[1] if meta.refresh else None,
         noindex=meta.noindex,
@@ -57,7 +57,8 @@ def parse_page(body: bytes, url: str, *, encoding: str | None = None) -> PageVie
     )
 
 
-def _links(seen: Outline, targets: list[str | None]) -> Links:
+def to_links(seen: Outline, targets: list[str | None]) -> Links:
+    """Keep the links of an outline whose targets, as resolved, are on the web."""
     left = np.array(seen.left, np.int32)
     right = np.array(seen.right, np.int32)
     nofollow = np.array(seen.nofollow, np.bool_)

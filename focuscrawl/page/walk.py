@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import islice
 
 from lxml import etree
 
@@ -17,7 +18,7 @@ _METADATA = frozenset({"base", "link", "meta"})
 # What holds the page or describes it is no leaf, even when there is nothing in it.
 _NO_LEAF = _HIDDEN | _METADATA | {"body", "head", "html", "noframes", "title"}
 
-# An anchor left open may run to the end of the page; its text is no anchor text any more.
+# An anchor left open may run to the end of the page: no more than this of it is looked at.
 _ANCHOR_LEAVES = 64
 _ANCHOR_LENGTH = 1000
 
@@ -99,8 +100,8 @@ def outline(root: etree._Element) -> Outline:
 def anchor_texts(page: Outline) -> list[str]:
     """Return the text inside each link element, white space folded, or its caption.
 
-    Of long ones the first 64 leaves and 1,000 characters: an anchor that its author forgot to
-    close may run to the end of the page, and that is no anchor text any more.
+    Of long ones the first 64 leaves and 1,000 characters: what an anchor left open swallows is
+    no anchor text any more.
     """
     leaves = page.leaves
     texts = [
@@ -151,11 +152,13 @@ def _close(link: etree._Element, at: int, page: Outline) -> None:
     if len(leaves) == left:
         leaves.append("")
     page.right[at] = len(leaves) - 1
-    if not leaves[-1] and not any(leaves[left:]):
-        images = (image.get("alt") for image in link.iter("img"))
-        page.captions[at] = (
-            link.get("alt") or next(filter(None, images), None) or link.get("title") or ""
-        )
+    if not leaves[-1] and not any(leaves[left : left + _ANCHOR_LEAVES]):
+        page.captions[at] = link.get("alt") or _image_text(link) or link.get("title") or ""
+
+
+def _image_text(link: etree._Element) -> str | None:
+    inside = islice(link.iter(), _ANCHOR_LEAVES)
+    return next((text for e in inside if e.tag == "img" and (text := e.get("alt"))), None)
 
 
 def _unfold(noframes: etree._Element) -> None:

@@ -45,7 +45,7 @@ class Section:
     summary : (name, value), see `Summary.lines`
     relevance : data URI of the histogram
     best_hosts, worst_hosts : rows of `focuscrawl.report.measures.by_host`
-    best_pages : rows of `focuscrawl.report.measures.load_pages`
+    best_pages : rows of `focuscrawl.report.measures.load_pages`, without the seeds
     outcomes : (what came of it, fetches)
     depths : rows of `focuscrawl.report.measures.by_depth`
     events : (time, seq, kind, detail), the last ones; excluded URLs are only counted
@@ -68,8 +68,8 @@ class Section:
         """Gather what is shown of one crawl."""
         hosts = measures.by_host(pages)
         wasted = hosts[hosts["wasted"] > 0].sort_values("wasted", ascending=False, kind="stable")
-        judged = pages[(pages["outcome"] == PAGE) & (pages["relevance"] > 0)]
-        best = judged.sort_values("relevance", ascending=False, kind="stable").head(_PAGES)
+        found = pages[(pages["outcome"] == PAGE) & (pages["relevance"] > 0) & (pages["depth"] > 0)]
+        best = found.sort_values("relevance", ascending=False, kind="stable").head(_PAGES)
         return cls(
             label=label,
             summary=summary.lines(),

@@ -150,9 +150,8 @@ class Summary:
                 ("loss rate", f"{loss:.3f}  ({last}: {1.0 - recent:.3f})"),
                 ("relevant", f"{_n(self.relevant, 'page')} with R > {RELEVANT}"),
                 (
-                    "no pages",
-                    f"{_n(counts.get(DUPLICATE, 0), 'duplicate')}, "
-                    f"{_n(counts.get(REDIRECT, 0), 'redirect')}, "
+                    "duplicates",
+                    f"{counts.get(DUPLICATE, 0):,}; {_n(counts.get(REDIRECT, 0), 'redirect')}, "
                     f"{counts.get(NO_HTML, 0):,} no HTML",
                 ),
                 ("errors", self._errors_in_words()),

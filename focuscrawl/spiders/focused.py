@@ -65,7 +65,8 @@ class FocusedSpider(scrapy.Spider):
 
     async def start(self) -> AsyncIterator[Any]:
         """Yield nothing: the seeds are in the frontier."""
-        for request in ():
+        nothing: tuple[Any, ...] = ()
+        for request in nothing:
             yield request
 
     def parse(self, response: Response) -> Iterator[Visit]:

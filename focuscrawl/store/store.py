@@ -76,7 +76,7 @@ class CrawlStore:
         """Return what the crawl was started with, and the schema version."""
         with self.engine.connect() as connection:
             rows = connection.execute(sa.select(schema.meta.c.key, schema.meta.c.value))
-            return dict(rows)
+            return {row.key: row.value for row in rows}
 
     def rows(self, statement: sa.Select[Any] | sa.TextClause) -> Iterator[Row[Any]]:
         """Stream the rows of `statement` without holding them all."""

@@ -1,4 +1,4 @@
-"""``python -m focuscrawl.webs.synthetic labels OUT.csv``: the labels, to train a critic from."""
+"""``python -m focuscrawl.webs.synthetic``: labels to train a critic from, seeds to start at."""
 
 from __future__ import annotations
 
@@ -25,6 +25,19 @@ def labels(out: Path, scale: float, random_state: int) -> None:
         writer = csv.writer(file)
         writer.writerow(Label._fields)
         writer.writerows(SyntheticWeb(scale, random_state).labels())
+
+
+@main.command()
+@click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
+@click.option("--scale", default=1.0, show_default=True, help="1 is 3,000 pages.")
+@click.option("--random-state", default=0, show_default=True)
+def seeds(out: Path, scale: float, random_state: int) -> None:
+    """Write five start URLs a topic to OUT as CSV: topic,url."""
+    web = SyntheticWeb(scale, random_state)
+    with out.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(("topic", "url"))
+        writer.writerows((topic, url) for topic in web.topics for url in web.seeds(topic))
 
 
 main()

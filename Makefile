@@ -1,0 +1,44 @@
+# make crawl: a focused crawl of the synthetic web, to see what focuscrawl does
+# make test : lint, types, layers and the whole test suite
+# Needs make and Python 3.11 or newer (make PYTHON=...); all else is installed into .venv.
+
+PYTHON ?= python3
+BIN := .venv/bin
+TOPIC ?= /Sports/Cycling
+BUDGET ?= 140
+CRAWL_DIR ?= crawls/demo-$(shell date +%Y%m%d-%H%M%S)
+
+.PHONY: crawl test lint bench docs clean
+
+.venv/.installed: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "focuscrawl needs Python 3.11 or newer: make PYTHON=/path/to/it"; exit 2; }
+	@$(PYTHON) -m venv .venv || \
+		{ echo "this Python cannot make environments (on Debian: apt-get install python3-venv)"; exit 2; }
+	@echo "installing into .venv ..."
+	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+	@$(BIN)/pip install --quiet --constraint constraints.txt --editable . --group dev
+	@touch $@
+
+crawl: .venv/.installed
+	@$(BIN)/scrapy crawl focused -a web=demo -a topic=$(TOPIC) -a seeds=models/demo/seeds.csv \
+		-a budget=$(BUDGET) -a crawl_dir=$(CRAWL_DIR)
+	@$(BIN)/focuscrawl report $(CRAWL_DIR)
+
+lint: .venv/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/pytest -n 2 --dist loadscope
+
+bench: .venv/.installed
+	$(BIN)/pytest benchmarks -p no:xdist -s -q --benchmark-columns=median,iqr,rounds
+
+docs: .venv/.installed
+	$(BIN)/pytest tests/docs
+
+clean:
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist

@@ -1,0 +1,204 @@
+"""What `parse_page` makes of pages whose leaves, links and metadata are plain to see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.page import PageView, parse_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+HERE = "http://site.example/dir/page.html"
+
+
+def parse(html: str) -> PageView:
+    return parse_page(html.encode(), HERE)
+
+
+def by_leaf(page: PageView) -> list[str]:
+    words: list[list[str]] = [[] for _ in range(page.n_leaves)]
+    for token, leaf in zip(page.tokens, page.token_leaf.tolist(), strict=True):
+        words[leaf].append(token)
+    return [" ".join(leaf) for leaf in words]
+
+
+def links(page: PageView) -> Iterator[tuple[str, str, int, int]]:
+    found = page.links
+    short = [url.removeprefix("http://site.example") for url in found.urls]
+    return zip(short, found.anchors, found.left.tolist(), found.right.tolist(), strict=True)
+
+
+def test_leaves_are_texts_and_empty_elements_in_document_order() -> None:
+    page = parse(
+        """<html><head><meta name=author content=me><title> My
+        page </title><link rel=icon href=i><style>b {}</style></head>
+        <body> Intro <b>bold</b> tail<hr>
+        <table><tr><td>&nbsp;</td><td>cell</td><td> </td></tr></table>
+        <p>one<!-- not a word -->self<br>two<script>var x = "<a href=no>"</script>three</p>
+        <template><a href=no>no</a></template><noscript>fallback</noscript></body></html>"""
+    )
+    assert page.title == "My page"
+    assert by_leaf(page) == [
+        *("my page", "intro", "bold", "tail", "", "", "cell", ""),
+        *("oneself", "", "two", "three", "fallback"),
+    ]
+    assert len(page.links) == 0
+
+
+@pytest.mark.parametrize("body", [b"", b" \n ", b"\0", b"<!-- only this -->", b"<html><body>"])
+def test_a_page_that_holds_nothing_is_empty(body: bytes) -> None:
+    page = parse_page(body, HERE)
+    assert (page.n_leaves, page.tokens, page.title, len(page.links)) == (0, [], "", 0)
+    assert page.token_leaf.shape == page.links.left.shape == page.links.nofollow.shape == (0,)
+
+
+def test_the_title_is_leaf_0_wherever_it_stands() -> None:
+    page = parse("<p>text <a href=x>link</a><title>Late</title><svg><title>Icon</title></svg>")
+    assert page.title == "Late"
+    assert by_leaf(page) == ["late", "text", "link", "icon"]
+    assert list(links(page)) == [("/dir/x", "link", 2, 2)]
+
+
+def test_a_link_covers_the_leaves_inside_it() -> None:
+    page = parse(
+        "before<a href=1>one <i>two</i><br>three</a>after<a href=2></a><a href=3> </a>"
+        "<a name=here></a><a href=4><script>x</script></a>end"
+    )
+    assert by_leaf(page) == ["before", "one", "two", "", "three", "after", *[""] * 4, "end"]
+    assert list(links(page)) == [
+        ("/dir/1", "one two three", 1, 4),
+        ("/dir/2", "", 6, 6),
+        ("/dir/3", "", 7, 7),
+        ("/dir/4", "", 9, 9),
+    ]
+
+
+def test_links_that_are_not_closed_or_stand_in_each_other() -> None:
+    page = parse("<a href=1>one<a href=2>two<p>on</a><table><tr><td><a href=3>three<td>rest")
+    assert list(links(page)) == [
+        ("/dir/1", "one", 0, 0),
+        ("/dir/2", "two on", 1, 2),
+        ("/dir/3", "three", 3, 3),
+    ]
+    page = parse("<a href=1>out<iframe src=2>in</iframe><b>side</b></a>end")
+    assert list(links(page)) == [("/dir/1", "out in side", 0, 2), ("/dir/2", "in", 1, 1)]
+
+
+def test_areas_frames_and_images_are_named_by_their_attributes() -> None:
+    page = parse(
+        """<map><area href=a alt="An  area"><area href=b title=Titled></map>
+        <iframe src=c title=Inner></iframe><iframe src=d>inside</iframe>
+        <a href=e title=link><img src=i><img src=j alt="a picture"></a>
+        <a href=f title=link><img src=i></a><a href=g title=no>text<img alt=no></a>"""
+    )
+    assert [(url, anchor) for url, anchor, *_ in links(page)] == [
+        ("/dir/a", "An area"),
+        ("/dir/b", "Titled"),
+        ("/dir/c", "Inner"),
+        ("/dir/d", "inside"),
+        ("/dir/e", "a picture"),
+        ("/dir/f", "link"),
+        ("/dir/g", "text"),
+    ]
+
+
+def test_frames_and_the_page_for_those_who_see_none() -> None:
+    page = parse(
+        "<frameset><frame src=menu><frame src=main title=Main>"
+        "<noframes><body>See <a href=plain>the plain page</a></body></noframes></frameset>"
+    )
+    assert list(links(page)) == [
+        ("/dir/menu", "", 0, 0),
+        ("/dir/main", "Main", 1, 1),
+        ("/dir/plain", "the plain page", 3, 3),
+    ]
+    assert by_leaf(page) == ["", "", "see", "the plain page"]
+
+
+def test_link_targets() -> None:
+    page = parse(
+        """<a href="#part">self</a><a href="">self</a><a href=" x?b=1&amp;a=2#f ">x</a>
+        <a href="mailto:me@site.example">mail</a><a href="javascript:go()">go</a>
+        <a href=x?b=1&a=2>again</a><a href="//other.example">other</a><a>none</a>
+        <a href="http://[bad">bad</a><a rel="external NoFollow" href=/shy>shy</a>"""
+    )
+    assert page.url == HERE
+    assert [(url, anchor) for url, anchor, *_ in links(page)] == [
+        ("/dir/page.html", "self"),
+        ("/dir/page.html", "self"),
+        ("/dir/x?b=1&a=2", "x"),
+        ("/dir/x?b=1&a=2", "again"),
+        ("http://other.example/", "other"),
+        ("/shy", "shy"),
+    ]
+    assert page.links.left.tolist() == [0, 1, 2, 5, 6, 9]
+    assert page.links.nofollow.tolist() == [False] * 5 + [True]
+
+
+@pytest.mark.parametrize(
+    ("base", "target"),
+    [
+        ("<base href=/sub/><base href=/no/>", "/sub/x"),
+        ("<base target=_top><base href=http://other.example/y/z>", "http://other.example/y/x"),
+        ("<base href='data:text/html,x'>", "/dir/x"),
+        ("<base href='http://[bad'>", "/dir/x"),
+    ],
+)
+def test_base(base: str, target: str) -> None:
+    page = parse(f"{base}<link rel=canonical href=x><a href=x>x</a>")
+    assert [url for url, *_ in links(page)] == [target]
+    assert page.canonical == page.links.urls[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "target"),
+    [
+        ("0; url=next", "http://site.example/dir/next"),
+        ("5;URL = 'a b'", "http://site.example/dir/a%20b"),
+        ("0 http://other.example", "http://other.example/"),
+        (".5, /up", "http://site.example/up"),
+        ("30", None),
+        ("0;url=", None),
+        ("0;url=javascript:x", None),
+        ("", None),
+    ],
+)
+def test_refresh(content: str, target: str | None) -> None:
+    page = parse(f'<meta http-equiv=Refresh content="{content}"><p>x')
+    assert page.refresh == target
+
+
+@pytest.mark.parametrize(
+    ("head", "noindex", "nofollow"),
+    [
+        ("<meta name=ROBOTS content='NoIndex,Follow'>", True, False),
+        ("<meta name=robots content='index, nofollow'>", False, True),
+        ("<meta name=robots content=none>", True, True),
+        ("<meta name=robots content=noindex><meta name=robots content=all>", True, False),
+        ("<meta name=description content=noindex><meta name=robots>", False, False),
+    ],
+)
+def test_robots(head: str, noindex: bool, nofollow: bool) -> None:
+    page = parse(head)
+    assert (page.noindex, page.nofollow) == (noindex, nofollow)
+
+
+def test_canonical() -> None:
+    assert parse("<link rel='x Canonical' href=c><link rel=canonical href=d>").canonical == (
+        "http://site.example/dir/c"
+    )
+    assert parse("<link rel=canonical href=ftp://site.example/><link rel=icon>").canonical is None
+
+
+def test_plain_text_is_one_leaf() -> None:
+    page = parse("if a < b && c > 0:\n    see http://x.example/\n")
+    assert by_leaf(page) == ["if a b c 0 see http x example"]
+
+
+def test_a_long_anchor_is_cut_but_not_what_it_covers() -> None:
+    page = parse("<a href=x>" + "word <i>word</i> " * 1000)
+    assert next(links(page))[2:] == (0, 1999)
+    assert len(page.links.anchors[0]) < 1000 < len(page.tokens)

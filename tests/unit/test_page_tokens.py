@@ -1,0 +1,45 @@
+"""Tokens against the regular expression that defines them."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from focuscrawl.page.tokens import MAX_TOKEN_LENGTH, tokenize
+
+WORD = re.compile(r"[^\W_]+")
+# Beyond the first two planes there are only rare ideographs, which are no tokens here;
+# the Turkish I is the one letter whose lower case is two characters, and the Greek S the one
+# whose lower case depends on what follows.
+TEXT = st.text(
+    st.characters(max_codepoint=0x1FFFF, exclude_characters="\0İΣς", exclude_categories=["Cs"])
+)
+
+
+@settings(max_examples=150)
+@given(st.lists(st.one_of(TEXT, st.text(st.sampled_from("aB3_ -\n")))))
+def test_tokens_are_runs_of_letters_and_digits(leaves: list[str]) -> None:
+    tokens, token_leaf = tokenize(leaves)
+    expected = [
+        (word.lower(), number)
+        for number, leaf in enumerate(leaves)
+        for word in WORD.findall(leaf)
+        if len(word) <= MAX_TOKEN_LENGTH
+    ]
+    assert list(zip(tokens, token_leaf.tolist(), strict=True)) == expected
+    assert token_leaf.dtype == np.int32
+
+
+def test_what_is_longer_than_a_word_is_left_out() -> None:
+    tokens, token_leaf = tokenize(["a" * 40 + " " + "b" * 41, "É" * 41, "c"])
+    assert tokens == ["a" * 40, "c"]
+    assert token_leaf.tolist() == [0, 2]
+
+
+def test_case_and_rare_characters() -> None:
+    tokens, token_leaf = tokenize(["ÉTÉ İstanbul ΛΌΓΟΣ", "", "x²_y 😀z \U00020000"])
+    assert tokens == ["été", "istanbul", "λόγο\N{GREEK SMALL LETTER SIGMA}", "x²", "y", "z"]
+    assert token_leaf.tolist() == [0, 0, 0, 2, 2, 2]
