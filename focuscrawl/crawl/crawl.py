@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.filters import is_html, may_be_page
+from focuscrawl.crawl.filters import may_be_page
 from focuscrawl.crawl.restore import restore
 from focuscrawl.crawl.types import Fetch, Fetched, Visit
 from focuscrawl.crawl.urltable import UrlTable
-from focuscrawl.page import parse_page
+from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import PageRow, StoreWriter, VisitRecord
 from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED

@@ -1,4 +1,4 @@
-"""Which links never reach the frontier, and which answers are pages."""
+"""Which links never reach the frontier."""
 
 from __future__ import annotations
 
@@ -17,24 +17,9 @@ _OTHER_MEDIA = re.compile(
     r")$",
     re.IGNORECASE,
 )
-_HTML_MARKS = (b"<!doctype html", b"<html", b"<head", b"<title", b"<body")
 MAX_URL = 2083  # characters; longer URLs are what traps make
 
 
 def may_be_page(url: str) -> bool:
     """Tell whether a normalised `url` may lead to an HTML page."""
     return len(url) <= MAX_URL and not _OTHER_MEDIA.match(url)
-
-
-def is_html(content_type: str | None, body: bytes) -> bool:
-    """Tell whether an answer is an HTML page.
-
-    Parameters
-    ----------
-    content_type : media type without parameters; None when the server named none, then the
-        beginning of `body` decides
-    """
-    if content_type:
-        return content_type.strip().lower() in ("text/html", "application/xhtml+xml")
-    start = body[:1024].lower()
-    return any(mark in start for mark in _HTML_MARKS)

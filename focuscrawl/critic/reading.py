@@ -9,7 +9,6 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from email.message import Message
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,19 +17,18 @@ from joblib import Parallel, delayed
 
 import focuscrawl.page
 from focuscrawl.cache import cache_dir
-from focuscrawl.page import PageView, parse_page
+from focuscrawl.page import PageView, is_html, parse_page, read_content_type
 from focuscrawl.urls import normalize
 
 if TYPE_CHECKING:
     from focuscrawl.critic.bags import Bag
-    from focuscrawl.webs.protocol import Answer, Web
+    from focuscrawl.webs.protocol import Web
 
 #: called with the number of pages just read
 Progress = Callable[[int], object]
 
 _BATCH = 32  # pages a task: few enough for a smooth progress bar, enough to be worth sending
 _WORTH_PROCESSES = 400  # pages; below, starting worker processes takes longer than reading
-_HTML = ("text/html", "application/xhtml+xml")
 
 
 class _Source(NamedTuple):
@@ -100,18 +98,11 @@ def _source(web: Web, url: str) -> _Source | None:
     answer = web.fetch(url)
     if answer is None or answer.status != 200:
         return None
-    media, charset = _content_type(answer)
-    return _Source(answer.url, answer.body, charset) if media in _HTML else None
-
-
-def _content_type(answer: Answer) -> tuple[str, str | None]:
-    """Return the media type and the charset; HTML where the server named no type."""
-    header = Message()
-    for name, value in answer.headers:
-        if name.lower() == "content-type" and value.strip():
-            header["Content-Type"] = value
-            return header.get_content_type(), header.get_content_charset()
-    return _HTML[0], None
+    header = next(
+        (value for name, value in answer.headers if name.lower() == "content-type"), None
+    )
+    media_type, charset = read_content_type(header)
+    return _Source(answer.url, answer.body, charset) if is_html(media_type, answer.body) else None
 
 
 def _parse(source: _Source) -> PageView:

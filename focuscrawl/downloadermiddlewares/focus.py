@@ -6,11 +6,11 @@ import time
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
-from w3lib.encoding import http_content_type_encoding
 
 from focuscrawl.binding import crawl_of
 from focuscrawl.crawl import Fetched
 from focuscrawl.meta import URL_ID, VISIT
+from focuscrawl.page import read_content_type
 from focuscrawl.signals import page_visited
 from focuscrawl.urls import resolve
 
@@ -72,12 +72,13 @@ class FocusMiddleware:
 
 def _fetched(response: Response) -> Fetched:
     header = (response.headers.get("Content-Type") or b"").decode("latin-1")
+    media_type, encoding = read_content_type(header)
     location = (response.headers.get("Location") or b"").decode("utf-8", "replace").strip()
     return Fetched(
         status=response.status,
         body=response.body,
-        content_type=header.partition(";")[0].strip().lower() or None,
-        encoding=http_content_type_encoding(header),
+        content_type=media_type,
+        encoding=encoding,
         location=resolve(response.url, [location])[0] if location else None,
         size=len(response.body),
     )

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 from scrapy.exceptions import NotConfigured, StopDownload
 
-from focuscrawl.crawl.filters import is_html
 from focuscrawl.meta import URL_ID
+from focuscrawl.page import is_html, read_content_type
 
 if TYPE_CHECKING:
     from typing import Self
@@ -35,6 +35,6 @@ class HtmlOnly:
 
     def headers_received(self, headers: Headers, request: Request) -> None:
         """Look at the Content-Type of what the crawl itself asked for."""
-        content_type = (headers.get("Content-Type") or b"").decode("latin-1").partition(";")[0]
-        if URL_ID in request.meta and content_type and not is_html(content_type, b""):
+        media_type, _ = read_content_type((headers.get("Content-Type") or b"").decode("latin-1"))
+        if URL_ID in request.meta and media_type is not None and not is_html(media_type):
             raise StopDownload(fail=False)

@@ -3,7 +3,8 @@
 Here: encodings, the parse, tokens, DOM leaves, out-links. Not here: fetching, judging, scoring.
 """
 
+from focuscrawl.page.media import is_html, read_content_type
 from focuscrawl.page.parse import parse_page
 from focuscrawl.page.view import Links, PageView
 
-__all__ = ["Links", "PageView", "parse_page"]
+__all__ = ["Links", "PageView", "is_html", "parse_page", "read_content_type"]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from focuscrawl.errors import UserError
-from focuscrawl.report.plain import one_line
+from focuscrawl.report.plain import counted, one_line
 from focuscrawl.store import schema
 from focuscrawl.urls import host, normalize
 
@@ -38,7 +38,7 @@ def find_url(store: CrawlStore, text: str) -> sa.Row[Any]:
     h, u = schema.host.c, schema.url.c
     known = sa.select(sa.func.count().label("n")).select_from(schema.url)
     (count,) = store.rows(known.join(schema.host, h.id == u.host).where(h.name == host(url)))
-    hint = f"it knows {count.n:,} URLs" if count.n else "it knows no URL"
+    hint = f"it knows {counted(count.n, 'URL')}" if count.n else "it knows no URL"
     raise UserError(
         f"the crawl has not seen {shown}: {hint} of {host(url)}; give the exact URL, as in the "
         "view pages or frontier of the store"

@@ -15,7 +15,7 @@ from jinja2 import Environment, StrictUndefined, Template
 from focuscrawl.report import comparison, measures
 from focuscrawl.report.figures import relevance_figure
 from focuscrawl.report.outcome import PAGE
-from focuscrawl.report.plain import middle, one_line
+from focuscrawl.report.plain import counted, middle, one_line
 from focuscrawl.report.style import png
 from focuscrawl.store import schema
 
@@ -136,7 +136,7 @@ def _events(store: CrawlStore) -> list[tuple[str, int, str, str]]:
     ]
     (last_one,) = store.rows(sa.select(*figures).where(e.kind == "excluded"))
     if last_one.n:
-        detail = f"{last_one.n:,} URLs so far, for robots.txt and the like"
+        detail = f"{counted(last_one.n, 'URL')} so far, for robots.txt and the like"
         events.append((last_one.at, last_one.seq, "excluded", detail))
     return sorted(events, key=lambda event: (event[0], event[1]))
 

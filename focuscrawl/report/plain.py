@@ -31,6 +31,11 @@ def middle(text: str, width: int) -> str:
     return f"{text[: width - 1 - tail]}…{text[-tail:]}"
 
 
+def counted(n: int, thing: str) -> str:
+    """Return ``1 page``, ``2 pages``."""
+    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
 def table(rows: list[list[str]], left: set[int], gap: str = "  ") -> list[str]:
     """Align columns.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 _WORDS = {
-    "budget": "the budget of {fetched:,} fetches is spent",
+    "budget": "the budget of {fetched} fetches is spent",
     "frontier_empty": "the frontier is empty: every link that may be followed was",
     "no_relevant_page": "no relevant page for too many fetches",
     "interrupted": "interrupted; the same command goes on from here",
@@ -44,7 +44,7 @@ def in_words(reason: str | None, fetched: int) -> str:
     """Say a stop reason; those of Scrapy itself, or of other extensions, are left as they are."""
     if reason is None:
         return RUNNING
-    return _WORDS.get(reason, reason).format(fetched=fetched)
+    return _WORDS[reason].format(fetched=f"{fetched:,}") if reason in _WORDS else reason
 
 
 def time_crawling(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:

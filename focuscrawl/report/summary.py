@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from focuscrawl.crawl.crawl import RELEVANT
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, is_error, outcome
-from focuscrawl.report.plain import middle, one_line, table
+from focuscrawl.report.plain import counted, middle, one_line, table
 from focuscrawl.report.stopping import in_words, stop_reason, time_crawling
 from focuscrawl.store import schema
 
@@ -135,7 +135,7 @@ class Summary:
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the summary as (name, value), hosts left out; for terminal and HTML alike."""
-        counts, states = self.outcomes, self.states
+        states = self.states
         lines = [
             ("topic", one_line(self.identity.get("topic", "?"))),
             ("strategy", f"{self.identity.get('strategy', '?')} on {self.web}"),
@@ -148,16 +148,12 @@ class Summary:
             lines += [
                 ("harvest rate", f"{self.harvest_rate:.3f}  ({last}: {recent:.3f})"),
                 ("loss rate", f"{loss:.3f}  ({last}: {1.0 - recent:.3f})"),
-                ("relevant", f"{_n(self.relevant, 'page')} with R > {RELEVANT}"),
-                (
-                    "duplicates",
-                    f"{counts.get(DUPLICATE, 0):,}; {_n(counts.get(REDIRECT, 0), 'redirect')}, "
-                    f"{counts.get(NO_HTML, 0):,} no HTML",
-                ),
+                ("relevant", f"{counted(self.relevant, 'page')} with R > {RELEVANT}"),
+                ("duplicates", self._duplicates_in_words()),
                 ("errors", self._errors_in_words()),
                 ("links", f"{self.links:,} found, {self.dropped:,} dropped"),
             ]
-        frontier = f"{_n(states.get('queued', 0), 'URL')} waiting"
+        frontier = f"{counted(states.get('queued', 0), 'URL')} waiting"
         for state in ("unfollowed", "excluded"):
             if states.get(state):
                 frontier += f", {states[state]:,} {state}"
@@ -194,6 +190,11 @@ class Summary:
         if self.pages_per_second is not None:
             words += f" in {_duration(self.time)}, {self.pages_per_second:.1f} pages/s"
         return words
+
+    def _duplicates_in_words(self) -> str:
+        redirects = counted(self.outcomes.get(REDIRECT, 0), "redirect")
+        no_html = self.outcomes.get(NO_HTML, 0)
+        return f"{self.outcomes.get(DUPLICATE, 0):,}; {redirects}, {no_html:,} no HTML"
 
     def _errors_in_words(self) -> str:
         errors = [(name, n) for name, n in self.outcomes.items() if is_error(name)]
@@ -241,10 +242,6 @@ def _one(
 ) -> sa.Row[tuple[object, ...]]:
     (row,) = store.rows(statement)
     return row
-
-
-def _n(count: int, thing: str) -> str:
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
 def _duration(time: timedelta) -> str:

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from focuscrawl.report.finding import find_url
 from focuscrawl.report.outcome import PAGE, outcome
-from focuscrawl.report.plain import one_line, table
+from focuscrawl.report.plain import counted, one_line, table
 from focuscrawl.store import schema
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 
@@ -184,7 +184,7 @@ def _queued(store: CrawlStore, row: sa.Row[Any]) -> str:
     ]
     (found,) = store.rows(sa.select(*counts).where(u.state == QUEUED))
     words = f"waits in the frontier at rank {found.ahead + 1:,} of {found.waiting:,}"
-    return f"{words}, level with {found.level - 1:,} others" if found.level > 1 else words
+    return f"{words}, level with {counted(found.level - 1, 'other')}" if found.level > 1 else words
 
 
 def _excluded(store: CrawlStore, row: sa.Row[Any]) -> str:
@@ -236,14 +236,16 @@ def _links(
     store: CrawlStore, to_it: sa.ColumnElement[bool], fetched_at: int | None
 ) -> list[InLink]:
     link, u, p = schema.link.c, schema.url.c, schema.page.c
-    later = sa.case((p.seq >= fetched_at, 1), else_=0)
+    order = [link.score.desc().nulls_last(), link.id]
+    if fetched_at is not None:
+        order.insert(0, sa.case((p.seq < fetched_at, 0), else_=1))
     statement = (
         sa.select(u.url, p.seq, p.relevance, link.anchor, link.score, link.model_version)
         .select_from(schema.link)
         .join(schema.url, u.id == link.source)
         .join(schema.page, p.url == link.source, isouter=True)
         .where(to_it)
-        .order_by(later, link.score.desc().nulls_last(), link.id)
+        .order_by(*order)
         .limit(_LINKS)
     )
     return [InLink(*tuple(row)) for row in store.rows(statement)]

@@ -1,0 +1,61 @@
+"""Words to numbers, the same in every process: the hashing trick."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+_REMEMBERED = 500_000  # words, about 60 MB
+
+_MIX_1 = np.uint64(0x9E3779B97F4A7C15)
+_MIX_2 = np.uint64(0xBF58476D1CE4E5B9)
+_SHIFT = np.uint64(29)
+
+
+class WordHashes:
+    """Numbers of words, remembered: looking one up again costs a tenth of hashing it."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    def __call__(self, words: Sequence[str]) -> NDArray[np.uint64]:
+        """Return uint64 (n,), one number below 2^32 a word."""
+        known = self._known
+        if len(known) > _REMEMBERED:
+            known.clear()
+        try:
+            return np.fromiter(map(known.__getitem__, words), np.uint64, len(words))
+        except KeyError:
+            for word in words:
+                if word not in known:
+                    known[word] = crc32(word.encode("utf-8", "surrogatepass"))
+        return np.fromiter(map(known.__getitem__, words), np.uint64, len(words))
+
+
+def bucket(
+    words: NDArray[np.uint64], salt: int | NDArray[np.uint64], bits: int
+) -> NDArray[np.int32]:
+    """Spread (word, salt) pairs over 2^`bits` features.
+
+    Parameters
+    ----------
+    words : uint64 (n,), as `WordHashes` gives them
+    salt : what tells the kinds of feature apart, one number or uint64 (n,), below 2^31
+    bits : at most 31
+
+    Returns
+    -------
+    int32 (n,), in [0, 2^bits)
+    """
+    mixed = (words << np.uint64(31)) ^ np.asarray(salt, np.uint64)
+    mixed *= _MIX_1
+    mixed ^= mixed >> _SHIFT
+    mixed *= _MIX_2
+    return (mixed >> np.uint64(64 - bits)).astype(np.int32)

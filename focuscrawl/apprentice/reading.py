@@ -1,0 +1,124 @@
+"""The critic's reading of single words, and of links by their words.
+
+A link shows a handful of words: too few calls of a critic can be afforded to have each link
+judged, but the words come again and again. So the critic judges every new word once, as a page of
+that one word, and what it says of a link is put together from that: for a naive Bayes critic
+this is just what it would say of the link's words as a page, because its log-posteriors add up
+(METHODS 2); for any other black box it is a first guess.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.page.view import Links, PageView
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.protocol import Critic, Judgement
+
+_SURE = 1e-9  # no posterior is taken for smaller
+
+
+class WordReader:
+    """Evidence of words for each class: log Pr(c|word) - log Pr(c), learned from the critic.
+
+    Parameters
+    ----------
+    critic : a black box; asked with pages of no word and of one word
+
+    Attributes
+    ----------
+    columns : classes told apart: those of the critic, or (off, on) topic if it has none
+    """
+
+    def __init__(self, critic: Critic) -> None:
+        self._critic = critic
+        self._number: dict[str, int] = {}
+        self._prior = self._ask([""])[0]
+        self._evidence = np.zeros((1024, len(self._prior)), np.float32)
+        marked = np.asarray(critic.marked, bool)
+        self._marked = marked if len(marked) == len(self._prior) else np.array([False, True])
+
+    @property
+    def columns(self) -> int:
+        """Number of classes told apart."""
+        return len(self._prior)
+
+    def evidence(
+        self, words: Sequence[str], owner: NDArray[np.integer], n: int
+    ) -> NDArray[np.float32]:
+        """Add up the evidence of the words of n owners.
+
+        Parameters
+        ----------
+        words : may repeat
+        owner : (n_words,), whose each word is, ascending
+
+        Returns
+        -------
+        float32 (n, columns)
+        """
+        known = self._number
+        new = list(dict.fromkeys(word for word in words if word not in known))
+        if new:
+            self._learn(new)
+        at = np.fromiter(map(known.__getitem__, words), np.int64, len(words))
+        total = np.zeros((n, self.columns), np.float32)
+        if len(at):
+            starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
+            total[owner[starts]] = np.add.reduceat(self._evidence[at], starts, axis=0)
+        return total
+
+    def log_odds(self, evidence: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Return log Pr(c*)/(1 - Pr(c*)) of owners with this `evidence` (n, columns)."""
+        log = evidence + self._prior
+        return _log_sum(log[:, self._marked]) - _log_sum(log[:, ~self._marked])
+
+    def _learn(self, words: list[str]) -> None:
+        first = len(self._number)
+        if first + len(words) > len(self._evidence):
+            larger = np.zeros((2 * (first + len(words)), self.columns), np.float32)
+            larger[:first] = self._evidence[:first]
+            self._evidence = larger
+        self._evidence[first : first + len(words)] = self._ask(words) - self._prior
+        self._number.update(zip(words, range(first, first + len(words)), strict=True))
+
+    def _ask(self, words: Sequence[str]) -> NDArray[np.float64]:
+        judgement = self._critic.judge([_page_of(word) for word in words])
+        return np.log(np.maximum(_distribution(judgement), _SURE))
+
+
+def _distribution(judgement: Judgement) -> NDArray[np.float64]:
+    if judgement.probabilities is not None:
+        return judgement.probabilities
+    return np.column_stack([1.0 - judgement.relevance, judgement.relevance])
+
+
+def _log_sum(log: NDArray[np.float64]) -> NDArray[np.float64]:
+    if not log.shape[1]:
+        return np.full(len(log), np.log(_SURE))
+    total: NDArray[np.float64] = np.logaddexp.reduce(log, axis=1)
+    return total
+
+
+def _page_of(word: str) -> PageView:
+    none = np.zeros(0, np.int32)
+    return PageView(
+        url="http://word.invalid/",
+        title="",
+        tokens=[word] if word else [],
+        token_leaf=np.zeros(1 if word else 0, np.int32),
+        n_leaves=1,
+        links=Links([], [], none, none, np.zeros(0, np.bool_)),
+        canonical=None,
+        refresh=None,
+        noindex=False,
+        nofollow=False,
+        encoding="utf-8",
+    )

@@ -1,0 +1,73 @@
+"""Rows of sparse binary features."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+
+class Rows(NamedTuple):
+    """n rows of features, each either there or not, in the CSR layout without its values.
+
+    Attributes
+    ----------
+    indices : int32 (nnz,), feature numbers, row after row
+    indptr : int64 (n + 1,), row i holds ``indices[indptr[i]:indptr[i + 1]]``
+    """
+
+    indices: NDArray[np.int32]
+    indptr: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Features of each row, int64 (n,)."""
+        return np.diff(self.indptr)
+
+    def take(self, rows: NDArray[np.integer]) -> Rows:
+        """Return the rows numbered `rows`, in that order."""
+        starts, lengths = self.indptr[rows], self.lengths[rows]
+        return Rows(self.indices[ranges(starts, lengths)], pointers(lengths))
+
+
+def pointers(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return where rows of `lengths` (n,) begin, and the end: int64 (n + 1,)."""
+    indptr = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    return indptr
+
+
+def ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return ``start, start + 1, ... start + length - 1`` of each pair, one after another."""
+    indptr = pointers(lengths)
+    shift = np.asarray(starts, np.int64) - indptr[:-1]
+    return np.arange(indptr[-1]) + np.repeat(shift, lengths)
+
+
+def side_by_side(blocks: Sequence[Rows]) -> Rows:
+    """Join the rows of several matrices of equally many rows, row by row."""
+    if len(blocks) == 1:
+        return blocks[0]
+    lengths = np.array([block.lengths for block in blocks])
+    indptr = pointers(lengths.sum(axis=0))
+    indices = np.empty(indptr[-1], np.int32)
+    before = np.zeros(len(indptr) - 1, np.int64)
+    for block, length in zip(blocks, lengths, strict=True):
+        indices[ranges(indptr[:-1] + before, length)] = block.indices
+        before += length
+    return Rows(indices, indptr)
+
+
+def one_above_the_other(blocks: Sequence[Rows]) -> Rows:
+    """Append the rows of several matrices."""
+    lengths = np.concatenate([np.zeros(0, np.int64), *(block.lengths for block in blocks)])
+    indices = np.concatenate([np.zeros(0, np.int32), *(block.indices for block in blocks)])
+    return Rows(indices, pointers(lengths))

@@ -1,0 +1,372 @@
+"""Summary, explanation and HTML page of small crawls, written through the store's own writer."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import lxml.html
+import pandas as pd
+import pytest
+
+from focuscrawl.errors import UserError
+from focuscrawl.report import Summary, comparison, html
+from focuscrawl.report.figures import loss_figure
+from focuscrawl.report.measures import load_pages
+from focuscrawl.report.opening import open_crawl
+from focuscrawl.report.style import png
+from focuscrawl.report.why import Explanation
+from focuscrawl.store import CrawlStore, NewUrl, PageRow, StoreWriter, VisitRecord
+from focuscrawl.store.records import LinkRow
+from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
+from focuscrawl.urls import host
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+IDENTITY = {"topic": "/Home/Bees", "strategy": "best-first", "web": "live", "critic": "c"}
+BEGAN = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
+HOSTILE = "</a><script>alert(1)</script>\x1b]0;x\x07"
+
+
+class Building:
+    """A crawl being written, one record at a time."""
+
+    def __init__(self, folder: Path, **identity: str) -> None:
+        folder.mkdir()
+        self.store = CrawlStore.create(folder / "crawl.db", IDENTITY | identity)
+        self.writer = StoreWriter(self.store.engine)
+        self.urls: dict[str, int] = {}
+        self.hosts: dict[str, int] = {}
+        self.links = 0
+        self.seq = 0
+        self.clock = BEGAN
+
+    def url(
+        self,
+        url: str,
+        depth: int = 1,
+        referrer: str | None = None,
+        score: float | None = None,
+        state: int = QUEUED,
+    ) -> int:
+        record = VisitRecord()
+        name = host(url)
+        if name not in self.hosts:
+            self.hosts[name] = len(self.hosts)
+            record.hosts.append((self.hosts[name], name))
+        number = self.urls[url] = len(self.urls)
+        found_on = None if referrer is None else self.urls[referrer]
+        row = NewUrl(number, url, self.hosts[name], depth, found_on, score, state)
+        record.urls.append(row)
+        self.writer.put(record)
+        return number
+
+    def link(self, source: str, target: str, score: float | None, anchor: str = "more") -> None:
+        row = LinkRow(self.links, self.urls[source], self.urls[target], anchor, 7, score, 3)
+        self.links += 1
+        self.writer.put(VisitRecord(links=[row]))
+
+    def fetch(
+        self,
+        url: str,
+        relevance: float = 0.0,
+        *,
+        status: int = 200,
+        error: str | None = None,
+        title: str | None = None,
+        duplicate_of: str | None = None,
+        canonical: str | None = None,
+        after: float = 1.0,
+    ) -> None:
+        self.seq += 1
+        self.clock += timedelta(seconds=after)
+        number = self.urls[url] if url in self.urls else self.url(url, depth=0)
+        row = PageRow(
+            seq=self.seq,
+            url=number,
+            status=status,
+            relevance=relevance,
+            topic="/Home/Bees",
+            score=0.5,
+            fetched_at=self.clock.isoformat(timespec="milliseconds"),
+            content_type="text/html",
+            size=100,
+            title=title,
+            canonical=canonical,
+            duplicate_of=None if duplicate_of is None else self.urls[duplicate_of],
+            error=error,
+            links=10,
+            dropped=4,
+        )
+        self.writer.put(VisitRecord(page=row, changes=[(number, 0.25, FETCHED)]))
+
+    def event(self, kind: str, detail: str) -> None:
+        self.writer.put(VisitRecord(events=[(self.seq, kind, detail)]))
+
+    def written(self) -> CrawlStore:
+        self.writer.close()
+        assert self.writer.failure is None
+        return self.store
+
+
+@pytest.fixture
+def building(tmp_path: Path) -> Iterator[Building]:
+    crawl = Building(tmp_path / "crawl")
+    yield crawl
+    crawl.writer.close()
+    crawl.store.close()
+
+
+def bees(crawl: Building) -> CrawlStore:
+    """Five fetches of five kinds, and one URL in every other state."""
+    crawl.fetch("http://hive.example/", 0.9, title=f"Hive {HOSTILE}")
+    crawl.url("http://hive.example/honey", 1, "http://hive.example/")
+    crawl.link("http://hive.example/", "http://hive.example/honey", 0.9, "honey \x1b[1mnow")
+    crawl.fetch("http://hive.example/honey", 0.7, title="Honey", canonical="http://hive.example/h")
+    crawl.fetch("http://hive.example/copy", duplicate_of="http://hive.example/honey")
+    crawl.fetch("http://road.example/moved", status=301)
+    crawl.fetch("http://road.example/slow", status=0, error="TimeoutError: 30 s are over")
+    crawl.url("http://hive.example/wax", 2, "http://hive.example/honey", 0.6)
+    crawl.url("http://hive.example/comb", 2, "http://hive.example/honey", 0.6)
+    crawl.url("http://hive.example/best", 2, "http://hive.example/honey", 0.8)
+    crawl.url("http://hive.example/h", 1, "http://hive.example/", 0.1, EXCLUDED)
+    crawl.url("http://hive.example/secret", 1, "http://hive.example/", 0.1, EXCLUDED)
+    crawl.url("http://hive.example/login", 1, "http://hive.example/", None, UNFOLLOWED)
+    crawl.event("excluded", "http://hive.example/secret: Forbidden by robots.txt")
+    crawl.link("http://hive.example/honey", "http://hive.example/wax", 0.4, "wax")
+    crawl.link("http://hive.example/", "http://hive.example/wax", None, "")
+    crawl.link("http://hive.example/copy", "http://hive.example/honey", 0.99, "back")
+    return crawl.written()
+
+
+def test_summary_counts_what_came_of_every_fetch(building: Building) -> None:
+    summary = Summary.of(bees(building))
+    assert summary.fetched == 5
+    assert summary.harvest_rate == pytest.approx(1.6 / 5)
+    assert summary.loss_rate == pytest.approx(1 - 1.6 / 5)
+    assert summary.relevant == 2
+    assert summary.outcomes == {"page": 2, "duplicate": 1, "redirect": 1, "TimeoutError": 1}
+    assert (summary.links, summary.dropped) == (50, 20)
+    assert summary.states == {"queued": 3, "fetched": 5, "excluded": 2, "unfollowed": 1}
+    assert [tuple(row) for row in summary.best_hosts] == [("hive.example", 3, pytest.approx(1.6))]
+    text = summary.text()
+    assert "harvest rate" in text
+    assert "TimeoutError: 1" in text
+    assert "the live Web" in text
+    assert len(text.splitlines()) <= 20
+    assert text.splitlines()[-1].endswith("crawl")
+
+
+def test_recent_harvest_is_over_the_last_hundred(building: Building) -> None:
+    for n in range(150):
+        building.fetch(f"http://a.example/{n}", 1.0 if n < 60 else 0.0)
+    summary = Summary.of(building.written())
+    assert summary.harvest_rate == pytest.approx(0.4)
+    assert summary.recent_harvest_rate == pytest.approx(0.1)
+
+
+def test_an_empty_crawl_has_no_rates(building: Building) -> None:
+    building.url("http://a.example/", 0)
+    summary = Summary.of(building.written())
+    assert summary.loss_rate is None
+    assert summary.pages_per_second is None
+    assert "nothing yet" in summary.text()
+    assert "loss rate" not in summary.text()
+    assert "1 URL waiting" in summary.text()
+
+
+@pytest.mark.parametrize(
+    ("reason", "words"),
+    [
+        ("budget", "the budget of 1 fetches is spent"),
+        ("frontier_empty", "the frontier is empty"),
+        ("no_relevant_page", "no relevant page"),
+        ("interrupted", "goes on from here"),
+        ("store_error", "could not be written"),
+        ("closespider_timeout", "closespider_timeout"),
+        ("{odd", "{odd"),
+    ],
+)
+def test_stop_reasons_are_said_in_words(building: Building, reason: str, words: str) -> None:
+    building.fetch("http://a.example/")
+    building.event("stop", reason)
+    assert words in Summary.of(building.written()).stopped
+
+
+def test_a_stop_event_before_the_last_page_is_of_an_earlier_run(building: Building) -> None:
+    building.fetch("http://a.example/")
+    building.event("stop", "interrupted")
+    building.fetch("http://a.example/2")
+    assert "running, or was killed" in Summary.of(building.written()).stopped
+
+
+def test_time_between_runs_does_not_count(building: Building) -> None:
+    building.fetch("http://a.example/1")
+    building.fetch("http://a.example/2", after=2)
+    building.event("stop", "interrupted")
+    building.fetch("http://a.example/3", after=60)  # resumed a minute later
+    building.fetch("http://a.example/4", after=2)
+    building.fetch("http://a.example/5", after=86_400)  # killed, resumed a day later
+    building.fetch("http://a.example/6", after=2)
+    summary = Summary.of(building.written())
+    assert summary.time == timedelta(seconds=6)
+    assert summary.pages_per_second == pytest.approx(0.5)
+
+
+def test_pages_are_loaded_with_types(building: Building, tmp_path: Path) -> None:
+    bees(building)
+    pages = load_pages(tmp_path / "crawl")
+    assert pages.index.tolist() == [1, 2, 3, 4, 5]
+    assert pages["outcome"].tolist()[2:] == ["duplicate", "redirect", "TimeoutError"]
+    assert pages["host"].iloc[3] == "road.example"
+    assert pages["referrer"].iloc[1] == "http://hive.example/"
+    assert pages["referrer"].iloc[0] is None
+    assert pages["relevance"].dtype == "float64"
+    assert pages["fetched_at"].iloc[0] == pd.Timestamp(BEGAN) + pd.Timedelta(seconds=1)
+
+
+def test_an_empty_crawl_is_loaded_with_the_same_types(building: Building, tmp_path: Path) -> None:
+    building.writer.close()
+    pages = load_pages(tmp_path / "crawl")
+    assert len(pages) == 0
+    assert {"relevance", "host", "outcome", "fetched_at"} <= set(pages.columns)
+    assert pages["relevance"].dtype == "float64"
+
+
+def test_a_folder_without_a_crawl_stays_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="holds no crawl"):
+        open_crawl(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("url", "words"),
+    [
+        ("http://hive.example/honey", "fetched as number 2, relevance 0.700: Honey"),
+        ("http://hive.example/copy", "a duplicate of http://hive.example/honey"),
+        ("http://road.example/moved", "relevance 0.000: redirect"),
+        ("http://road.example/slow", "TimeoutError: 30 s are over"),
+        ("http://hive.example/best", "rank 1 of 3"),
+        ("http://hive.example/wax", "rank 2 of 3, level with 1 other"),
+        ("http://hive.example/h", "excluded: its page came as fetch 2, under http://hive.exam"),
+        ("http://hive.example/secret", "excluded: Forbidden by robots.txt"),
+        ("http://hive.example/login", "follows no link to it"),
+    ],
+)
+def test_why_says_the_state(building: Building, url: str, words: str) -> None:
+    assert words in Explanation.of(bees(building), url).state
+
+
+def test_why_shows_links_and_the_path_from_the_seed(building: Building) -> None:
+    found = Explanation.of(bees(building), "http://hive.example/wax")
+    assert [(link.source, link.score) for link in found.links] == [
+        ("http://hive.example/honey", 0.4),
+        ("http://hive.example/", None),
+    ]
+    assert [(step.seq, step.url) for step in found.path] == [
+        (1, "http://hive.example/"),
+        (2, "http://hive.example/honey"),
+        (None, "http://hive.example/wax"),
+    ]
+    assert found.links_before is None
+    text = found.text()
+    assert "2 to it:" in text
+    assert "0.6" in text.splitlines()[2]
+
+
+def test_why_puts_links_known_at_the_fetch_first(building: Building) -> None:
+    found = Explanation.of(bees(building), "http://hive.example/honey")
+    assert [link.score for link in found.links] == [0.9, 0.99]
+    assert (found.links_found, found.links_before) == (2, 1)
+    assert "0.5 when it left the frontier, 0.25 now" in found.text()
+    assert "\x1b" not in found.text()
+
+
+def test_why_shortens_long_paths_and_many_links(building: Building) -> None:
+    urls = [f"http://deep.example/{n}" for n in range(40)]
+    for n, url in enumerate(urls):
+        building.url(url, n, urls[n - 1] if n else None)
+        building.fetch(url, 0.5)
+    for n in range(25):
+        building.link(urls[n], urls[-1], n / 100)
+    found = Explanation.of(building.written(), urls[-1])
+    assert len(found.path) == 40
+    assert [link.score for link in found.links] == [n / 100 for n in range(24, 14, -1)]
+    text = found.text()
+    assert "25 to it" in text
+    assert "28 more" in text
+    assert len(text.splitlines()) < 35
+
+
+@pytest.mark.parametrize("url", ["https://hive.example/honey", "hive.example/honey#top"])
+def test_why_takes_http_and_https_as_one(building: Building, url: str) -> None:
+    assert Explanation.of(bees(building), url).url == "http://hive.example/honey"
+
+
+@pytest.mark.parametrize(
+    ("url", "hint"),
+    [
+        ("http://hive.example/honey/", "did you mean http://hive.example/honey?"),
+        ("https://www.hive.example/honey", "did you mean http://hive.example/honey?"),
+        ("http://hive.example/honey?sort=1", "did you mean http://hive.example/honey?"),
+        ("http://hive.example/nothing", "it knows 9 URLs of hive.example"),
+        ("http://other.example/", "it knows no URL of other.example"),
+        ("mailto://bee@hive.example", "no http"),
+    ],
+)
+def test_why_helps_to_find_the_url(building: Building, url: str, hint: str) -> None:
+    with pytest.raises(UserError) as raised:
+        Explanation.of(bees(building), url)
+    assert hint in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_html_is_self_contained_and_escapes_titles(building: Building) -> None:
+    store = bees(building)
+    pages, summary = load_pages(store), Summary.of(store)
+    pages.loc[1, "depth"] = 1  # seeds are not listed among the best pages
+    pages.loc[2, "url"] = "javascript:alert(1)"
+    section = html.Section.of("bees", store, summary, pages)
+    compared = comparison.compare([summary], [pages])
+    text = html.page([section], compared, [("loss", png(loss_figure({"bees": pages})))])
+    page = lxml.html.document_fromstring(text)
+    assert not page.xpath("//script | //link | //iframe | //object")
+    sources = [str(image.get("src")) for image in page.iter("img")]
+    assert len(sources) == 2
+    assert all(source.startswith("data:image/png;base64,") for source in sources)
+    assert page.xpath("//a/@href") == ["http://hive.example/"]
+    assert page.xpath("string(//a)") == "Hive </a><script>alert(1)</script> ]0;x"
+    assert "\x1b" not in text
+    assert "Forbidden by robots.txt" not in text  # excluded URLs are counted, not listed
+    assert "1 URL so far" in text
+
+
+def test_crawls_are_compared_where_all_have_been(tmp_path: Path) -> None:
+    building = [
+        Building(tmp_path / "one", strategy="breadth-first"),
+        Building(tmp_path / "two", strategy="best-first"),
+        Building(tmp_path / "three", strategy="best-first", topic="/Home/Wasps"),
+    ]
+    for crawl, relevance, fetches in zip(building, (0.5, 0.75, 0.75), (4, 8, 6), strict=True):
+        for n in range(fetches):
+            crawl.fetch(f"http://a.example/{n}", relevance if n < 4 else 0.0)
+    summaries, pages = [], []
+    for crawl in building:
+        with closing(crawl.written()) as store:
+            summaries.append(Summary.of(store))
+            pages.append(load_pages(store))
+    rows = comparison.compare(summaries, pages)
+    assert [row.label for row in rows] == [
+        "breadth-first, Bees",
+        "best-first, Bees",
+        "best-first, Wasps",
+    ]
+    assert [row.common_loss_rate for row in rows] == pytest.approx([0.5, 0.25, 0.25])
+    assert [row.loss_rate for row in rows] == pytest.approx([0.5, 0.625, 0.5])
+    assert [row.loss_reduction for row in rows] == [None, pytest.approx(0.5), None]
+    assert "loss at 4" in comparison.text(rows)
+    two_alike = comparison.labels([summaries[0], summaries[0]])
+    assert two_alike == ["breadth-first"] * 2  # the same folder twice cannot be told apart
