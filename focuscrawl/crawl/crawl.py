@@ -184,19 +184,29 @@ class Crawl:
         """Record a fetch that brought no answer."""
         return self._record(number, Fetched(status=0), _Page(error=error), now)
 
-    def visit(self, number: int, fetched: Fetched, now: float) -> Visit:
+    def parse(self, number: int, fetched: Fetched) -> PageView | None:
+        """Parse what came for a URL given out; None if it is no page. May run in any thread."""
+        if 200 <= fetched.status < 300 and is_html(fetched.content_type, fetched.body):
+            return parse_page(fetched.body, self.urls[number], encoding=fetched.encoding)
+        return None
+
+    def visit(self, number: int, fetched: Fetched, view: PageView | None, now: float) -> Visit:
         """Judge the page that came for a URL given out, score and queue its links, record it.
 
         Redirects, errors, duplicates and what is no HTML are fetches of relevance 0 (METHODS 1).
+
+        Parameters
+        ----------
+        view : what `parse` made of `fetched`
+        now : seconds on the clock of `next`
         """
         page = _Page()
         if 300 <= fetched.status < 400 and fetched.location is not None:
             self._redirect(number, fetched.location, page)
+        elif view is not None:
+            self._read(number, fetched, view, page)
         elif 200 <= fetched.status < 300:
-            if is_html(fetched.content_type, fetched.body):
-                self._read(number, fetched, page)
-            else:
-                page.error = "no HTML"
+            page.error = "no HTML"
         return self._record(number, fetched, page, now)
 
     def _redirect(self, number: int, location: str, page: _Page) -> None:
@@ -209,9 +219,8 @@ class Crawl:
             if new not in self.in_flight:
                 self._queue(new, max(self.in_flight[number], self.frontier.score(new)))
 
-    def _read(self, number: int, fetched: Fetched, page: _Page) -> None:
-        """Parse and judge an HTML page; expand it unless it is a duplicate."""
-        view = parse_page(fetched.body, self.urls[number], encoding=fetched.encoding)
+    def _read(self, number: int, fetched: Fetched, view: PageView, page: _Page) -> None:
+        """Judge an HTML page and expand it, unless it is a duplicate."""
         page.title, page.links = view.title, len(view.links)
         page.digest = Duplicates.digest(fetched.body)
         if view.canonical is not None:

@@ -51,12 +51,13 @@ class CrawlFolder:
         """True if there is a crawl to resume."""
         return self.store_path.exists()
 
-    def open_store(self, identity: Mapping[str, str]) -> CrawlStore:
+    def open_store(self, identity: Mapping[str, str], about: Mapping[str, str]) -> CrawlStore:
         """Open the store of this crawl, or create folder and store for a new one.
 
         Parameters
         ----------
         identity : what makes a crawl this crawl; keys are named in messages
+        about : kept with a new crawl for people to read
 
         Raises
         ------
@@ -70,7 +71,7 @@ class CrawlFolder:
         except OSError as error:
             raise UserError(f"crawl_dir {self.path} cannot be written: {error.strerror}") from None
         if not self.exists:
-            return CrawlStore.create(self.store_path, identity)
+            return CrawlStore.create(self.store_path, {**about, **identity})
         store = CrawlStore.open(self.store_path)
         kept = store.identity()
         for key, value in identity.items():

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from focuscrawl import __version__
 from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.crawl.folder import CrawlFolder
 from focuscrawl.crawl.seeds import read_seeds
@@ -95,7 +96,13 @@ class CrawlPlan:
                 "strategy": self.strategy,
                 "web": web.fingerprint if web is not None else "live",
                 "random_state": str(self.random_state),
-            }
+            },
+            {
+                "web_name": self.web or "the live Web",
+                "critic_name": self.critic,
+                "focuscrawl_version": __version__,
+                "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
+            },
         )
         crawl = Crawl(
             critic=critic,

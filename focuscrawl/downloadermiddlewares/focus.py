@@ -6,6 +6,8 @@ import time
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.threads import deferToThread
 
 from focuscrawl.binding import crawl_of
 from focuscrawl.crawl import Fetched
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+
+
+_LARGE = 300_000  # bytes; parsing more would hold the event loop for over 10 ms
 
 
 class FocusMiddleware:
@@ -39,12 +44,18 @@ class FocusMiddleware:
         """Make the middleware of a crawler whose crawl is open."""
         return cls(crawler)
 
-    def process_response(self, request: Request, response: Response) -> Response:
+    async def process_response(self, request: Request, response: Response) -> Response:
         """Judge and record the answer to a request that came out of the frontier."""
         number = request.meta.get(URL_ID)
         if number is not None:
+            fetched = _fetched(response)
+            if fetched.size > _LARGE:
+                parsing = deferToThread(self._crawl.parse, number, fetched)
+                view = await maybe_deferred_to_future(parsing)
+            else:
+                view = self._crawl.parse(number, fetched)
             self._take_over_delay(number, request)
-            visit = self._crawl.visit(number, _fetched(response), time.monotonic())
+            visit = self._crawl.visit(number, fetched, view, time.monotonic())
             request.meta[VISIT] = visit
             self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
         return response

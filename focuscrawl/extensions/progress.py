@@ -44,7 +44,8 @@ class Progress:
         self._recent: deque[float] = deque(maxlen=_NOW)
         self._bar: tqdm[Any] | None = None
         self._bar_context = contextlib.ExitStack()
-        self._began = self._next_line = time.monotonic()
+        self._began = time.monotonic()
+        self._next_line = self._began + _LINE_EVERY
         self._fetched_before = self._crawl.fetched
 
     @classmethod

@@ -111,4 +111,5 @@ def _thin(fetches: int) -> NDArray[np.int64]:
 
 def _say_if_empty(plot: Axes, fetches: int) -> None:
     if not fetches:
+        plot.set_ylim(0, 1)
         plot.text(0.5, 0.5, "no fetches yet", transform=plot.transAxes, ha="center", color="0.4")
