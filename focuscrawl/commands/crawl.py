@@ -32,6 +32,11 @@ def _only_warnings(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.WARNING
 
 
+def _no_traceback(record: logging.LogRecord) -> bool:
+    record.exc_info = None
+    return True
+
+
 def _no_settings(record: logging.LogRecord) -> bool:
     return not str(record.msg).startswith("Overridden settings")
 
@@ -51,6 +56,8 @@ class Command(crawl.Command):
             for name in _SETUP_LOGGERS:
                 logging.getLogger(name).addFilter(_only_warnings)
             logging.getLogger("scrapy.crawler").addFilter(_no_settings)
+            # a dead host is an everyday thing: the line that says so is enough
+            logging.getLogger("scrapy.downloadermiddlewares.robotstxt").addFilter(_no_traceback)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Run one spider of the project."""

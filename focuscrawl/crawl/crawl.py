@@ -92,6 +92,7 @@ class Crawl:
         self._last_relevant = 0
         restore(self)
         self._writer = StoreWriter(store.engine)
+        self._put(VisitRecord(events=[(self.fetched, "start", plan.describe())]))
 
     def add_seeds(self, urls: Sequence[str]) -> int:
         """Queue the start URLs that do not wait already; return how many those are."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -65,6 +65,14 @@ class CrawlPlan:
         if not text.strip().isdecimal():
             raise UserError(f"{name} must be a whole number, 0 or more, not {text!r}")
         return int(text)
+
+    def describe(self) -> str:
+        """Return the plan in one line, for the crawl's log of events."""
+        return ", ".join(
+            f"{field.name}={getattr(self, field.name)}"
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
+        )
 
     @property
     def topics(self) -> tuple[str, ...]:

@@ -23,20 +23,20 @@ _WORDS = {
     "store_error": "the crawl store could not be written",
 }
 RUNNING = "not yet: it is running, or was killed"
-#: without a page for so long, nobody was crawling: a killed run leaves no event behind
+#: without a page for so long, nobody was crawling: a killed run leaves no stop event behind
 BREAK = timedelta(minutes=10)
 
 
-def stop_reason(store: CrawlStore, fetched: int) -> str | None:
+def stop_reason(store: CrawlStore) -> str | None:
     """Return why the last run ended; None if it did not, or did not live to say so."""
     e = schema.events.c
     statement = (
-        sa.select(e.detail)
-        .where(e.kind == "stop", e.seq >= fetched)
+        sa.select(e.kind, e.detail)
+        .where(e.kind.in_(("start", "stop")))
         .order_by(e.id.desc())
         .limit(1)
     )
-    reasons = [row.detail for row in store.rows(statement)]
+    reasons = [row.detail for row in store.rows(statement) if row.kind == "stop"]
     return reasons[0] if reasons else None
 
 
@@ -50,11 +50,12 @@ def in_words(reason: str | None, fetched: int) -> str:
 def time_crawling(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
     """Return the time between fetches, breaks between runs left out, and the fetches it took.
 
-    A break is where a stop event lies between two fetches, or more than `BREAK` passed. The
+    A break is where a run ends or begins between two fetches, or more than `BREAK` passed. The
     first fetch of a run takes no time that the store knows of and is not counted.
     """
     e, p = schema.events.c, schema.page.c
-    stops = {row.seq for row in store.rows(sa.select(e.seq).where(e.kind == "stop"))}
+    ends = e.kind.in_(("start", "stop"))
+    stops = {row.seq for row in store.rows(sa.select(e.seq).where(ends))}
     statement = sa.select(p.seq, p.fetched_at).where(p.seq <= fetched).order_by(p.seq)
     return _time_between((tuple(row) for row in store.rows(statement)), stops)
 

@@ -100,7 +100,7 @@ class Summary:
         return cls(
             identity=store.identity(),
             where=store.where,
-            stopped=in_words(stop_reason(store, fetched), fetched),
+            stopped=in_words(stop_reason(store), fetched),
             fetched=fetched,
             harvest_rate=totals.relevance / fetched if fetched else 0.0,
             recent_harvest_rate=recent.mean,
@@ -131,7 +131,7 @@ class Summary:
     def web(self) -> str:
         """What was crawled, in words."""
         web = self.identity.get("web", "live")
-        return "the live Web" if web == "live" else f"a recorded web ({web[:12]})"
+        return "the live Web" if web == "live" else self.identity.get("web_name", "a recorded web")
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the summary as (name, value), hosts left out; for terminal and HTML alike."""

@@ -1,0 +1,61 @@
+"""Fixtures of whole crawls."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from focuscrawl.webs.synthetic import SyntheticWeb
+
+from .running import ROOT, TOPIC
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(scope="session")
+def demo() -> dict[str, str]:
+    """Arguments of a crawl of the synthetic web."""
+    seeds = ",".join(SyntheticWeb().seeds(TOPIC))
+    return {
+        "web": "demo",
+        "critic": "models/demo",
+        "topic": TOPIC,
+        "seeds": seeds,
+        "strategy": "best-first",
+    }
+
+
+@dataclass(frozen=True)
+class LocalWeb:
+    """The test servers: `origins` by name of the site, and what they were asked."""
+
+    origins: dict[str, str]
+    log: Path
+
+    def requests(self) -> list[dict[str, Any]]:
+        """Return the requests so far, in the order they ended."""
+        return [json.loads(line) for line in self.log.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def local_web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalWeb]:
+    """Servers on several loopback addresses, in a process of their own."""
+    log = tmp_path_factory.mktemp("server") / "requests.jsonl"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "server", str(log)],
+        cwd=ROOT / "tests",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        yield LocalWeb(json.loads(process.stdout.readline()), log)
+        process.communicate(timeout=30)  # closes its standard input, which ends it

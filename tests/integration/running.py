@@ -1,0 +1,122 @@
+"""Run ``scrapy crawl focused`` as a user does, and read what it leaves."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+TOPIC = "/Sports/Cycling"
+_LONG = 120  # seconds after which a process hangs
+
+
+class Kept:
+    """What is in the folder of a crawl."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def query(self, sql: str) -> list[tuple[Any, ...]]:
+        """Read the store, as any program might while the crawl runs."""
+        uri = f"file:{self.folder / 'crawl.db'}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=30)) as connection:
+            return connection.execute(sql).fetchall()
+
+    def rows(self, sql: str) -> list[dict[str, Any]]:
+        """Read the store, rows as dictionaries."""
+        uri = f"file:{self.folder / 'crawl.db'}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True, timeout=30)) as connection:
+            connection.row_factory = sqlite3.Row
+            return [dict(row) for row in connection.execute(sql)]
+
+    @property
+    def order(self) -> list[tuple[int, str]]:
+        """(seq, URL) of every fetch."""
+        return self.query("SELECT seq, url FROM pages ORDER BY seq")
+
+    @property
+    def urls(self) -> list[str]:
+        """URLs in the order of their fetches."""
+        return [url for _, url in self.order]
+
+    @property
+    def stop_reasons(self) -> list[str]:
+        """Why the crawl ended, each time."""
+        sql = "SELECT detail FROM events WHERE kind = 'stop' ORDER BY id"
+        return [detail for (detail,) in self.query(sql)]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A process that ended."""
+
+    returncode: int
+    stderr: str
+    kept: Kept
+
+
+def command(crawl_dir: Path | None, *options: str, **arguments: object) -> list[str]:
+    """Return the command line; `arguments` are given with ``-a``."""
+    given = {"crawl_dir": crawl_dir, **arguments} if crawl_dir else arguments
+    spider = [part for name, value in given.items() for part in ("-a", f"{name}={value}")]
+    return [sys.executable, "-m", "scrapy", "crawl", "focused", *spider, *options]
+
+
+def environment(cache: Path | None = None) -> dict[str, str]:
+    """Return the environment of a crawl: it finds the test servers' critic."""
+    own = {"PYTHONPATH": str(ROOT / "tests")}
+    if cache is not None:
+        own["FOCUSCRAWL_CACHE"] = str(cache)
+    return os.environ | own
+
+
+def crawl(crawl_dir: Path, *options: str, cache: Path | None = None, **arguments: object) -> Run:
+    """Crawl to the end."""
+    done = subprocess.run(
+        command(crawl_dir, *options, **arguments),
+        cwd=ROOT,
+        env=environment(cache),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=_LONG,
+        check=False,
+    )
+    return Run(done.returncode, done.stderr, Kept(crawl_dir))
+
+
+def crawl_until(
+    crawl_dir: Path, pages: int, signal: int, *options: str, **arguments: object
+) -> Run:
+    """Crawl, and send `signal` as soon as the store holds so many pages."""
+    process = subprocess.Popen(
+        command(crawl_dir, *options, **arguments),
+        cwd=ROOT,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        kept = Kept(crawl_dir)
+        while process.poll() is None and _stored(kept) < pages:
+            time.sleep(0.002)
+        process.send_signal(signal)
+        _, stderr = process.communicate(timeout=_LONG)
+    return Run(process.returncode, stderr, kept)
+
+
+def _stored(kept: Kept) -> int:
+    try:
+        return int(kept.query("SELECT count(*) FROM page")[0][0])
+    except sqlite3.OperationalError:  # the store is not there yet
+        return -1

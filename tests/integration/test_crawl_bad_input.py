@@ -1,0 +1,72 @@
+"""What a user gets wrong: one line, exit code 2, nothing written."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .running import ROOT, command, environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SEED = "http://velo-59.demo.example/"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        pytest.param({"topic": None}, ["topic"], id="no-topic"),
+        pytest.param({"topic": "/Sports/Cyclin"}, ["/Sports/Cyclin", "/Sports/Cycling"], id="topic"),
+        pytest.param({"seeds": "{tmp}/none.csv"}, ["none.csv"], id="no-seeds-file"),
+        pytest.param({"seeds": "{tmp}"}, ["seeds"], id="unreadable-seeds"),
+        pytest.param({"seeds": "{tmp}/empty.txt"}, ["empty.txt"], id="empty-seeds"),
+        pytest.param({"seeds": "{tmp}/other.csv"}, ["other.csv", "/Sports/Cycling"], id="no-row"),
+        pytest.param({"seeds": "{tmp}/bad.txt"}, ["bad.txt, line 2", "velo"], id="no-url"),
+        pytest.param({"seeds": "http://elsewhere.example/"}, ["seeds", "demo"], id="not-there"),
+        pytest.param({"critic": "models/none"}, ["models/none", "demo"], id="critic"),
+        pytest.param({"critic": "no_such_module:judge"}, ["no_such_module"], id="callable"),
+        pytest.param({"web": "{tmp}/none.warc"}, ["none.warc"], id="web"),
+        pytest.param({"web": "{tmp}/other.csv"}, ["other.csv"], id="no-warc"),
+        pytest.param({"budget": "abc"}, ["budget", "abc"], id="budget-word"),
+        pytest.param({"budget": "-1"}, ["budget", "-1"], id="budget-negative"),
+        pytest.param({"strategy": "bestfirst"}, ["bestfirst", "best-first"], id="strategy"),
+        pytest.param({"buget": "5"}, ["buget", "budget"], id="argument"),
+    ],
+)  # fmt: skip
+def test_one_line_and_nothing_written(
+    wrong: dict[str, str | None], said: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "empty.txt").write_text("# nothing\n\n")
+    (tmp_path / "other.csv").write_text("topic,url\n/Home/Cooking,http://a.example/\n")
+    (tmp_path / "bad.txt").write_text(f"{SEED}\nvelo\n")
+    given: dict[str, str | None] = {
+        "web": "demo",
+        "critic": "models/demo",
+        "topic": "/Sports/Cycling",
+        "seeds": SEED,
+        "budget": "5",
+        "strategy": "best-first",
+        **wrong,
+    }
+    arguments = {
+        name: value.format(tmp=tmp_path) for name, value in given.items() if value is not None
+    }
+    folder = tmp_path / "crawls" / "crawl"
+    done = subprocess.run(
+        command(folder, **arguments),
+        cwd=ROOT,
+        env=environment(tmp_path / "cache"),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("scrapy crawl focused: ")
+    assert all(words in line for words in said)
+    assert done.stdout == ""
+    assert not folder.parent.exists()

@@ -1,0 +1,160 @@
+"""Budget, order, stop reasons, views and feeds of crawls of the synthetic web."""
+
+from __future__ import annotations
+
+import csv
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from .running import Run, crawl
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BUDGET = 100
+
+
+@pytest.fixture(scope="module")
+def feeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("feeds")
+
+
+@pytest.fixture(scope="module")
+def run(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory, feeds: Path) -> Run:
+    """One crawl with every kind of feed."""
+    outputs = [
+        part for kind in ("jsonl", "csv", "parquet") for part in ("-O", f"{feeds}/p.{kind}")
+    ]
+    folder = tmp_path_factory.mktemp("runs") / "crawl"
+    return crawl(folder, *outputs, **demo, budget=BUDGET)
+
+
+@pytest.fixture(scope="module")
+def shuffled(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Run]:
+    """Crawls in random order: two of one random state, one of another."""
+    folder = tmp_path_factory.mktemp("shuffled")
+    arguments = {**demo, "strategy": "random", "budget": BUDGET}
+    return {
+        name: crawl(folder / name, **arguments, random_state=state)
+        for name, state in (("first", 3), ("again", 3), ("other", 4))
+    }
+
+
+def test_the_budget_is_exact(run: Run) -> None:
+    assert run.returncode == 0
+    assert [seq for seq, _ in run.kept.order] == list(range(1, BUDGET + 1))
+    assert len(set(run.kept.urls)) == BUDGET
+    assert run.kept.stop_reasons == ["budget"]
+
+
+def test_seeds_come_first_and_in_order(run: Run, demo: dict[str, str]) -> None:
+    seeds = demo["seeds"].split(",")
+    assert run.kept.urls[: len(seeds)] == seeds
+    rows = run.kept.query("SELECT referrer, score, depth FROM pages ORDER BY seq")
+    assert rows[: len(seeds)] == [(None, None, 0)] * len(seeds)
+    assert all(referrer is not None for referrer, _, _ in rows[len(seeds) :])
+
+
+def test_best_first_fetches_what_scores_highest(run: Run) -> None:
+    later = run.kept.query("SELECT score FROM pages WHERE score IS NOT NULL ORDER BY seq DESC")
+    waiting = run.kept.query("SELECT max(score) FROM frontier WHERE state = 'queued'")
+    assert later[0][0] >= waiting[0][0]
+
+
+def test_one_crawl_is_like_the_other(shuffled: dict[str, Run]) -> None:
+    assert len(shuffled["first"].kept.order) == BUDGET
+    assert shuffled["first"].kept.order == shuffled["again"].kept.order
+    links = "SELECT * FROM links"
+    assert shuffled["first"].kept.query(links) == shuffled["again"].kept.query(links)
+
+
+def test_another_random_state_is_another_order(shuffled: dict[str, Run]) -> None:
+    assert shuffled["first"].kept.urls != shuffled["other"].kept.urls
+
+
+def test_hard_focus_expands_pages_on_the_topic_alone(demo: dict[str, str], tmp_path: Path) -> None:
+    done = crawl(tmp_path / "crawl", **{**demo, "strategy": "hard-focus", "budget": BUDGET})
+    assert done.returncode == 0
+    assert len(done.kept.order) == BUDGET
+    parents = done.kept.query(
+        "SELECT DISTINCT u.topic FROM pages v JOIN pages u ON u.url = v.referrer"
+        " WHERE u.status = 200"
+    )
+    assert parents == [(demo["topic"],)]
+    unfollowed = done.kept.query(
+        "SELECT count(*), count(score) FROM frontier WHERE state = 'unfollowed'"
+    )
+    assert unfollowed[0][0] > 0
+    assert unfollowed[0][1] == 0
+
+
+def test_a_crawl_without_relevant_pages_stops(demo: dict[str, str], tmp_path: Path) -> None:
+    done = crawl(
+        tmp_path / "crawl",
+        "-s",
+        "FOCUSCRAWL_STAGNATION=6",
+        **{**demo, "strategy": "breadth-first", "budget": 0},
+    )
+    assert done.returncode == 0
+    assert done.kept.stop_reasons == ["no_relevant_page"]
+    relevance = [r for (r,) in done.kept.query("SELECT relevance FROM pages ORDER BY seq")]
+    assert max(relevance[-6:]) <= 0.5 < relevance[-7]
+
+
+def test_the_views_have_the_columns_of_the_contract(run: Run) -> None:
+    contract = {
+        "pages": "seq url status relevance topic depth score referrer fetched_at content_type bytes",
+        "links": "source target anchor dom_position score model_version",
+        "frontier": "url host score state",
+        "models": "version trained_at_seq instances metrics",
+        "events": "at seq kind detail",
+    }
+    for view, columns in contract.items():
+        run.kept.query(f"SELECT {', '.join(columns.split())} FROM {view}")
+
+
+def test_every_known_url_is_fetched_or_in_the_frontier(run: Run) -> None:
+    lost = """SELECT target FROM links
+        WHERE target NOT IN (SELECT url FROM frontier)
+        AND target NOT IN (SELECT url FROM pages)"""
+    assert run.kept.query(lost) == []
+    assert run.kept.query("SELECT f.url FROM frontier f JOIN pages p ON p.url = f.url") == []
+    states = {state for (state,) in run.kept.query("SELECT DISTINCT state FROM frontier")}
+    assert "queued" in states
+    assert states <= {"queued", "excluded", "unfollowed"}
+    assert run.kept.query(
+        "SELECT count(*) FROM links WHERE source NOT IN (SELECT url FROM pages)"
+    ) == [(0,)]
+
+
+def _items(path: Path) -> list[dict[str, Any]]:
+    if path.suffix == ".jsonl":
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    if path.suffix == ".csv":
+        with path.open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+    return pq.read_table(path).to_pylist()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_a_typed_feed_holds_the_view_of_the_pages(run: Run, feeds: Path, kind: str) -> None:
+    items = sorted(_items(feeds / f"p.{kind}"), key=lambda item: int(item["seq"]))
+    assert items == run.kept.rows("SELECT * FROM pages ORDER BY seq")
+
+
+def test_the_csv_feed_holds_the_view_of_the_pages(run: Run, feeds: Path) -> None:
+    items = sorted(_items(feeds / "p.csv"), key=lambda item: int(item["seq"]))
+    rows = run.kept.rows("SELECT * FROM pages ORDER BY seq")
+    text = [{k: "" if v is None else str(v) for k, v in row.items()} for row in rows]
+    assert items == text
+
+
+def test_without_a_terminal_there_are_lines_and_a_summary_at_the_end(run: Run) -> None:
+    assert "\r" not in run.stderr
+    assert f"/{BUDGET} pages, harvest" in run.stderr
+    for line in ("stopped", "harvest rate", "best hosts", "kept in"):
+        assert f"\n{line}" in run.stderr
+    assert str(run.kept.folder) in run.stderr.rstrip().splitlines()[-1]

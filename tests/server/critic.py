@@ -1,0 +1,24 @@
+"""A user's own critic, as ``-a critic=server.critic:judge`` names it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.page import PageView
+
+
+def judge(pages: Sequence[PageView]) -> NDArray[np.float64]:
+    """Find pages relevant that speak of bicycles."""
+    return np.array([0.9 if "bicycle" in page.tokens else 0.1 for page in pages])
+
+
+def fail(pages: Sequence[PageView]) -> NDArray[np.float64]:
+    """Be a critic with a mistake in it."""
+    return np.full(len(pages), 7.0)

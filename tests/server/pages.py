@@ -1,0 +1,105 @@
+"""What the test servers answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+#: bytes of a body that no crawler of HTML should load whole
+LARGE = 50_000_000
+#: pages of the sites "b" and "c", besides the front page
+SECTIONS = 5
+_FRONT = """/start /missing /broken /flaky /download /huge /private/diary /twin-1 /twin-2 /alias
+    /original /master /copy /dull /picture.png"""
+
+
+@dataclass
+class Reply:
+    """An answer: `size` bytes are sent in pieces where it exceeds the body."""
+
+    body: bytes = b""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=lambda: {"Content-Type": "text/html"})
+    wait: float = 0.0
+    size: int = 0
+
+
+def page(title: str, *links: str, head: str = "") -> Reply:
+    """Write a page on bicycles."""
+    anchors = "".join(f'<li><a href="{link}">to {link}</a>' for link in links)
+    text = f"<title>{title}</title>{head}<p>All about the bicycle: {title}.<ul>{anchors}</ul>"
+    return Reply(f"<!doctype html><html>{text}</html>".encode())
+
+
+def moved(to: str, status: int = 301) -> Reply:
+    """Send the crawler on."""
+    return Reply(status=status, headers={"Location": to})
+
+
+def _canonical(url: str) -> str:
+    return f'<link rel="canonical" href="{url}">'
+
+
+def _fine(path: str, origins: dict[str, str], hits: int) -> Reply | None:
+    """Answer for site "a", which has one of everything."""
+    others = [f"{origins[name]}/" for name in ("b", "c", "slow", "dead")]
+    replies: dict[str, Callable[[], Reply]] = {
+        "/robots.txt": lambda: Reply(
+            b"User-agent: *\nDisallow: /private/\n", headers={"Content-Type": "text/plain"}
+        ),
+        "/": lambda: page("Front", *others, *_FRONT.split(), "mailto:a@b.example"),
+        "/start": lambda: moved("/middle"),
+        "/middle": lambda: moved(f"{origins['a']}/end", 302),
+        "/end": lambda: page("End of the chain"),
+        "/broken": lambda: Reply(b"<p>bicycle", 500),
+        "/flaky": lambda: Reply(b"busy", 503) if hits == 1 else page("Flaky"),
+        "/download": lambda: Reply(
+            headers={"Content-Type": "application/octet-stream"}, size=LARGE
+        ),
+        "/huge": lambda: Reply(size=LARGE),
+        "/private/diary": lambda: page("Diary"),
+        "/twin-1": lambda: page("Twin", "/below-the-twins"),
+        "/twin-2": lambda: page("Twin", "/below-the-twins"),
+        "/below-the-twins": lambda: page("Below the twins"),
+        "/alias": lambda: page("Under an alias", head=_canonical("/original")),
+        "/original": lambda: page("Never asked for", head=_canonical("/original")),
+        "/master": lambda: page("Master", head=_canonical("/master")),
+        "/copy": lambda: page("A copy", "/below-the-copy", head=_canonical("/master")),
+        "/below-the-copy": lambda: page("Below the copy"),
+        "/dull": lambda: Reply(b"<title>Dull</title><p>Nothing of interest."),
+    }
+    make = replies.get(path)
+    return make() if make is not None else None
+
+
+def _plain(site: str, path: str) -> Reply | None:
+    """Answer for a site that thinks a little before each of its few pages."""
+    sections = [f"/section-{number}" for number in range(SECTIONS)]
+    if path == "/":
+        reply = page(f"Site {site}", *sections)
+    elif path in sections:
+        reply = page(f"{path} of {site}", "/", *sections)
+    else:
+        return None
+    reply.wait = 0.2
+    return reply
+
+
+def answer(site: str, path: str, origins: dict[str, str], hits: int) -> Reply:
+    """Return what `site` answers.
+
+    Parameters
+    ----------
+    site : "a", "b", "c" or "slow"
+    path : path asked for
+    origins : where each site is, ``http://address:port``
+    hits : how often this path was asked for, this time included
+    """
+    if site == "slow":
+        robots = path == "/robots.txt"
+        return Reply(b"gone", 404) if robots else Reply(page("Too late").body, wait=60)
+    found = _fine(path, origins, hits) if site == "a" else _plain(site, path)
+    return found or Reply(b"<p>no such bicycle", 404)
