@@ -64,6 +64,10 @@ class Command(crawl.Command):
         if len(args) != 1:
             raise UsageError
         assert self.crawler_process is not None
+        spiders = self.crawler_process.spider_loader.list()
+        if args[0] not in spiders:
+            self._refuse(args[0], f"no spider of this name; there are {', '.join(spiders)}")
+            return
         errors: list[BaseException] = []
 
         def keep(failure: Failure) -> None:
@@ -76,9 +80,13 @@ class Command(crawl.Command):
         if isinstance(outcome, asyncio.Task) and outcome.done() and not outcome.cancelled():
             errors += filter(None, [outcome.exception()])
         if errors and isinstance(errors[0], UserError):
-            print(f"scrapy crawl {args[0]}: {errors[0]}", file=sys.stderr)  # noqa: T201
-            self.exitcode = 2
+            self._refuse(args[0], str(errors[0]))
         elif errors:
             raise errors[0]
         elif self.crawler_process.bootstrap_failed:
             self.exitcode = 1
+
+    def _refuse(self, spider: str, why: str) -> None:
+        """Say in one line what the user can put right."""
+        print(f"scrapy crawl {spider}: {why}", file=sys.stderr)  # noqa: T201
+        self.exitcode = 2

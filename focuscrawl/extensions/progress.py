@@ -15,6 +15,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 
 from focuscrawl.binding import crawl_of
 from focuscrawl.report import Summary
+from focuscrawl.report.plain import counted
 from focuscrawl.signals import page_visited
 from focuscrawl.store import CrawlStore
 
@@ -61,7 +62,7 @@ class Progress:
         """Say what begins."""
         plan = self._crawl.plan
         verb = "resuming at fetch" if self._fetched_before else "crawling from"
-        number = self._fetched_before or f"{len(self._crawl.frontier)} seeds"
+        number = self._fetched_before or counted(len(self._crawl.frontier), "seed")
         logger.info(
             "%s %s: %s of %s on %s, kept in %s",
             verb,
@@ -75,11 +76,15 @@ class Progress:
             self._bar = tqdm(
                 total=plan.budget or None,
                 initial=self._fetched_before,
-                unit="page",
+                unit=" pages",
                 dynamic_ncols=True,
                 smoothing=0.05,
             )
-            self._bar_context.enter_context(logging_redirect_tqdm())
+            settings = self._crawler.settings
+            if settings.getbool("LOG_ENABLED") and not settings.get("LOG_FILE"):
+                self._bar_context.enter_context(logging_redirect_tqdm())
+                # the handler that stands in for Scrapy's has no level of its own
+                logging.root.handlers[-1].setLevel(settings.get("LOG_LEVEL"))
 
     def page_visited(self, visit: Visit) -> None:
         """Count one fetch."""

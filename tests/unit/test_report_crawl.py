@@ -199,6 +199,7 @@ def test_stop_reasons_are_said_in_words(building: Building, reason: str, words: 
 def test_a_stop_event_before_the_last_page_is_of_an_earlier_run(building: Building) -> None:
     building.fetch("http://a.example/")
     building.event("stop", "interrupted")
+    building.event("start", "topic=/Home/Bees")
     building.fetch("http://a.example/2")
     assert "running, or was killed" in Summary.of(building.written()).stopped
 
