@@ -88,7 +88,7 @@ class WholeWeb:
                 if target not in seen:
                     seen.add(target)
                     heapq.heappush(heap, (-relevance[target], target))
-        return 1.0 - harvest / max(fetched, 1)
+        return float(1.0 - harvest / max(fetched, 1))
 
 
 def seed_pages(web: WholeWeb, path: Path, topic: str) -> list[int]:

@@ -11,7 +11,6 @@ import numpy as np
 
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import may_be_page
-from focuscrawl.crawl.restore import restore
 from focuscrawl.crawl.types import Fetch, Fetched, Visit
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
@@ -90,9 +89,12 @@ class Crawl:
         self.in_flight: dict[int, float] = {}
         self._relevance_sum = 0.0
         self._last_relevant = 0
-        restore(self)
         self._writer = StoreWriter(store.engine)
-        self._put(VisitRecord(events=[(self.fetched, "start", plan.describe())]))
+
+    def start(self, seeds: Sequence[str]) -> None:
+        """Begin a run: queue the seeds that are new."""
+        self._put(VisitRecord(events=[(self.fetched, "start", self.plan.describe())]))
+        self.add_seeds(seeds)
 
     def add_seeds(self, urls: Sequence[str]) -> int:
         """Queue the start URLs that do not wait already; return how many those are."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import scrapy
 
 from focuscrawl.binding import bind_crawl
-from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.errors import UserError
 from focuscrawl.meta import VISIT
 
@@ -59,7 +59,7 @@ class FocusedSpider(scrapy.Spider):
             raise UserError(f"unknown argument {unknown[0]}: there are {', '.join(ARGUMENTS)}")
         if "web" in arguments:
             _replay(crawler.settings)
-        crawl = _plan(arguments, crawler.settings).open()
+        crawl = open_crawl(_plan(arguments, crawler.settings))
         bind_crawl(crawler, crawl)
         return super().from_crawler(crawler, *args, **kwargs)
 

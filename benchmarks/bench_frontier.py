@@ -1,0 +1,305 @@
+"""A frontier of a million links on 10,000 hosts, beside a dictionary and one heap.
+
+Run: ``python benchmarks/bench_frontier.py`` (a minute or two, 1.5 GB), or with pytest; another
+number of links as the only argument. Both frontiers get the same links in the same order, in one
+process each, so that memory is their own. The naive one is what a page of Python would be: URLs
+in a dictionary, (score, URL) in one heap, a busy host's links put aside until it is ready; it
+keeps nothing on disk and cannot be resumed.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from time import perf_counter, sleep
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import psutil
+
+from focuscrawl.crawl import Crawl, CrawlFolder, CrawlPlan
+from focuscrawl.crawl.urltable import UrlTable
+from focuscrawl.frontier import Frontier
+from focuscrawl.store import CrawlStore, StoreWriter, VisitRecord
+from focuscrawl.store.schema import QUEUED
+from focuscrawl.strategies import StrategyContext, find_strategy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LINKS = 1_000_000
+HOSTS = 10_000
+PAGE = 100  # links found at a time
+POPS = 20_000
+DELAY = 1.0  # seconds between two requests to a host, on a simulated clock
+ROOM = 16  # requests under way
+LATENCY = 0.25  # seconds a request takes, simulated
+
+
+def links(count: int) -> Iterator[tuple[str, float]]:
+    """URLs with scores: few hosts have most links, as on the Web."""
+    rng = np.random.default_rng(0)
+    hosts = (HOSTS * rng.random(count) ** 2).astype(np.int64).tolist()
+    scores = rng.random(count).tolist()
+    for i, (host, score) in enumerate(zip(hosts, scores, strict=True)):
+        yield f"https://www.host{host}.example/people/{i // 97}/page-{i}.html", score
+
+
+def resident() -> float:
+    """Megabytes of this process in memory."""
+    return float(psutil.Process().memory_info().rss) / 1e6
+
+
+def seconds(step: Callable[[], object]) -> float:
+    start = perf_counter()
+    step()
+    return perf_counter() - start
+
+
+class Focused:
+    """The frontier of the project with its table of URLs, used as `Crawl` uses them."""
+
+    def __init__(self) -> None:
+        self.urls = UrlTable()
+        self.frontier = Frontier(per_host=1, delay=DELAY)
+
+    def insert(self, page: list[tuple[str, float]]) -> None:
+        for url, score in page:
+            number = self.urls.add(url, 1, None)
+            self.urls.change(number, QUEUED, score)
+            self.frontier.push(number, self.urls.host(number), score)
+
+    def pop(self, now: float) -> int | None:
+        return self.frontier.pop(now)
+
+    def release(self, taken: int, now: float) -> None:
+        self.frontier.release(taken, now)
+
+    def ready(self) -> float:
+        return self.frontier.next_ready() or np.inf
+
+    def update(self, numbers: list[int], scores: list[float]) -> None:
+        self.frontier.update(np.array(numbers), np.array(scores))
+
+    def rescore(self, scores: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+        waiting = self.frontier.queued()
+        self.frontier.rescore(waiting, scores[: len(waiting)])
+
+
+class Naive:
+    """A dictionary and a heap."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.scores: dict[str, float] = {}
+        self.heap: list[tuple[float, str]] = []
+        self.ready_at: dict[str, float] = {}
+        self.put_aside: dict[str, list[tuple[float, str]]] = {}
+        self.timers: list[tuple[float, str]] = []
+
+    def insert(self, page: list[tuple[str, float]]) -> None:
+        for url, score in page:
+            if url not in self.scores:
+                self.names.append(url)
+            self.scores[url] = score
+            heapq.heappush(self.heap, (-score, url))
+
+    def pop(self, now: float) -> str | None:
+        while self.timers and self.timers[0][0] <= now:
+            _, host = heapq.heappop(self.timers)
+            for entry in self.put_aside.pop(host, ()):
+                heapq.heappush(self.heap, entry)
+        while self.heap:
+            entry = heapq.heappop(self.heap)
+            url = entry[1]
+            if self.scores.get(url) != -entry[0]:
+                continue
+            host = url.split("/", 3)[2]
+            if self.ready_at.get(host, 0.0) > now:
+                if host not in self.put_aside:
+                    heapq.heappush(self.timers, (self.ready_at[host], host))
+                self.put_aside.setdefault(host, []).append(entry)
+                continue
+            del self.scores[url]
+            self.ready_at[host] = now + DELAY
+            return url
+        return None
+
+    def release(self, taken: str, now: float) -> None:
+        """The delay alone keeps hosts apart."""
+
+    def ready(self) -> float:
+        return self.timers[0][0] if self.timers else np.inf
+
+    def update(self, numbers: list[int], scores: list[float]) -> None:
+        for number, score in zip(numbers, scores, strict=True):
+            url = self.names[number]
+            if url in self.scores and self.scores[url] != score:
+                self.scores[url] = score
+                heapq.heappush(self.heap, (-score, url))
+
+    def rescore(self, scores: np.ndarray[Any, np.dtype[np.float64]]) -> None:
+        self.scores = dict(zip(self.scores, scores.tolist(), strict=False))
+        self.heap = [(-score, url) for url, score in self.scores.items()]
+        heapq.heapify(self.heap)
+        self.put_aside.clear()
+
+
+def measure(frontier: Focused | Naive, count: int) -> dict[str, float]:
+    """Insert, pop, update, re-score, pop: seconds, microseconds and megabytes."""
+    rng = np.random.default_rng(1)
+    found = list(links(count))
+    pages = [found[i : i + PAGE] for i in range(0, count, PAGE)]
+    before = resident()
+
+    def insert() -> None:
+        for page in pages:
+            frontier.insert(page)
+
+    result = {"insert links/s": count / seconds(insert)}
+    result["resident MB"] = resident() - before
+    clock = Clock(frontier)
+    result |= clock.pops(POPS, "")
+    numbers = rng.permutation(count)[: count // 5].reshape(-1, PAGE)
+    scores = rng.random(numbers.shape)
+
+    def update() -> None:
+        for some, new in zip(numbers.tolist(), scores.tolist(), strict=True):
+            frontier.update(some, new)
+
+    result["update links/s"] = numbers.size / seconds(update)
+    anew = rng.random(count)
+    result["re-score all s"] = seconds(lambda: frontier.rescore(anew))
+    result |= clock.pops(POPS, ", re-scored")
+    result["resident MB at the end"] = resident() - before
+    return result
+
+
+class Clock:
+    """Pops as a downloader does: `ROOM` requests under way, each back after `LATENCY`."""
+
+    def __init__(self, frontier: Any) -> None:
+        self.frontier = frontier
+        self.now = 0.0
+        self.under_way: list[tuple[float, int, Any]] = []
+        self.started = 0
+
+    def pops(self, count: int, when: str) -> dict[str, float]:
+        took: list[float] = []
+        while len(took) < count:
+            while self.under_way and self.under_way[0][0] <= self.now:
+                self.frontier.release(heapq.heappop(self.under_way)[2], self.now)
+            taken = None
+            if len(self.under_way) < ROOM:
+                start = perf_counter()
+                taken = self.frontier.pop(self.now)
+                took.append(perf_counter() - start)
+            if taken is None:
+                back = self.under_way[0][0] if self.under_way else np.inf
+                self.now = max(self.now, min(back, max(self.frontier.ready(), self.now + 1e-6)))
+                continue
+            self.started += 1
+            heapq.heappush(self.under_way, (self.now + LATENCY, self.started, taken))
+        micro = 1e6 * np.array(took)
+        return {
+            f"pop p50 us{when}": float(np.median(micro)),
+            f"pop p99 us{when}": float(np.percentile(micro, 99)),
+            f"pop max us{when}": float(micro.max()),
+        }
+
+
+class NoCritic:
+    """Judges nothing: the frontier is measured."""
+
+    classes: tuple[str, ...] = ()
+    marked = np.empty(0, np.bool_)
+    examples: tuple[str, ...] = ()
+    fingerprint = ""
+
+    def judge(self, pages: Any) -> Any:
+        raise AssertionError(pages)
+
+
+def measure_store(count: int) -> dict[str, float]:
+    """Insert with the store's writer behind, then open the crawl again from its file."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = CrawlFolder(Path(name))
+        store = folder.open_store({}, {})
+        focused, writer = Focused(), StoreWriter(store.engine)
+        found = list(links(count))
+
+        def insert() -> None:
+            for i in range(0, count, PAGE):
+                while writer.full:
+                    sleep(0.001)
+                focused.insert(found[i : i + PAGE])
+                record = VisitRecord()
+                focused.urls.flush(record)
+                writer.put(record)
+            writer.close()
+
+        result = {"insert and store links/s": count / seconds(insert)}
+        store.close()
+        folder.release()
+        result["store MB"] = folder.store_path.stat().st_size / 1e6
+        del focused, found
+        before = resident()
+        start = perf_counter()
+        crawl = reopen(folder)
+        result["reopen s"] = perf_counter() - start
+        result["resident MB, reopened"] = resident() - before
+        assert len(crawl.frontier) == count
+        crawl.close("measured")
+        return result
+
+
+def reopen(folder: CrawlFolder) -> Crawl:
+    critic = NoCritic()
+    return Crawl(
+        critic=critic,
+        strategy=find_strategy("best-first")(StrategyContext(critic, 0, None)),
+        frontier=Frontier(per_host=1, delay=DELAY),
+        store=CrawlStore.open(folder.store_path),
+        folder=folder,
+        web=None,
+        plan=CrawlPlan(topic="/"),
+    )
+
+
+def in_fresh_process(what: str, count: int) -> dict[str, float]:
+    command = [sys.executable, __file__, str(count), what]
+    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+    result: dict[str, float] = json.loads(answer.stdout)
+    return result
+
+
+def report(count: int) -> list[str]:
+    """One line a measure: the project's, the naive one's, the ratio."""
+    ours, naive = in_fresh_process("focused", count), in_fresh_process("naive", count)
+    lines = [f"{count:,} links on {HOSTS:,} hosts{'':>9}{'focuscrawl':>12}{'naive':>12}{'ratio':>8}"]
+    lines += [
+        f"{name:<38}{value:>12,.1f}{naive[name]:>12,.1f}{value / naive[name]:>8.2f}"
+        for name, value in ours.items()
+    ]
+    stored = in_fresh_process("store", count)
+    return lines + [f"{name:<38}{value:>12,.1f}" for name, value in stored.items()]
+
+
+def test_frontier() -> None:
+    print("\n" + "\n".join(report(LINKS)))
+
+
+if __name__ == "__main__":
+    links_asked = int(sys.argv[1]) if len(sys.argv) > 1 else LINKS
+    if len(sys.argv) > 2:
+        which = sys.argv[2]
+        if which == "store":
+            print(json.dumps(measure_store(links_asked)))
+        else:
+            print(json.dumps(measure(Naive() if which == "naive" else Focused(), links_asked)))
+    else:
+        print("\n".join(report(links_asked)))

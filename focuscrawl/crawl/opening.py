@@ -1,0 +1,88 @@
+"""From a plan to a crawl that can start: every check comes before anything is written."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from focuscrawl import __version__
+from focuscrawl.crawl.crawl import Crawl
+from focuscrawl.crawl.folder import CrawlFolder
+from focuscrawl.crawl.restore import restore
+from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.critic import load_critic
+from focuscrawl.errors import UserError
+from focuscrawl.frontier import Frontier
+from focuscrawl.strategies import StrategyContext, find_strategy
+from focuscrawl.urls import normalize
+from focuscrawl.webs import open_web
+
+if TYPE_CHECKING:
+    from focuscrawl.crawl.plan import CrawlPlan
+    from focuscrawl.critic.protocol import Critic
+    from focuscrawl.webs.protocol import Web
+
+
+def open_crawl(plan: CrawlPlan) -> Crawl:
+    """Check everything, then open the crawl: a new one, or the one in the plan's `crawl_dir`.
+
+    Raises
+    ------
+    UserError
+        Anything the user has to put right; nothing has been written then.
+    """
+    if not plan.topics:
+        raise UserError("no topic given: add -a topic=..., a topic path of the critic")
+    strategy_class = find_strategy(plan.strategy)
+    web = open_web(plan.web) if plan.web is not None else None
+    critic = load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
+    seeds = _seeds(plan, critic, web)
+    context = StrategyContext(critic=critic, random_state=plan.random_state, web=web)
+    strategy = strategy_class(context)
+    name = plan.crawl_dir or CrawlFolder.new_name(plan.topics[0], datetime.now())
+    folder = CrawlFolder(Path(name))
+    identity = {
+        "topic": ",".join(plan.topics),
+        "critic": critic.fingerprint,
+        "strategy": plan.strategy,
+        "web": web.fingerprint if web is not None else "live",
+        "random_state": str(plan.random_state),
+    }
+    about = {
+        "web_name": plan.web or "the live Web",
+        "critic_name": plan.critic,
+        "focuscrawl_version": __version__,
+        "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    crawl = Crawl(
+        critic=critic,
+        strategy=strategy,
+        frontier=Frontier(plan.per_host, plan.delay),
+        store=folder.open_store(identity, about),
+        folder=folder,
+        web=web,
+        plan=replace(plan, crawl_dir=str(folder.path)),
+    )
+    restore(crawl)
+    crawl.start(seeds)
+    return crawl
+
+
+def _seeds(plan: CrawlPlan, critic: Critic, web: Web | None) -> list[str]:
+    if plan.seeds is None:
+        if not critic.examples:
+            raise UserError(
+                "the critic has no example pages to start from: add -a seeds=URL,... or a file"
+            )
+        found = [normalize(example) for example in critic.examples]
+        seeds = [url for url in found if url is not None]
+    else:
+        seeds = read_seeds(plan.seeds, plan.topics)
+    if web is None or not plan.closed:
+        return seeds
+    known = [url for url in web.resolve(seeds) if url is not None]
+    if not known:
+        raise UserError(f"none of the {len(seeds)} seeds is in the recorded web {plan.web}")
+    return known
