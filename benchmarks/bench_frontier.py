@@ -241,6 +241,8 @@ def measure_store(count: int) -> dict[str, float]:
                 focused.urls.flush(record)
                 writer.put(record)
             writer.close()
+            if writer.failure is not None:
+                raise writer.failure
 
         result = {"insert and store links/s": count / seconds(insert)}
         store.close()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl import Fetch, Visit
 
-_STORE_PAUSE = 0.05  # seconds until the store is asked again whether it has caught up
+_PAUSE = 0.002  # seconds until the crawl is asked again whether its pause is over
 
 
 class FrontierScheduler(BaseScheduler):
@@ -92,8 +92,8 @@ class FrontierScheduler(BaseScheduler):
     def _wake_when_ready(self, now: float) -> None:
         """Have the engine ask again when the next host is ready, not at its own heartbeat."""
         ready = self._crawl.frontier.next_ready()
-        if self._crawl.store_lags:
-            ready = now + _STORE_PAUSE
+        if self._crawl.pausing:
+            ready = now + _PAUSE
         if ready is None or (self._wakes_at is not None and now < self._wakes_at <= ready):
             return
         self._wakes_at = ready

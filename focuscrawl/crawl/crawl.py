@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -11,13 +12,14 @@ import numpy as np
 
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import may_be_page
+from focuscrawl.crawl.lessons import Lessons
 from focuscrawl.crawl.types import Fetch, Fetched, Visit
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
-from focuscrawl.store import PageRow, StoreWriter, VisitRecord
+from focuscrawl.store import ModelRow, PageRow, StoreWriter, VisitRecord
 from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
-from focuscrawl.strategies import JudgedPage
+from focuscrawl.strategies import JudgedPage, Learner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,6 +52,7 @@ class _Page:
     links: int = 0
     link_rows: list[LinkRow] = field(default_factory=list)
     followed: int = 0
+    memo: bytes | None = None
 
 
 class Crawl:
@@ -90,6 +93,7 @@ class Crawl:
         self._relevance_sum = 0.0
         self._last_relevant = 0
         self._writer = StoreWriter(store.engine)
+        self._lessons = Lessons(strategy, frontier) if isinstance(strategy, Learner) else None
 
     def start(self, seeds: Sequence[str]) -> None:
         """Begin a run: queue the seeds that are new."""
@@ -110,6 +114,9 @@ class Crawl:
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""
+        if self._lessons is not None:
+            self._lessons.close()
+        self._note_scores()
         self._put(VisitRecord(events=[(self.fetched, "stop", reason)]))
         self._writer.close()
         self.store.close()
@@ -136,9 +143,14 @@ class Crawl:
         return None
 
     @property
-    def store_lags(self) -> bool:
-        """True while the store has so much to write that nothing more is given out."""
-        return self._writer.full
+    def pausing(self) -> bool:
+        """True while `next` holds back although URLs wait: for the store, or for a lesson.
+
+        In a replay time is counted in fetches, so a lesson is waited for, and takes effect at
+        the same fetch every time. The live Web is slower than any lesson.
+        """
+        learning = self._lessons is not None and self._lessons.under_way
+        return self._writer.full or (learning and self.web is not None)
 
     @property
     def store_failure(self) -> BaseException | None:
@@ -153,7 +165,8 @@ class Crawl:
         budget = self.plan.budget
         if budget and self.fetched + len(self.in_flight) >= budget:
             return None
-        if self.stop_reason is not None or self._writer.full:
+        self._adopt_lesson()
+        if self.stop_reason is not None or self.pausing:
             return None
         number = self.frontier.pop(now)
         if number is None:
@@ -263,9 +276,8 @@ class Crawl:
             links=np.array(links, dtype=np.int64),
             targets=np.array(targets, dtype=np.int64),
         )
-        scores = self.strategy.score_links(judged)
-        follow = np.isfinite(scores)
-        for i, target, score in zip(links, targets, scores.tolist(), strict=True):
+        expansion = self.strategy.expand(judged)
+        for i, target, score in zip(links, targets, expansion.link_scores.tolist(), strict=True):
             row = LinkRow(
                 id=self.links,
                 source=number,
@@ -273,13 +285,12 @@ class Crawl:
                 anchor=view.links.anchors[i],
                 dom_position=int(view.links.left[i]),
                 score=score if math.isfinite(score) else None,
-                model_version=0,
+                model_version=self.model_version,
             )
             page.link_rows.append(row)
             self.links += 1
-        page.followed = len(links)
-        changed, new_scores = self.strategy.evidence.add(judged.targets[follow], scores[follow])
-        for target, score in zip(changed.tolist(), new_scores.tolist(), strict=True):
+        page.followed, page.memo = len(links), expansion.memo
+        for target, score in zip(expansion.urls.tolist(), expansion.scores.tolist(), strict=True):
             self._queue(target, score)
 
     def _resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
@@ -308,6 +319,8 @@ class Crawl:
         """Give a URL its new score, and a place in the frontier unless it has left it."""
         if self.urls.state(number) in (FETCHED, EXCLUDED):
             return
+        if self.urls.state(number) == QUEUED and self.frontier.score(number) == math.inf:
+            return  # a seed comes before every link, whatever links to it
         kept = None if score == math.inf else score
         if self.duplicates.stands_for(self.urls[number]) is not None:
             self.urls.change(number, EXCLUDED, kept)
@@ -315,6 +328,39 @@ class Crawl:
         self.urls.change(number, QUEUED, kept)
         if number not in self.in_flight:
             self.frontier.push(number, self.urls.host(number), score)
+
+    # -- what is learned -----------------------------------------------------------------
+
+    @property
+    def model_version(self) -> int:
+        """Version of the model that scores links; 0 for a strategy that does not learn."""
+        return self.strategy.model_version if isinstance(self.strategy, Learner) else 0
+
+    def _adopt_lesson(self) -> None:
+        """Re-order the whole frontier by a lesson that has been learned."""
+        finished = None if self._lessons is None else self._lessons.finished()
+        if finished is None:
+            return
+        assert isinstance(self.strategy, Learner)
+        lesson, arrangement = finished
+        found_since = self.strategy.adopt(lesson)
+        self.frontier.adopt(arrangement)
+        self.frontier.update(*found_since)
+        model = ModelRow(
+            version=lesson.version,
+            trained_at_seq=lesson.trained_at_seq,
+            instances=lesson.instances,
+            metrics=json.dumps(lesson.metrics),
+            state=lesson.state,
+        )
+        self._put(VisitRecord(model=model))
+
+    def _note_scores(self) -> None:
+        """Write the scores the frontier ends with; those of a learner change with each lesson."""
+        if self._lessons is not None:
+            for number in self.frontier.queued().tolist():
+                score = self.frontier.score(number)
+                self.urls.change(number, QUEUED, None if score == math.inf else score)
 
     # -- the record ----------------------------------------------------------------------
 
@@ -331,6 +377,7 @@ class Crawl:
         self.frontier.release(number, now)
         self.urls.change(number, FETCHED, self.urls.score(number))
         self.count(self.fetched + 1, page.relevance)
+        self.strategy.observe(number, page.relevance, page.duplicate_of)
         row = PageRow(
             seq=self.fetched,
             url=number,
@@ -349,7 +396,9 @@ class Crawl:
             links=page.links,
             dropped=page.links - page.followed,
         )
-        self._put(VisitRecord(page=row, links=page.link_rows))
+        self._put(VisitRecord(page=row, links=page.link_rows, memo=page.memo))
+        if self._lessons is not None:
+            self._lessons.begin_if_due()
         return Visit(
             seq=row.seq,
             url=self.urls[number],

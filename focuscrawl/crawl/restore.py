@@ -10,11 +10,10 @@ import sqlalchemy as sa
 
 from focuscrawl.store import NewUrl, schema
 from focuscrawl.store.schema import QUEUED
+from focuscrawl.strategies import Learner, RecalledPage
 
 if TYPE_CHECKING:
     from focuscrawl.crawl.crawl import Crawl
-
-_CHUNK = 50_000  # links given to the evidence rule at once
 
 
 def restore(crawl: Crawl) -> None:
@@ -25,8 +24,10 @@ def restore(crawl: Crawl) -> None:
     would have in a crawl that was never interrupted, to the last bit.
     """
     _load_urls(crawl)
+    _load_model(crawl)
     _load_pages(crawl)
-    _load_links(crawl)
+    if isinstance(crawl.strategy, Learner):
+        crawl.frontier.rescore(*crawl.strategy.rescore())
 
 
 def _load_urls(crawl: Crawl) -> None:
@@ -51,23 +52,43 @@ def _load_urls(crawl: Crawl) -> None:
 
 
 def _load_pages(crawl: Crawl) -> None:
-    p = schema.page.c
-    statement = sa.select(
-        p.seq, p.url, p.relevance, p.canonical, p.digest, p.duplicate_of
-    ).order_by(p.seq)
-    for row in crawl.store.rows(statement):
+    """Let counters, duplicates and the strategy go through the pages again."""
+    p, m, link = schema.page.c, schema.memo.c, schema.link.c
+    pages = (
+        sa.select(p.seq, p.url, p.relevance, p.canonical, p.digest, p.duplicate_of, m.data)
+        .outerjoin(schema.memo, m.seq == p.seq)
+        .order_by(p.seq)
+    )
+    # links are numbered in the order of their pages
+    links = sa.select(link.id, link.source, link.target, link.score).order_by(link.id)
+    by_page = itertools.groupby(crawl.store.rows(links), key=lambda row: row.source)
+    source, found = next(by_page, (None, iter(())))
+    for row in crawl.store.rows(pages):
+        if source == row.url:
+            rows = list(found)
+            crawl.links = rows[-1].id + 1
+            crawl.strategy.recall(
+                RecalledPage(
+                    url=row.url,
+                    seq=row.seq,
+                    relevance=row.relevance,
+                    targets=np.array([link.target for link in rows], dtype=np.int64),
+                    link_scores=np.array(
+                        [-np.inf if link.score is None else link.score for link in rows]
+                    ),
+                    memo=row.data,
+                )
+            )
+            source, found = next(by_page, (None, iter(())))
         crawl.count(row.seq, row.relevance)
+        crawl.strategy.observe(row.url, row.relevance, row.duplicate_of)
         if row.digest is not None and row.duplicate_of is None:
             crawl.duplicates.add(row.url, row.digest, crawl.names_of(row.url, row.canonical))
 
 
-def _load_links(crawl: Crawl) -> None:
-    link = schema.link.c
-    statement = sa.select(link.id, link.target, link.score).order_by(link.id)
-    rows = crawl.store.rows(statement)
-    while chunk := list(itertools.islice(rows, _CHUNK)):
-        crawl.links = chunk[-1].id + 1
-        followed = [(row.target, row.score) for row in chunk if row.score is not None]
-        if followed:
-            targets, scores = zip(*followed, strict=True)
-            crawl.strategy.evidence.add(np.array(targets, dtype=np.int64), np.array(scores))
+def _load_model(crawl: Crawl) -> None:
+    m = schema.models.c
+    statement = sa.select(m.state).where(m.state.is_not(None)).order_by(m.version.desc()).limit(1)
+    if isinstance(crawl.strategy, Learner):
+        for row in crawl.store.rows(statement):
+            crawl.strategy.load(row.state)

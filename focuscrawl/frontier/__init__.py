@@ -4,7 +4,7 @@ Here: the numbering of URLs and hosts, priorities in memory, which host may be a
 here: how scores come about (`focuscrawl.strategies`), what is kept on disk (`focuscrawl.store`).
 """
 
-from focuscrawl.frontier.frontier import Frontier
+from focuscrawl.frontier.frontier import Arrangement, Frontier
 from focuscrawl.frontier.names import NameTable
 
-__all__ = ["Frontier", "NameTable"]
+__all__ = ["Arrangement", "Frontier", "NameTable"]

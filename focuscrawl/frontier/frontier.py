@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,21 @@ from focuscrawl.frontier.hosts import Entry, Host
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+class Arrangement(NamedTuple):
+    """All that waits, sorted by host, key and URL: three arrays of one length.
+
+    Attributes
+    ----------
+    urls : int64
+    keys : float64, scores negated
+    hosts : int32
+    """
+
+    urls: NDArray[np.int64]
+    keys: NDArray[np.float64]
+    hosts: NDArray[np.int32]
 
 
 class Frontier:
@@ -25,6 +40,8 @@ class Frontier:
     ----------
     per_host : requests to one host that may be under way at once
     delay : seconds from the start of one request to a host to the start of the next
+
+    A URL pushed with the score inf (a seed) keeps it: `update` and `rescore` pass it over.
 
     Notes
     -----
@@ -84,10 +101,38 @@ class Frontier:
             self.push(url, int(self._host_of.data[url]), score)
 
     def rescore(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
-        """Like `update`, for so many URLs that sorting all anew is cheaper; also the bulk load."""
-        urls, scores = self._waiting(urls, scores)
-        self._keys.data[urls] = -scores
-        self._sort()
+        """Like `update`, for so many URLs that sorting all anew is cheaper."""
+        self.adopt(self.arrange(urls, scores))
+
+    def arrange(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> Arrangement:
+        """Sort all that waits as `rescore` would; changes nothing and may run in any thread."""
+        # views: the arrays may grow, or be changed, meanwhile
+        keys, queued, host_of = self._keys.data, self._queued.data.copy(), self._host_of.data
+        keys = keys[: len(queued)].copy()
+        known = urls < len(queued)
+        urls, scores = urls[known], scores[known]
+        moved = keys[urls] != -np.inf
+        keys[urls[moved]] = -scores[moved]
+        waiting = np.flatnonzero(queued)
+        order = np.lexsort((waiting, keys[waiting], host_of[waiting]))
+        waiting = waiting[order]
+        return Arrangement(waiting, keys[waiting], host_of[waiting])
+
+    def adopt(self, arrangement: Arrangement) -> None:
+        """Take over what `arrange` has sorted; URLs that left the queue since stay out."""
+        urls, keys, hosts = arrangement
+        self._keys.data[urls] = keys
+        bounds = np.searchsorted(hosts, np.arange(len(self._hosts) + 1)).tolist()
+        self._available = []
+        for host, state in enumerate(self._hosts):
+            start, end = bounds[host], bounds[host + 1]
+            state.set_run(keys[start:end], urls[start:end])
+            state.offered = None
+            if state.queued and not state.timed and state.active < self.per_host:
+                state.offered = state.best(self._keys.data, self._queued.data)
+                if state.offered is not None:
+                    self._available.append((*state.offered, host))
+        heapq.heapify(self._available)
 
     def load(
         self, urls: NDArray[np.int64], hosts: NDArray[np.int64], scores: NDArray[np.float64]
@@ -106,7 +151,7 @@ class Frontier:
         for host, count in enumerate(np.bincount(hosts, minlength=len(self._hosts)).tolist()):
             self._hosts[host].queued += count
         self._length += len(urls)
-        self._sort()
+        self.rescore(urls, scores)
 
     def pop(self, now: float) -> int | None:
         """Take the best URL whose host has room; None when no host has.
@@ -159,30 +204,13 @@ class Frontier:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         known = urls < len(self._queued)
         urls, scores = urls[known], scores[known]
-        waits = self._queued.data[urls]
+        waits = self._queued.data[urls] & (self._keys.data[urls] != -np.inf)
         return urls[waits], scores[waits]
 
     def _leave(self, url: int) -> None:
         self._queued.data[url] = False
         self._hosts[int(self._host_of.data[url])].queued -= 1
         self._length -= 1
-
-    def _sort(self) -> None:
-        """Sort all that waits into one run a host."""
-        urls = self.queued()
-        keys, hosts = self._keys.data[urls], self._host_of.data[urls]
-        order = np.lexsort((urls, keys, hosts))
-        urls, keys, hosts = urls[order], keys[order], hosts[order]
-        bounds = np.searchsorted(hosts, np.arange(len(self._hosts) + 1))
-        self._available = []
-        for host, state in enumerate(self._hosts):
-            start, end = bounds[host], bounds[host + 1]
-            state.replace(keys[start:end], urls[start:end])
-            state.offered = None
-            if end > start and not state.timed and state.active < self.per_host:
-                state.offered = (float(keys[start]), int(urls[start]))
-                self._available.append((*state.offered, host))
-        heapq.heapify(self._available)
 
     def _make_available(self, host: int, now: float) -> None:
         """Offer the best link of `host`, now or when its delay is over."""

@@ -56,9 +56,8 @@ class Host:
         """Add a link."""
         heapq.heappush(self._heap, entry)
 
-    def replace(self, keys: NDArray[np.float64], urls: NDArray[np.int64]) -> None:
-        """Replace all entries by these, sorted best first."""
-        self._heap = []
+    def set_run(self, keys: NDArray[np.float64], urls: NDArray[np.int64]) -> None:
+        """Replace the run by these, sorted best first."""
         self._run_keys, self._run_urls, self._at = keys, urls, 0
 
     def best(self, keys: NDArray[np.float64], queued: NDArray[np.bool_]) -> Entry | None:

@@ -3,8 +3,8 @@
 Here: the schema, the writer and what is read back. Not here: any decision about the crawl.
 """
 
-from focuscrawl.store.records import NewUrl, PageRow, VisitRecord
+from focuscrawl.store.records import ModelRow, NewUrl, PageRow, VisitRecord
 from focuscrawl.store.store import CrawlStore
 from focuscrawl.store.writer import StoreWriter
 
-__all__ = ["CrawlStore", "NewUrl", "PageRow", "StoreWriter", "VisitRecord"]
+__all__ = ["CrawlStore", "ModelRow", "NewUrl", "PageRow", "StoreWriter", "VisitRecord"]

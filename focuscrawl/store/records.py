@@ -52,6 +52,17 @@ class PageRow:
     dropped: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class ModelRow:
+    """One lesson; columns as in `focuscrawl.store.schema.models`."""
+
+    version: int
+    trained_at_seq: int
+    instances: int
+    metrics: str
+    state: bytes
+
+
 @dataclass(slots=True)
 class VisitRecord:
     """All that one fetch changes; written in one transaction or not at all.
@@ -63,6 +74,8 @@ class VisitRecord:
     urls : URLs seen for the first time
     links : the page's links to URLs of the store
     changes : (url id, score, state) of known URLs of which one of these changed
+    memo : what the strategy wants back of the page's links
+    model : a lesson
     events : (seq, kind, detail)
     """
 
@@ -71,4 +84,6 @@ class VisitRecord:
     urls: list[NewUrl] = field(default_factory=list)
     links: list[LinkRow] = field(default_factory=list)
     changes: list[tuple[int, float | None, int]] = field(default_factory=list)
+    memo: bytes | None = None
+    model: ModelRow | None = None
     events: list[tuple[int, str, str]] = field(default_factory=list)

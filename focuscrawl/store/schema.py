@@ -89,6 +89,13 @@ link = Table(
     Column("model_version", Integer, nullable=False),
 )
 
+memo = Table(
+    "memo",
+    metadata,
+    Column("seq", Integer, ForeignKey("page.seq"), primary_key=True, autoincrement=False),
+    Column("data", LargeBinary, nullable=False, doc="the strategy's own, of the page's links"),
+)
+
 models = Table(
     "models",
     metadata,
@@ -96,6 +103,7 @@ models = Table(
     Column("trained_at_seq", Integer, nullable=False),
     Column("instances", Integer, nullable=False),
     Column("metrics", Text, nullable=False, doc="JSON"),
+    Column("state", LargeBinary, doc="the strategy's own; kept of the last model only"),
 )
 
 events = Table(

@@ -34,16 +34,22 @@ class CrawlStore:
     def create(cls, path: Path, identity: Mapping[str, str]) -> CrawlStore:
         """Create the store file `path` for a crawl that `identity` describes.
 
-        The file appears whole or not at all: tables and identity are one transaction.
+        The file appears whole or not at all: it is made under another name, so that a process
+        killed meanwhile leaves no half of a store behind.
         """
-        store = cls(_sqlite(path), str(path))
-        with store.engine.begin() as connection:
+        draft = path.with_name(f"{path.name}.new")
+        for left_behind in path.parent.glob(f"{draft.name}*"):
+            left_behind.unlink()
+        engine = _sqlite(draft)
+        with engine.begin() as connection:
             schema.metadata.create_all(connection)
             rows = {"schema_version": str(schema.SCHEMA_VERSION), **identity}
             connection.execute(
                 sa.insert(schema.meta), [{"key": k, "value": v} for k, v in rows.items()]
             )
-        return store
+        engine.dispose()  # the last connection to go empties the write-ahead log into the file
+        draft.replace(path)
+        return cls(_sqlite(path), str(path))
 
     @classmethod
     def open(cls, path: Path) -> CrawlStore:

@@ -102,11 +102,23 @@ def _write(connection: Connection, batch: list[VisitRecord]) -> None:
         for record in batch
         for seq, kind, detail in record.events
     ]
+    memos = [
+        {"seq": record.page.seq, "data": record.memo}
+        for record in batch
+        if record.page is not None and record.memo is not None
+    ]
+    models = [dataclasses.asdict(record.model) for record in batch if record.model is not None]
+    if models:
+        for model in models[:-1]:
+            model["state"] = None
+        connection.execute(update(schema.models).values(state=None))
     for table, rows in (
         (schema.host, hosts),
         (schema.url, urls),
         (schema.page, pages),
         (schema.link, links),
+        (schema.memo, memos),
+        (schema.models, models),
         (schema.events, events),
     ):
         if rows:

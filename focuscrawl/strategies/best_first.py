@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.strategies.evidence import Maximum
+from focuscrawl.strategies.links import LinkStrategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.protocol import JudgedPage, StrategyContext
 
 
-class BestFirst:
+class BestFirst(LinkStrategy):
     """Priority of v = R(u), the greatest over all known links (u,v) (METHODS 3)."""
 
     def __init__(self, context: StrategyContext) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.strategies.evidence import First
+from focuscrawl.strategies.links import LinkStrategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.protocol import JudgedPage, StrategyContext
 
 
-class BreadthFirst:
+class BreadthFirst(LinkStrategy):
     """Fetch URLs in the order they were found: all scores are equal."""
 
     def __init__(self, context: StrategyContext) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from focuscrawl.errors import UserError
 from focuscrawl.strategies.evidence import Maximum
+from focuscrawl.strategies.links import LinkStrategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.protocol import JudgedPage, StrategyContext
 
 
-class HardFocus:
+class HardFocus(LinkStrategy):
     """Follow the links of u only if its best leaf, or an ancestor of it, is marked.
 
     Among the links followed the order is that of best-first. A crawl can stagnate: the frontier

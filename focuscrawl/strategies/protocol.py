@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -11,7 +11,6 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.page import PageView
-    from focuscrawl.strategies.evidence import Evidence
     from focuscrawl.webs.protocol import Web
 
 
@@ -57,24 +56,133 @@ class JudgedPage:
     targets: NDArray[np.int64]
 
 
-class Strategy(Protocol):
-    """Scores links; made once a crawl from a `StrategyContext`.
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """What a strategy makes of a page's links.
 
     Attributes
     ----------
-    evidence : how the scores of several links to one URL become the URL's score
+    link_scores : float64 (n,), one for each of ``page.links``, higher is sooner; ``-inf``: this
+        link is not followed
+    urls, scores : int64 (m,) and float64 (m,), the distinct URLs whose score is new or changed
+        by these links, and their scores
+    memo : what the strategy wants back of these links when the crawl is resumed
     """
 
-    evidence: Evidence
+    link_scores: NDArray[np.float64]
+    urls: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    memo: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledPage:
+    """A page of an earlier run, as the store has kept it.
+
+    Attributes
+    ----------
+    url, seq, relevance : as in `JudgedPage`
+    targets : int64 (n,), the numbers of the URLs its links lead to
+    link_scores : float64 (n,), as the strategy gave them
+    memo : as the strategy gave it
+    """
+
+    url: int
+    seq: int
+    relevance: float
+    targets: NDArray[np.int64]
+    link_scores: NDArray[np.float64]
+    memo: bytes | None
+
+
+class Strategy(Protocol):
+    """Gives every link and every URL its score; made once a crawl from a `StrategyContext`."""
 
     def __init__(self, context: StrategyContext) -> None: ...
 
-    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
-        """Score the links of `page`.
+    def expand(self, page: JudgedPage) -> Expansion:
+        """Score the links of `page`, and the URLs they lead to."""
+        ...
+
+    def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
+        """Take note of what came of a fetch, whatever it was; after `expand` of its page.
+
+        Parameters
+        ----------
+        url : what was fetched
+        relevance : 0 for redirects, errors, duplicates and what is no page (METHODS 1)
+        duplicate_of : the earlier page with the same content, None if there is none
+        """
+        ...
+
+    def recall(self, page: RecalledPage) -> None:
+        """Take in again, in a resumed crawl, the links that `expand` has seen.
+
+        Calls of `recall` and `observe` come in the order of the earlier run's `expand` and
+        `observe`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """What a learner has made of its instances; see `Learner.learn`.
+
+    Attributes
+    ----------
+    version : of the model, one more than before
+    trained_at_seq : fetches observed when learning began
+    instances : links (u,v) with both ends fetched, learned from so far
+    metrics : what is known of the model's quality; written to the store as JSON
+    state : what `Learner.load` needs to go on from here
+    urls, scores : int64 (m,) and float64 (m,), new scores of all URLs that waited
+    """
+
+    version: int
+    trained_at_seq: int
+    instances: int
+    metrics: dict[str, float]
+    state: bytes
+    urls: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+
+@runtime_checkable
+class Learner(Strategy, Protocol):
+    """A strategy whose scores change with what it learns while the crawl runs.
+
+    Attributes
+    ----------
+    model_version : of the model that scores links now; 0 before the first lesson
+    """
+
+    model_version: int
+
+    def lesson_due(self) -> bool:
+        """Tell whether enough was observed since the last lesson."""
+        ...
+
+    def learn(self) -> Lesson:
+        """Learn from all that was observed; runs in another thread, never twice at a time.
+
+        `expand` and `observe` may be called meanwhile. They go on with the model as it is.
+        """
+        ...
+
+    def adopt(self, lesson: Lesson) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Score with the lesson's model from now on.
 
         Returns
         -------
-        float64 (n,), one score for each of ``page.links``, higher is sooner; ``-inf``: do not
-        follow this link
+        int64 (m,), float64 (m,): URLs with links found while the lesson was learned, and their
+        scores by the new model
         """
+        ...
+
+    def load(self, state: bytes) -> None:
+        """Take up the model of the last lesson; comes before every `recall` and `observe`."""
+        ...
+
+    def rescore(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the present scores of all URLs that have links: int64 (m,), float64 (m,)."""
         ...

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.strategies.evidence import First
+from focuscrawl.strategies.links import LinkStrategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.protocol import JudgedPage, StrategyContext
 
 
-class Random:
+class Random(LinkStrategy):
     """Fetch URLs in an order drawn from the seed.
 
     A URL's score depends on the seed and the URL's number alone, so that a resumed crawl draws

@@ -10,7 +10,7 @@ import time
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC = "/Sports/Cycling"
@@ -69,20 +69,17 @@ def command(crawl_dir: Path | None, *options: str, **arguments: object) -> list[
     return [sys.executable, "-m", "scrapy", "crawl", "focused", *spider, *options]
 
 
-def environment(cache: Path | None = None) -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return the environment of a crawl: it finds the test servers' critic."""
-    own = {"PYTHONPATH": str(ROOT / "tests")}
-    if cache is not None:
-        own["FOCUSCRAWL_CACHE"] = str(cache)
-    return os.environ | own
+    return os.environ | {"PYTHONPATH": str(ROOT / "tests")}
 
 
-def crawl(crawl_dir: Path, *options: str, cache: Path | None = None, **arguments: object) -> Run:
+def crawl(crawl_dir: Path, *options: str, **arguments: object) -> Run:
     """Crawl to the end."""
     done = subprocess.run(
         command(crawl_dir, *options, **arguments),
         cwd=ROOT,
-        env=environment(cache),
+        env=environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -93,10 +90,34 @@ def crawl(crawl_dir: Path, *options: str, cache: Path | None = None, **arguments
     return Run(done.returncode, done.stderr, Kept(crawl_dir))
 
 
-def crawl_until(
-    crawl_dir: Path, pages: int, signal: int, *options: str, **arguments: object
-) -> Run:
-    """Crawl, and send `signal` as soon as the store holds so many pages."""
+class Running:
+    """A crawl under way; killed at the end of the ``with`` block if it still runs."""
+
+    def __init__(self, process: subprocess.Popen[str], kept: Kept) -> None:
+        self._process = process
+        self._kept = kept
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        with self._process:
+            self._process.kill()
+
+    def wait_for(self, pages: int) -> None:
+        """Wait until the store holds so many pages, or the crawl has ended."""
+        while self._process.poll() is None and _stored(self._kept) < pages:
+            time.sleep(0.002)
+
+    def stop(self, signal: int) -> Run:
+        """Send `signal`, and wait for the end."""
+        self._process.send_signal(signal)
+        _, stderr = self._process.communicate(timeout=_LONG)
+        return Run(self._process.returncode, stderr, self._kept)
+
+
+def start(crawl_dir: Path, *options: str, **arguments: object) -> Running:
+    """Begin to crawl."""
     process = subprocess.Popen(
         command(crawl_dir, *options, **arguments),
         cwd=ROOT,
@@ -106,13 +127,16 @@ def crawl_until(
         stderr=subprocess.PIPE,
         text=True,
     )
-    with process:
-        kept = Kept(crawl_dir)
-        while process.poll() is None and _stored(kept) < pages:
-            time.sleep(0.002)
-        process.send_signal(signal)
-        _, stderr = process.communicate(timeout=_LONG)
-    return Run(process.returncode, stderr, kept)
+    return Running(process, Kept(crawl_dir))
+
+
+def crawl_until(
+    crawl_dir: Path, pages: int, signal: int, *options: str, **arguments: object
+) -> Run:
+    """Crawl, and send `signal` as soon as the store holds so many pages."""
+    with start(crawl_dir, *options, **arguments) as running:
+        running.wait_for(pages)
+        return running.stop(signal)
 
 
 def _stored(kept: Kept) -> int:

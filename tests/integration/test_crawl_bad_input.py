@@ -19,7 +19,7 @@ SEED = "http://velo-59.demo.example/"
     ("wrong", "said"),
     [
         pytest.param({"topic": None}, ["topic"], id="no-topic"),
-        pytest.param({"topic": "/Sports/Cyclin"}, ["/Sports/Cyclin", "/Sports/Cycling"], id="topic"),
+        pytest.param({"topic": "/Sports/Cyclin"}, ["Cyclin;", "/Sports/Cycling"], id="topic"),
         pytest.param({"seeds": "{tmp}/none.csv"}, ["none.csv"], id="no-seeds-file"),
         pytest.param({"seeds": "{tmp}"}, ["seeds"], id="unreadable-seeds"),
         pytest.param({"seeds": "{tmp}/empty.txt"}, ["empty.txt"], id="empty-seeds"),
@@ -37,8 +37,9 @@ SEED = "http://velo-59.demo.example/"
     ],
 )  # fmt: skip
 def test_one_line_and_nothing_written(
-    wrong: dict[str, str | None], said: list[str], tmp_path: Path
+    wrong: dict[str, str | None], said: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
     (tmp_path / "empty.txt").write_text("# nothing\n\n")
     (tmp_path / "other.csv").write_text("topic,url\n/Home/Cooking,http://a.example/\n")
     (tmp_path / "bad.txt").write_text(f"{SEED}\nvelo\n")
@@ -58,7 +59,7 @@ def test_one_line_and_nothing_written(
     done = subprocess.run(
         command(folder, **arguments),
         cwd=ROOT,
-        env=environment(tmp_path / "cache"),
+        env=environment(),
         capture_output=True,
         text=True,
         timeout=60,

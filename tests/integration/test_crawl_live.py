@@ -182,14 +182,13 @@ def test_links_that_promise_no_page_stay_out(live: Run) -> None:
 
 
 def test_the_recording_replays_as_the_same_crawl(
-    live: Run, local_web: LocalWeb, tmp_path: Path
+    live: Run, local_web: LocalWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
     asked = len(local_web.requests())
     seeds = f"{local_web.origins['a']}/"
     web = live.kept.folder / "pages.warc.gz"
-    replay = crawl(
-        tmp_path / "replay", **CRITIC, cache=tmp_path, web=web, seeds=seeds, budget=1000
-    )
+    replay = crawl(tmp_path / "replay", **CRITIC, web=web, seeds=seeds, budget=1000)
     assert replay.returncode == 0, replay.stderr
     assert len(local_web.requests()) == asked
     answered = "SELECT url, status, relevance, topic, bytes FROM pages WHERE status ORDER BY url"

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from focuscrawl.frontier import Frontier, NameTable
+from focuscrawl.frontier import Arrangement, Frontier, NameTable
 
 SCORES = st.sampled_from([0.0, 0.25, 0.5, 0.5000001, 0.75, 1.0, np.inf])
 HOSTS = 4
@@ -25,6 +25,7 @@ class FrontierMachine(RuleBasedStateMachine):
         self.active: list[int] = []
         self.ready = dict.fromkeys(range(HOSTS), 0.0)
         self.left: set[int] = set()
+        self.arranged: tuple[Arrangement, dict[int, float]] | None = None
 
     def _has_room(self, host: int) -> bool:
         under_way = sum(self.host[url] == host for url in self.active)
@@ -45,8 +46,33 @@ class FrontierMachine(RuleBasedStateMachine):
         move = self.frontier.rescore if data.draw(st.booleans()) else self.frontier.update
         move(np.array(urls, dtype=np.int64), np.array(scores, dtype=np.float64))
         for url, score in zip(urls, scores, strict=True):
-            if url in self.waiting:
+            if url in self.waiting and self.waiting[url] != np.inf:
                 self.waiting[url] = score
+
+    @rule(data=st.data())
+    def arrange(self, data: st.DataObject) -> None:
+        """Sort beside the crawl, which goes on with other rules before `adopt`."""
+        urls = data.draw(st.lists(st.integers(0, 60), unique=True, max_size=30))
+        scores = [data.draw(SCORES) for _ in urls]
+        arrangement = self.frontier.arrange(np.array(urls, dtype=np.int64), np.array(scores))
+        new = dict(zip(urls, scores, strict=True))
+        self.arranged = (
+            arrangement,
+            {
+                url: score if score == np.inf else new.get(url, score)
+                for url, score in self.waiting.items()
+            },
+        )
+
+    @precondition(lambda self: self.arranged)
+    @rule()
+    def adopt(self) -> None:
+        assert self.arranged is not None
+        arrangement, scores = self.arranged
+        self.arranged = None
+        self.frontier.adopt(arrangement)
+        for url in self.waiting.keys() & scores.keys():
+            self.waiting[url] = scores[url]
 
     @rule()
     def pop(self) -> None:

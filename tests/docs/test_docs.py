@@ -1,0 +1,170 @@
+"""The documentation says what the program does, and its examples run.
+
+A fenced block that begins with ```` ```sh runs ```` is run in a fresh folder, the blocks of one
+document one after the other; one whose first line names a file (```` ```python mycritic.py ````)
+is written there before.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl import meta
+from focuscrawl.cli.main import COMMANDS
+from focuscrawl.spiders.focused import ARGUMENTS
+from focuscrawl.store import CrawlStore
+from focuscrawl.strategies import strategy_names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+TEXTS = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
+REFERENCE = ROOT / "docs" / "settings.md"
+CODE = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("focuscrawl/**/*.py"))
+
+_BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+
+
+def _prose(text: str) -> str:
+    return _BLOCK.sub("", text)
+
+
+def _anchors(text: str) -> set[str]:
+    """Return the anchors of a document's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", _prose(text), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def _links() -> Iterator[tuple[Path, str]]:
+    for path, text in TEXTS.items():
+        for target in _LINK.findall(_prose(text)):
+            if "://" not in target:
+                yield path, target
+
+
+def _named(pattern: str) -> set[str]:
+    return {name for text in TEXTS.values() for name in re.findall(pattern, text)}
+
+
+@pytest.mark.parametrize(
+    ("document", "target"), [pytest.param(*link, id=f"{link[0].name}:{link[1]}") for link in _links()]
+)
+def test_relative_links_lead_somewhere(document: Path, target: str) -> None:
+    name, _, anchor = target.partition("#")
+    path = (document.parent / name).resolve() if name else document
+    assert path.exists()
+    if anchor:
+        assert anchor in _anchors(path.read_text(encoding="utf-8"))
+
+
+def test_arguments_are_those_of_the_spider() -> None:
+    named = _named(r"-a (\w+)=")
+    assert named <= set(ARGUMENTS)
+    for path in (ROOT / "README.md", REFERENCE):
+        table = re.findall(r"^\| `(\w+)` \|", TEXTS[path].split("| `-a` |")[1], re.MULTILINE)
+        assert table[: len(ARGUMENTS)] == list(ARGUMENTS), path.name
+
+
+def test_settings_are_those_of_the_code() -> None:
+    pattern = r"FOCUSCRAWL_[A-Z_]+"
+    # where the tests look for recorded webs: no code of the program asks for it
+    in_code = set(re.findall(pattern, CODE)) | {"FOCUSCRAWL_WEBS"}
+    assert _named(pattern) == in_code
+    assert set(re.findall(pattern, TEXTS[REFERENCE])) == in_code
+    read = set(re.findall(rf"""settings\.get\w*\(\s*"({pattern})\"""", CODE))
+    variables = set(re.findall(rf"""environ(?:\.get\(|\[)"({pattern})\"""", CODE))
+    assert read | variables | {"FOCUSCRAWL_WEBS"} == in_code, "named, but never read"
+
+
+def test_statistics_are_those_of_the_code() -> None:
+    pattern = r"[\"`](focuscrawl/\w+)[\"`]"
+    assert set(re.findall(pattern, TEXTS[REFERENCE])) == set(re.findall(pattern, CODE))
+
+
+def test_meta_keys_are_those_of_the_code() -> None:
+    assert set(re.findall(r"`(focuscrawl_\w+)`", TEXTS[REFERENCE])) == {meta.URL_ID, meta.VISIT}
+
+
+def test_commands_are_those_of_the_program() -> None:
+    named = _named(r"(?:^|`|    )focuscrawl ([a-z]+)")
+    assert named == set(COMMANDS)
+
+
+def test_strategies_are_those_of_the_program() -> None:
+    own = [name for name in strategy_names() if f'"focuscrawl.strategies.{_module(name)}' in CODE]
+    for name in [*own, "best-first", "hard-focus", "breadth-first", "random"]:
+        assert f"`{name}`" in TEXTS[REFERENCE]
+
+
+def _module(strategy: str) -> str:
+    return strategy.replace("-", "_")
+
+
+def test_views_have_the_columns_documented(tmp_path: Path) -> None:
+    path = tmp_path / "crawl.db"
+    CrawlStore.create(path, {}).close()
+    store = sqlite3.connect(path)
+    for name in ("pages", "links", "frontier", "models", "events"):
+        columns = [row[1] for row in store.execute(f"PRAGMA table_info({name})")]
+        section = re.split(rf"^`{name}`[,:]", TEXTS[REFERENCE], flags=re.MULTILINE)[1]
+        table = section.split("|---|---|\n")[1].split("\n\n")[0]
+        assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == columns, name
+    store.close()
+
+
+@pytest.mark.parametrize("document", [path for path in DOCUMENTS if "```sh runs" in TEXTS[path]])
+def test_examples_run(document: Path, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "scrapy.cfg", tmp_path)
+    shutil.copytree(ROOT / "models", tmp_path / "models")
+    blocks = _BLOCK.findall(TEXTS[document])
+    for _, about, body in blocks:
+        if (name := about.strip()) and name != "runs":
+            (tmp_path / name).parent.mkdir(exist_ok=True)
+            (tmp_path / name).write_text(body, encoding="utf-8")
+    script = "".join(body for kind, about, body in blocks if (kind, about) == ("sh", " runs"))
+    packages = [_as_installed(path) for path in tmp_path.glob("*/pyproject.toml")]
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join(map(str, packages)),
+        "FOCUSCRAWL_CACHE": str(tmp_path / "cache"),
+    }
+    done = subprocess.run(
+        ["bash", "-e", "-x", "-o", "pipefail", "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def _as_installed(pyproject: Path) -> Path:
+    """Make the folder of a package look as if pip had installed it."""
+    project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
+    name = project["name"].replace("-", "_")
+    info = pyproject.parent / f"{name}-{project['version']}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
+    )
+    lines = []
+    for group, entries in project["entry-points"].items():
+        lines.append(f"[{group}]")
+        lines += [f"{entry} = {target}" for entry, target in entries.items()]
+    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
+    return pyproject.parent
