@@ -14,19 +14,20 @@ import json
 import subprocess
 import sys
 import tempfile
-from pathlib import Path
+from functools import partial
+from itertools import islice
 from time import perf_counter, sleep
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import psutil
 
-from focuscrawl.crawl import Crawl, CrawlFolder, CrawlPlan
+from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl.opening import open_crawl
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.frontier import Frontier
-from focuscrawl.store import CrawlStore, StoreWriter, VisitRecord
+from focuscrawl.store import VisitRecord
 from focuscrawl.store.schema import QUEUED
-from focuscrawl.strategies import StrategyContext, find_strategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,6 +48,13 @@ def links(count: int) -> Iterator[tuple[str, float]]:
     scores = rng.random(count).tolist()
     for i, (host, score) in enumerate(zip(hosts, scores, strict=True)):
         yield f"https://www.host{host}.example/people/{i // 97}/page-{i}.html", score
+
+
+def pages(count: int) -> Iterator[list[tuple[str, float]]]:
+    """The same links, page by page."""
+    found = links(count)
+    while page := list(islice(found, PAGE)):
+        yield page
 
 
 def resident() -> float:
@@ -152,15 +160,11 @@ class Naive:
 def measure(frontier: Focused | Naive, count: int) -> dict[str, float]:
     """Insert, pop, update, re-score, pop: seconds, microseconds and megabytes."""
     rng = np.random.default_rng(1)
-    found = list(links(count))
-    pages = [found[i : i + PAGE] for i in range(0, count, PAGE)]
     before = resident()
-
-    def insert() -> None:
-        for page in pages:
-            frontier.insert(page)
-
-    result = {"insert links/s": count / seconds(insert)}
+    spent = 0.0
+    for page in pages(count):
+        spent += seconds(partial(frontier.insert, page))
+    result = {"insert links/s": count / spent}
     result["resident MB"] = resident() - before
     clock = Clock(frontier)
     result |= clock.pops(POPS, "")
@@ -212,64 +216,36 @@ class Clock:
         }
 
 
-class NoCritic:
-    """Judges nothing: the frontier is measured."""
-
-    classes: tuple[str, ...] = ()
-    marked = np.empty(0, np.bool_)
-    examples: tuple[str, ...] = ()
-    fingerprint = ""
-
-    def judge(self, pages: Any) -> Any:
-        raise AssertionError(pages)
-
-
 def measure_store(count: int) -> dict[str, float]:
-    """Insert with the store's writer behind, then open the crawl again from its file."""
+    """Insert as a crawl does, with its store behind, then open the crawl again from its folder."""
     with tempfile.TemporaryDirectory() as name:
-        folder = CrawlFolder(Path(name))
-        store = folder.open_store({}, {})
-        focused, writer = Focused(), StoreWriter(store.engine)
-        found = list(links(count))
-
-        def insert() -> None:
-            for i in range(0, count, PAGE):
-                while writer.full:
-                    sleep(0.001)
-                focused.insert(found[i : i + PAGE])
-                record = VisitRecord()
-                focused.urls.flush(record)
-                writer.put(record)
-            writer.close()
-            if writer.failure is not None:
-                raise writer.failure
-
-        result = {"insert and store links/s": count / seconds(insert)}
-        store.close()
-        folder.release()
-        result["store MB"] = folder.store_path.stat().st_size / 1e6
-        del focused, found
+        plan = CrawlPlan(
+            topic="/Sports/Cycling", seeds="https://seed.example/", crawl_dir=name, delay=DELAY
+        )
+        crawl = open_crawl(plan)
+        spent = 0.0
+        for page in pages(count):
+            start = perf_counter()
+            while crawl.store_lags:
+                sleep(0.001)
+            for url, score in page:
+                crawl._queue(crawl.urls.add(url, 1, None), score)
+            crawl._put(VisitRecord())
+            spent += perf_counter() - start
+        start = perf_counter()
+        waiting = len(crawl.frontier)
+        crawl.close("measured")
+        result = {"insert and store links/s": count / (spent + perf_counter() - start)}
+        result["store MB"] = crawl.folder.store_path.stat().st_size / 1e6
+        del crawl
         before = resident()
         start = perf_counter()
-        crawl = reopen(folder)
+        crawl = open_crawl(plan)
         result["reopen s"] = perf_counter() - start
         result["resident MB, reopened"] = resident() - before
-        assert len(crawl.frontier) == count
+        assert len(crawl.frontier) == waiting == count + 1
         crawl.close("measured")
         return result
-
-
-def reopen(folder: CrawlFolder) -> Crawl:
-    critic = NoCritic()
-    return Crawl(
-        critic=critic,
-        strategy=find_strategy("best-first")(StrategyContext(critic, 0, None)),
-        frontier=Frontier(per_host=1, delay=DELAY),
-        store=CrawlStore.open(folder.store_path),
-        folder=folder,
-        web=None,
-        plan=CrawlPlan(topic="/"),
-    )
 
 
 def in_fresh_process(what: str, count: int) -> dict[str, float]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.utils.asyncio import call_later
+from scrapy.utils.log import failure_to_exc_info
 
 from focuscrawl.binding import crawl_of
 from focuscrawl.meta import URL_ID, VISIT
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from focuscrawl.crawl import Fetch, Visit
+
+logger = logging.getLogger(__name__)
 
 _PAUSE = 0.002  # seconds until the crawl is asked again whether its pause is over
 
@@ -45,7 +49,14 @@ class FrontierScheduler(BaseScheduler):
         return cls(crawler)
 
     def has_pending_requests(self) -> bool:
-        """Tell whether the crawl goes on when everything under way is done."""
+        """Tell whether the crawl goes on when everything under way is done.
+
+        Scrapy asks when nothing is being downloaded or processed. A URL that counts as under
+        way then was swallowed by somebody's middleware; waiting for it would never end.
+        """
+        for number in list(self._crawl.in_flight):
+            logger.error("no answer and no error came for %s", self._crawl.urls[number])
+            self._crawl.fail(number, "lost", time.monotonic())
         return self._crawl.stop_reason is None and len(self._crawl.frontier) > 0
 
     def enqueue_request(self, request: Request) -> bool:
@@ -84,6 +95,7 @@ class FrontierScheduler(BaseScheduler):
         request: Request = failure.request  # type: ignore[attr-defined]
         number = request.meta[URL_ID]
         if number in self._crawl.in_flight:
+            logger.error("cannot process %s", request.url, exc_info=failure_to_exc_info(failure))
             error = f"{failure.type.__name__}: {failure.value}"  # type: ignore[union-attr]
             request.meta[VISIT] = self._crawl.fail(number, error, time.monotonic())
         if VISIT in request.meta:

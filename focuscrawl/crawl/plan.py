@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from focuscrawl.errors import UserError
+from focuscrawl.taxonomy import normalise
 
 
 @dataclass(frozen=True)
@@ -60,5 +61,5 @@ class CrawlPlan:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topic paths."""
-        return tuple(part.strip() for part in self.topic.split(",") if part.strip())
+        """The topic paths, normalised."""
+        return tuple(normalise(part) for part in self.topic.split(",") if part.strip())

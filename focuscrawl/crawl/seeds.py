@@ -6,7 +6,9 @@ import csv
 import re
 from pathlib import Path
 
+from focuscrawl.critic.topics import lies_under
 from focuscrawl.errors import UserError
+from focuscrawl.taxonomy import normalise
 from focuscrawl.urls import normalize
 
 _HTTP = re.compile(r"\s*https?:", re.IGNORECASE)
@@ -65,7 +67,7 @@ def _from_csv(
     found = [
         (row["url"] or "", f"{source}, row {number}")
         for number, row in enumerate(csv.DictReader(lines), 1)
-        if any(f"{row['topic']}/".startswith(f"{topic}/") for topic in topics)
+        if lies_under(normalise(row["topic"] or ""), topics)
     ]
     if not found:
         raise UserError(f"seeds: {source} has no row for topic {', '.join(topics)}")

@@ -56,6 +56,7 @@ class Progress:
         crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
         crawler.signals.connect(extension.page_visited, signal=page_visited)
         crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
+        crawler.signals.connect(extension.engine_stopped, signal=signals.engine_stopped)
         return extension
 
     def spider_opened(self) -> None:
@@ -102,10 +103,13 @@ class Progress:
             logger.info(self._line(now))
 
     def spider_closed(self) -> None:
-        """Clear the bar and print the summary."""
+        """Clear the bar."""
         if self._bar is not None:
             self._bar.close()
         self._bar_context.close()
+
+    def engine_stopped(self) -> None:
+        """Print the summary, below what others say about their closing."""
         store = CrawlStore.open(self._crawl.folder.store_path)
         try:
             text = Summary.of(store).text()

@@ -142,7 +142,7 @@ def test_examples_run(document: Path, tmp_path: Path) -> None:
         "FOCUSCRAWL_CACHE": str(tmp_path / "cache"),
     }
     done = subprocess.run(
-        ["bash", "-e", "-x", "-o", "pipefail", "-c", script],
+        ["bash", "-e", "-x", "-c", script],
         cwd=tmp_path,
         env=environment,
         check=False,
