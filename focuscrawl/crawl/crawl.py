@@ -43,6 +43,7 @@ class _Page:
     """What a visit finds out about its page, step by step."""
 
     relevance: float = 0.0
+    probabilities: NDArray[np.float64] | None = None
     topic: str | None = None
     title: str | None = None
     canonical: str | None = None
@@ -198,6 +199,7 @@ class Crawl:
 
     def fail(self, number: int, error: str, now: float) -> Visit:
         """Record a fetch that brought no answer."""
+        self.strategy.observe(number, 0.0, None)
         return self._record(number, Fetched(status=0), _Page(error=error), now)
 
     def parse(self, number: int, fetched: Fetched) -> PageView | None:
@@ -220,9 +222,12 @@ class Crawl:
         if 300 <= fetched.status < 400 and fetched.location is not None:
             self._redirect(number, fetched.location, page)
         elif view is not None:
-            self._read(number, fetched, view, page)
+            self._judge(number, fetched, view, page)
         elif 200 <= fetched.status < 300:
             page.error = "no HTML"
+        self.strategy.observe(number, page.relevance, page.duplicate_of)
+        if view is not None and page.duplicate_of is None:
+            self._expand(number, view, page)
         return self._record(number, fetched, page, now)
 
     def _redirect(self, number: int, location: str, page: _Page) -> None:
@@ -235,8 +240,8 @@ class Crawl:
             if new not in self.in_flight:
                 self._queue(new, max(self.in_flight[number], self.frontier.score(new)))
 
-    def _read(self, number: int, fetched: Fetched, view: PageView, page: _Page) -> None:
-        """Judge an HTML page and expand it, unless it is a duplicate."""
+    def _judge(self, number: int, fetched: Fetched, view: PageView, page: _Page) -> None:
+        """Have the critic judge an HTML page, unless it is a duplicate."""
         page.title, page.links = view.title, len(view.links)
         page.digest = Duplicates.digest(fetched.body)
         if view.canonical is not None:
@@ -250,14 +255,11 @@ class Crawl:
             self._strike_out(name)
         judgement = self.critic.judge([view])
         page.relevance = float(judgement.relevance[0])
-        probabilities = None if judgement.probabilities is None else judgement.probabilities[0]
-        if probabilities is not None:
-            page.topic = self.critic.classes[int(np.argmax(probabilities))]
-        self._expand(number, view, page, probabilities)
+        if judgement.probabilities is not None:
+            page.probabilities = judgement.probabilities[0]
+            page.topic = self.critic.classes[int(np.argmax(page.probabilities))]
 
-    def _expand(
-        self, number: int, view: PageView, page: _Page, probabilities: NDArray[np.float64] | None
-    ) -> None:
+    def _expand(self, number: int, view: PageView, page: _Page) -> None:
         """Score the links of a page and queue where they lead."""
         depth = self.urls.depth(number)
         links: list[int] = []
@@ -272,7 +274,7 @@ class Crawl:
             seq=self.fetched + 1,
             depth=depth,
             relevance=page.relevance,
-            probabilities=probabilities,
+            probabilities=page.probabilities,
             links=np.array(links, dtype=np.int64),
             targets=np.array(targets, dtype=np.int64),
         )
@@ -377,7 +379,6 @@ class Crawl:
         self.frontier.release(number, now)
         self.urls.change(number, FETCHED, self.urls.score(number))
         self.count(self.fetched + 1, page.relevance)
-        self.strategy.observe(number, page.relevance, page.duplicate_of)
         row = PageRow(
             seq=self.fetched,
             url=number,

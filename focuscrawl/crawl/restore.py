@@ -64,6 +64,8 @@ def _load_pages(crawl: Crawl) -> None:
     by_page = itertools.groupby(crawl.store.rows(links), key=lambda row: row.source)
     source, found = next(by_page, (None, iter(())))
     for row in crawl.store.rows(pages):
+        crawl.count(row.seq, row.relevance)
+        crawl.strategy.observe(row.url, row.relevance, row.duplicate_of)
         if source == row.url:
             rows = list(found)
             crawl.links = rows[-1].id + 1
@@ -80,8 +82,6 @@ def _load_pages(crawl: Crawl) -> None:
                 )
             )
             source, found = next(by_page, (None, iter(())))
-        crawl.count(row.seq, row.relevance)
-        crawl.strategy.observe(row.url, row.relevance, row.duplicate_of)
         if row.digest is not None and row.duplicate_of is None:
             crawl.duplicates.add(row.url, row.digest, crawl.names_of(row.url, row.canonical))
 

@@ -105,7 +105,7 @@ class Strategy(Protocol):
         ...
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Take note of what came of a fetch, whatever it was; after `expand` of its page.
+        """Take note of what came of a fetch, whatever it was; before `expand` of its page.
 
         Parameters
         ----------

@@ -60,7 +60,8 @@ def _named(pattern: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("document", "target"), [pytest.param(*link, id=f"{link[0].name}:{link[1]}") for link in _links()]
+    ("document", "target"),
+    [pytest.param(*link, id=f"{link[0].name}:{link[1]}") for link in _links()],
 )
 def test_relative_links_lead_somewhere(document: Path, target: str) -> None:
     name, _, anchor = target.partition("#")
@@ -71,7 +72,7 @@ def test_relative_links_lead_somewhere(document: Path, target: str) -> None:
 
 
 def test_arguments_are_those_of_the_spider() -> None:
-    named = _named(r"-a (\w+)=")
+    named = _named(r"-a ([a-z_]+)=")
     assert named <= set(ARGUMENTS)
     for path in (ROOT / "README.md", REFERENCE):
         table = re.findall(r"^\| `(\w+)` \|", TEXTS[path].split("| `-a` |")[1], re.MULTILINE)
