@@ -70,18 +70,14 @@ class CrawlFolder:
             self._acquire()
         except OSError as error:
             raise UserError(f"crawl_dir {self.path} cannot be written: {error.strerror}") from None
-        if not self.exists:
-            return CrawlStore.create(self.store_path, {**about, **identity})
-        store = CrawlStore.open(self.store_path)
-        kept = store.identity()
-        for key, value in identity.items():
-            if kept.get(key) != value:
-                store.close()
-                self.release()
-                raise UserError(
-                    f"crawl_dir {self.path} holds another crawl: its {key} is "
-                    f"{kept.get(key)}, not {value}; name another crawl_dir"
-                )
+        try:
+            if not self.exists:
+                return CrawlStore.create(self.store_path, {**about, **identity})
+            store = CrawlStore.open(self.store_path)
+            self._check(store, identity)
+        except BaseException:
+            self.release()
+            raise
         return store
 
     def release(self) -> None:
@@ -89,6 +85,16 @@ class CrawlFolder:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    def _check(self, store: CrawlStore, identity: Mapping[str, str]) -> None:
+        kept = store.identity()
+        for key, value in identity.items():
+            if kept.get(key) != value:
+                store.close()
+                raise UserError(
+                    f"crawl_dir {self.path} holds another crawl: its {key} is "
+                    f"{kept.get(key)}, not {value}; name another crawl_dir"
+                )
 
     def _acquire(self) -> None:
         # the kernel drops the lock with the process, however it ends

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,7 @@ from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
-from focuscrawl.strategies import StrategyContext, find_strategy
+from focuscrawl.strategies import StrategyContext, make_strategy
 from focuscrawl.urls import normalize
 from focuscrawl.webs import open_web
 
@@ -35,18 +36,18 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
     """
     if not plan.topics:
         raise UserError("no topic given: add -a topic=..., a topic path of the critic")
-    strategy_class = find_strategy(plan.strategy)
     web = open_web(plan.web) if plan.web is not None else None
     critic = load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
     seeds = _seeds(plan, critic, web)
     context = StrategyContext(critic=critic, random_state=plan.random_state, web=web)
-    strategy = strategy_class(context)
+    strategy = make_strategy(plan.strategy, context, plan.options)
     name = plan.crawl_dir or CrawlFolder.new_name(plan.topics[0], datetime.now())
     folder = CrawlFolder(Path(name))
     identity = {
         "topic": ",".join(plan.topics),
         "critic": critic.fingerprint,
         "strategy": plan.strategy,
+        "options": json.dumps(dict(plan.options), sort_keys=True),
         "web": web.fingerprint if web is not None else "live",
         "random_state": str(plan.random_state),
     }

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 from focuscrawl.taxonomy import normalise
 
 
@@ -18,6 +22,7 @@ class CrawlPlan:
     seeds : see `focuscrawl.crawl.seeds.read_seeds`; None: the critic's examples of the topic
     critic : a trained critic or ``module:callable``
     strategy : name of a strategy
+    options : what to set of the strategy's options
     budget : exact number of fetches; 0: no limit
     web : a recorded web, ``demo``, or None for the live Web
     closed : drop links to what `web` does not know
@@ -33,6 +38,7 @@ class CrawlPlan:
     seeds: str | None = None
     critic: str = "models/demo"
     strategy: str = "best-first"
+    options: Mapping[str, Any] = field(default_factory=dict)
     budget: int = 1000
     web: str | None = None
     closed: bool = True
@@ -54,9 +60,9 @@ class CrawlPlan:
     def describe(self) -> str:
         """Return the plan in one line, for the crawl's log of events."""
         return ", ".join(
-            f"{field.name}={getattr(self, field.name)}"
-            for field in fields(self)
-            if getattr(self, field.name) != field.default
+            f"{each.name}={getattr(self, each.name)}"
+            for each in fields(self)
+            if getattr(self, each.name) not in (each.default, {})
         )
 
     @property

@@ -81,6 +81,7 @@ def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
         given[name] = CrawlPlan.whole_number(name, given[name])
     return CrawlPlan(
         **given,
+        options=_options(settings),
         closed=settings.getbool("FOCUSCRAWL_CLOSED", True),
         calibrated=settings.getbool("FOCUSCRAWL_CALIBRATED"),
         stagnation=settings.getint("FOCUSCRAWL_STAGNATION"),
@@ -90,6 +91,15 @@ def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
         ),
         delay=settings.getfloat("DOWNLOAD_DELAY"),
     )
+
+
+def _options(settings: BaseSettings) -> dict[str, Any]:
+    try:
+        return settings.getdict("FOCUSCRAWL_STRATEGY_OPTIONS")
+    except ValueError:
+        raise UserError(
+            "FOCUSCRAWL_STRATEGY_OPTIONS must be a JSON object, as in '{\"option\": 1}'"
+        ) from None
 
 
 def _replay(settings: BaseSettings) -> None:

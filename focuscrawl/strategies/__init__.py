@@ -17,7 +17,7 @@ from focuscrawl.strategies.protocol import (
     Strategy,
     StrategyContext,
 )
-from focuscrawl.strategies.registry import find_strategy, strategy_names
+from focuscrawl.strategies.registry import find_strategy, make_strategy, strategy_names
 
 __all__ = [
     "Evidence",
@@ -32,5 +32,6 @@ __all__ = [
     "Strategy",
     "StrategyContext",
     "find_strategy",
+    "make_strategy",
     "strategy_names",
 ]

@@ -96,7 +96,10 @@ class RecalledPage:
 
 
 class Strategy(Protocol):
-    """Gives every link and every URL its score; made once a crawl from a `StrategyContext`."""
+    """Gives every link and every URL its score; made once a crawl from a `StrategyContext`.
+
+    Further parameters of ``__init__`` are the strategy's options; they need defaults.
+    """
 
     def __init__(self, context: StrategyContext) -> None: ...
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
-    from focuscrawl.strategies.protocol import Strategy
+    from collections.abc import Mapping
+
+    from focuscrawl.strategies.protocol import Strategy, StrategyContext
 
 GROUP = "focuscrawl.strategies"
 
@@ -35,3 +38,22 @@ def find_strategy(name: str) -> type[Strategy]:
         raise UserError(f"no strategy is called {name!r}: {hint}")
     strategy: type[Strategy] = next(iter(found)).load()
     return strategy
+
+
+def make_strategy(name: str, context: StrategyContext, options: Mapping[str, Any]) -> Strategy:
+    """Make the strategy `name` with the options a user gave.
+
+    Raises
+    ------
+    UserError
+        There is no such strategy, or it has no such option.
+    """
+    strategy = find_strategy(name)
+    known = [*inspect.signature(strategy).parameters][1:]
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise UserError(
+            f"strategy {name} has no option {unknown[0]!r}: "
+            + (f"there are {', '.join(known)}" if known else "it has none")
+        )
+    return strategy(context, **options)

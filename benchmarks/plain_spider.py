@@ -1,0 +1,95 @@
+"""The crawler that everyone writes first: breadth-first with `LinkExtractor`, stock Scrapy.
+
+``python -m scrapy runspider benchmarks/plain_spider.py -a web=... -a seeds=URL,... -a budget=N``
+asks the same recording through the same download handler as a focused replay, follows links only
+to what is recorded, and prints what it did as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from time import perf_counter
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import scrapy
+from scrapy.exceptions import CloseSpider
+from scrapy.http import HtmlResponse
+from scrapy.linkextractors import LinkExtractor
+
+from focuscrawl.binding import bind_crawl
+from focuscrawl.urls import normalize
+from focuscrawl.webs import open_web
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from focuscrawl.crawl import Crawl
+
+_REPLAY = "focuscrawl.downloadhandlers.ReplayDownloadHandler"
+
+
+class PlainSpider(scrapy.Spider):
+    name = "plain"
+    custom_settings: ClassVar[dict[Any, Any]] = {
+        # Scrapy's documented way to crawl breadth-first
+        "DEPTH_PRIORITY": 1,
+        "SCHEDULER_DISK_QUEUE": "scrapy.squeues.PickleFifoDiskQueue",
+        "SCHEDULER_MEMORY_QUEUE": "scrapy.squeues.FifoMemoryQueue",
+        "SCHEDULER": "scrapy.core.scheduler.Scheduler",
+        "DOWNLOAD_HANDLERS": {"http": _REPLAY, "https": _REPLAY},
+        "DOWNLOADER_MIDDLEWARES": {},
+        "EXTENSIONS": {},
+        "ROBOTSTXT_OBEY": False,
+        "AUTOTHROTTLE_ENABLED": False,
+        "DOWNLOAD_DELAY": 0,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": 16,
+        "HTTPERROR_ALLOW_ALL": True,
+        "REDIRECT_ENABLED": False,
+        "TELNETCONSOLE_ENABLED": False,
+        "LOG_LEVEL": "WARNING",
+    }
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
+        web = open_web(kwargs["web"])
+        bind_crawl(crawler, cast("Crawl", SimpleNamespace(web=web)))  # for the download handler
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        spider.recorded = web
+        spider.left = int(kwargs["budget"])
+        spider.times = []
+        spider.bytes = 0
+        spider.extractor = LinkExtractor()
+        return spider
+
+    async def start(self) -> AsyncIterator[Any]:
+        for url in self.known(self.seeds.split(",")):
+            yield scrapy.Request(url)
+
+    def parse(self, response: Response) -> Iterator[Any]:
+        if not self.left:
+            return  # was under way when the budget was spent
+        self.left -= 1
+        self.times.append(perf_counter())
+        self.bytes += len(response.body)
+        yield {"url": response.url, "status": response.status}
+        if not self.left:
+            raise CloseSpider("budget")
+        if isinstance(response, HtmlResponse):
+            links = self.extractor.extract_links(response)
+            for url in self.known([link.url for link in links]):
+                yield scrapy.Request(url)
+
+    def known(self, urls: list[str]) -> list[str]:
+        """What the recording has, as it spells it: the replay is closed."""
+        normal = [normalize(url) for url in urls]
+        found = self.recorded.resolve([url for url in normal if url is not None])
+        return [url for url in found if url is not None]
+
+    def closed(self, reason: str) -> None:
+        seconds = self.times[-1] - self.times[0]
+        print(json.dumps({"pages": len(self.times), "seconds": seconds, "bytes": self.bytes}))

@@ -1,0 +1,185 @@
+"""Strategies and evidence rules."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from focuscrawl.errors import UserError
+from focuscrawl.page import PageView, parse_page
+from focuscrawl.strategies import (
+    First,
+    JudgedPage,
+    Maximum,
+    RecalledPage,
+    Strategy,
+    StrategyContext,
+    find_strategy,
+    strategy_names,
+)
+
+if TYPE_CHECKING:
+    from focuscrawl.critic.protocol import Judgement
+
+LINKS = st.lists(st.lists(st.tuples(st.integers(0, 12), st.floats(0, 1)), max_size=8), max_size=8)
+
+
+class Critic:
+    """A critic of two classes that nobody asks."""
+
+    classes: tuple[str, ...] = ("/On", "/Off")
+    examples: tuple[str, ...] = ()
+    fingerprint = "c417"
+
+    def __init__(self, *marked: bool) -> None:
+        self.marked = np.array(marked, dtype=np.bool_)
+
+    def judge(self, pages: object) -> Judgement:
+        raise AssertionError(pages)
+
+
+def made(name: str, random_state: int = 0) -> Strategy:
+    context = StrategyContext(critic=Critic(True, False), random_state=random_state, web=None)
+    return find_strategy(name)(context)
+
+
+def judged(targets: list[int], relevance: float, *, on_topic: bool = True) -> JudgedPage:
+    """A page with a link to each of `targets`."""
+    anchors = "".join(f"<a href=/{target}>{target}</a>" for target in targets)
+    view: PageView = parse_page(anchors.encode(), "http://a.example/")
+    return JudgedPage(
+        view=view,
+        url=99,
+        seq=1,
+        depth=0,
+        relevance=relevance,
+        probabilities=np.array([0.6, 0.4] if on_topic else [0.4, 0.6]),
+        links=np.arange(len(targets)),
+        targets=np.array(targets, dtype=np.int64),
+    )
+
+
+def test_installed_strategies_are_found_by_name() -> None:
+    assert {"best-first", "breadth-first", "hard-focus", "random"} <= set(strategy_names())
+    for name in strategy_names():
+        assert find_strategy(name).__name__.lower() == name.replace("-", "")
+
+
+def test_an_unknown_strategy_is_answered_with_a_name() -> None:
+    with pytest.raises(UserError, match="did you mean best-first"):
+        find_strategy("best_first")
+    with pytest.raises(UserError, match=r"there are .*breadth-first"):
+        find_strategy("xyz")
+
+
+@pytest.mark.parametrize("name", strategy_names())
+def test_every_strategy_scores_every_link_and_every_url_once(name: str) -> None:
+    strategy = made(name)
+    expansion = strategy.expand(judged([3, 1, 3, 2], 0.7))
+    assert expansion.link_scores.shape == (4,)
+    assert not np.isnan(expansion.link_scores).any()
+    assert sorted(expansion.urls.tolist()) == [1, 2, 3]
+    assert expansion.scores.shape == expansion.urls.shape
+    assert np.isfinite(expansion.scores).all()
+
+
+@pytest.mark.parametrize("name", strategy_names())
+def test_every_strategy_bears_a_page_without_links(name: str) -> None:
+    strategy = made(name)
+    expansion = strategy.expand(judged([], 0.7))
+    assert len(expansion.link_scores) == len(expansion.urls) == len(expansion.scores) == 0
+    strategy.observe(99, 0.7, None)
+
+
+@pytest.mark.parametrize("name", strategy_names())
+def test_every_strategy_recalls_what_it_has_seen(name: str) -> None:
+    pages = [judged([1, 2, 2], 0.4), judged([2, 3], 0.8, on_topic=False), judged([3, 1], 0.6)]
+    whole, resumed = made(name), made(name)
+    for page in pages[:2]:
+        expansion = whole.expand(page)
+        whole.observe(page.url, page.relevance, None)
+        resumed.recall(
+            RecalledPage(
+                url=page.url,
+                seq=page.seq,
+                relevance=page.relevance,
+                targets=page.targets,
+                link_scores=expansion.link_scores,
+                memo=expansion.memo,
+            )
+        )
+        resumed.observe(page.url, page.relevance, None)
+    left, right = whole.expand(pages[2]), resumed.expand(pages[2])
+    np.testing.assert_array_equal(left.link_scores, right.link_scores)
+    np.testing.assert_array_equal(left.urls, right.urls)
+    np.testing.assert_array_equal(left.scores, right.scores)
+
+
+def test_best_first_keeps_the_greatest_relevance() -> None:
+    strategy = made("best-first")
+    assert strategy.expand(judged([1, 2], 0.3)).scores.tolist() == [0.3, 0.3]
+    raised = strategy.expand(judged([2, 3], 0.9))
+    assert dict(zip(raised.urls.tolist(), raised.scores.tolist(), strict=True)) == {2: 0.9, 3: 0.9}
+    assert len(strategy.expand(judged([1, 2, 3], 0.1)).urls) == 0
+
+
+def test_hard_focus_refuses_the_links_of_a_page_off_the_topic() -> None:
+    strategy = made("hard-focus")
+    refused = strategy.expand(judged([1, 2], 0.4, on_topic=False))
+    assert np.isneginf(refused.link_scores).all()
+    assert len(refused.urls) == 0
+    assert strategy.expand(judged([1, 2], 0.6)).scores.tolist() == [0.6, 0.6]
+
+
+def test_hard_focus_needs_classes() -> None:
+    with pytest.raises(UserError, match="classes"):
+        find_strategy("hard-focus")(StrategyContext(critic=Critic(), random_state=0, web=None))
+
+
+def test_random_depends_on_the_random_state_alone() -> None:
+    page = judged(list(range(2000)), 0.5)
+    scores = made("random", 1).expand(page).link_scores
+    np.testing.assert_array_equal(scores, made("random", 1).expand(page).link_scores)
+    other = made("random", 2).expand(page).link_scores
+    assert abs(np.corrcoef(scores, other)[0, 1]) < 0.1
+    assert ((scores >= 0) & (scores < 1)).all()
+    assert np.histogram(scores, bins=10, range=(0, 1))[0].min() > 120  # uniform: 200 expected
+    assert abs(np.corrcoef(scores[1:], scores[:-1])[0, 1]) < 0.1
+
+
+@settings(max_examples=60, deadline=None)
+@given(LINKS)
+def test_maximum_is_the_maximum_however_links_come_in(
+    pages: list[list[tuple[int, float]]],
+) -> None:
+    evidence = Maximum()
+    now: dict[int, float] = {}
+    for links in pages:
+        targets = np.array([target for target, _ in links], dtype=np.int64)
+        urls, scores = evidence.add(targets, np.array([score for _, score in links]))
+        assert len(set(urls.tolist())) == len(urls)
+        changed = dict(zip(urls.tolist(), scores.tolist(), strict=True))
+        before = dict(now)
+        for target, score in links:
+            now[target] = max(score, now.get(target, -np.inf))
+        assert changed == {url: now[url] for url in now if now[url] != before.get(url)}
+
+
+@settings(max_examples=60, deadline=None)
+@given(LINKS)
+def test_first_is_the_first_however_links_come_in(pages: list[list[tuple[int, float]]]) -> None:
+    evidence = First()
+    known: dict[int, float] = {}
+    for links in pages:
+        targets = np.array([target for target, _ in links], dtype=np.int64)
+        urls, scores = evidence.add(targets, np.array([score for _, score in links]))
+        new: dict[int, float] = {}
+        for target, score in links:
+            if target not in known:
+                new.setdefault(target, score)
+        assert dict(zip(urls.tolist(), scores.tolist(), strict=True)) == new
+        known |= new
