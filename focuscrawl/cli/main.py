@@ -13,6 +13,7 @@ from focuscrawl.errors import UserError
 #: subcommand: (module, attribute, one-line help); imported only when asked for
 COMMANDS = {
     "critic": ("focuscrawl.cli.critic", "critic", "Train and check critics."),
+    "lab": ("focuscrawl.cli.lab", "lab", "Compare strategies on recorded webs."),
     "report": ("focuscrawl.cli.report", "report", "Summarise crawls and draw their curves."),
     "web": ("focuscrawl.cli.web", "web", "Look into recorded webs."),
     "why": ("focuscrawl.cli.why", "why", "Say why a URL was fetched, or waits."),

@@ -279,15 +279,22 @@ class Crawl:
             targets=np.array(targets, dtype=np.int64),
         )
         expansion = self.strategy.expand(judged)
-        for i, target, score in zip(links, targets, expansion.link_scores.tolist(), strict=True):
+        version = self.model_version  # asked once: it takes longer than all else done to a link
+        for i, target, left, score in zip(
+            links,
+            targets,
+            view.links.left[judged.links].tolist(),
+            expansion.link_scores.tolist(),
+            strict=True,
+        ):
             row = LinkRow(
                 id=self.links,
                 source=number,
                 target=target,
                 anchor=view.links.anchors[i],
-                dom_position=int(view.links.left[i]),
+                dom_position=left,
                 score=score if math.isfinite(score) else None,
-                model_version=self.model_version,
+                model_version=version,
             )
             page.link_rows.append(row)
             self.links += 1

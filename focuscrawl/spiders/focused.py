@@ -82,15 +82,24 @@ def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
     return CrawlPlan(
         **given,
         options=_options(settings),
-        closed=settings.getbool("FOCUSCRAWL_CLOSED", True),
-        calibrated=settings.getbool("FOCUSCRAWL_CALIBRATED"),
-        stagnation=settings.getint("FOCUSCRAWL_STAGNATION"),
-        any_media=settings.getbool("FOCUSCRAWL_ANY_MEDIA"),
+        closed=_flag(settings, "FOCUSCRAWL_CLOSED", default=True),
+        calibrated=_flag(settings, "FOCUSCRAWL_CALIBRATED", default=False),
+        stagnation=CrawlPlan.whole_number(
+            "FOCUSCRAWL_STAGNATION", str(settings.get("FOCUSCRAWL_STAGNATION", 0))
+        ),
+        any_media=_flag(settings, "FOCUSCRAWL_ANY_MEDIA", default=False),
         per_host=settings.getint(
             "CONCURRENT_REQUESTS" if replay else "CONCURRENT_REQUESTS_PER_DOMAIN"
         ),
         delay=settings.getfloat("DOWNLOAD_DELAY"),
     )
+
+
+def _flag(settings: BaseSettings, name: str, *, default: bool) -> bool:
+    try:
+        return settings.getbool(name, default)
+    except ValueError:
+        raise UserError(f"{name} must be 0 or 1, not {settings.get(name)!r}") from None
 
 
 def _options(settings: BaseSettings) -> dict[str, Any]:

@@ -1,0 +1,152 @@
+"""Milliseconds a page by stage of the loop, and all of it as a multiple of the parse by lxml.
+
+Run: ``python benchmarks/bench_stages.py [--strategy S] [--pages N] [uci] [wikipedia]``, or with
+pytest. A crawl without Scrapy around it: the same `Crawl` object, its parts timed from outside.
+`bench_page.py` takes the parse of a page apart. Times are of the thread, so that other processes
+disturb little; what the store's thread does is not on the loop, yet needs a core too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections import Counter
+from time import thread_time
+from typing import TYPE_CHECKING, Any
+
+import lxml.html
+import pytest
+from lxml.etree import ParserError
+from replays import available, critic, recording, seeds, topics
+
+from focuscrawl.crawl import CrawlPlan, Fetched
+from focuscrawl.crawl.opening import open_crawl
+from focuscrawl.page import read_content_type
+from focuscrawl.store import writer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from focuscrawl.webs.protocol import Web
+
+PAGES = 400
+
+#: part of the crawl, its method, the stage
+STAGES = (
+    ("", "parse", "parse_page"),
+    ("critic", "judge", "critic"),
+    ("", "_resolve", "resolve in the web"),
+    ("urls", "add", "number URLs"),
+    ("strategy", "expand", "strategy and evidence"),
+    ("", "_queue", "queue"),
+    ("", "_put", "record"),
+)
+
+
+class Accounts:
+    """Seconds by stage."""
+
+    def __init__(self) -> None:
+        self.spent: Counter[str] = Counter()
+
+    def charge(self, stage: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def charged(*args: Any, **kwargs: Any) -> Any:
+            start = thread_time()
+            try:
+                return call(*args, **kwargs)
+            finally:
+                self.spent[stage] += thread_time() - start
+
+        return charged
+
+
+def crawl(web: str, topic: str, strategy: str, pages: int) -> tuple[dict[str, float], int, int]:
+    """Crawl `pages` pages; return seconds by stage, pages with HTML, links."""
+    accounts = Accounts()
+    with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(writer, "_write", accounts.charge("(store, other thread)", writer._write))
+        opened = open_crawl(
+            CrawlPlan(
+                topic=topic,
+                seeds=str(seeds(web)),
+                critic=str(critic(web)),
+                strategy=strategy,
+                budget=pages,
+                web=str(recording(web)),
+                crawl_dir=name,
+                per_host=16,
+            )
+        )
+        for part, method, stage in STAGES:
+            owner = getattr(opened, part) if part else opened
+            patch.setattr(owner, method, accounts.charge(stage, getattr(owner, method)))
+        bare = accounts.charge("lxml.html alone", parse_bare)
+        visit = accounts.charge("all", opened.visit)
+        assert opened.web is not None
+        html = 0
+        while (fetch := opened.next(float(opened.fetched))) is not None:
+            fetched = ask(opened.web, fetch.url)
+            view = opened.parse(fetch.id, fetched)
+            if view is not None:
+                html += 1
+                bare(fetched.body)
+            visit(fetch.id, fetched, view, float(opened.fetched))
+        links = opened.links
+        opened.close("measured")
+    return dict(accounts.spent), html, links
+
+
+def ask(web: Web, url: str) -> Fetched:
+    answer = web.fetch(url)
+    assert answer is not None
+    headers = {name.lower(): value for name, value in answer.headers}
+    media_type, encoding = read_content_type(headers.get("content-type"))
+    size = len(answer.body)
+    return Fetched(answer.status, answer.body, media_type, encoding, None, size)
+
+
+def parse_bare(body: bytes) -> None:
+    try:
+        lxml.html.fromstring(body)
+    except (ParserError, ValueError):
+        pass  # nothing in it
+
+
+def report(web: str, strategy: str, pages: int) -> list[str]:
+    topic = topics(web)[1]
+    spent, html, links = crawl(web, topic, strategy, pages)
+    stages = [stage for _, _, stage in STAGES]
+    # `visit` does not parse; its own rest is what no stage accounts for
+    spent["rest of the visit"] = spent["all"] - sum(spent.get(stage, 0) for stage in stages[1:])
+    spent["all"] += spent["parse_page"]
+    bare = spent["lxml.html alone"]
+    order = ["lxml.html alone", *stages, "rest of the visit", "all", "(store, other thread)"]
+    return [
+        f"{web} {topic}, {strategy}: {html} pages, {links / html:.0f} links a page followed up",
+        *(
+            f"  {name:<24}{1e3 * spent.get(name, 0) / html:8.3f} ms a page"
+            f"{spent.get(name, 0) / bare:8.2f} x lxml.html"
+            for name in order
+        ),
+    ]
+
+
+@pytest.mark.parametrize("web", ["uci", "wikipedia"])
+def test_stages(web: str) -> None:
+    if not available(web):
+        pytest.skip(f"no recorded web {web}")
+    print("\n" + "\n".join(report(web, "best-first", PAGES)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Where the time of a page goes.")
+    parser.add_argument("webs", nargs="*", default=["uci", "wikipedia"])
+    parser.add_argument("--strategy", default="best-first")
+    parser.add_argument("--pages", type=int, default=PAGES)
+    options = parser.parse_args()
+    for web in options.webs:
+        print("\n".join(report(web, options.strategy, options.pages)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

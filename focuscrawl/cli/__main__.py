@@ -1,0 +1,5 @@
+"""``python -m focuscrawl.cli``."""
+
+from focuscrawl.cli.main import main
+
+main()
