@@ -62,6 +62,11 @@ class Crawl:
     Every change goes to the store as one record that is written whole or not at all; after a
     crash the crawl goes on from the last record.
 
+    Parameters
+    ----------
+    critic, strategy, frontier, store, folder, web, plan : what `open_crawl` makes of a plan
+    within : URLs the crawl is confined to; None: no such limit
+
     Attributes
     ----------
     fetched : fetches recorded, those of earlier runs included
@@ -78,6 +83,7 @@ class Crawl:
         folder: CrawlFolder,
         web: Web | None,
         plan: CrawlPlan,
+        within: frozenset[str] | None = None,
     ) -> None:
         self.critic = critic
         self.strategy = strategy
@@ -86,6 +92,7 @@ class Crawl:
         self.folder = folder
         self.web = web
         self.plan = plan
+        self._within = within
         self.urls = UrlTable()
         self.duplicates = Duplicates()
         self.fetched = 0
@@ -303,10 +310,16 @@ class Crawl:
             self._queue(target, score)
 
     def _resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
-        """Map URLs to those the recorded web knows; None is dropped (a closed replay)."""
-        if self.web is None or not self.plan.closed:
-            return urls
-        return self.web.resolve(urls)
+        """Map URLs to those the crawl may fetch: in a closed replay what is recorded.
+
+        None is dropped.
+        """
+        known: Sequence[str | None] = urls
+        if self.web is not None and self.plan.closed:
+            known = self.web.resolve(urls)
+        if self._within is not None:
+            return [url if url in self._within else None for url in known]
+        return known
 
     def names_of(self, number: int, canonical: str | None) -> list[str]:
         """Return the URLs a page is known by: its own, and its canonical one on its own host."""

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import sqlalchemy as sa
+
 from focuscrawl import __version__
 from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.crawl.folder import CrawlFolder
@@ -16,6 +18,7 @@ from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
+from focuscrawl.store import CrawlStore, schema
 from focuscrawl.strategies import StrategyContext, make_strategy
 from focuscrawl.urls import normalize
 from focuscrawl.webs import open_web
@@ -39,6 +42,7 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
     web = open_web(plan.web) if plan.web is not None else None
     critic = load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
     seeds = _seeds(plan, critic, web)
+    within = None if plan.within is None else _fetched_in(Path(plan.within))
     context = StrategyContext(critic=critic, random_state=plan.random_state, web=web)
     strategy = make_strategy(plan.strategy, context, plan.options)
     name = plan.crawl_dir or CrawlFolder.new_name(plan.topics[0], datetime.now())
@@ -49,6 +53,7 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
         "strategy": plan.strategy,
         "options": json.dumps(dict(plan.options), sort_keys=True),
         "web": web.fingerprint if web is not None else "live",
+        "within": plan.within or "",
         "random_state": str(plan.random_state),
     }
     about = {
@@ -65,6 +70,7 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
         folder=folder,
         web=web,
         plan=replace(plan, crawl_dir=str(folder.path)),
+        within=within,
     )
     restore(crawl)
     crawl.start(seeds)
@@ -87,3 +93,13 @@ def _seeds(plan: CrawlPlan, critic: Critic, web: Web | None) -> list[str]:
     if not known:
         raise UserError(f"none of the {len(seeds)} seeds is in the recorded web {plan.web}")
     return known
+
+
+def _fetched_in(folder: Path) -> frozenset[str]:
+    """Return the URLs that an earlier crawl has fetched."""
+    store = CrawlStore.open(CrawlFolder(folder).store_path)
+    try:
+        statement = sa.select(schema.url.c.url).where(schema.url.c.state == schema.FETCHED)
+        return frozenset(row.url for row in store.rows(statement))
+    finally:
+        store.close()

@@ -30,6 +30,8 @@ class CrawlPlan:
     random_state : seed of everything random
     calibrated : let the critic's calibrated probabilities be the relevance
     per_host, delay : politeness, see `Frontier`
+    within : folder of an earlier crawl: only URLs that it fetched are followed [A02 section
+        3.6, the recall crawl]
     stagnation : stop after so many fetches without a relevant page; 0: never
     any_media : follow links whose ending promises no HTML page, too
     """
@@ -47,6 +49,7 @@ class CrawlPlan:
     calibrated: bool = False
     per_host: int = 1
     delay: float = 0.0
+    within: str | None = None
     stagnation: int = 0
     any_media: bool = False
 

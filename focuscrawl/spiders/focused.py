@@ -31,6 +31,7 @@ ARGUMENTS = (
     "web",
     "crawl_dir",
     "random_state",
+    "within",
 )
 _REPLAY = "focuscrawl.downloadhandlers.ReplayDownloadHandler"
 

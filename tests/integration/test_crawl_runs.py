@@ -64,6 +64,12 @@ def test_best_first_fetches_what_scores_highest(run: Run) -> None:
     assert later[0][0] >= waiting[0][0]
 
 
+def test_best_first_harvests_more_than_chance(run: Run, shuffled: dict[str, Run]) -> None:
+    harvest = "SELECT avg(relevance) FROM pages"
+    by_chance = shuffled["first"].kept.query(harvest)[0][0]
+    assert run.kept.query(harvest)[0][0] > by_chance
+
+
 def test_one_crawl_is_like_the_other(shuffled: dict[str, Run]) -> None:
     assert len(shuffled["first"].kept.order) == BUDGET
     assert shuffled["first"].kept.order == shuffled["again"].kept.order
