@@ -258,7 +258,9 @@ def in_fresh_process(what: str, count: int) -> dict[str, float]:
 def report(count: int) -> list[str]:
     """One line a measure: the project's, the naive one's, the ratio."""
     ours, naive = in_fresh_process("focused", count), in_fresh_process("naive", count)
-    lines = [f"{count:,} links on {HOSTS:,} hosts{'':>9}{'focuscrawl':>12}{'naive':>12}{'ratio':>8}"]
+    lines = [
+        f"{count:,} links on {HOSTS:,} hosts{'':>9}{'focuscrawl':>12}{'naive':>12}{'ratio':>8}"
+    ]
     lines += [
         f"{name:<38}{value:>12,.1f}{naive[name]:>12,.1f}{value / naive[name]:>8.2f}"
         for name, value in ours.items()

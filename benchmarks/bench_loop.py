@@ -65,7 +65,7 @@ class LoopHolds:
             busy, wall = thread_time() - busy, perf_counter() - start
             held.append((1e3 * wall, 1e3 * busy, self.page))
 
-        asyncio.Handle._run = timed  # type: ignore[method-assign]
+        asyncio.Handle._run = timed  # type: ignore[method-assign, assignment]
 
     def page_visited(self, visit: Visit) -> None:
         self.page = f"{visit.url} ({visit.bytes / 1000:.0f} kB, {visit.links} links)"
@@ -109,7 +109,10 @@ def report(web: str, topic: str, strategy: str, budget: int) -> list[str]:
         line("callback, by the clock", 0, held),
         line("with a page, by the clock", 0, pages),
         line("with a page, computing", 1, pages),
-        *(f"    {wall:6.1f} ms, {busy:6.1f} computing: {page or '-'}" for wall, busy, page in worst),
+        *(
+            f"    {wall:6.1f} ms, {busy:6.1f} computing: {page or '-'}"
+            for wall, busy, page in worst
+        ),
     ]
 
 

@@ -9,8 +9,9 @@ disturb little; what the store's thread does is not on the loop, yet needs a cor
 from __future__ import annotations
 
 import argparse
+import contextlib
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from time import thread_time
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +48,7 @@ class Accounts:
     """Seconds by stage."""
 
     def __init__(self) -> None:
-        self.spent: Counter[str] = Counter()
+        self.spent: defaultdict[str, float] = defaultdict(float)
 
     def charge(self, stage: str, call: Callable[..., Any]) -> Callable[..., Any]:
         def charged(*args: Any, **kwargs: Any) -> Any:
@@ -106,10 +107,8 @@ def ask(web: Web, url: str) -> Fetched:
 
 
 def parse_bare(body: bytes) -> None:
-    try:
+    with contextlib.suppress(ParserError, ValueError):  # nothing in it
         lxml.html.fromstring(body)
-    except (ParserError, ValueError):
-        pass  # nothing in it
 
 
 def report(web: str, strategy: str, pages: int) -> list[str]:

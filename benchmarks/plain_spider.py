@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from time import perf_counter
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import scrapy
 from scrapy.exceptions import CloseSpider
@@ -35,7 +35,7 @@ _REPLAY = "focuscrawl.downloadhandlers.ReplayDownloadHandler"
 
 class PlainSpider(scrapy.Spider):
     name = "plain"
-    custom_settings: ClassVar[dict[Any, Any]] = {
+    custom_settings = {  # noqa: RUF012
         # Scrapy's documented way to crawl breadth-first
         "DEPTH_PRIORITY": 1,
         "SCHEDULER_DISK_QUEUE": "scrapy.squeues.PickleFifoDiskQueue",
@@ -54,20 +54,24 @@ class PlainSpider(scrapy.Spider):
         "LOG_LEVEL": "WARNING",
     }
 
+    def __init__(self, web: str, seeds: str, budget: str) -> None:
+        super().__init__()
+        self.web = open_web(web)
+        self.seeds = seeds.split(",")
+        self.left = int(budget)
+        self.times: list[float] = []
+        self.bytes = 0
+        self.extractor = LinkExtractor()
+
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        web = open_web(kwargs["web"])
-        bind_crawl(crawler, cast("Crawl", SimpleNamespace(web=web)))  # for the download handler
         spider = super().from_crawler(crawler, *args, **kwargs)
-        spider.recorded = web
-        spider.left = int(kwargs["budget"])
-        spider.times = []
-        spider.bytes = 0
-        spider.extractor = LinkExtractor()
+        # for the download handler, which asks its crawl for the web and nothing else
+        bind_crawl(crawler, cast("Crawl", SimpleNamespace(web=spider.web)))
         return spider
 
     async def start(self) -> AsyncIterator[Any]:
-        for url in self.known(self.seeds.split(",")):
+        for url in self.known(self.seeds):
             yield scrapy.Request(url)
 
     def parse(self, response: Response) -> Iterator[Any]:
@@ -87,7 +91,7 @@ class PlainSpider(scrapy.Spider):
     def known(self, urls: list[str]) -> list[str]:
         """What the recording has, as it spells it: the replay is closed."""
         normal = [normalize(url) for url in urls]
-        found = self.recorded.resolve([url for url in normal if url is not None])
+        found = self.web.resolve([url for url in normal if url is not None])
         return [url for url in found if url is not None]
 
     def closed(self, reason: str) -> None:

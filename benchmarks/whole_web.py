@@ -55,7 +55,8 @@ class WholeWeb:
     def relevance(self, topic: str) -> NDArray[np.float64]:
         """R(u) of every page for `topic` and the topics below it."""
         marked = [f"{path}/".startswith(f"{topic}/") for path in self.classes]
-        return np.minimum(self.probabilities[:, marked].sum(axis=1, dtype=np.float64), 1.0)
+        sums: NDArray[np.float64] = self.probabilities[:, marked].sum(axis=1, dtype=np.float64)
+        return np.minimum(sums, 1.0)
 
     def reachable(self, seeds: list[int]) -> list[int]:
         """Pages that a crawl without a budget would fetch, each content once."""
@@ -111,7 +112,9 @@ def whole_web(name: str) -> WholeWeb:
         return WholeWeb(urls, classes, **kept)
 
 
-def _read(web: RecordedWeb, judge: FocusedCritic, urls: list[str]) -> dict[str, NDArray[np.generic]]:
+def _read(
+    web: RecordedWeb, judge: FocusedCritic, urls: list[str]
+) -> dict[str, NDArray[np.generic]]:
     numbers = {url: i for i, url in enumerate(urls)}
     probabilities = np.zeros((len(urls), len(judge.classes)), np.float32)
     content = np.arange(len(urls), dtype=np.int64)
@@ -149,4 +152,3 @@ def _read(web: RecordedWeb, judge: FocusedCritic, urls: list[str]) -> dict[str, 
 
 def _header(answer: Answer, name: str) -> str:
     return next((value for key, value in answer.headers if key.lower() == name), "")
-
