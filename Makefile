@@ -23,7 +23,7 @@ CRAWL_DIR ?= crawls/demo-$(shell date +%Y%m%d-%H%M%S)
 crawl: .venv/.installed
 	@$(BIN)/scrapy crawl focused -a web=demo -a topic=$(TOPIC) -a seeds=models/demo/seeds.csv \
 		-a budget=$(BUDGET) -a crawl_dir=$(CRAWL_DIR)
-	@$(BIN)/focuscrawl report $(CRAWL_DIR)
+	@$(BIN)/focuscrawl report $(CRAWL_DIR) | tail -n 1
 
 lint: .venv/.installed
 	$(BIN)/ruff check .

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from focuscrawl.webs.protocol import Web
 
 PAGES = 400
+TOPICS = 4  # whose pages those are
 
 #: part of the crawl, its method, the stage
 STAGES = (
@@ -61,9 +62,8 @@ class Accounts:
         return charged
 
 
-def crawl(web: str, topic: str, strategy: str, pages: int) -> tuple[dict[str, float], int, int]:
-    """Crawl `pages` pages; return seconds by stage, pages with HTML, links."""
-    accounts = Accounts()
+def crawl(web: str, topic: str, strategy: str, pages: int, accounts: Accounts) -> tuple[int, int]:
+    """Crawl `pages` pages; return how many are HTML, and their links to the store."""
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(writer, "_write", accounts.charge("(store, other thread)", writer._write))
         opened = open_crawl(
@@ -94,7 +94,7 @@ def crawl(web: str, topic: str, strategy: str, pages: int) -> tuple[dict[str, fl
             visit(fetch.id, fetched, view, float(opened.fetched))
         links = opened.links
         opened.close("measured")
-    return dict(accounts.spent), html, links
+    return html, links
 
 
 def ask(web: Web, url: str) -> Fetched:
@@ -112,8 +112,13 @@ def parse_bare(body: bytes) -> None:
 
 
 def report(web: str, strategy: str, pages: int) -> list[str]:
-    topic = topics(web)[1]
-    spent, html, links = crawl(web, topic, strategy, pages)
+    accounts, html, links = Accounts(), 0, 0
+    found = topics(web)
+    for part in range(TOPICS):
+        topic = found[part * len(found) // TOPICS]
+        read, followed = crawl(web, topic, strategy, pages // TOPICS, accounts)
+        html, links = html + read, links + followed
+    spent = accounts.spent
     stages = [stage for _, _, stage in STAGES]
     # `visit` does not parse; its own rest is what no stage accounts for
     spent["rest of the visit"] = spent["all"] - sum(spent.get(stage, 0) for stage in stages[1:])
@@ -121,7 +126,7 @@ def report(web: str, strategy: str, pages: int) -> list[str]:
     bare = spent["lxml.html alone"]
     order = ["lxml.html alone", *stages, "rest of the visit", "all", "(store, other thread)"]
     return [
-        f"{web} {topic}, {strategy}: {html} pages, {links / html:.0f} links a page followed up",
+        f"{web}, {strategy}: {html} pages of {TOPICS} topics, {links / html:.0f} links each",
         *(
             f"  {name:<24}{1e3 * spent.get(name, 0) / html:8.3f} ms a page"
             f"{spent.get(name, 0) / bare:8.2f} x lxml.html"

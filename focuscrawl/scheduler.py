@@ -12,6 +12,7 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.log import failure_to_exc_info
 
 from focuscrawl.binding import crawl_of
+from focuscrawl.errors import UserError
 from focuscrawl.meta import URL_ID, VISIT
 from focuscrawl.urls import normalize
 
@@ -94,8 +95,11 @@ class FrontierScheduler(BaseScheduler):
         """Record what no middleware saw fail, and give the fetch to the item pipelines."""
         request: Request = failure.request  # type: ignore[attr-defined]
         number = request.meta[URL_ID]
+        if VISIT not in request.meta:
+            known = isinstance(failure.value, UserError)
+            trace = None if known else failure_to_exc_info(failure)
+            logger.error("cannot process %s: %s", request.url, failure.value, exc_info=trace)
         if number in self._crawl.in_flight:
-            logger.error("cannot process %s", request.url, exc_info=failure_to_exc_info(failure))
             error = f"{failure.type.__name__}: {failure.value}"  # type: ignore[union-attr]
             request.meta[VISIT] = self._crawl.fail(number, error, time.monotonic())
         if VISIT in request.meta:

@@ -28,6 +28,9 @@ _SETUP_LOGGERS = (
 )
 
 
+_BAD_ENDS = ("error", "store_error")
+
+
 def _only_warnings(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.WARNING
 
@@ -73,7 +76,8 @@ class Command(crawl.Command):
         def keep(failure: Failure) -> None:
             errors.extend(filter(None, [failure.value]))
 
-        outcome = self.crawler_process.crawl(args[0], **opts.spargs)
+        crawler = self.crawler_process.create_crawler(args[0])
+        outcome = self.crawler_process.crawl(crawler, **opts.spargs)
         if isinstance(outcome, Deferred):
             outcome.addErrback(keep)
         self.crawler_process.start()
@@ -83,7 +87,10 @@ class Command(crawl.Command):
             self._refuse(args[0], str(errors[0]))
         elif errors:
             raise errors[0]
-        elif self.crawler_process.bootstrap_failed:
+        elif (
+            self.crawler_process.bootstrap_failed
+            or crawler.stats.get_value("finish_reason") in _BAD_ENDS
+        ):
             self.exitcode = 1
 
     def _refuse(self, spider: str, why: str) -> None:

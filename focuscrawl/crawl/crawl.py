@@ -100,6 +100,7 @@ class Crawl:
         self.in_flight: dict[int, float] = {}
         self._relevance_sum = 0.0
         self._last_relevant = 0
+        self._halted = False
         self._writer = StoreWriter(store.engine)
         self._lessons = Lessons(strategy, frontier) if isinstance(strategy, Learner) else None
 
@@ -142,6 +143,8 @@ class Crawl:
         """Why `next` will give out nothing any more; None while it may."""
         if self._writer.failure is not None:
             return "store_error"
+        if self._halted:
+            return "error"
         if self.plan.budget and self.fetched >= self.plan.budget:
             return "budget"
         if self.plan.stagnation and self.fetched - self._last_relevant >= self.plan.stagnation:
@@ -196,6 +199,15 @@ class Crawl:
         score = self.in_flight.pop(number)
         self.frontier.release(number, now)
         self.frontier.push(number, self.urls.host(number), score)
+
+    def halt(self, number: int, now: float) -> None:
+        """Give out nothing any more, after an error while `number` was visited; it is put back.
+
+        What failed on one page, a critic or a strategy, would fail on the next.
+        """
+        self._halted = True
+        if number in self.in_flight:
+            self.put_back(number, now)
 
     def exclude(self, number: int, why: str, now: float) -> None:
         """Leave a URL that was given out unfetched for good; it costs no budget."""
@@ -257,10 +269,10 @@ class Crawl:
         page.duplicate_of = self.duplicates.find(page.digest, names)
         if page.duplicate_of is not None:
             return
+        judgement = self.critic.judge([view])
         self.duplicates.add(number, page.digest, names)
         for name in names[1:]:
             self._strike_out(name)
-        judgement = self.critic.judge([view])
         page.relevance = float(judgement.relevance[0])
         if judgement.probabilities is not None:
             page.probabilities = judgement.probabilities[0]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 #: endings of files that are no HTML pages: archives, media, fonts, documents, data
 _OTHER_MEDIA = frozenset(
-    "7z apk bin bz2 cab deb dmg exe gz iso jar lz msi rar rpm tar tgz txz xz z zip zst "
-    "aac avi avif bmp eps flac flv gif heic ico jpeg jpg m4a m4v mid mkv mov mp3 mp4 mpeg mpg "
-    "oga ogg ogv otf png ps psd svg swf tif tiff ttf wav webm webp wma wmv woff woff2 "
-    "bib css csv dat doc docx dvi epub js json mat odp ods odt pdf ppsx ppt pptx rtf sql tex xls "
-    "xlsx xpi".split()
+    """
+    7z apk bin bz2 cab deb dmg exe gz iso jar lz msi rar rpm tar tgz txz xz z zip zst
+    aac avi avif bmp eps flac flv gif heic ico jpeg jpg m4a m4v mid mkv mov mp3 mp4 mpeg mpg oga
+    ogg ogv otf png ps psd svg swf tif tiff ttf wav webm webp wma wmv woff woff2
+    bib css csv dat doc docx dvi epub js json mat odp ods odt pdf ppsx ppt pptx rtf sql tex xls
+    xlsx xpi
+    """.split()  # noqa: SIM905 - a hundred quoted lines are harder to read
 )
 _LONGEST = max(map(len, _OTHER_MEDIA))
 MAX_URL = 2083  # characters; longer URLs are what traps make

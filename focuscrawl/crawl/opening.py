@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 from focuscrawl import __version__
 from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.crawl.folder import CrawlFolder
+from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.crawl.restore import restore
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.critic import load_critic
@@ -24,9 +26,10 @@ from focuscrawl.urls import normalize
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from focuscrawl.crawl.plan import CrawlPlan
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.webs.protocol import Web
+
+logger = logging.getLogger(__name__)
 
 
 def open_crawl(plan: CrawlPlan) -> Crawl:
@@ -41,12 +44,13 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
         raise UserError("no topic given: add -a topic=..., a topic path of the critic")
     web = open_web(plan.web) if plan.web is not None else None
     critic = load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
-    seeds = _seeds(plan, critic, web)
+    name = plan.crawl_dir or CrawlFolder.new_name(plan.topics[0], datetime.now())
+    folder = CrawlFolder(Path(name))
+    resumes = plan.seeds is None and folder.exists  # with the seeds it has
+    seeds = [] if resumes else _seeds(plan, critic, web)
     within = None if plan.within is None else _fetched_in(Path(plan.within))
     context = StrategyContext(critic=critic, random_state=plan.random_state, web=web)
     strategy = make_strategy(plan.strategy, context, plan.options)
-    name = plan.crawl_dir or CrawlFolder.new_name(plan.topics[0], datetime.now())
-    folder = CrawlFolder(Path(name))
     identity = {
         "topic": ",".join(plan.topics),
         "critic": critic.fingerprint,
@@ -62,6 +66,11 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
         "focuscrawl_version": __version__,
         "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+    if web is None and plan.critic == CrawlPlan.critic:
+        logger.warning(
+            "%s knows the topics of the synthetic web only: for the live Web train a critic",
+            plan.critic,
+        )
     crawl = Crawl(
         critic=critic,
         strategy=strategy,
@@ -97,7 +106,7 @@ def _seeds(plan: CrawlPlan, critic: Critic, web: Web | None) -> list[str]:
 
 def _fetched_in(folder: Path) -> frozenset[str]:
     """Return the URLs that an earlier crawl has fetched."""
-    store = CrawlStore.open(CrawlFolder(folder).store_path)
+    store = CrawlStore.open(CrawlFolder(folder).store_path, read_only=True)
     try:
         statement = sa.select(schema.url.c.url).where(schema.url.c.state == schema.FETCHED)
         return frozenset(row.url for row in store.rows(statement))

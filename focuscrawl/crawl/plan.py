@@ -28,7 +28,8 @@ class CrawlPlan:
     closed : drop links to what `web` does not know
     crawl_dir : folder of the crawl; None: a new one under ``crawls/``
     random_state : seed of everything random
-    calibrated : let the critic's calibrated probabilities be the relevance
+    calibrated : whether the relevance is the critic's calibrated probability; None: as the
+        critic was trained
     per_host, delay : politeness, see `Frontier`
     within : folder of an earlier crawl: only URLs that it fetched are followed [A02 section
         3.6, the recall crawl]
@@ -46,7 +47,7 @@ class CrawlPlan:
     closed: bool = True
     crawl_dir: str | None = None
     random_state: int = 0
-    calibrated: bool = False
+    calibrated: bool | None = None
     per_host: int = 1
     delay: float = 0.0
     within: str | None = None

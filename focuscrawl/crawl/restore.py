@@ -9,11 +9,12 @@ import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.store import NewUrl, schema
-from focuscrawl.store.schema import QUEUED
 from focuscrawl.strategies import Learner, RecalledPage
 
 if TYPE_CHECKING:
     from focuscrawl.crawl.crawl import Crawl
+
+_CHUNK = 50_000  # URLs taken in at once
 
 
 def restore(crawl: Crawl) -> None:
@@ -32,23 +33,13 @@ def restore(crawl: Crawl) -> None:
 
 def _load_urls(crawl: Crawl) -> None:
     u, h = schema.url.c, schema.host.c
-    statement = (
-        sa.select(u.id, u.url, u.host, u.depth, u.referrer, u.score, u.state, h.name)
-        .join(schema.host, h.id == u.host)
-        .order_by(u.id)
-    )
-    queued: list[tuple[int, int, float]] = []
-    for columns in crawl.store.rows(statement):
-        row = NewUrl._make(columns[:-1])
-        crawl.urls.load(row, host_name=columns[-1])
-        if row.state == QUEUED:
-            score = np.inf if row.score is None else row.score
-            queued.append((row.id, row.host, score))
-    if queued:
-        urls, hosts, scores = zip(*queued, strict=True)
-        crawl.frontier.load(
-            np.array(urls, dtype=np.int64), np.array(hosts, dtype=np.int64), np.array(scores)
-        )
+    hosts = sa.select(h.name).order_by(h.id)
+    crawl.urls.load_hosts(row.name for row in crawl.store.rows(hosts))
+    urls = sa.select(u.id, u.url, u.host, u.depth, u.referrer, u.score, u.state).order_by(u.id)
+    rows = map(NewUrl._make, crawl.store.rows(urls))
+    while chunk := list(itertools.islice(rows, _CHUNK)):
+        crawl.urls.load(chunk)
+    crawl.frontier.load(*crawl.urls.queued())
 
 
 def _load_pages(crawl: Crawl) -> None:

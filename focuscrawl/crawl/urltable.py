@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,10 +10,14 @@ import numpy as np
 from focuscrawl.arrays import GrowingArray
 from focuscrawl.frontier import NameTable
 from focuscrawl.store import NewUrl
-from focuscrawl.store.schema import UNFOLLOWED
+from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 from focuscrawl.urls import host
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
     from focuscrawl.store import VisitRecord
 
 
@@ -48,21 +53,45 @@ class UrlTable:
         """Return the number of `url`; a new one gets `depth`, `referrer` and no score."""
         number, new = self._urls.add(url)
         if new:
-            for column in (self._host, self._depth, self._referrer, self._score, self._state):
-                column.grow(number + 1)
+            self._make_room(number + 1)
             self._host.data[number] = self._hosts.add(host(url))[0]
             self._depth.data[number] = depth
             if referrer is not None:
                 self._referrer.data[number] = referrer
         return number
 
-    def load(self, row: NewUrl, host_name: str) -> None:
-        """Take in a URL from the store; rows come in the order of their numbers."""
-        self._hosts.add(host_name)
-        number = self.add(row.url, row.depth, row.referrer)
-        self._score.data[number] = np.nan if row.score is None else row.score
-        self._state.data[number] = row.state
-        self._stored_urls, self._stored_hosts = len(self._urls), len(self._hosts)
+    def load_hosts(self, names: Iterable[str]) -> None:
+        """Take in hosts from the store, in the order of their numbers."""
+        for name in names:
+            self._hosts.add(name)
+        self._stored_hosts = len(self._hosts)
+
+    def load(self, rows: Sequence[NewUrl]) -> None:
+        """Take in URLs from the store, in the order of their numbers; their hosts are in."""
+        start, end = len(self._urls), len(self._urls) + len(rows)
+        _, urls, hosts, depths, referrers, scores, states = zip(*rows, strict=True)
+        for url in urls:
+            self._urls.add(url)
+        self._make_room(end)
+        self._host.data[start:end] = hosts
+        self._depth.data[start:end] = depths
+        self._referrer.data[start:end] = [-1 if each is None else each for each in referrers]
+        self._score.data[start:end] = np.array(scores, dtype=np.float64)  # None becomes nan
+        self._state.data[start:end] = states
+        self._stored_urls = end
+
+    def _make_room(self, length: int) -> None:
+        """Have columns of at least `length`; longer ones, as this is asked for every URL."""
+        if length > len(self._state):
+            for column in (self._host, self._depth, self._referrer, self._score, self._state):
+                column.grow(length + length // 8 + 64)
+
+    def queued(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Return the numbers, hosts and scores of all URLs that wait; inf for a seed."""
+        urls = np.flatnonzero(self._state.data[: len(self._urls)] == QUEUED)
+        scores = self._score.data[urls]
+        scores[np.isnan(scores)] = np.inf
+        return urls, self._host.data[urls].astype(np.int64), scores
 
     def host(self, number: int) -> int:
         """Return the number of the URL's host."""
@@ -100,19 +129,19 @@ class UrlTable:
         """Move all changes since the last call into `record`."""
         new_hosts = range(self._stored_hosts, len(self._hosts))
         record.hosts.extend((number, self._hosts[number]) for number in new_hosts)
-        for number in range(self._stored_urls, len(self._urls)):
-            referrer = int(self._referrer.data[number])
-            record.urls.append(
-                NewUrl(
-                    id=number,
-                    url=self._urls[number],
-                    host=self.host(number),
-                    depth=self.depth(number),
-                    referrer=None if referrer < 0 else referrer,
-                    score=self.score(number),
-                    state=self.state(number),
-                )
-            )
+        new = slice(self._stored_urls, len(self._urls))
+        numbers = range(self._stored_urls, len(self._urls))
+        columns = zip(
+            numbers,
+            [self._urls[number] for number in numbers],
+            self._host.data[new].tolist(),
+            self._depth.data[new].tolist(),
+            [None if each < 0 else each for each in self._referrer.data[new].tolist()],
+            [None if math.isnan(each) else each for each in self._score.data[new].tolist()],
+            self._state.data[new].tolist(),
+            strict=True,
+        )
+        record.urls.extend(map(NewUrl._make, columns))
         record.changes.extend(
             (number, self.score(number), self.state(number))
             for number in sorted(self._changed)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import minimize
 
 from focuscrawl.critic.normalising import log_normalised
 
@@ -78,5 +77,7 @@ def fit_calibration(
         return float(-(target * candidate(log_posteriors, lengths)).sum() / n)
 
     start = np.array([0.0, 0.8])
+    from scipy.optimize import minimize  # noqa: PLC0415 - slow to import, needed in training only
+
     found = minimize(loss, start, method="Nelder-Mead", bounds=_BOUNDS, tol=1e-6).x
     return Calibration(float(np.exp(found[0])), float(found[1]))

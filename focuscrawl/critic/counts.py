@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import sparse
-from sklearn.feature_extraction import DictVectorizer
-from sklearn.naive_bayes import MultinomialNB
 
 from focuscrawl.critic.bags import Bag, Rows
 from focuscrawl.taxonomy.path import ancestors
@@ -80,6 +78,8 @@ class TrainingRows:
     @classmethod
     def from_bags(cls, bags: Sequence[Bag], topics: Sequence[str]) -> TrainingRows:
         """Lay `bags` and their `topics` (one each) out as a matrix."""
+        from sklearn.feature_extraction import DictVectorizer  # noqa: PLC0415
+
         vectorizer = DictVectorizer()
         # an empty page among others is a row of zeros, but all pages empty is no matrix
         matrix = sparse.csr_matrix(vectorizer.fit_transform(bags))
@@ -134,6 +134,8 @@ class TrainingRows:
         kept = np.flatnonzero(keep)
         counts = np.zeros((0, len(present)))
         if len(kept):
+            from sklearn.naive_bayes import MultinomialNB  # noqa: PLC0415
+
             learner = MultinomialNB(alpha=1.0).fit(matrix[:, kept], codes)
             counts = learner.feature_count_.T
         return ClassCounts(

@@ -13,8 +13,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from joblib import Parallel, delayed
-
 import focuscrawl.page
 from focuscrawl.cache import cache_dir
 from focuscrawl.page import PageView, is_html, parse_page, read_content_type
@@ -74,6 +72,8 @@ def read_bags(
         bags: dict[str, Bag | None] = cache.get(dict.fromkeys(urls))
         missing = [url for url in dict.fromkeys(urls) if url not in bags]
         report(len(urls) - len(missing))
+        from joblib import Parallel, delayed  # noqa: PLC0415
+
         parallel = Parallel(
             n_jobs=n_jobs if len(missing) >= _WORTH_PROCESSES else 1, return_as="generator"
         )

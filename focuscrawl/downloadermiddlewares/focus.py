@@ -55,7 +55,11 @@ class FocusMiddleware:
             else:
                 view = self._crawl.parse(number, fetched)
             self._take_over_delay(number, request)
-            visit = self._crawl.visit(number, fetched, view, time.monotonic())
+            try:
+                visit = self._crawl.visit(number, fetched, view, time.monotonic())
+            except Exception:
+                self._crawl.halt(number, time.monotonic())
+                raise
             request.meta[VISIT] = visit
             self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
         return response

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Headers, Response
+    from scrapy.settings import BaseSettings
 
 
 class WarcMiddleware:
@@ -35,11 +36,9 @@ class WarcMiddleware:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Make the middleware, or raise NotConfigured."""
-        name = crawler.settings.get("FOCUSCRAWL_WARC")
-        if name in (None, "", "0", 0, False, "False", "false"):
+        name = recording_name(crawler.settings)
+        if name is None:
             raise NotConfigured
-        if name in (True, 1, "1", "True", "true"):
-            name = "pages.warc.gz"
         middleware = cls(WarcRecorder(crawl_of(crawler).folder.path / Path(name)))
         crawler.signals.connect(middleware.spider_closed, signal=signals.spider_closed)
         return middleware
@@ -64,6 +63,14 @@ class WarcMiddleware:
     def spider_closed(self) -> None:
         """Close the file."""
         self._recorder.close()
+
+
+def recording_name(settings: BaseSettings) -> str | None:
+    """Return the file named by ``FOCUSCRAWL_WARC``, None if nothing is to be recorded."""
+    name = settings.get("FOCUSCRAWL_WARC")
+    if name in (None, "", "0", 0, False, "False", "false"):
+        return None
+    return "pages.warc.gz" if name in (True, 1, "1", "True", "true") else str(name)
 
 
 def _pairs(headers: Headers) -> list[tuple[str, str]]:

@@ -110,7 +110,7 @@ class Progress:
 
     def engine_stopped(self) -> None:
         """Print the summary, below what others say about their closing."""
-        store = CrawlStore.open(self._crawl.folder.store_path)
+        store = CrawlStore.open(self._crawl.folder.store_path, read_only=True)
         try:
             text = Summary.of(store).text()
         finally:

@@ -75,21 +75,18 @@ class Frontier:
 
     def push(self, url: int, host: int, score: float) -> None:
         """Queue `url` of `host`, or move it to `score` if it waits already."""
-        self._keys.grow(url + 1)
-        self._queued.grow(url + 1)
-        self._host_of.grow(url + 1)
-        while len(self._hosts) <= host:
-            self._hosts.append(Host())
-        if self._queued.data[url] and self._keys.data[url] == -score:
-            return
-        if not self._queued.data[url]:
-            self._queued.data[url] = True
+        self._make_room(url + 1, host + 1)
+        keys, queued, state = self._keys.data, self._queued.data, self._hosts[host]
+        if queued[url]:
+            if keys[url] == -score:
+                return
+        else:
+            queued[url] = True
             self._host_of.data[url] = host
-            self._hosts[host].queued += 1
+            state.queued += 1
             self._length += 1
-        self._keys.data[url] = -score
+        keys[url] = -score
         entry = (-score, url)
-        state = self._hosts[host]
         state.push(entry)
         if not state.timed and state.active < self.per_host:
             self._offer(host, entry)
@@ -107,8 +104,8 @@ class Frontier:
     def arrange(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> Arrangement:
         """Sort all that waits as `rescore` would; changes nothing and may run in any thread."""
         # views: the arrays may grow, or be changed, meanwhile
-        keys, queued, host_of = self._keys.data, self._queued.data.copy(), self._host_of.data
-        keys = keys[: len(queued)].copy()
+        queued = self._queued.data.copy()  # first: it grows last
+        keys, host_of = self._keys.data[: len(queued)].copy(), self._host_of.data
         known = urls < len(queued)
         urls, scores = urls[known], scores[known]
         moved = keys[urls] != -np.inf
@@ -140,11 +137,7 @@ class Frontier:
         """Queue many URLs at once, none of which waits."""
         if not len(urls):
             return
-        top = int(urls.max()) + 1
-        for array in (self._keys, self._queued, self._host_of):
-            array.grow(max(top, len(array)))
-        while len(self._hosts) <= int(hosts.max()):
-            self._hosts.append(Host())
+        self._make_room(int(urls.max()) + 1, int(hosts.max()) + 1)
         self._keys.data[urls] = -scores
         self._queued.data[urls] = True
         self._host_of.data[urls] = hosts
@@ -206,6 +199,14 @@ class Frontier:
         urls, scores = urls[known], scores[known]
         waits = self._queued.data[urls] & (self._keys.data[urls] != -np.inf)
         return urls[waits], scores[waits]
+
+    def _make_room(self, urls: int, hosts: int) -> None:
+        """Have room for numbers below `urls` and `hosts`; some more, as this is asked often."""
+        if urls > len(self._queued):
+            for array in (self._keys, self._host_of, self._queued):
+                array.grow(urls + urls // 8 + 64)
+        while len(self._hosts) < hosts:
+            self._hosts.append(Host())
 
     def _leave(self, url: int) -> None:
         self._queued.data[url] = False

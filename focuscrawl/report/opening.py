@@ -20,4 +20,4 @@ def open_crawl(crawl_dir: str | os.PathLike[str]) -> CrawlStore:
     UserError
         There is no crawl, or none this version can read.
     """
-    return CrawlStore.open(CrawlFolder(Path(crawl_dir)).store_path)
+    return CrawlStore.open(CrawlFolder(Path(crawl_dir)).store_path, read_only=True)

@@ -21,6 +21,7 @@ _WORDS = {
     "no_relevant_page": "no relevant page for too many fetches",
     "interrupted": "interrupted; the same command goes on from here",
     "store_error": "the crawl store could not be written",
+    "error": "the critic or the strategy failed on a page: see the log",
 }
 RUNNING = "not yet: it is running, or was killed"
 #: without a page for so long, nobody was crawling: a killed run leaves no stop event behind

@@ -8,6 +8,7 @@ import scrapy
 
 from focuscrawl.binding import bind_crawl
 from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.downloadermiddlewares.warc import recording_name
 from focuscrawl.errors import UserError
 from focuscrawl.meta import VISIT
 
@@ -58,6 +59,12 @@ class FocusedSpider(scrapy.Spider):
         unknown = sorted(set(arguments) - set(ARGUMENTS))
         if unknown:
             raise UserError(f"unknown argument {unknown[0]}: there are {', '.join(ARGUMENTS)}")
+        empty = sorted(name for name, value in arguments.items() if not value.strip())
+        if empty:
+            raise UserError(f"argument {empty[0]} is empty: give it a value or leave it out")
+        recording = recording_name(crawler.settings)
+        if recording is not None and not recording.endswith(".warc.gz"):
+            raise UserError(f"FOCUSCRAWL_WARC={recording}: name a file that ends in .warc.gz")
         if "web" in arguments:
             _replay(crawler.settings)
         crawl = open_crawl(_plan(arguments, crawler.settings))
@@ -84,7 +91,11 @@ def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
         **given,
         options=_options(settings),
         closed=_flag(settings, "FOCUSCRAWL_CLOSED", default=True),
-        calibrated=_flag(settings, "FOCUSCRAWL_CALIBRATED", default=False),
+        calibrated=(
+            None
+            if settings.get("FOCUSCRAWL_CALIBRATED") is None
+            else _flag(settings, "FOCUSCRAWL_CALIBRATED", default=False)
+        ),
         stagnation=CrawlPlan.whole_number(
             "FOCUSCRAWL_STAGNATION", str(settings.get("FOCUSCRAWL_STAGNATION", 0))
         ),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import sqlalchemy as sa
 from sqlalchemy import event
@@ -52,8 +54,12 @@ class CrawlStore:
         return cls(_sqlite(path), str(path))
 
     @classmethod
-    def open(cls, path: Path) -> CrawlStore:
+    def open(cls, path: Path, *, read_only: bool = False) -> CrawlStore:
         """Open an existing store.
+
+        Parameters
+        ----------
+        read_only : only read, also where nothing can be written
 
         Raises
         ------
@@ -62,7 +68,7 @@ class CrawlStore:
         """
         if not path.is_file():
             raise UserError(f"{path.parent} holds no crawl: there is no {path.name} in it")
-        store = cls(_sqlite(path), str(path))
+        store = cls(_reading(path) if read_only else _sqlite(path), str(path))
         try:
             version = store.identity().get("schema_version", "")
         except sa.exc.DatabaseError as error:
@@ -108,3 +114,14 @@ def _sqlite(path: Path) -> Engine:
         connection.execute("PRAGMA cache_size = -65536")
 
     return engine
+
+
+def _reading(path: Path) -> Engine:
+    # SQLite needs its shared-memory file to read beside a writer; where it cannot make one
+    # nobody can be writing, and the file may be taken as it is
+    how = "mode=ro" if os.access(path.parent, os.W_OK) else "mode=ro&immutable=1"
+    name = quote(str(path.resolve()))
+    return sa.create_engine(
+        f"sqlite:///file:{name}?{how}&uri=true",
+        connect_args={"check_same_thread": False, "timeout": 30},
+    )

@@ -17,8 +17,3 @@ if TYPE_CHECKING:
 def judge(pages: Sequence[PageView]) -> NDArray[np.float64]:
     """Find pages relevant that speak of bicycles."""
     return np.array([0.9 if "bicycle" in page.tokens else 0.1 for page in pages])
-
-
-def fail(pages: Sequence[PageView]) -> NDArray[np.float64]:
-    """Be a critic with a mistake in it."""
-    return np.full(len(pages), 7.0)
