@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler
+from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.log import failure_to_exc_info
 
@@ -95,7 +96,7 @@ class FrontierScheduler(BaseScheduler):
         """Record what no middleware saw fail, and give the fetch to the item pipelines."""
         request: Request = failure.request  # type: ignore[attr-defined]
         number = request.meta[URL_ID]
-        if VISIT not in request.meta:
+        if VISIT not in request.meta and not isinstance(failure.value, IgnoreRequest):
             known = isinstance(failure.value, UserError)
             trace = None if known else failure_to_exc_info(failure)
             logger.error("cannot process %s: %s", request.url, failure.value, exc_info=trace)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 from zlib import crc32
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _WORD, _PLACE = 1, 2  # salts
+_EXTENSION = 7  # characters, dot included
+_DIGITS = re.compile("[0-9]+")
+_INDEX = re.compile(r"/(?:index|default|home|welcome)\.[a-z]{2,5}$", re.IGNORECASE)
 _DEEPEST = 8  # directories: deeper ones are told by their words
 
 
@@ -61,3 +65,38 @@ def address_features(
         order = np.argsort(owner, kind="stable")
         features, owner = features[order], owner[order]
     return Rows(features, pointers(np.bincount(owner, minlength=len(urls))))
+
+
+def shapes(url: str) -> list[int]:
+    """Return numbers of what `url` looks like, from the general to the particular.
+
+    Its extension and the names of its arguments; the same on its host; its last part with the
+    digits made equal; the whole of it, so made. Pages of one kind are often alike: slides,
+    calendars, listings, plain text.
+    """
+    host, _, rest = url[url.index("//") + 2 :].partition("/")
+    path, _, query = rest.partition("?")
+    directory, _, name = path.rpartition("/")
+    dot = name.rfind(".")
+    extension = name[dot:] if 0 <= dot and len(name) - dot <= _EXTENSION else name and "-"
+    arguments = ",".join(sorted(part.partition("=")[0] for part in query.split("&")))
+    kind = f"{extension}?{arguments}"
+    return [
+        crc32(text.encode("utf-8", "surrogatepass"))
+        for text in (
+            kind,
+            f"{host} {kind}",
+            _DIGITS.sub("0", f"{host} {name}?{arguments}"),
+            _DIGITS.sub("0", f"{host}/{directory}/{name}?{query}"),
+        )
+    ]
+
+
+def twins(url: str) -> list[int]:
+    """Return two numbers that URLs of the same page often share: with and without the query.
+
+    ``/a``, ``/a/`` and ``/a/index.html`` are taken for one.
+    """
+    path, question, query = url[url.index("//") + 2 :].partition("?")
+    path = _INDEX.sub("", path).rstrip("/").lower()
+    return [crc32(text.encode("utf-8", "surrogatepass")) for text in (path + question + query, path)]

@@ -1,0 +1,203 @@
+"""What the apprentice takes from a page: all it will ever ask of it, in a few arrays."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.apprentice.addresses import (
+    address_features,
+    address_words,
+    places,
+    shapes,
+    twins,
+)
+from focuscrawl.apprentice.context import context_features
+from focuscrawl.apprentice.hashing import WordHashes, bucket
+from focuscrawl.apprentice.rows import Rows, pointers
+from focuscrawl.page.tokens import tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.reading import WordReader
+    from focuscrawl.page.view import PageView
+
+BITS = 18  # of the feature space
+PLACES = 9  # at most, of a URL
+SHAPES = 4
+_TITLE, _CLASS = 3, 4  # salts
+_TOP = 3  # classes of u that are named
+
+
+@dataclass(frozen=True, slots=True)
+class PageFacts:
+    """Facts of a page u, its n links, and the m URLs among them nobody knew.
+
+    Attributes
+    ----------
+    relevance : float64 (1,), R(u)
+    page_indices : int32, features of the page
+    targets : int64 (n,), numbers of the URLs the links lead to
+    position : int32 (n,), first DOM leaf of each link
+    reading : float32 (n,), log-odds of c* by the words of anchor and URL
+    link_indices, link_lengths : int32, `Rows` of the links' features
+    new : int64 (m,), numbers of the URLs that are new
+    url_indices, url_lengths : int32, `Rows` of their features
+    url_keys : uint32 (m, PLACES + SHAPES + 2), places (0 where there is none), shapes, twins
+    """
+
+    relevance: NDArray[np.float64]
+    page_indices: NDArray[np.int32]
+    targets: NDArray[np.int64]
+    position: NDArray[np.int32]
+    reading: NDArray[np.float32]
+    link_indices: NDArray[np.int32]
+    link_lengths: NDArray[np.int32]
+    new: NDArray[np.int64]
+    url_indices: NDArray[np.int32]
+    url_lengths: NDArray[np.int32]
+    url_keys: NDArray[np.uint32]
+
+    @property
+    def links(self) -> Rows:
+        """Features of the links."""
+        return Rows(self.link_indices, pointers(self.link_lengths))
+
+    @property
+    def urls(self) -> Rows:
+        """Features of the new URLs."""
+        return Rows(self.url_indices, pointers(self.url_lengths))
+
+    def to_bytes(self) -> bytes:
+        """Pack the facts, for the store."""
+        file = io.BytesIO()
+        np.savez(file, **{f.name: getattr(self, f.name) for f in fields(self)})
+        return file.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> PageFacts:
+        """Unpack what `to_bytes` has packed."""
+        with np.load(io.BytesIO(data)) as arrays:
+            return cls(**{f.name: arrays[f.name] for f in fields(cls)})
+
+
+class PageReader:
+    """Takes the facts from pages.
+
+    Parameters
+    ----------
+    words : the critic's reading of words
+    groups : kinds of hashed features that are on: ``context`` (t, d), ``url``, ``title``,
+        ``classes``
+    d_max : DOM offsets looked at on either side of a link
+    classes : names of the critic's classes
+    """
+
+    def __init__(
+        self,
+        words: WordReader,
+        *,
+        groups: Collection[str] = ("context", "url", "title"),
+        d_max: int = 5,
+        classes: tuple[str, ...] = (),
+    ) -> None:
+        self._reader = words
+        self._groups = frozenset(groups)
+        self._d_max = d_max
+        self._hashes = WordHashes()
+        self._class_features = [self._prefixes(name) for name in classes]
+
+    def read(
+        self,
+        view: PageView,
+        links: NDArray[np.int64],
+        targets: NDArray[np.int64],
+        new: NDArray[np.bool_],
+        relevance: float,
+        probabilities: NDArray[np.float64] | None = None,
+    ) -> PageFacts:
+        """Read a page.
+
+        Parameters
+        ----------
+        view : the page
+        links : int64 (n,), which of its links lead to URLs that can be followed
+        targets : int64 (n,), the numbers of those URLs
+        new : bool (n,), the target was not known before; may repeat
+        relevance : R(u)
+        probabilities : float64 (n_classes,), posteriors of u, for the group ``classes``
+        """
+        numbers = links.tolist()
+        anchors = [view.links.anchors[i] for i in numbers]
+        urls = [view.links.urls[i] for i in numbers]
+        left, right = view.links.left[links], view.links.right[links]
+        n = len(numbers)
+        words, owner = tokenize(anchors)
+        evidence = self._reader.evidence(words, owner, n)
+        words, owner = address_words(urls)
+        evidence += self._reader.evidence(words, owner, n)
+        context = self._context(view, left, right)
+        fresh, first = np.unique(targets[new], return_index=True)
+        first = np.flatnonzero(new)[first]
+        addresses = self._addresses([urls[i] for i in first.tolist()])
+        return PageFacts(
+            relevance=np.array([relevance]),
+            page_indices=self._page(view, probabilities),
+            targets=targets,
+            position=left,
+            reading=self._reader.log_odds(evidence).astype(np.float32),
+            link_indices=context.indices,
+            link_lengths=context.lengths.astype(np.int32),
+            new=fresh,
+            url_indices=addresses.indices,
+            url_lengths=addresses.lengths.astype(np.int32),
+            url_keys=url_keys([urls[i] for i in first.tolist()]),
+        )
+
+    def _context(
+        self, view: PageView, left: NDArray[np.int32], right: NDArray[np.int32]
+    ) -> Rows:
+        if "context" not in self._groups:
+            return Rows(np.zeros(0, np.int32), np.zeros(len(left) + 1, np.int64))
+        hashes = self._hashes(view.tokens)
+        return context_features(
+            hashes, view.token_leaf, left, right, d_max=self._d_max, bits=BITS
+        )
+
+    def _addresses(self, urls: list[str]) -> Rows:
+        if "url" not in self._groups:
+            return Rows(np.zeros(0, np.int32), np.zeros(len(urls) + 1, np.int64))
+        return address_features(urls, self._hashes, bits=BITS)
+
+    def _page(
+        self, view: PageView, probabilities: NDArray[np.float64] | None
+    ) -> NDArray[np.int32]:
+        found = [np.zeros(0, np.int32)]
+        if "title" in self._groups:
+            found.append(bucket(self._hashes(tokenize([view.title])[0]), _TITLE, BITS))
+        if "classes" in self._groups and probabilities is not None:
+            top = np.argsort(-probabilities, kind="stable")[:_TOP]
+            found += [self._class_features[i] for i in top.tolist() if probabilities[i] > 0.1]
+        return np.concatenate(found)
+
+    def _prefixes(self, name: str) -> NDArray[np.int32]:
+        """Return the features of a class: its name and all prefixes of it [A02 section 3.8]."""
+        parts = name.split("/")
+        paths = ["/".join(parts[: i + 1]) or "/" for i in range(len(parts))]
+        return bucket(self._hashes(paths), _CLASS, BITS)
+
+
+def url_keys(urls: list[str]) -> NDArray[np.uint32]:
+    """Return places, shapes and twins of `urls`, uint32 (n, PLACES + SHAPES + 2)."""
+    keys = np.zeros((len(urls), PLACES + SHAPES + 2), np.uint32)
+    for row, url in enumerate(urls):
+        inside = places(url)
+        keys[row, : len(inside)] = inside
+        keys[row, PLACES:] = shapes(url) + twins(url)
+    return keys

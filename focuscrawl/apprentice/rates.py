@@ -1,0 +1,75 @@
+"""How often the fetches of a place, or of a kind of URL, were relevant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_BITS = 19  # of the tables; a clash of two keys blurs both, no more
+_MASK = np.uint32((1 << _BITS) - 1)
+PRIOR = 0.05  # mean relevance expected before the first fetch (METHODS 5: p0)
+
+
+class Rates:
+    """Mean relevance along chains of ever smaller sets, each shrunk to the one before.
+
+    A URL lies on its host, in a directory, in a directory of that; the rate of each is that of
+    the larger one, corrected by what was fetched there: m' = (sum R + w m) / (n + w).
+
+    Parameters
+    ----------
+    weight : w, how many fetches the larger set's rate counts for
+    """
+
+    def __init__(self, weight: float = 2.0) -> None:
+        self.weight = weight
+        self._total = np.zeros(1 << _BITS, np.float32)
+        self._count = np.zeros(1 << _BITS, np.float32)
+        self._all = PRIOR * 0.1
+        self._n = 0.1
+
+    def copy(self) -> Rates:
+        """Return a copy that does not change with this one."""
+        copy = Rates(self.weight)
+        copy._total, copy._count = self._total.copy(), self._count.copy()
+        copy._all, copy._n = self._all, self._n
+        return copy
+
+    def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
+        """Take in one fetch; `keys` of its chain, 0 for none."""
+        slots = np.unique(keys[keys > 0] & _MASK)
+        self._total[slots] += relevance
+        self._count[slots] += 1.0
+        self._all += relevance
+        self._n += 1.0
+
+    def rates(
+        self, keys: NDArray[np.uint32]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the rates at the ends of n chains.
+
+        Parameters
+        ----------
+        keys : uint32 (n, length), from large to small, 0 for none
+
+        Returns
+        -------
+        rate : float64 (n,)
+        count : float64 (n,), fetches in the smallest set
+        """
+        rate = np.full(len(keys), self._all / self._n)
+        count = np.zeros(len(keys))
+        for column in keys.T:
+            inside = column > 0
+            if not inside.any():
+                break
+            slots = column & _MASK
+            n = self._count[slots]
+            better = (self._total[slots] + self.weight * rate) / (n + self.weight)
+            rate = np.where(inside, better, rate)
+            count = np.where(inside, n, count)
+        return rate, count
