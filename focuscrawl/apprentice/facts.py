@@ -42,6 +42,7 @@ class PageFacts:
     Attributes
     ----------
     relevance : float64 (1,), R(u)
+    own_keys : uint32 (1, PLACES + SHAPES + 2), as `url_keys`, of u itself
     page_indices : int32, features of the page
     targets : int64 (n,), numbers of the URLs the links lead to
     position : int32 (n,), first DOM leaf of each link
@@ -53,6 +54,7 @@ class PageFacts:
     """
 
     relevance: NDArray[np.float64]
+    own_keys: NDArray[np.uint32]
     page_indices: NDArray[np.int32]
     targets: NDArray[np.int64]
     position: NDArray[np.int32]
@@ -148,6 +150,7 @@ class PageReader:
         addresses = self._addresses([urls[i] for i in first.tolist()])
         return PageFacts(
             relevance=np.array([relevance]),
+            own_keys=url_keys([view.url]),
             page_indices=self._page(view, probabilities),
             targets=targets,
             position=left,

@@ -120,10 +120,14 @@ class Frontier:
         urls, keys, hosts = arrangement
         self._keys.data[urls] = keys
         bounds = np.searchsorted(hosts, np.arange(len(self._hosts) + 1)).tolist()
+        for state, start, end in zip(self._hosts, bounds, bounds[1:], strict=False):
+            state.replace(keys[start:end], urls[start:end])
+        since = self._queued.data.copy()
+        since[urls] = False
+        for url in np.flatnonzero(since).tolist():
+            self._hosts[int(self._host_of.data[url])].push((float(self._keys.data[url]), url))
         self._available = []
         for host, state in enumerate(self._hosts):
-            start, end = bounds[host], bounds[host + 1]
-            state.set_run(keys[start:end], urls[start:end])
             state.offered = None
             if state.queued and not state.timed and state.active < self.per_host:
                 state.offered = state.best(self._keys.data, self._queued.data)
@@ -167,6 +171,7 @@ class Frontier:
                     self._offer(host, best)
                 continue
             self._leave(url)
+            state.take(best)
             state.active += 1
             state.ready_at = now + self._delays.get(host, self._delay)
             self._make_available(host, now)

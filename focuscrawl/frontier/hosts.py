@@ -56,8 +56,17 @@ class Host:
         """Add a link."""
         heapq.heappush(self._heap, entry)
 
-    def set_run(self, keys: NDArray[np.float64], urls: NDArray[np.int64]) -> None:
-        """Replace the run by these, sorted best first."""
+    def take(self, best: Entry) -> None:
+        """Drop the entry that `best` has returned: now, not when many hosts become ready."""
+        if self._heap and self._heap[0] == best:
+            heapq.heappop(self._heap)
+        else:
+            self._at += 1
+
+    def replace(self, keys: NDArray[np.float64], urls: NDArray[np.int64]) -> None:
+        """Replace all entries by these, sorted best first."""
+        # left in the heap, a million entries out of date take a second to leave one by one
+        self._heap = []
         self._run_keys, self._run_urls, self._at = keys, urls, 0
 
     def best(self, keys: NDArray[np.float64], queued: NDArray[np.bool_]) -> Entry | None:

@@ -33,6 +33,7 @@ SEED = "http://velo-59.demo.example/"
         pytest.param({"budget": "abc"}, ["budget", "abc"], id="budget-word"),
         pytest.param({"budget": "-1"}, ["budget", "-1"], id="budget-negative"),
         pytest.param({"strategy": "bestfirst"}, ["bestfirst", "best-first"], id="strategy"),
+        pytest.param({"web": " "}, ["web", "empty"], id="empty-argument"),
         pytest.param({"buget": "5"}, ["buget", "budget"], id="argument"),
     ],
 )  # fmt: skip

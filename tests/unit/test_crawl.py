@@ -13,6 +13,7 @@ from focuscrawl.crawl.restore import restore
 from focuscrawl.critic.protocol import Judgement
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
+from focuscrawl.store import CrawlStore
 from focuscrawl.strategies import StrategyContext, find_strategy
 from focuscrawl.urls import normalize
 from focuscrawl.webs.protocol import Answer
@@ -311,6 +312,44 @@ def test_canonical_urls_of_other_hosts_are_not_believed(tmp_path: Path) -> None:
     visits = run(crawl)
     crawl.close("frontier_empty")
     assert [visit.duplicate_of for visit in visits] == [None, None]
+
+
+def test_a_critic_that_fails_ends_the_crawl_and_loses_no_page(
+    web: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crawl = open_crawl(tmp_path, web, "/")
+    run(crawl, 1)
+    fetch = crawl.next(0.0)
+    assert fetch is not None
+
+    def fail(_: object) -> Judgement:
+        raise ValueError("no idea")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(crawl.critic, "judge", fail)
+        with pytest.raises(ValueError, match="no idea"):
+            answer(crawl, fetch)
+        crawl.halt(fetch.id, 0.0)
+        assert crawl.stop_reason == "error"
+        assert crawl.next(0.0) is None
+        crawl.close("error")
+    again = open_crawl(tmp_path, web)
+    assert urls(run(again))[0] == fetch.url
+    again.close("frontier_empty")
+
+
+def test_a_store_opened_to_read_is_not_written(web: Shelf, tmp_path: Path) -> None:
+    crawl = open_crawl(tmp_path / "crawl", web, "/")
+    run(crawl, 3)
+    crawl.close("interrupted")
+    store = CrawlStore.open(tmp_path / "crawl" / "crawl.db", read_only=True)
+    with (
+        pytest.raises(sa.exc.OperationalError, match="readonly"),
+        store.engine.begin() as connection,
+    ):
+        connection.execute(sa.text("DELETE FROM events"))
+    store.close()
+    assert sorted(path.name for path in (tmp_path / "crawl").iterdir()) == before
 
 
 def test_no_relevant_page_for_long_ends_the_crawl(web: Shelf, tmp_path: Path) -> None:

@@ -1,0 +1,18 @@
+"""Learners behind one estimator API: ``partial_fit(X, y, sample_weight)`` and ``predict(X)``.
+
+No logic in ``__init__``; what is fitted ends in ``_``; ``get_state`` and ``set_state`` carry it
+through a restart as plain arrays.
+"""
+
+from focuscrawl.apprentice.learners.instances import Instances
+from focuscrawl.apprentice.learners.linear import LinearRegressor, LogisticLearner
+from focuscrawl.apprentice.learners.naive_bayes import NaiveBayesLearner
+from focuscrawl.apprentice.learners.protocol import Learner
+
+__all__ = [
+    "Instances",
+    "Learner",
+    "LinearRegressor",
+    "LogisticLearner",
+    "NaiveBayesLearner",
+]

@@ -1,0 +1,177 @@
+"""Linear learners over hashed features and a few dense inputs, with a prior."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from scipy import sparse
+
+from focuscrawl.apprentice.learners.instances import Instances
+from focuscrawl.apprentice.minimising import descend
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+_LOOSE = 100.0  # variance of the intercept
+
+
+class _Linear(ABC):
+    """Weights found by a few L-BFGS steps a batch, warm from those of the batch before.
+
+    `partial_fit` moves the weights towards the best ones for the instances given, it does not
+    remember them: give it a sample of all that is known, of bounded size, and a batch costs the
+    same whatever the crawl's age, while the weights stay close to those of a full refit. The few
+    steps also keep them from following a small sample all the way.
+
+    Parameters
+    ----------
+    n_features : size of the hashed space
+    prior : weights of the dense inputs, then the intercept, before anything is learned (k + 1,);
+        learning is drawn to them
+    strength : prior variance of a hashed weight (C of the usual notation)
+    dense_strength : prior variance of a dense weight about its prior
+    steps : L-BFGS steps a batch
+
+    Attributes
+    ----------
+    weights_ : float64 (n_features,)
+    dense_ : float64 (k + 1,)
+    """
+
+    def __init__(
+        self,
+        n_features: int = 1 << 18,
+        *,
+        prior: Sequence[float] = (0.0,),
+        strength: float = 0.4,
+        dense_strength: float = 2.0,
+        steps: int = 8,
+    ) -> None:
+        self.n_features = n_features
+        self.prior = prior
+        self.strength = strength
+        self.dense_strength = dense_strength
+        self.steps = steps
+
+    def partial_fit(
+        self,
+        X: Instances,  # noqa: N803
+        y: NDArray[np.float64],
+        sample_weight: NDArray[np.float64] | None = None,
+    ) -> Self:
+        """Move towards the best weights for these instances; see `Learner.partial_fit`."""
+        self._begin()
+        if not len(X):
+            return self
+        columns, matrix, turned = _compact(X, self.n_features)
+        dense = np.column_stack([X.dense, np.ones(len(X))])
+        weight = np.ones(len(X)) if sample_weight is None else sample_weight
+        m = len(columns)
+        prior = np.asarray(self.prior, np.float64)
+        penalty = np.full(len(prior), 1.0 / self.dense_strength)
+        penalty[-1] = 1.0 / _LOOSE
+
+        def loss(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+            hashed, other = point[:m], point[m:]
+            value, slope = self._loss(matrix @ hashed + dense @ other, y)
+            slope = slope * weight
+            away = other - prior
+            pull = hashed / self.strength
+            gradient = np.concatenate([turned @ slope + pull, slope @ dense + penalty * away])
+            total = weight @ value + 0.5 * (pull @ hashed) + 0.5 * (penalty * away) @ away
+            return float(total), gradient
+
+        start = np.concatenate([self.weights_[columns], self.dense_])
+        found = descend(loss, start, steps=self.steps)
+        self.weights_ = np.zeros(self.n_features)
+        self.weights_[columns] = found[:m]
+        self.dense_ = found[m:]
+        return self
+
+    def margin(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
+        """Return the linear sums of instances, float64 (n,)."""
+        self._begin()
+        return X.dot(self.weights_) + X.dense @ self.dense_[:-1] + self.dense_[-1]
+
+    @abstractmethod
+    def predict(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
+        """Return the relevance to be expected; see `Learner.predict`."""
+
+    def get_state(self) -> dict[str, NDArray[np.generic]]:
+        """Return the weights that are not 0; see `Learner.get_state`."""
+        self._begin()
+        used = np.flatnonzero(self.weights_)
+        return {"used": used, "weights": self.weights_[used], "dense": self.dense_}
+
+    def set_state(self, state: Mapping[str, NDArray[np.generic]]) -> Self:
+        """Take up the weights; see `Learner.set_state`."""
+        self.weights_ = np.zeros(self.n_features)
+        self.weights_[np.asarray(state["used"], np.int64)] = state["weights"]
+        self.dense_ = np.array(state["dense"], np.float64)
+        return self
+
+    @abstractmethod
+    def _loss(
+        self, margin: NDArray[np.float64], y: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return loss and slope at each margin."""
+
+    def _begin(self) -> None:
+        if not hasattr(self, "weights_"):
+            self.weights_ = np.zeros(self.n_features)
+            self.dense_ = np.array(self.prior, np.float64)
+
+
+class LogisticLearner(_Linear):
+    """Logistic regression on labels anywhere in [0, 1]: cross-entropy against R(v)."""
+
+    def predict(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
+        """Return Pr(high), float64 (n,)."""
+        return logistic(self.margin(X))
+
+    def _loss(
+        self, margin: NDArray[np.float64], y: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return np.logaddexp(0.0, margin) - y * margin, logistic(margin) - y
+
+
+class LinearRegressor(_Linear):
+    """Continuous ridge regression of R(v) [A02 section 4]."""
+
+    def predict(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
+        """Return the expected relevance, clipped to [0, 1], float64 (n,)."""
+        return np.clip(self.margin(X), 0.0, 1.0)
+
+    def _loss(
+        self, margin: NDArray[np.float64], y: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        # a variance of 1/8 makes it about as stiff as the logistic loss
+        error = margin - y
+        return 4.0 * error**2, 8.0 * error
+
+
+def logistic(margin: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return 1 / (1 + exp(-margin)), without overflow."""
+    half: NDArray[np.float64] = 0.5 * (1.0 + np.tanh(0.5 * margin))
+    return half
+
+
+def _compact(
+    instances: Instances, n_features: int
+) -> tuple[NDArray[np.int64], sparse.csr_matrix, sparse.csr_matrix]:
+    """Return the columns in use, and the matrix of them, upright and transposed."""
+    rows = instances.rows
+    used = np.zeros(n_features, bool)
+    used[rows.indices] = True
+    columns = np.flatnonzero(used)
+    renumbered = np.zeros(n_features, np.int32)
+    renumbered[columns] = np.arange(len(columns), dtype=np.int32)
+    matrix = sparse.csr_matrix(
+        (instances.values, renumbered[rows.indices], rows.indptr),
+        shape=(len(rows), len(columns)),
+    )
+    return columns, matrix, matrix.T.tocsr()
