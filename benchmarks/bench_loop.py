@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import os
 import subprocess
@@ -43,8 +44,10 @@ class LoopHolds:
 
     def __init__(self, out: str) -> None:
         self.out = Path(out)
-        self.held: list[tuple[float, float, str]] = []
+        self.held: list[tuple[float, float, str, str]] = []
+        self.note = ""
         self.page = ""
+        self.collecting = 0.0
         self.run = asyncio.Handle._run
 
     @classmethod
@@ -59,25 +62,35 @@ class LoopHolds:
         run, held = self.run, self.held
 
         def timed(handle: asyncio.Handle) -> None:
-            self.page = ""
+            self.page = self.note = ""
             start, busy = perf_counter(), thread_time()
             run(handle)
             busy, wall = thread_time() - busy, perf_counter() - start
-            held.append((1e3 * wall, 1e3 * busy, self.page))
+            held.append((1e3 * wall, 1e3 * busy, self.page, self.note))
 
+        gc.callbacks.append(self.collected)
         asyncio.Handle._run = timed  # type: ignore[method-assign, assignment]
+
+    def collected(self, phase: str, info: dict[str, int]) -> None:
+        """A garbage collection begins or ends."""
+        if phase == "start":
+            self.collecting = perf_counter()
+        elif info["generation"] == 2:
+            took = 1e3 * (perf_counter() - self.collecting)
+            self.note += f" [full garbage collection, {took:.0f} ms]"
 
     def page_visited(self, visit: Visit) -> None:
         self.page = f"{visit.url} ({visit.bytes / 1000:.0f} kB, {visit.links} links)"
 
     def spider_idle(self) -> None:
         """The crawl is over: what comes now is not crawling."""
+        gc.callbacks.remove(self.collected)
         asyncio.Handle._run = self.run  # type: ignore[method-assign]
         self.out.write_text(json.dumps(self.held), encoding="utf-8")
 
 
-def holds(web: str, topic: str, strategy: str, budget: int) -> list[tuple[float, float, str]]:
-    """Crawl; return milliseconds held, of these computing, and the page, for every callback."""
+def holds(web: str, topic: str, strategy: str, budget: int) -> list[tuple[float, float, str, str]]:
+    """Crawl; return milliseconds held, of these computing, page and note, for every callback."""
     with tempfile.TemporaryDirectory() as name:
         out = Path(name) / "held.json"
         command = focused(web, topic, strategy, budget, Path(name) / "crawl")
@@ -86,7 +99,7 @@ def holds(web: str, topic: str, strategy: str, budget: int) -> list[tuple[float,
         path = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, path))
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True, env=environment)
-        found: list[tuple[float, float, str]] = json.loads(out.read_text(encoding="utf-8"))
+        found: list[tuple[float, float, str, str]] = json.loads(out.read_text(encoding="utf-8"))
         return found
 
 
@@ -110,8 +123,8 @@ def report(web: str, topic: str, strategy: str, budget: int) -> list[str]:
         line("with a page, by the clock", 0, pages),
         line("with a page, computing", 1, pages),
         *(
-            f"    {wall:6.1f} ms, {busy:6.1f} computing: {page or '-'}"
-            for wall, busy, page in worst
+            f"    {wall:6.1f} ms, {busy:6.1f} computing: {page or '-'}{note}"
+            for wall, busy, page, note in worst
         ),
     ]
 

@@ -99,4 +99,6 @@ def twins(url: str) -> list[int]:
     """
     path, question, query = url[url.index("//") + 2 :].partition("?")
     path = _INDEX.sub("", path).rstrip("/").lower()
-    return [crc32(text.encode("utf-8", "surrogatepass")) for text in (path + question + query, path)]
+    return [
+        crc32(text.encode("utf-8", "surrogatepass")) for text in (path + question + query, path)
+    ]

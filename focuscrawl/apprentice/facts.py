@@ -163,15 +163,11 @@ class PageReader:
             url_keys=url_keys([urls[i] for i in first.tolist()]),
         )
 
-    def _context(
-        self, view: PageView, left: NDArray[np.int32], right: NDArray[np.int32]
-    ) -> Rows:
+    def _context(self, view: PageView, left: NDArray[np.int32], right: NDArray[np.int32]) -> Rows:
         if "context" not in self._groups:
             return Rows(np.zeros(0, np.int32), np.zeros(len(left) + 1, np.int64))
         hashes = self._hashes(view.tokens)
-        return context_features(
-            hashes, view.token_leaf, left, right, d_max=self._d_max, bits=BITS
-        )
+        return context_features(hashes, view.token_leaf, left, right, d_max=self._d_max, bits=BITS)
 
     def _addresses(self, urls: list[str]) -> Rows:
         if "url" not in self._groups:

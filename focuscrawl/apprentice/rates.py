@@ -47,9 +47,7 @@ class Rates:
         self._all += relevance
         self._n += 1.0
 
-    def rates(
-        self, keys: NDArray[np.uint32]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def rates(self, keys: NDArray[np.uint32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the rates at the ends of n chains.
 
         Parameters

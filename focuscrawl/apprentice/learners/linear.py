@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_LOOSE = 100.0  # variance of the intercept
+_LOOSE = 40.0  # variance of the intercept
 
 
 class _Linear(ABC):
@@ -48,7 +48,7 @@ class _Linear(ABC):
         *,
         prior: Sequence[float] = (0.0,),
         strength: float = 0.4,
-        dense_strength: float = 2.0,
+        dense_strength: float = 0.8,
         steps: int = 8,
     ) -> None:
         self.n_features = n_features

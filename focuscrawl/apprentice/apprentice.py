@@ -1,0 +1,344 @@
+"""The apprentice at work: takes in judged pages, scores URLs, learns batch by batch."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.apprentice.bags import N_FEATURES, address_margins, bags, link_margins
+from focuscrawl.apprentice.facts import PageFacts
+from focuscrawl.apprentice.hubs import hub_rates, near_links
+from focuscrawl.apprentice.known import Known
+from focuscrawl.apprentice.learners.linear import LogisticLearner, logistic
+from focuscrawl.apprentice.standing import (
+    INPUTS,
+    PRIOR_INTERCEPT,
+    PRIOR_WEIGHTS,
+    Fetched,
+    Standing,
+)
+from focuscrawl.apprentice.validation import validate
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ENOUGH = 5  # judged URLs before the first lesson
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """What a lesson brought; see `Apprentice.learn`.
+
+    Attributes
+    ----------
+    version : of the model
+    observed : fetches known when the lesson began
+    links : links known when the lesson began
+    instances : judged URLs learned from
+    metrics : progressive validation: how well fetches were predicted before they were learned
+    state : for `Apprentice.load`
+    urls, scores : int64 (m,), float64 (m,): all URLs with links that were not fetched
+    learner, standing : for `Apprentice.adopt`
+    """
+
+    version: int
+    observed: int
+    links: int
+    instances: int
+    metrics: dict[str, float]
+    state: bytes
+    urls: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    learner: LogisticLearner
+    standing: Standing
+
+
+class Apprentice:
+    """Scores of URLs, learned while crawling.
+
+    The score of v is the chance that R(v) is high, by a logistic regression over one instance
+    a URL: the mean of the hashed features of all links into v and of their pages, the words of
+    v's address, and the inputs of `focuscrawl.apprentice.standing.INPUTS`. These last have a
+    prior, which orders the frontier until there is something to learn from and holds the model
+    back while there is little: see `PRIOR_WEIGHTS`.
+
+    The inputs of a judged URL are those it had when it was fetched, so that learning sees what
+    deciding will see (no rate of a directory counts the page it predicts).
+
+    Parameters
+    ----------
+    batch : fetches from one lesson to the next
+    memory : judged URLs learned from, the latest: bounds the cost of a lesson
+    learner : a fresh one, to study other settings
+    """
+
+    def __init__(
+        self, *, batch: int = 25, memory: int = 3000, learner: LogisticLearner | None = None
+    ) -> None:
+        self.batch = batch
+        self.memory = memory
+        self.version = 0
+        self.known = Known()
+        self.observed = 0
+        self._fetched = Fetched()
+        self._standing = Standing()
+        self._learner = fresh_learner() if learner is None else learner
+        self._weights, self._dense = _weights(self._learner)
+        self._urls: list[int] = []  # judged URLs that had links when fetched
+        self._inputs: list[NDArray[np.float64]] = []
+        self._predicted: list[float] = []
+        self._due = 0
+        self._lesson_at: tuple[int, int] | None = None  # replayed up to there without scores
+        self._lock = Lock()
+
+    # -- what the crawl tells ------------------------------------------------------------
+
+    def new(self, targets: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Tell which URLs were not met before, bool (n,)."""
+        with self._lock:
+            self.known.grow(int(targets.max(initial=-1)) + 1)
+            return self.known.address.data[targets] < 0
+
+    def observe(self, url: int, relevance: float) -> None:
+        """Take note of what came of a fetch, whatever it was; before `expand` of its page."""
+        with self._lock:
+            self.known.grow(url + 1)
+            if self._lesson_at is None and self._standing.has_links(url):
+                inputs = self._standing.inputs(
+                    np.array([url]), self.known.keys(np.array([url])), self._fetched
+                )
+                self._urls.append(url)
+                self._inputs.append(inputs[0])
+                self._predicted.append(float(self._scores(np.array([url]), inputs)[0]))
+                del self._urls[: -self.memory]
+                del self._inputs[: -self.memory]
+                del self._predicted[: -self.memory]
+            self.known.y.data[url] = relevance
+            if self.known.has_keys(url):
+                self._fetched.observe(self.known.keys(np.array([url]))[0], relevance)
+            self.observed += 1
+            self._due += 1
+            self._reach_lesson()
+
+    def expand(
+        self, url: int, facts: PageFacts
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+        """Take in the links of a page numbered `url`.
+
+        Returns
+        -------
+        link_scores : float64 (n,), what each link by itself says of its target
+        urls, scores : int64 (m,), float64 (m,): the distinct targets and their scores
+        """
+        with self._lock:
+            first = self._add(url, facts)
+            urls = np.unique(facts.targets)
+            if self._lesson_at is not None or not len(urls):
+                self._reach_lesson()
+                return np.zeros(len(facts.targets)), urls, np.zeros(len(urls))
+            margins = link_margins(self._weights, self.known, first, len(self.known))
+            relevance = np.full(len(margins), facts.relevance[0])
+            self._standing.add(
+                self.known.n_urls,
+                facts.targets,
+                self.known.weight.data[first:],
+                relevance,
+                reading=facts.reading,
+                hub=relevance,
+                margin=margins,
+            )
+            inputs = self._standing.inputs(urls, self.known.keys(urls), self._fetched)
+            rest = inputs @ self._dense[:-1] + self._dense[-1]
+            rest += address_margins(self._weights, self.known, urls)
+            scores = logistic(rest + self._standing.margins(urls))
+            place = np.searchsorted(urls, facts.targets)
+            return logistic(rest[place] + margins), urls, scores
+
+    def _add(self, url: int, facts: PageFacts) -> int:
+        late = not (url < self.known.n_urls and self.known.has_keys(url))
+        first = len(self.known)
+        self.known.add(url, facts)
+        if late:  # a seed: nothing was known of its address when it was observed
+            self._fetched.observe(facts.own_keys[0], float(facts.relevance[0]))
+        return first
+
+    # -- learning ------------------------------------------------------------------------
+
+    def lesson_due(self) -> bool:
+        """Tell whether a batch is complete and there is enough to learn from."""
+        return self._due >= self.batch and len(self._urls) >= _ENOUGH
+
+    def learn(self) -> Taught:
+        """Learn from the judged URLs; may run in another thread, once at a time.
+
+        The apprentice can be used meanwhile, and changes nothing until `adopt`.
+        """
+        with self._lock:
+            self._due = 0
+            known, n_links, observed = self.known, len(self.known), self.observed
+            n_urls = known.n_urls
+            y = known.y.data.copy()
+            fetched = self._fetched.copy()
+            urls = np.array(self._urls, np.int64)
+            inputs = np.array(self._inputs)
+            predicted = np.array(self._predicted)
+            learner = fresh_learner().set_state(self._learner.get_state())
+            learner.__dict__.update(_settings(self._learner))
+        learner.partial_fit(bags(known, n_links, urls, inputs), y[urls])
+        weights, dense = _weights(learner)
+        standing = _stand(known, n_links, n_urls, y, weights)
+        waiting = standing.urls()
+        waiting = waiting[np.isnan(y[waiting])]
+        scores = _score(standing, known, fetched, weights, dense, waiting)
+        version = self.version + 1
+        recent = slice(-8 * self.batch, None)
+        return Taught(
+            version=version,
+            observed=observed,
+            links=n_links,
+            instances=len(urls),
+            metrics=validate(predicted[recent], y[urls[recent]]),
+            state=_pack(
+                learner,
+                lesson=np.array([version, observed, n_links]),
+                urls=urls,
+                inputs=inputs.reshape(-1, len(INPUTS)),
+                predicted=predicted,
+            ),
+            urls=waiting,
+            scores=scores,
+            learner=learner,
+            standing=standing,
+        )
+
+    def adopt(self, taught: Taught) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Score by what was learned from now on.
+
+        Returns
+        -------
+        The URLs that got links while it was learned, and their scores: int64 (m,), float64 (m,)
+        """
+        with self._lock:
+            self._take_up(taught.learner, taught.standing, taught.version)
+            urls = np.unique(self.known.target.data[taught.links :])
+            self._add_since(taught.links)
+            return urls, self._scores(urls)
+
+    def rescore(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return all URLs with links that were not fetched, and their scores."""
+        with self._lock:
+            urls = self._standing.urls()
+            urls = urls[np.isnan(self.known.y.data[urls])]
+            return urls, self._scores(urls)
+
+    def load(self, state: bytes) -> None:
+        """Take up the model of the last lesson, before all `expand` and `observe` are repeated."""
+        with np.load(io.BytesIO(state)) as arrays:
+            self._learner.set_state({n[2:]: arrays[n] for n in arrays if n.startswith("m_")})
+            self.version, observed, links = (int(x) for x in arrays["lesson"])
+            self._urls = arrays["urls"].tolist()
+            self._inputs = list(arrays["inputs"])
+            self._predicted = arrays["predicted"].tolist()
+        self._weights, self._dense = _weights(self._learner)
+        self._lesson_at = (observed, links)
+
+    def _reach_lesson(self) -> None:
+        """Once what the lesson knew is repeated, stand where it left off."""
+        if self._lesson_at is None:
+            return
+        observed, links = self._lesson_at
+        if self.observed >= observed and len(self.known) >= links:
+            self._lesson_at = None
+            self._due = 0
+            known = self.known
+            self._standing = _stand(known, links, known.n_urls, known.y.data, self._weights)
+
+    def _take_up(self, learner: LogisticLearner, standing: Standing, version: int) -> None:
+        self._learner, self._standing, self.version = learner, standing, version
+        self._weights, self._dense = _weights(learner)
+
+    def _add_since(self, first: int) -> None:
+        """Add the links found since link number `first`."""
+        known, end = self.known, len(self.known)
+        self._standing.add(
+            known.n_urls,
+            known.target.data[first:end],
+            known.weight.data[first:end],
+            known.relevance.data[first:end],
+            reading=known.reading.data[first:end],
+            hub=known.relevance.data[first:end],
+            margin=link_margins(self._weights, known, first, end),
+        )
+
+    def _scores(
+        self, urls: NDArray[np.int64], inputs: NDArray[np.float64] | None = None
+    ) -> NDArray[np.float64]:
+        return _score(
+            self._standing, self.known, self._fetched, self._weights, self._dense, urls, inputs
+        )
+
+
+def fresh_learner() -> LogisticLearner:
+    """Return a learner that knows the prior only."""
+    prior = [*(PRIOR_WEIGHTS.get(name, 0.0) for name in INPUTS), PRIOR_INTERCEPT]
+    return LogisticLearner(N_FEATURES, prior=prior)
+
+
+def _settings(learner: LogisticLearner) -> dict[str, object]:
+    return {name: value for name, value in vars(learner).items() if not name.endswith("_")}
+
+
+def _weights(learner: LogisticLearner) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    if not hasattr(learner, "weights_"):
+        return np.zeros(N_FEATURES), np.array(learner.prior, np.float64)
+    return learner.weights_, learner.dense_
+
+
+def _stand(
+    known: Known, n_links: int, n_urls: int, y: NDArray[np.float64], weights: NDArray[np.float64]
+) -> Standing:
+    """Add up the first `n_links` links anew, by what is known of their targets."""
+    target = known.target.data[:n_links]
+    page = known.page.data[:n_links]
+    relevance = known.relevance.data[:n_links]
+    # a page's link to itself says nothing of its links
+    seen = np.where(target == known.source.data[:n_links], np.nan, y[target])
+    standing = Standing()
+    standing.add(
+        n_urls,
+        target,
+        known.weight.data[:n_links],
+        relevance,
+        reading=known.reading.data[:n_links],
+        hub=hub_rates(page, relevance, seen),
+        margin=link_margins(weights, known, 0, n_links),
+        near=near_links(page, seen),
+    )
+    return standing
+
+
+def _score(
+    standing: Standing,
+    known: Known,
+    fetched: Fetched,
+    weights: NDArray[np.float64],
+    dense: NDArray[np.float64],
+    urls: NDArray[np.int64],
+    inputs: NDArray[np.float64] | None = None,
+) -> NDArray[np.float64]:
+    if inputs is None:
+        inputs = standing.inputs(urls, known.keys(urls), fetched)
+    margin = inputs @ dense[:-1] + dense[-1]
+    margin += standing.margins(urls) + address_margins(weights, known, urls)
+    return logistic(margin)
+
+
+def _pack(learner: LogisticLearner, **arrays: NDArray[np.generic]) -> bytes:
+    file = io.BytesIO()
+    model = {f"m_{name}": value for name, value in learner.get_state().items()}
+    np.savez(file, **model, **arrays)
+    return file.getvalue()

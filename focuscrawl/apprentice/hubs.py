@@ -1,0 +1,56 @@
+"""What followed links tell of the links around them: hubs and siblings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_NEAR = 6  # links on either side
+_BELIEF = 1.0  # how many followed links R(u) counts for
+
+
+def hub_rates(
+    page: NDArray[np.int64],
+    relevance: NDArray[np.float64],
+    y: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Return how relevant the followed links of each link's page were, shrunk to R(u).
+
+    Parameters
+    ----------
+    page : int64 (n,), number of the page of each link, ascending
+    relevance : (n,), R(u)
+    y : (n,), relevance of the target, NaN if it was not fetched
+
+    Returns
+    -------
+    float64 (n,)
+    """
+    known = np.isfinite(y)
+    n_pages = int(page[-1]) + 1 if len(page) else 0
+    total = np.bincount(page, np.where(known, y, 0.0), n_pages)[page]
+    count = np.bincount(page, known, n_pages)[page]
+    rate: NDArray[np.float64] = (total + _BELIEF * relevance) / (count + _BELIEF)
+    return rate
+
+
+def near_links(
+    page: NDArray[np.int64], y: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return relevance and number of the followed links beside each link, itself left out.
+
+    The co-citation of [A02 section 2.2.3], counted over the six links on either side on the same
+    page. Parameters as in `hub_rates`.
+    """
+    known = np.isfinite(y).astype(np.float64)
+    value = np.where(known > 0, y, 0.0)
+    at = np.arange(len(page))
+    low = np.maximum(at - _NEAR, np.searchsorted(page, page))
+    high = np.minimum(at + _NEAR + 1, np.searchsorted(page, page, side="right"))
+    totals = np.concatenate([[0.0], np.cumsum(value)])
+    counts = np.concatenate([[0.0], np.cumsum(known)])
+    return totals[high] - totals[low] - value, counts[high] - counts[low] - known

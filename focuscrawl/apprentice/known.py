@@ -1,0 +1,131 @@
+"""All links and URLs the crawl knows, as columns that only grow."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.apprentice.facts import PLACES, SHAPES
+from focuscrawl.apprentice.rows import Rows
+from focuscrawl.arrays import GrowingArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.facts import PageFacts
+
+_KEYS = PLACES + SHAPES + 2
+_SEEN_BITS = 22
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+class RowStore:
+    """`Rows` that grow at their end; what was put in never moves."""
+
+    def __init__(self) -> None:
+        self._indices = GrowingArray(np.int32)
+        self._indptr = GrowingArray(np.int64)
+        self._indptr.extend([0])
+
+    def __len__(self) -> int:
+        return len(self._indptr) - 1
+
+    def extend(self, rows: Rows) -> None:
+        """Append rows."""
+        self._indptr.extend(rows.indptr[1:] + len(self._indices))
+        self._indices.extend(rows.indices)
+
+    def rows(self, n: int) -> Rows:
+        """Return the first n rows, a view."""
+        indptr = self._indptr.data[: n + 1]
+        return Rows(self._indices.data[: indptr[-1]], indptr)
+
+
+class Known:
+    """Links in the order found, pages in the order expanded, URLs by their number.
+
+    Attributes
+    ----------
+    source, target : int64, ends of each link
+    weight : float64, what a link counts: the m-th link of a host to one URL with the same words
+        around counts 1/sqrt(m), so that what a template repeats on every page counts little more
+        than once, and a lone link fully
+    reading : float32, log-odds of c* by the words of each link
+    relevance : float64, R(u) of each link's page
+    page : int64, which row of `page_rows` belongs to each link
+    y : float64 by URL, the relevance a fetch has shown, NaN before
+    links, pages, addresses : features of links, pages, URLs; `address` by URL: which row
+    keys : uint32 (n_urls, _KEYS) by URL: places, shapes, twins; 0 where unknown
+    """
+
+    def __init__(self) -> None:
+        self.source = GrowingArray(np.int64)
+        self.target = GrowingArray(np.int64)
+        self.weight = GrowingArray(np.float64)
+        self.reading = GrowingArray(np.float32)
+        self.relevance = GrowingArray(np.float64)
+        self.page = GrowingArray(np.int64)
+        self.y = GrowingArray(np.float64, fill=np.nan)
+        self.address = GrowingArray(np.int64, fill=-1)
+        self._keys = GrowingArray(np.uint32)
+        self.links = RowStore()
+        self.pages = RowStore()
+        self.addresses = RowStore()
+        self._seen = np.zeros(1 << _SEEN_BITS, np.uint16)
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    @property
+    def n_urls(self) -> int:
+        """URLs there is room for; all numbers met are below."""
+        return len(self.y)
+
+    def keys(self, urls: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """Return the keys of `urls`, uint32 (n, _KEYS)."""
+        return self._keys.data.reshape(-1, _KEYS)[urls]
+
+    def grow(self, n_urls: int) -> None:
+        """Make room for URL numbers below `n_urls`."""
+        self._keys.grow(n_urls * _KEYS)
+        self.address.grow(n_urls)
+        self.y.grow(n_urls)
+
+    def has_keys(self, url: int) -> bool:
+        """Tell whether the keys of a URL are known."""
+        return url < self.n_urls and bool(self._keys.data[(url + 1) * _KEYS - 1])
+
+    def add(self, url: int, facts: PageFacts) -> None:
+        """Take in a page numbered `url`."""
+        n = len(facts.targets)
+        self.grow(max(url, int(facts.targets.max(initial=0))) + 1)
+        table = self._keys.data.reshape(-1, _KEYS)
+        table[facts.new] = facts.url_keys
+        table[url] = facts.own_keys[0]
+        self.address.data[facts.new] = len(self.addresses) + np.arange(len(facts.new))
+        self.addresses.extend(facts.urls)
+        links = facts.links
+        self.weight.extend(self._weights(int(facts.own_keys[0, 0]), facts.targets, links))
+        self.source.extend(np.full(n, url))
+        self.relevance.extend(np.full(n, facts.relevance[0]))
+        self.reading.extend(facts.reading)
+        self.page.extend(np.full(n, len(self.pages)))
+        self.pages.extend(
+            Rows(facts.page_indices, np.array([0, len(facts.page_indices)], np.int64))
+        )
+        self.links.extend(links)
+        self.target.extend(facts.targets)
+
+    def _weights(self, host: int, targets: NDArray[np.int64], links: Rows) -> NDArray[np.float64]:
+        """Count links of a host with equal target and words, and weigh these by their count."""
+        total = np.zeros(len(links.indices) + 1, np.uint64)
+        np.cumsum(links.indices.astype(np.uint64) * _MULTIPLIER, out=total[1:])
+        words = total[links.indptr[1:]] - total[links.indptr[:-1]]
+        key = (words ^ targets.astype(np.uint64) ^ np.uint64(host << 24)) * _MULTIPLIER
+        slots = (key >> np.uint64(64 - _SEEN_BITS)).astype(np.int64)
+        before = self._seen[slots].astype(np.float64)
+        before = np.minimum(before, np.iinfo(np.uint16).max - 1)
+        self._seen[slots] = (before + 1).astype(np.uint16)
+        weight: NDArray[np.float64] = 1.0 / np.sqrt(before + 1.0)
+        return weight

@@ -1,0 +1,196 @@
+"""What all known links say together of each URL: the evidence (METHODS 5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.apprentice.facts import PLACES, SHAPES
+from focuscrawl.apprentice.rates import PRIOR, Rates
+from focuscrawl.arrays import GrowingArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: the dense inputs of a URL, in their order
+INPUTS = (
+    "mean_relevance",  # log-odds of the shrunken mean of R(u) over the links
+    "best_relevance",  # the greatest R(u): the baseline's score
+    "links",  # log of their number
+    "reading",  # the critic's log-odds by the words of the links and the URL, mean
+    "read_relevance",  # the same as a probability
+    "agreement",  # read_relevance times mean relevance
+    "place",  # rate of the directory
+    "hub",  # mean rate of the links of the pages u that were followed
+    "siblings",  # rate of the followed links beside the links
+    "place_fetches",  # log of fetches in the directory
+    "best_hub",  # greatest rate of a page u
+    "relevant_links",  # share of the links that are on relevant pages
+    "first_relevance",  # R(u) of the first link
+    "twin",  # a URL that is probably the same page was fetched
+    "twin_query",  # the same, but for its query
+    "shape",  # rate of URLs that look alike
+)
+#: what is believed of them before anything is learned: the baseline, tempered by the evidence of
+#: many links, by the words of the link, and by how URLs that look alike have done
+PRIOR_WEIGHTS = {
+    "mean_relevance": 2.0,
+    "best_relevance": 1.0,
+    "reading": 2.0,
+    "twin": -2.0,
+    "shape": 1.0,
+}
+PRIOR_INTERCEPT = -1.0
+
+_SHRINK = 0.2  # weight of the prior in means over links (METHODS 5)
+_SUMS = (
+    "weight",
+    "relevance",
+    "reading",
+    "relevant",
+    "hub",
+    "near",
+    "near_known",
+    "margin",
+)
+
+
+class Fetched:
+    """What is known of places and kinds of URL from what was fetched there."""
+
+    def __init__(self) -> None:
+        self.places = Rates()
+        self.shapes = Rates()
+        self._twins = np.zeros((2, 1 << 19), bool)
+
+    def copy(self) -> Fetched:
+        """Return a copy that does not change with this one."""
+        copy = Fetched.__new__(Fetched)
+        copy.places, copy.shapes = self.places.copy(), self.shapes.copy()
+        copy._twins = self._twins.copy()
+        return copy
+
+    def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
+        """Take in a fetch of the URL with these `keys`."""
+        self.places.observe(keys[:PLACES], relevance)
+        self.shapes.observe(keys[PLACES : PLACES + SHAPES], relevance)
+        self._twins[[0, 1], keys[-2:] & np.uint32(self._twins.shape[1] - 1)] = True
+
+    def twins(self, keys: NDArray[np.uint32]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Tell of which URLs a twin was fetched, and of which only but for the query."""
+        at = keys[:, -2:] & np.uint32(self._twins.shape[1] - 1)
+        same = self._twins[0, at[:, 0]]
+        return same, self._twins[1, at[:, 1]] & ~same
+
+
+class Standing:
+    """Sums over the links into each URL."""
+
+    def __init__(self) -> None:
+        self._sums = {name: GrowingArray(np.float64) for name in _SUMS}
+        self._best = GrowingArray(np.float64)
+        self._best_hub = GrowingArray(np.float64)
+        self._first = GrowingArray(np.float64, fill=np.nan)
+
+    def add(
+        self,
+        n_urls: int,
+        targets: NDArray[np.int64],
+        weight: NDArray[np.float64],
+        relevance: NDArray[np.float64],
+        *,
+        reading: NDArray[np.floating],
+        hub: NDArray[np.float64],
+        margin: NDArray[np.float64],
+        near: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    ) -> None:
+        """Add links, all columns (n,).
+
+        Parameters
+        ----------
+        n_urls : all targets are below
+        targets, weight, relevance, reading : as `Known` has them
+        hub : rate of the followed links of each link's page
+        margin : what the hashed features of link and page say
+        near : relevance and number of the followed links beside each link
+        """
+        zero = np.zeros(0)
+        near_relevance, near_known = (zero, zero) if near is None else near
+        columns = (
+            np.ones(len(targets)),
+            relevance,
+            np.clip(reading, -10.0, 10.0),
+            (relevance > 0.5).astype(np.float64),
+            hub,
+            near_relevance,
+            near_known,
+            margin,
+        )
+        for name, column in zip(_SUMS, columns, strict=True):
+            total = self._sums[name]
+            total.grow(n_urls)
+            if len(column):
+                np.add.at(total.data, targets, weight * column)
+        for best, column in ((self._best, relevance), (self._best_hub, hub)):
+            best.grow(n_urls)
+            np.maximum.at(best.data, targets, column)
+        self._first.grow(n_urls)
+        urls, at = np.unique(targets, return_index=True)
+        new = np.isnan(self._first.data[urls])
+        self._first.data[urls[new]] = relevance[at[new]]
+
+    def has_links(self, url: int) -> bool:
+        """Tell whether links into a URL were added."""
+        weight = self._sums["weight"].data
+        return url < len(weight) and bool(weight[url] > 0.0)
+
+    def urls(self) -> NDArray[np.int64]:
+        """Return the numbers of all URLs with links."""
+        return np.flatnonzero(self._sums["weight"].data)
+
+    def margins(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the mean margin of the links into each URL."""
+        margin: NDArray[np.float64] = self._sums["margin"].data[urls]
+        return margin / self._sums["weight"].data[urls]
+
+    def inputs(
+        self, urls: NDArray[np.int64], keys: NDArray[np.uint32], fetched: Fetched
+    ) -> NDArray[np.float64]:
+        """Return the dense inputs (n, len(INPUTS)) of URLs that have links."""
+        sums = {name: total.data[urls] for name, total in self._sums.items()}
+        n = sums["weight"]
+        mean = (sums["relevance"] + _SHRINK * PRIOR) / (n + _SHRINK)
+        reading = sums["reading"] / n
+        read = 1.0 / (1.0 + np.exp(-reading))
+        hub = sums["hub"] / n
+        place, fetches = fetched.places.rates(keys[:, :PLACES])
+        shape, _ = fetched.shapes.rates(keys[:, PLACES : PLACES + SHAPES])
+        same, same_but_query = fetched.twins(keys)
+        return np.column_stack(
+            [
+                _log_odds(mean),
+                self._best.data[urls],
+                np.log1p(n) / 3.0,
+                reading / 10.0,
+                read,
+                read * mean,
+                _log_odds(place),
+                _log_odds(hub),
+                _log_odds((sums["near"] + hub) / (sums["near_known"] + 1.0)),
+                np.log1p(fetches) / 5.0,
+                self._best_hub.data[urls],
+                sums["relevant"] / n,
+                self._first.data[urls],
+                same,
+                same_but_query,
+                _log_odds(shape),
+            ]
+        )
+
+
+def _log_odds(probability: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log-odds over their greatest value, in [-1, 1]; 0.01 is as good as 0."""
+    p = np.clip(probability, 0.01, 0.99)
+    odds: NDArray[np.float64] = np.log(p / (1.0 - p)) / np.log(99.0)
+    return odds
