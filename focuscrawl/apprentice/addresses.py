@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 
 _WORD, _PLACE = 1, 2  # salts
 _EXTENSION = 7  # characters, dot included
-_DIGITS = re.compile("[0-9]+")
-_INDEX = re.compile(r"/(?:index|default|home|welcome)\.[a-z]{2,5}$", re.IGNORECASE)
+_DIGITS = re.compile(b"[0-9]+")
+_INDEX = re.compile(rb"/(?:index|default|home|welcome)\.[a-z]{2,5}$", re.IGNORECASE)
 _DEEPEST = 8  # directories: deeper ones are told by their words
+PLACES = _DEEPEST + 1
+SHAPES = 4
+TWINS = 2
 
 
 def address_words(urls: Sequence[str]) -> tuple[list[str], NDArray[np.int32]]:
@@ -31,74 +34,74 @@ def address_words(urls: Sequence[str]) -> tuple[list[str], NDArray[np.int32]]:
     return tokenize([unquote(path) if "%" in path else path for path in paths])
 
 
-def places(url: str) -> list[int]:
-    """Return numbers of the places that `url` lies in: its host, then directory by directory.
+def address_keys(url: str) -> list[int]:
+    """Return numbers of the sets of URLs that `url` belongs to; `PLACES + SHAPES + TWINS`.
 
-    The page itself is no place; a query belongs to the place that is asked.
+    Its *places*, from large to small, 0 after the last: host, directory, directory in that. The
+    page itself is no place; what is asked with a query is.
+
+    Its *shapes*, from the general to the particular: extension and names of its arguments; the
+    same on its host; its last part, digits made equal; the whole of it, so made. Pages of one kind
+    are often alike: slides, calendars, listings, plain text.
+
+    Its *twins*, two numbers that URLs of the same page often share, with and without the query:
+    ``/a``, ``/a/`` and ``/a/index.html`` are taken for one.
     """
-    start = url.index("//") + 2
-    path, question, _ = url[start:].partition("?")
-    parts = path.split("/")
-    if not question:
-        parts.pop()
-    found = []
+    address = url[url.index("//") + 2 :].encode("utf-8", "surrogatepass")
+    path, question, query = address.partition(b"?")
+    parts = path.split(b"/", _DEEPEST + 1)
+    inside = parts[: _DEEPEST + 1] if question else parts[:-1]
     number = 0
-    for part in parts[: _DEEPEST + 1]:
-        number = crc32(part.encode("utf-8", "surrogatepass"), number ^ 0x2F)
-        found.append(number)
-    return found
+    keys = [0] * PLACES
+    for i, part in enumerate(inside[:PLACES]):
+        keys[i] = number = crc32(part, number ^ 0x2F)
+    host = parts[0]
+    folded, _, arguments = _DIGITS.sub(b"0", address[len(host) :]).partition(b"?")
+    if arguments:
+        arguments = b",".join(sorted([p.partition(b"=")[0] for p in arguments.split(b"&")]))
+    directory, _, name = folded.rpartition(b"/")
+    dot = name.rfind(b".")
+    extension = name[dot:] if dot >= 0 and len(name) - dot <= _EXTENSION else name and b"-"
+    kind = b"%s?%s" % (extension, arguments)
+    last = b"%s %s?%s" % (host, name, arguments)
+    same = _INDEX.sub(b"", path).rstrip(b"/").lower()
+    keys += (
+        crc32(kind),
+        crc32(host + kind),
+        crc32(last),
+        crc32(last, crc32(directory)),
+        crc32(same + question + query),
+        crc32(same),
+    )
+    return keys
+
+
+def table_of_keys(urls: Sequence[str]) -> NDArray[np.uint32]:
+    """Return `address_keys` of each URL, uint32 (n, PLACES + SHAPES + TWINS)."""
+    keys = [address_keys(url) for url in urls]
+    return np.array(keys, np.uint32).reshape(-1, PLACES + SHAPES + TWINS)
 
 
 def address_features(
-    urls: Sequence[str], hashes: WordHashes, *, bits: int, with_places: bool = True
+    urls: Sequence[str], keys: NDArray[np.uint32], hashes: WordHashes, *, bits: int
 ) -> Rows:
-    """Return one row of features a URL: words of path and query, and places if asked for."""
+    """Return one row of features a URL: the words of path and query, and its places.
+
+    Parameters
+    ----------
+    urls : n normalised URLs
+    keys : uint32 (n, PLACES + ...), their keys
+    hashes : numbers of words
+    bits : of the feature space
+    """
     words, number = address_words(urls)
-    features = bucket(hashes(words), _WORD, bits)
-    owner = number.astype(np.int64)
-    if with_places:
-        inside = [places(url) for url in urls]
-        counts = np.fromiter(map(len, inside), np.int64, len(urls))
-        flat = np.fromiter((p for some in inside for p in some), np.uint64, int(counts.sum()))
-        features = np.concatenate([features, bucket(flat, _PLACE, bits)])
-        owner = np.concatenate([owner, np.repeat(np.arange(len(urls)), counts)])
-        order = np.argsort(owner, kind="stable")
-        features, owner = features[order], owner[order]
-    return Rows(features, pointers(np.bincount(owner, minlength=len(urls))))
-
-
-def shapes(url: str) -> list[int]:
-    """Return numbers of what `url` looks like, from the general to the particular.
-
-    Its extension and the names of its arguments; the same on its host; its last part with the
-    digits made equal; the whole of it, so made. Pages of one kind are often alike: slides,
-    calendars, listings, plain text.
-    """
-    host, _, rest = url[url.index("//") + 2 :].partition("/")
-    path, _, query = rest.partition("?")
-    directory, _, name = path.rpartition("/")
-    dot = name.rfind(".")
-    extension = name[dot:] if 0 <= dot and len(name) - dot <= _EXTENSION else name and "-"
-    arguments = ",".join(sorted(part.partition("=")[0] for part in query.split("&")))
-    kind = f"{extension}?{arguments}"
-    return [
-        crc32(text.encode("utf-8", "surrogatepass"))
-        for text in (
-            kind,
-            f"{host} {kind}",
-            _DIGITS.sub("0", f"{host} {name}?{arguments}"),
-            _DIGITS.sub("0", f"{host}/{directory}/{name}?{query}"),
-        )
-    ]
-
-
-def twins(url: str) -> list[int]:
-    """Return two numbers that URLs of the same page often share: with and without the query.
-
-    ``/a``, ``/a/`` and ``/a/index.html`` are taken for one.
-    """
-    path, question, query = url[url.index("//") + 2 :].partition("?")
-    path = _INDEX.sub("", path).rstrip("/").lower()
-    return [
-        crc32(text.encode("utf-8", "surrogatepass")) for text in (path + question + query, path)
-    ]
+    inside = keys[:, :PLACES] > 0
+    features = np.concatenate(
+        [
+            bucket(hashes(words), _WORD, bits),
+            bucket(keys[:, :PLACES][inside].astype(np.uint64), _PLACE, bits),
+        ]
+    )
+    owner = np.concatenate([number.astype(np.int64), np.nonzero(inside)[0]])
+    order = np.argsort(owner, kind="stable")
+    return Rows(features[order], pointers(np.bincount(owner, minlength=len(urls))))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 from dataclasses import dataclass
 from threading import Lock
@@ -10,7 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.apprentice.bags import N_FEATURES, address_margins, bags, link_margins
-from focuscrawl.apprentice.facts import PageFacts
 from focuscrawl.apprentice.hubs import hub_rates, near_links
 from focuscrawl.apprentice.known import Known
 from focuscrawl.apprentice.learners.linear import LogisticLearner, logistic
@@ -25,6 +25,8 @@ from focuscrawl.apprentice.validation import validate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.facts import PageFacts
 
 _ENOUGH = 5  # judged URLs before the first lesson
 
@@ -186,14 +188,14 @@ class Apprentice:
             urls = np.array(self._urls, np.int64)
             inputs = np.array(self._inputs)
             predicted = np.array(self._predicted)
-            learner = fresh_learner().set_state(self._learner.get_state())
-            learner.__dict__.update(_settings(self._learner))
+            learner = copy.deepcopy(self._learner)
         learner.partial_fit(bags(known, n_links, urls, inputs), y[urls])
         weights, dense = _weights(learner)
         standing = _stand(known, n_links, n_urls, y, weights)
         waiting = standing.urls()
         waiting = waiting[np.isnan(y[waiting])]
-        scores = _score(standing, known, fetched, weights, dense, waiting)
+        margin = standing.inputs(waiting, known.keys(waiting), fetched) @ dense[:-1] + dense[-1]
+        margin += standing.margins(waiting) + address_margins(weights, known, waiting)
         version = self.version + 1
         recent = slice(-8 * self.batch, None)
         return Taught(
@@ -210,7 +212,7 @@ class Apprentice:
                 predicted=predicted,
             ),
             urls=waiting,
-            scores=scores,
+            scores=logistic(margin),
             learner=learner,
             standing=standing,
         )
@@ -277,19 +279,18 @@ class Apprentice:
     def _scores(
         self, urls: NDArray[np.int64], inputs: NDArray[np.float64] | None = None
     ) -> NDArray[np.float64]:
-        return _score(
-            self._standing, self.known, self._fetched, self._weights, self._dense, urls, inputs
-        )
+        known = self.known
+        if inputs is None:
+            inputs = self._standing.inputs(urls, known.keys(urls), self._fetched)
+        margin = self._standing.margins(urls)
+        margin += inputs @ self._dense[:-1] + self._dense[-1]
+        return logistic(margin + address_margins(self._weights, known, urls))
 
 
 def fresh_learner() -> LogisticLearner:
     """Return a learner that knows the prior only."""
     prior = [*(PRIOR_WEIGHTS.get(name, 0.0) for name in INPUTS), PRIOR_INTERCEPT]
     return LogisticLearner(N_FEATURES, prior=prior)
-
-
-def _settings(learner: LogisticLearner) -> dict[str, object]:
-    return {name: value for name, value in vars(learner).items() if not name.endswith("_")}
 
 
 def _weights(learner: LogisticLearner) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -321,24 +322,8 @@ def _stand(
     return standing
 
 
-def _score(
-    standing: Standing,
-    known: Known,
-    fetched: Fetched,
-    weights: NDArray[np.float64],
-    dense: NDArray[np.float64],
-    urls: NDArray[np.int64],
-    inputs: NDArray[np.float64] | None = None,
-) -> NDArray[np.float64]:
-    if inputs is None:
-        inputs = standing.inputs(urls, known.keys(urls), fetched)
-    margin = inputs @ dense[:-1] + dense[-1]
-    margin += standing.margins(urls) + address_margins(weights, known, urls)
-    return logistic(margin)
-
-
 def _pack(learner: LogisticLearner, **arrays: NDArray[np.generic]) -> bytes:
     file = io.BytesIO()
     model = {f"m_{name}": value for name, value in learner.get_state().items()}
-    np.savez(file, **model, **arrays)
+    np.savez(file, allow_pickle=False, **model, **arrays)
     return file.getvalue()

@@ -105,7 +105,9 @@ def link_margins(
     if not len(page):
         return found[0]
     of_pages = _margins(weights[2 * SPACE :], known.pages.rows(int(page[-1]) + 1))
-    return np.concatenate(found) + of_pages[page]
+    margins: NDArray[np.float64] = np.concatenate(found)
+    margins += of_pages[page]
+    return margins
 
 
 def address_margins(

@@ -29,7 +29,7 @@ def context_features(
     max_tokens: int | None = MAX_TOKENS,
     repeats: bool = False,
 ) -> Rows:
-    """Return the features (t, d), \\|d\\| <= `d_max`, of n links of a page.
+    """Return the features (t, d) of n links of a page, for d from -`d_max` to `d_max`.
 
     Parameters
     ----------
@@ -51,49 +51,20 @@ def context_features(
     first = np.searchsorted(token_leaf, left)
     last = np.searchsorted(token_leaf, right, side="right")
     end = np.searchsorted(token_leaf, right + d_max, side="right")
+    inside = last - first
     if max_tokens is not None:
         begin = np.maximum(begin, first - max_tokens)
         end = np.minimum(end, last + max_tokens)
-        if np.any(last - first > max_tokens):
-            return _with_long_anchors(
-                words, token_leaf, left, right, (begin, first, last, end), bits, max_tokens
-            )
-    at = ranges(begin, end - begin)
-    return _features(words, token_leaf, left, right, at, end - begin, bits)
-
-
-def _features(
-    words: NDArray[np.uint64],
-    token_leaf: NDArray[np.int32],
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
-    at: NDArray[np.int64],
-    lengths: NDArray[np.integer],
-    bits: int,
-) -> Rows:
+        inside = np.minimum(inside, max_tokens)
+    starts = np.stack([begin, first, last], axis=1)
+    spans = np.stack([first - begin, inside, end - last], axis=1)
+    at = ranges(starts.ravel(), spans.ravel())
+    lengths = spans.sum(axis=1)
     leaf = token_leaf[at]
     offset = np.minimum(leaf - np.repeat(left, lengths), 0)
     offset += np.maximum(leaf - np.repeat(right, lengths), 0)
     salt = (offset + _SALT).astype(np.uint64)
     return Rows(bucket(words[at], salt, bits), pointers(lengths))
-
-
-def _with_long_anchors(
-    words: NDArray[np.uint64],
-    token_leaf: NDArray[np.int32],
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
-    bounds: tuple[NDArray[np.intp], ...],
-    bits: int,
-    max_tokens: int,
-) -> Rows:
-    """Leave out all but the first `max_tokens` tokens inside a link."""
-    begin, first, last, end = bounds
-    inside = np.minimum(last - first, max_tokens)
-    starts = np.stack([begin, first, last], axis=1)
-    lengths = np.stack([first - begin, inside, end - last], axis=1)
-    at = ranges(starts.ravel(), lengths.ravel())
-    return _features(words, token_leaf, left, right, at, lengths.sum(axis=1), bits)
 
 
 def _distinct(

@@ -11,12 +11,11 @@ import numpy as np
 from focuscrawl.apprentice.addresses import (
     address_features,
     address_words,
-    places,
-    shapes,
-    twins,
+    table_of_keys,
 )
 from focuscrawl.apprentice.context import context_features
 from focuscrawl.apprentice.hashing import WordHashes, bucket
+from focuscrawl.apprentice.reading import TextReader
 from focuscrawl.apprentice.rows import Rows, pointers
 from focuscrawl.page.tokens import tokenize
 
@@ -29,8 +28,6 @@ if TYPE_CHECKING:
     from focuscrawl.page.view import PageView
 
 BITS = 18  # of the feature space
-PLACES = 9  # at most, of a URL
-SHAPES = 4
 _TITLE, _CLASS = 3, 4  # salts
 _TOP = 3  # classes of u that are named
 
@@ -42,7 +39,7 @@ class PageFacts:
     Attributes
     ----------
     relevance : float64 (1,), R(u)
-    own_keys : uint32 (1, PLACES + SHAPES + 2), as `url_keys`, of u itself
+    own_keys : uint32 (1, 15), the keys of u itself
     page_indices : int32, features of the page
     targets : int64 (n,), numbers of the URLs the links lead to
     position : int32 (n,), first DOM leaf of each link
@@ -50,7 +47,7 @@ class PageFacts:
     link_indices, link_lengths : int32, `Rows` of the links' features
     new : int64 (m,), numbers of the URLs that are new
     url_indices, url_lengths : int32, `Rows` of their features
-    url_keys : uint32 (m, PLACES + SHAPES + 2), places (0 where there is none), shapes, twins
+    url_keys : uint32 (m, 15), `focuscrawl.apprentice.addresses.address_keys`
     """
 
     relevance: NDArray[np.float64]
@@ -110,6 +107,8 @@ class PageReader:
         classes: tuple[str, ...] = (),
     ) -> None:
         self._reader = words
+        self._anchors = TextReader(words, tokenize)
+        self._paths = TextReader(words, address_words)
         self._groups = frozenset(groups)
         self._d_max = d_max
         self._hashes = WordHashes()
@@ -121,6 +120,7 @@ class PageReader:
         links: NDArray[np.int64],
         targets: NDArray[np.int64],
         new: NDArray[np.bool_],
+        *,
         relevance: float,
         probabilities: NDArray[np.float64] | None = None,
     ) -> PageFacts:
@@ -139,18 +139,16 @@ class PageReader:
         anchors = [view.links.anchors[i] for i in numbers]
         urls = [view.links.urls[i] for i in numbers]
         left, right = view.links.left[links], view.links.right[links]
-        n = len(numbers)
-        words, owner = tokenize(anchors)
-        evidence = self._reader.evidence(words, owner, n)
-        words, owner = address_words(urls)
-        evidence += self._reader.evidence(words, owner, n)
+        evidence = self._anchors.read(anchors) + self._paths.read(urls)
         context = self._context(view, left, right)
         fresh, first = np.unique(targets[new], return_index=True)
         first = np.flatnonzero(new)[first]
-        addresses = self._addresses([urls[i] for i in first.tolist()])
+        addresses = [urls[i] for i in first.tolist()]
+        keys = table_of_keys(addresses)
+        rows = self._addresses(addresses, keys)
         return PageFacts(
             relevance=np.array([relevance]),
-            own_keys=url_keys([view.url]),
+            own_keys=table_of_keys([view.url]),
             page_indices=self._page(view, probabilities),
             targets=targets,
             position=left,
@@ -158,9 +156,9 @@ class PageReader:
             link_indices=context.indices,
             link_lengths=context.lengths.astype(np.int32),
             new=fresh,
-            url_indices=addresses.indices,
-            url_lengths=addresses.lengths.astype(np.int32),
-            url_keys=url_keys([urls[i] for i in first.tolist()]),
+            url_indices=rows.indices,
+            url_lengths=rows.lengths.astype(np.int32),
+            url_keys=keys,
         )
 
     def _context(self, view: PageView, left: NDArray[np.int32], right: NDArray[np.int32]) -> Rows:
@@ -169,10 +167,10 @@ class PageReader:
         hashes = self._hashes(view.tokens)
         return context_features(hashes, view.token_leaf, left, right, d_max=self._d_max, bits=BITS)
 
-    def _addresses(self, urls: list[str]) -> Rows:
+    def _addresses(self, urls: list[str], keys: NDArray[np.uint32]) -> Rows:
         if "url" not in self._groups:
             return Rows(np.zeros(0, np.int32), np.zeros(len(urls) + 1, np.int64))
-        return address_features(urls, self._hashes, bits=BITS)
+        return address_features(urls, keys, self._hashes, bits=BITS)
 
     def _page(
         self, view: PageView, probabilities: NDArray[np.float64] | None
@@ -190,13 +188,3 @@ class PageReader:
         parts = name.split("/")
         paths = ["/".join(parts[: i + 1]) or "/" for i in range(len(parts))]
         return bucket(self._hashes(paths), _CLASS, BITS)
-
-
-def url_keys(urls: list[str]) -> NDArray[np.uint32]:
-    """Return places, shapes and twins of `urls`, uint32 (n, PLACES + SHAPES + 2)."""
-    keys = np.zeros((len(urls), PLACES + SHAPES + 2), np.uint32)
-    for row, url in enumerate(urls):
-        inside = places(url)
-        keys[row, : len(inside)] = inside
-        keys[row, PLACES:] = shapes(url) + twins(url)
-    return keys

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.facts import PLACES, SHAPES
+from focuscrawl.apprentice.addresses import PLACES, SHAPES, TWINS
 from focuscrawl.apprentice.rows import Rows
 from focuscrawl.arrays import GrowingArray
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.apprentice.facts import PageFacts
 
-_KEYS = PLACES + SHAPES + 2
+_KEYS = PLACES + SHAPES + TWINS
 _SEEN_BITS = 22
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 

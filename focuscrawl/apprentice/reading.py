@@ -16,13 +16,14 @@ import numpy as np
 from focuscrawl.page.view import Links, PageView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
     from focuscrawl.critic.protocol import Critic, Judgement
 
 _SURE = 1e-9  # no posterior is taken for smaller
+_REMEMBERED = 200_000  # texts, about 50 MB
 
 
 class WordReader:
@@ -92,6 +93,44 @@ class WordReader:
     def _ask(self, words: Sequence[str]) -> NDArray[np.float64]:
         judgement = self._critic.judge([_page_of(word) for word in words])
         return np.log(np.maximum(_distribution(judgement), _SURE))
+
+
+class TextReader:
+    """Evidence of short texts, remembered: anchors and addresses come again on every page.
+
+    Parameters
+    ----------
+    words : the critic's reading of their words
+    split : from n texts to their words and the number of each word's text
+    """
+
+    def __init__(
+        self,
+        words: WordReader,
+        split: Callable[[list[str]], tuple[list[str], NDArray[np.int32]]],
+    ) -> None:
+        self._words = words
+        self._split = split
+        self._known: dict[str, int] = {}
+        self._evidence = np.zeros((1024, words.columns), np.float32)
+
+    def read(self, texts: list[str]) -> NDArray[np.float32]:
+        """Return the evidence of n texts, float32 (n, columns)."""
+        known = self._known
+        new = list(dict.fromkeys(text for text in texts if text not in known))
+        if new:
+            if len(known) + len(new) > _REMEMBERED:
+                known.clear()
+                new = list(dict.fromkeys(texts))
+            words, owner = self._split(new)
+            end = len(known) + len(new)
+            if end > len(self._evidence):
+                larger = np.zeros((2 * end, self._words.columns), np.float32)
+                larger[: len(self._evidence)] = self._evidence
+                self._evidence = larger
+            self._evidence[len(known) : end] = self._words.evidence(words, owner, len(new))
+            known.update(zip(new, range(len(known), end), strict=True))
+        return self._evidence[np.fromiter(map(known.__getitem__, texts), np.int64, len(texts))]
 
 
 def _distribution(judgement: Judgement) -> NDArray[np.float64]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.facts import PLACES, SHAPES
+from focuscrawl.apprentice.addresses import PLACES, SHAPES
 from focuscrawl.apprentice.rates import PRIOR, Rates
 from focuscrawl.arrays import GrowingArray
 
@@ -151,8 +151,9 @@ class Standing:
 
     def margins(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the mean margin of the links into each URL."""
-        margin: NDArray[np.float64] = self._sums["margin"].data[urls]
-        return margin / self._sums["weight"].data[urls]
+        mean: NDArray[np.float64] = self._sums["margin"].data[urls]
+        mean /= self._sums["weight"].data[urls]
+        return mean
 
     def inputs(
         self, urls: NDArray[np.int64], keys: NDArray[np.uint32], fetched: Fetched

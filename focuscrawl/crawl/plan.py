@@ -40,7 +40,7 @@ class CrawlPlan:
     topic: str
     seeds: str | None = None
     critic: str = "models/demo"
-    strategy: str = "best-first"
+    strategy: str = "apprentice"
     options: Mapping[str, Any] = field(default_factory=dict)
     budget: int = 1000
     web: str | None = None

@@ -57,9 +57,12 @@ def _load_pages(crawl: Crawl) -> None:
     for row in crawl.store.rows(pages):
         crawl.count(row.seq, row.relevance)
         crawl.strategy.observe(row.url, row.relevance, row.duplicate_of)
+        rows = []
         if source == row.url:
             rows = list(found)
             crawl.links = rows[-1].id + 1
+            source, found = next(by_page, (None, iter(())))
+        if rows or row.data is not None:
             crawl.strategy.recall(
                 RecalledPage(
                     url=row.url,
@@ -72,7 +75,6 @@ def _load_pages(crawl: Crawl) -> None:
                     memo=row.data,
                 )
             )
-            source, found = next(by_page, (None, iter(())))
         if row.digest is not None and row.duplicate_of is None:
             crawl.duplicates.add(row.url, row.digest, crawl.names_of(row.url, row.canonical))
 

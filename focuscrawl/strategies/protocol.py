@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -139,6 +139,7 @@ class Lesson:
     metrics : what is known of the model's quality; written to the store as JSON
     state : what `Learner.load` needs to go on from here
     urls, scores : int64 (m,) and float64 (m,), new scores of all URLs that waited
+    model : the learner's own, for `Learner.adopt`
     """
 
     version: int
@@ -148,6 +149,7 @@ class Lesson:
     state: bytes
     urls: NDArray[np.int64]
     scores: NDArray[np.float64]
+    model: Any
 
 
 @runtime_checkable

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.apprentice.rows import Rows
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.rows import Rows
 
 
 class Instances(NamedTuple):

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from scipy import sparse
 
-from focuscrawl.apprentice.learners.instances import Instances
 from focuscrawl.apprentice.minimising import descend
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.learners.instances import Instances
 
 _LOOSE = 40.0  # variance of the intercept
 
@@ -39,8 +40,13 @@ class _Linear(ABC):
     Attributes
     ----------
     weights_ : float64 (n_features,)
+    base_ : float64 (n_features,), their prior: 0, unless `believe` was called
     dense_ : float64 (k + 1,)
     """
+
+    base_: NDArray[np.float64]
+    weights_: NDArray[np.float64]
+    dense_: NDArray[np.float64]
 
     def __init__(
         self,
@@ -71,23 +77,25 @@ class _Linear(ABC):
         dense = np.column_stack([X.dense, np.ones(len(X))])
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         m = len(columns)
+        base = self.base_[columns]
         prior = np.asarray(self.prior, np.float64)
         penalty = np.full(len(prior), 1.0 / self.dense_strength)
         penalty[-1] = 1.0 / _LOOSE
 
         def loss(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
             hashed, other = point[:m], point[m:]
+            moved = hashed - base
             value, slope = self._loss(matrix @ hashed + dense @ other, y)
             slope = slope * weight
             away = other - prior
-            pull = hashed / self.strength
+            pull = moved / self.strength
             gradient = np.concatenate([turned @ slope + pull, slope @ dense + penalty * away])
-            total = weight @ value + 0.5 * (pull @ hashed) + 0.5 * (penalty * away) @ away
+            total = weight @ value + 0.5 * (pull @ moved) + 0.5 * (penalty * away) @ away
             return float(total), gradient
 
         start = np.concatenate([self.weights_[columns], self.dense_])
         found = descend(loss, start, steps=self.steps)
-        self.weights_ = np.zeros(self.n_features)
+        self.weights_ = self.base_.copy()
         self.weights_[columns] = found[:m]
         self.dense_ = found[m:]
         return self
@@ -95,7 +103,8 @@ class _Linear(ABC):
     def margin(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
         """Return the linear sums of instances, float64 (n,)."""
         self._begin()
-        return X.dot(self.weights_) + X.dense @ self.dense_[:-1] + self.dense_[-1]
+        total: NDArray[np.float64] = X.dense @ self.dense_[:-1] + self.dense_[-1]
+        return total + X.dot(self.weights_)
 
     @abstractmethod
     def predict(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
@@ -104,14 +113,35 @@ class _Linear(ABC):
     def get_state(self) -> dict[str, NDArray[np.generic]]:
         """Return the weights that are not 0; see `Learner.get_state`."""
         self._begin()
-        used = np.flatnonzero(self.weights_)
-        return {"used": used, "weights": self.weights_[used], "dense": self.dense_}
+        used = np.flatnonzero((self.weights_ != 0.0) | (self.base_ != 0.0))
+        return {
+            "used": used,
+            "weights": self.weights_[used],
+            "base": self.base_[used],
+            "dense": self.dense_,
+            "prior": np.asarray(self.prior, np.float64),
+        }
 
     def set_state(self, state: Mapping[str, NDArray[np.generic]]) -> Self:
         """Take up the weights; see `Learner.set_state`."""
+        used = np.asarray(state["used"], np.int64)
+        self.base_ = np.zeros(self.n_features)
+        self.base_[used] = state["base"]
         self.weights_ = np.zeros(self.n_features)
-        self.weights_[np.asarray(state["used"], np.int64)] = state["weights"]
+        self.weights_[used] = state["weights"]
         self.dense_ = np.array(state["dense"], np.float64)
+        self.prior = np.array(state["prior"], np.float64).tolist()
+        return self
+
+    def believe(self) -> Self:
+        """Make what was learned so far the prior of what is learned from now on.
+
+        For a second crawl with the model of the first: its examples are gone, its weights are
+        left only as far as new examples ask for it.
+        """
+        self._begin()
+        self.base_ = self.weights_.copy()
+        self.prior = self.dense_.tolist()
         return self
 
     @abstractmethod
@@ -122,6 +152,7 @@ class _Linear(ABC):
 
     def _begin(self) -> None:
         if not hasattr(self, "weights_"):
+            self.base_ = np.zeros(self.n_features)
             self.weights_ = np.zeros(self.n_features)
             self.dense_ = np.array(self.prior, np.float64)
 

@@ -1,0 +1,102 @@
+"""The apprentice: learns, while the crawl runs, which links are worth following [A02]."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from focuscrawl.apprentice.apprentice import Apprentice
+from focuscrawl.apprentice.facts import PageFacts, PageReader
+from focuscrawl.apprentice.reading import WordReader
+from focuscrawl.strategies.protocol import Expansion, Lesson
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from focuscrawl.strategies.protocol import JudgedPage, RecalledPage, StrategyContext
+
+
+class ApprenticeStrategy:
+    """Priority of v = its expected relevance, by all known links into it (METHODS 4 and 5).
+
+    The rules of learning are `focuscrawl.apprentice.Apprentice`'s; this class gives it what a
+    crawl sees, and the crawl what it makes of that.
+
+    Parameters
+    ----------
+    batch : fetches from one lesson to the next
+    memory : judged URLs a lesson learns from, the latest
+    groups : kinds of features that are on, see `focuscrawl.apprentice.PageReader`
+    d_max : DOM offsets looked at on either side of a link
+    """
+
+    def __init__(
+        self,
+        context: StrategyContext,
+        *,
+        batch: int = 25,
+        memory: int = 3000,
+        groups: tuple[str, ...] = ("context", "url", "title"),
+        d_max: int = 5,
+    ) -> None:
+        self._reader = PageReader(
+            WordReader(context.critic), groups=groups, d_max=d_max, classes=context.critic.classes
+        )
+        self._apprentice = Apprentice(batch=batch, memory=memory)
+
+    @property
+    def model_version(self) -> int:
+        """Version of the model that scores links now."""
+        return self._apprentice.version
+
+    def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
+        """Take note of what came of a fetch; a duplicate is a fetch wasted like any other."""
+        self._apprentice.observe(url, relevance)
+
+    def expand(self, page: JudgedPage) -> Expansion:
+        """Score the links of `page`, and the URLs they lead to, by all links into them."""
+        facts = self._reader.read(
+            page.view,
+            page.links,
+            page.targets,
+            new=self._apprentice.new(page.targets),
+            relevance=page.relevance,
+            probabilities=page.probabilities,
+        )
+        link_scores, urls, scores = self._apprentice.expand(page.url, facts)
+        return Expansion(link_scores, urls, scores, memo=facts.to_bytes())
+
+    def recall(self, page: RecalledPage) -> None:
+        """Take in the links of an earlier run."""
+        assert page.memo is not None
+        self._apprentice.expand(page.url, PageFacts.from_bytes(page.memo))
+
+    def lesson_due(self) -> bool:
+        """Tell whether a batch of fetches is complete."""
+        return self._apprentice.lesson_due()
+
+    def learn(self) -> Lesson:
+        """Learn from all that was observed; see `Learner.learn`."""
+        taught = self._apprentice.learn()
+        return Lesson(
+            version=taught.version,
+            trained_at_seq=taught.observed,
+            instances=taught.instances,
+            metrics=taught.metrics,
+            state=taught.state,
+            urls=taught.urls,
+            scores=taught.scores,
+            model=taught,
+        )
+
+    def adopt(self, lesson: Lesson) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Score with the lesson's model from now on; see `Learner.adopt`."""
+        return self._apprentice.adopt(lesson.model)
+
+    def load(self, state: bytes) -> None:
+        """Take up the model of the last lesson of an earlier run."""
+        self._apprentice.load(state)
+
+    def rescore(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the present scores of all URLs that have links and were not fetched."""
+        return self._apprentice.rescore()
