@@ -28,6 +28,7 @@ TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 
 # The frontier orders, judges and remembers; Scrapy downloads.
+CONCURRENT_ITEMS = 1  # an item a page: a hundred workers would only be started and stopped
 SCHEDULER = "focuscrawl.scheduler.FrontierScheduler"
 DOWNLOADER_MIDDLEWARES = {
     "focuscrawl.downloadermiddlewares.focus.FocusMiddleware": 40,

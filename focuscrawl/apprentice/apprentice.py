@@ -6,7 +6,7 @@ import copy
 import io
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,8 +22,11 @@ from focuscrawl.apprentice.standing import (
     Standing,
 )
 from focuscrawl.apprentice.validation import validate
+from focuscrawl.arrays import GrowingArray
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.facts import PageFacts
@@ -93,6 +96,7 @@ class Apprentice:
         self._urls: list[int] = []  # judged URLs that had links when fetched
         self._inputs: list[NDArray[np.float64]] = []
         self._predicted: list[float] = []
+        self._score = GrowingArray(np.float64)  # as last given out
         self._due = 0
         self._lesson_at: tuple[int, int] | None = None  # replayed up to there without scores
         self._lock = Lock()
@@ -154,9 +158,10 @@ class Apprentice:
                 margin=margins,
             )
             inputs = self._standing.inputs(urls, self.known.keys(urls), self._fetched)
-            rest = inputs @ self._dense[:-1] + self._dense[-1]
+            rest = _dot(inputs, self._dense)
             rest += address_margins(self._weights, self.known, urls)
             scores = logistic(rest + self._standing.margins(urls))
+            self._keep(urls, scores)
             place = np.searchsorted(urls, facts.targets)
             return logistic(rest[place] + margins), urls, scores
 
@@ -194,7 +199,7 @@ class Apprentice:
         standing = _stand(known, n_links, n_urls, y, weights)
         waiting = standing.urls()
         waiting = waiting[np.isnan(y[waiting])]
-        margin = standing.inputs(waiting, known.keys(waiting), fetched) @ dense[:-1] + dense[-1]
+        margin = _dot(standing.inputs(waiting, known.keys(waiting), fetched), dense)
         margin += standing.margins(waiting) + address_margins(weights, known, waiting)
         version = self.version + 1
         recent = slice(-8 * self.batch, None)
@@ -226,27 +231,66 @@ class Apprentice:
         """
         with self._lock:
             self._take_up(taught.learner, taught.standing, taught.version)
+            self._keep(taught.urls, taught.scores)
             urls = np.unique(self.known.target.data[taught.links :])
             self._add_since(taught.links)
-            return urls, self._scores(urls)
+            scores = self._scores(urls)
+            self._keep(urls, scores)
+            return urls, scores
 
     def rescore(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return all URLs with links that were not fetched, and their scores."""
+        """Return all URLs with links that were not fetched, and their scores as last returned.
+
+        After `load` and all that was repeated: as if the crawl had not been interrupted.
+        """
         with self._lock:
-            urls = self._standing.urls()
-            urls = urls[np.isnan(self.known.y.data[urls])]
-            return urls, self._scores(urls)
+            urls = self._waiting()
+            return urls, self._score.data[urls].copy()
 
     def load(self, state: bytes) -> None:
         """Take up the model of the last lesson, before all `expand` and `observe` are repeated."""
         with np.load(io.BytesIO(state)) as arrays:
-            self._learner.set_state({n[2:]: arrays[n] for n in arrays if n.startswith("m_")})
+            self._learner.set_state(_part(arrays, "m_"))
             self.version, observed, links = (int(x) for x in arrays["lesson"])
             self._urls = arrays["urls"].tolist()
             self._inputs = list(arrays["inputs"])
             self._predicted = arrays["predicted"].tolist()
         self._weights, self._dense = _weights(self._learner)
         self._lesson_at = (observed, links)
+
+    def graduate(self) -> bytes:
+        """Return what another crawl can begin with: model, and rates of places and shapes."""
+        with self._lock:
+            places = self._fetched.places.get_state()
+            shapes = self._fetched.shapes.get_state()
+            return _pack(
+                self._learner,
+                **{f"p_{name}": value for name, value in places.items()},
+                **{f"s_{name}": value for name, value in shapes.items()},
+            )
+
+    def begin_with(self, graduate: bytes) -> None:
+        """Begin a crawl with what an earlier one has learned; see `graduate`."""
+        with np.load(io.BytesIO(graduate)) as arrays:
+            self._learner.set_state(_part(arrays, "m_")).believe()
+            self._fetched.places.set_state(_part(arrays, "p_"))
+            self._fetched.shapes.set_state(_part(arrays, "s_"))
+        self._weights, self._dense = _weights(self._learner)
+
+    def explain(self, url: int) -> dict[str, float]:
+        """Return what speaks for (above 0) and against fetching a URL that has links.
+
+        The parts add up to the log-odds of its score: each of `INPUTS`, ``links (words)``: the
+        hashed features of links and their pages, ``address (words)`` and ``intercept``.
+        """
+        with self._lock:
+            urls = np.array([url])
+            inputs = self._standing.inputs(urls, self.known.keys(urls), self._fetched)[0]
+            parts = dict(zip(INPUTS, (inputs * self._dense[:-1]).tolist(), strict=True))
+            parts["links (words)"] = float(self._standing.margins(urls)[0])
+            parts["address (words)"] = float(address_margins(self._weights, self.known, urls)[0])
+            parts["intercept"] = float(self._dense[-1])
+            return parts
 
     def _reach_lesson(self) -> None:
         """Once what the lesson knew is repeated, stand where it left off."""
@@ -258,6 +302,18 @@ class Apprentice:
             self._due = 0
             known = self.known
             self._standing = _stand(known, links, known.n_urls, known.y.data, self._weights)
+
+            waiting = self._waiting()
+            self._keep(waiting, self._scores(waiting))
+
+    def _waiting(self) -> NDArray[np.int64]:
+        urls = self._standing.urls()
+        waiting: NDArray[np.int64] = urls[np.isnan(self.known.y.data[urls])]
+        return waiting
+
+    def _keep(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
+        self._score.grow(self.known.n_urls)
+        self._score.data[urls] = scores
 
     def _take_up(self, learner: LogisticLearner, standing: Standing, version: int) -> None:
         self._learner, self._standing, self.version = learner, standing, version
@@ -283,7 +339,7 @@ class Apprentice:
         if inputs is None:
             inputs = self._standing.inputs(urls, known.keys(urls), self._fetched)
         margin = self._standing.margins(urls)
-        margin += inputs @ self._dense[:-1] + self._dense[-1]
+        margin += _dot(inputs, self._dense)
         return logistic(margin + address_margins(self._weights, known, urls))
 
 
@@ -322,8 +378,18 @@ def _stand(
     return standing
 
 
+def _part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    return {name[2:]: arrays[name] for name in arrays if name.startswith(prefix)}
+
+
 def _pack(learner: LogisticLearner, **arrays: NDArray[np.generic]) -> bytes:
     file = io.BytesIO()
     model = {f"m_{name}": value for name, value in learner.get_state().items()}
     np.savez(file, allow_pickle=False, **model, **arrays)
     return file.getvalue()
+
+
+def _dot(inputs: NDArray[np.float64], dense: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Multiply, and add the intercept: row by row, so that bits do not depend on other rows."""
+    margin: NDArray[np.float64] = (inputs * dense[:-1]).sum(axis=1)
+    return margin + dense[-1]

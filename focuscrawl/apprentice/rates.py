@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
 _BITS = 19  # of the tables; a clash of two keys blurs both, no more
@@ -38,6 +40,23 @@ class Rates:
         copy._total, copy._count = self._total.copy(), self._count.copy()
         copy._all, copy._n = self._all, self._n
         return copy
+
+    def get_state(self) -> dict[str, NDArray[np.generic]]:
+        """Return all that was observed."""
+        used = np.flatnonzero(self._count)
+        return {
+            "used": used,
+            "total": self._total[used],
+            "count": self._count[used],
+            "all": np.array([self._all, self._n]),
+        }
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> Self:
+        """Take up what `get_state` returned."""
+        self._total[state["used"]] = state["total"]
+        self._count[state["used"]] = state["count"]
+        self._all, self._n = (float(x) for x in state["all"])
+        return self
 
     def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
         """Take in one fetch; `keys` of its chain, 0 for none."""

@@ -12,6 +12,8 @@ from focuscrawl.store import NewUrl, schema
 from focuscrawl.strategies import Learner, RecalledPage
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from focuscrawl.crawl.crawl import Crawl
 
 _CHUNK = 50_000  # URLs taken in at once
@@ -25,10 +27,10 @@ def restore(crawl: Crawl) -> None:
     would have in a crawl that was never interrupted, to the last bit.
     """
     _load_urls(crawl)
-    _load_model(crawl)
-    _load_pages(crawl)
+    learned_at = _load_model(crawl)
+    urls, scores = _load_pages(crawl, learned_at)
     if isinstance(crawl.strategy, Learner):
-        crawl.frontier.rescore(*crawl.strategy.rescore())
+        crawl.frontier.rescore(urls, scores)
 
 
 def _load_urls(crawl: Crawl) -> None:
@@ -42,8 +44,18 @@ def _load_urls(crawl: Crawl) -> None:
     crawl.frontier.load(*crawl.urls.queued())
 
 
-def _load_pages(crawl: Crawl) -> None:
-    """Let counters, duplicates and the strategy go through the pages again."""
+def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Let counters, duplicates and the strategy go through the pages again.
+
+    Parameters
+    ----------
+    learned_at : fetches that the last lesson knew of, 0 if there was none
+
+    Returns
+    -------
+    The URLs that the strategy has scored since, and their scores: int64 (m,), float64 (m,)
+    """
+    scores = np.full(len(crawl.urls), np.nan)
     p, m, link = schema.page.c, schema.memo.c, schema.link.c
     pages = (
         sa.select(p.seq, p.url, p.relevance, p.canonical, p.digest, p.duplicate_of, m.data)
@@ -63,7 +75,7 @@ def _load_pages(crawl: Crawl) -> None:
             crawl.links = rows[-1].id + 1
             source, found = next(by_page, (None, iter(())))
         if rows or row.data is not None:
-            crawl.strategy.recall(
+            urls, new = crawl.strategy.recall(
                 RecalledPage(
                     url=row.url,
                     seq=row.seq,
@@ -75,13 +87,28 @@ def _load_pages(crawl: Crawl) -> None:
                     memo=row.data,
                 )
             )
+            if row.seq > learned_at:
+                scores[urls] = new
+        if row.seq == learned_at and isinstance(crawl.strategy, Learner):
+            urls, new = crawl.strategy.rescore()
+            scores[urls] = new
         if row.digest is not None and row.duplicate_of is None:
             crawl.duplicates.add(row.url, row.digest, crawl.names_of(row.url, row.canonical))
+    scored = np.flatnonzero(~np.isnan(scores))
+    return scored, scores[scored]
 
 
-def _load_model(crawl: Crawl) -> None:
+def _load_model(crawl: Crawl) -> int:
+    """Give a learner the model of its last lesson; return how many fetches that knew of."""
     m = schema.models.c
-    statement = sa.select(m.state).where(m.state.is_not(None)).order_by(m.version.desc()).limit(1)
+    statement = (
+        sa.select(m.state, m.trained_at_seq)
+        .where(m.state.is_not(None))
+        .order_by(m.version.desc())
+        .limit(1)
+    )
     if isinstance(crawl.strategy, Learner):
         for row in crawl.store.rows(statement):
             crawl.strategy.load(row.state)
+            return int(row.trained_at_seq)
+    return 0

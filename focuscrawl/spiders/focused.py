@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING, Any
 
 import scrapy
@@ -69,6 +70,9 @@ class FocusedSpider(scrapy.Spider):
             _replay(crawler.settings)
         crawl = open_crawl(_plan(arguments, crawler.settings))
         bind_crawl(crawler, crawl)
+        # what is loaded now stays: without it, full collections would hold the event loop
+        gc.collect()
+        gc.freeze()
         return super().from_crawler(crawler, *args, **kwargs)
 
     async def start(self) -> AsyncIterator[Any]:

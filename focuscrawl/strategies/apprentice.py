@@ -66,10 +66,11 @@ class ApprenticeStrategy:
         link_scores, urls, scores = self._apprentice.expand(page.url, facts)
         return Expansion(link_scores, urls, scores, memo=facts.to_bytes())
 
-    def recall(self, page: RecalledPage) -> None:
+    def recall(self, page: RecalledPage) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Take in the links of an earlier run."""
         assert page.memo is not None
-        self._apprentice.expand(page.url, PageFacts.from_bytes(page.memo))
+        _, urls, scores = self._apprentice.expand(page.url, PageFacts.from_bytes(page.memo))
+        return urls, scores
 
     def lesson_due(self) -> bool:
         """Tell whether a batch of fetches is complete."""
@@ -98,5 +99,5 @@ class ApprenticeStrategy:
         self._apprentice.load(state)
 
     def rescore(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the present scores of all URLs that have links and were not fetched."""
+        """Return the scores of all URLs that have links and were not fetched."""
         return self._apprentice.rescore()

@@ -41,9 +41,9 @@ class LinkStrategy(ABC):
         scores = self.score_links(page)
         return Expansion(scores, *self._weigh(page.targets, scores))
 
-    def recall(self, page: RecalledPage) -> None:
+    def recall(self, page: RecalledPage) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Weigh the links of an earlier run again."""
-        self._weigh(page.targets, page.link_scores)
+        return self._weigh(page.targets, page.link_scores)
 
     def _weigh(
         self, targets: NDArray[np.int64], scores: NDArray[np.float64]

@@ -118,11 +118,15 @@ class Strategy(Protocol):
         """
         ...
 
-    def recall(self, page: RecalledPage) -> None:
+    def recall(self, page: RecalledPage) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Take in again, in a resumed crawl, the links that `expand` has seen.
 
         Calls of `recall` and `observe` come in the order of the earlier run's `expand` and
         `observe`.
+
+        Returns
+        -------
+        The URLs and scores that `expand` returned: int64 (m,), float64 (m,)
         """
         ...
 
@@ -185,9 +189,15 @@ class Learner(Strategy, Protocol):
         ...
 
     def load(self, state: bytes) -> None:
-        """Take up the model of the last lesson; comes before every `recall` and `observe`."""
+        """Take up the model of the last lesson; comes before every `recall` and `observe`.
+
+        What `recall` returns does not matter until those of the lesson's pages are through.
+        """
         ...
 
     def rescore(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the present scores of all URLs that have links: int64 (m,), float64 (m,)."""
+        """Return the scores of all URLs that have links: int64 (m,), float64 (m,).
+
+        Asked in a resumed crawl when all that the last lesson knew has been taken in again.
+        """
         ...

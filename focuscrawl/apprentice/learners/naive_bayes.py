@@ -60,7 +60,7 @@ class NaiveBayesLearner:
         """Return Pr(high), float64 (n,)."""
         self._begin()
         seen = self.counts_.sum(axis=0) > 0
-        size = float(seen.sum())
+        size = max(float(seen.sum()), 1.0)
         total = size + self.counts_.sum(axis=1)
         odds = np.zeros(self.n_features)
         odds[seen] = np.log1p(self.counts_[1, seen]) - np.log1p(self.counts_[0, seen])

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from focuscrawl.apprentice.addresses import (
+    PLACES,
+    SHAPES,
+    address_features,
+    address_keys,
+    table_of_keys,
+)
+from focuscrawl.apprentice.context import context_features
+from focuscrawl.apprentice.facts import PageFacts, PageReader
+from focuscrawl.apprentice.hashing import WordHashes, bucket
+from focuscrawl.apprentice.hubs import hub_rates, near_links
+from focuscrawl.apprentice.reading import TextReader, WordReader
+from focuscrawl.apprentice.rows import Rows, pointers, ranges
+from focuscrawl.critic.counts import ClassCounts
+from focuscrawl.critic.focused import FocusedCritic
+from focuscrawl.critic.naive_bayes import NaiveBayes
+from focuscrawl.page import parse_page
+from focuscrawl.page.tokens import tokenize
+
+PAGE = b"""<html><head><title>Boats</title></head><body><h1>Sailing far</h1>
+<p>Read of <a href="/knots/">many knots</a> and <a href="/knots/reef.html">reef</a> today.</p>
+<p><a href="http://other.example/tax?year=1997">tax</a></p></body></html>"""
+
+
+def toy_critic() -> FocusedCritic:
+    counts = ClassCounts(
+        classes=("/Boats", "/Money"),
+        words=("boats", "knots", "reef", "tax", "year"),
+        counts=np.array([[9, 1], [7, 0], [5, 1], [0, 9], [1, 4]]),
+        pages=np.array([3, 2]),
+    )
+    return FocusedCritic(NaiveBayes(counts), np.array([True, False]), (), "toy")
+
+
+def read_toy(**options: object) -> PageFacts:
+    view = parse_page(PAGE, "http://boats.example/index.html")
+    reader = PageReader(WordReader(toy_critic()), **options)  # type: ignore[arg-type]
+    n = len(view.links)
+    targets = np.arange(1, n + 1)
+    return reader.read(view, np.arange(n), targets, np.ones(n, bool), relevance=0.9)
+
+
+def test_context_has_each_word_at_its_offset() -> None:
+    words = ["title", "before", "far", "in", "side", "after"]
+    leaves = np.array([0, 3, 3, 4, 5, 6], np.int32)
+    hashes = WordHashes()
+    rows = context_features(
+        hashes(words),
+        leaves,
+        np.array([4], np.int32),
+        np.array([5], np.int32),
+        d_max=2,
+        bits=20,
+    )
+    offsets = [-1, -1, 0, 0, 1]  # "title" is 4 leaves away
+    expected = [
+        int(bucket(hashes([word]), d + (1 << 16), 20)[0])
+        for word, d in zip(words[1:], offsets, strict=True)
+    ]
+    assert sorted(rows.indices.tolist()) == sorted(expected)
+
+
+def test_a_word_repeated_in_a_leaf_counts_once_unless_asked_for() -> None:
+    hashes = WordHashes()(["a", "a", "b"])
+    leaf, link = np.array([0, 0, 0], np.int32), np.array([0], np.int32)
+    once = context_features(hashes, leaf, link, link, d_max=1, bits=20)
+    all_of_them = context_features(hashes, leaf, link, link, d_max=1, bits=20, repeats=True)
+    assert (once.lengths.tolist(), all_of_them.lengths.tolist()) == ([2], [3])
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.data())
+def test_context_of_a_link_does_not_depend_on_other_links(data: st.DataObject) -> None:
+    n_tokens = data.draw(st.integers(0, 30))
+    leaf = np.sort(
+        np.array(
+            data.draw(st.lists(st.integers(0, 12), min_size=n_tokens, max_size=n_tokens)), np.int32
+        )
+    )
+    words = np.arange(n_tokens, dtype=np.uint64)
+    left = np.array(data.draw(st.lists(st.integers(0, 12), min_size=1, max_size=5)), np.int32)
+    right = left + data.draw(st.integers(0, 4))
+    cap = data.draw(st.sampled_from([None, 3]))
+
+    def features(a: np.ndarray, b: np.ndarray) -> Rows:
+        return context_features(words, leaf, a, b, d_max=2, bits=20, max_tokens=cap)
+
+    together = features(left, right)
+    for i in range(len(left)):
+        alone = features(left[i : i + 1], right[i : i + 1])
+        assert together.take(np.array([i])).indices.tolist() == alone.indices.tolist()
+        near = (leaf >= left[i] - 2) & (leaf <= right[i] + 2)
+        if cap is None:
+            assert len(alone.indices) == near.sum()
+        else:
+            assert len(alone.indices) <= 3 * cap
+
+
+def test_ranges_lie_one_after_another() -> None:
+    assert ranges(np.array([5, 0, 2]), np.array([2, 0, 3])).tolist() == [5, 6, 2, 3, 4]
+
+
+def test_addresses_share_what_they_have_in_common() -> None:
+    a, b, c = (
+        table_of_keys([url])[0]
+        for url in (
+            "http://x.example/talk/slide01.html",
+            "http://x.example/talk/slide17.html",
+            "http://y.example/talk/slide01.html",
+        )
+    )
+    assert a[:2].tolist() == b[:2].tolist()
+    assert a[2:PLACES].any() == False  # noqa: E712 - a numpy bool
+    assert a[0] != c[0]
+    assert a[1] != c[1]  # a directory is one of its host
+    assert a[PLACES : PLACES + SHAPES].tolist() == b[PLACES : PLACES + SHAPES].tolist()
+    assert a[-1] != b[-1]
+
+
+def test_twins_differ_in_index_page_slash_or_query() -> None:
+    plain = address_keys("http://x.example/a/")
+    assert address_keys("http://x.example/a/index.html")[-2:] == plain[-2:]
+    assert address_keys("http://x.example/a")[-2:] == plain[-2:]
+    asked = address_keys("http://x.example/a?C=N;O=D")
+    assert asked[-1] == plain[-1]
+    assert asked[-2] != plain[-2]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.text(max_size=30))
+def test_any_url_has_keys_and_features(path: str) -> None:
+    urls = [f"http://x.example/{path}", "http://x.example/"]
+    keys = table_of_keys(urls)
+    assert keys.shape[0] == 2
+    rows = address_features(urls, keys, WordHashes(), bits=18)
+    assert len(rows) == 2
+    assert rows.indices.min() >= 0
+    assert rows.indices.max() < 1 << 18
+
+
+def test_words_put_together_are_what_naive_bayes_says_of_the_text() -> None:
+    critic = toy_critic()
+    words = ["reef", "knots", "unheard"]
+    reader = WordReader(critic)
+    odds = reader.log_odds(reader.evidence(words, np.zeros(3, np.int32), 1))
+    whole = critic.judge_bags([{"reef": 1, "knots": 1}]).relevance[0]
+    assert np.isclose(odds[0], np.log(whole / (1 - whole)), atol=1e-4)
+
+
+def test_texts_are_read_the_same_again() -> None:
+    reader = TextReader(WordReader(toy_critic()), tokenize)
+    first = reader.read(["reef", "tax year", ""])
+    assert np.array_equal(reader.read(["", "new knots", "tax year"])[[0, 2]], first[[2, 1]])
+    assert not first[2].any()
+
+
+def test_facts_of_a_page() -> None:
+    facts = read_toy()
+    assert len(facts.links) == len(facts.urls) == len(facts.targets) == 3
+    assert facts.reading[0] > 0 > facts.reading[2]  # knots, tax
+    assert facts.url_keys[0, 0] == facts.own_keys[0, 0] != facts.url_keys[2, 0]
+
+
+def test_groups_can_be_switched_off() -> None:
+    facts = read_toy(groups=("url",))
+    assert not len(facts.link_indices)
+    assert not len(facts.page_indices)
+    assert len(facts.url_indices)
+
+
+def test_facts_survive_the_store() -> None:
+    facts = read_toy()
+    again = PageFacts.from_bytes(facts.to_bytes())
+    assert again.to_bytes() == facts.to_bytes()
+    assert np.array_equal(again.link_indices, facts.link_indices)
+
+
+def test_hubs_and_siblings_count_followed_links_of_the_same_page() -> None:
+    page = np.array([0, 0, 0, 1])
+    y = np.array([1.0, np.nan, 0.0, np.nan])
+    assert np.allclose(hub_rates(page, np.array([0.5, 0.5, 0.5, 0.2]), y), [0.5, 0.5, 0.5, 0.2])
+    value, count = near_links(page, y)
+    assert value.tolist() == [0.0, 1.0, 1.0, 0.0]
+    assert count.tolist() == [1.0, 2.0, 1.0, 0.0]
+
+
+def test_pointers() -> None:
+    assert pointers(np.array([2, 0, 1])).tolist() == [0, 2, 2, 3]
