@@ -92,7 +92,7 @@ class Apprentice:
         self._fetched = Fetched()
         self._standing = Standing()
         self._learner = fresh_learner() if learner is None else learner
-        self._weights, self._dense = _weights(self._learner)
+        self._weights, self._dense = weights_of(self._learner)
         self._urls: list[int] = []  # judged URLs that had links when fetched
         self._inputs: list[NDArray[np.float64]] = []
         self._predicted: list[float] = []
@@ -195,8 +195,8 @@ class Apprentice:
             predicted = np.array(self._predicted)
             learner = copy.deepcopy(self._learner)
         learner.partial_fit(bags(known, n_links, urls, inputs), y[urls])
-        weights, dense = _weights(learner)
-        standing = _stand(known, n_links, n_urls, y, weights)
+        weights, dense = weights_of(learner)
+        standing = stand(known, n_links, n_urls, y, weights)
         waiting = standing.urls()
         waiting = waiting[np.isnan(y[waiting])]
         margin = _dot(standing.inputs(waiting, known.keys(waiting), fetched), dense)
@@ -209,7 +209,7 @@ class Apprentice:
             links=n_links,
             instances=len(urls),
             metrics=validate(predicted[recent], y[urls[recent]]),
-            state=_pack(
+            state=pack(
                 learner,
                 lesson=np.array([version, observed, n_links]),
                 urls=urls,
@@ -250,12 +250,12 @@ class Apprentice:
     def load(self, state: bytes) -> None:
         """Take up the model of the last lesson, before all `expand` and `observe` are repeated."""
         with np.load(io.BytesIO(state)) as arrays:
-            self._learner.set_state(_part(arrays, "m_"))
+            self._learner.set_state(part_of(arrays, "m_"))
             self.version, observed, links = (int(x) for x in arrays["lesson"])
             self._urls = arrays["urls"].tolist()
             self._inputs = list(arrays["inputs"])
             self._predicted = arrays["predicted"].tolist()
-        self._weights, self._dense = _weights(self._learner)
+        self._weights, self._dense = weights_of(self._learner)
         self._lesson_at = (observed, links)
 
     def graduate(self) -> bytes:
@@ -263,7 +263,7 @@ class Apprentice:
         with self._lock:
             places = self._fetched.places.get_state()
             shapes = self._fetched.shapes.get_state()
-            return _pack(
+            return pack(
                 self._learner,
                 **{f"p_{name}": value for name, value in places.items()},
                 **{f"s_{name}": value for name, value in shapes.items()},
@@ -272,10 +272,10 @@ class Apprentice:
     def begin_with(self, graduate: bytes) -> None:
         """Begin a crawl with what an earlier one has learned; see `graduate`."""
         with np.load(io.BytesIO(graduate)) as arrays:
-            self._learner.set_state(_part(arrays, "m_")).believe()
-            self._fetched.places.set_state(_part(arrays, "p_"))
-            self._fetched.shapes.set_state(_part(arrays, "s_"))
-        self._weights, self._dense = _weights(self._learner)
+            self._learner.set_state(part_of(arrays, "m_")).believe()
+            self._fetched.places.set_state(part_of(arrays, "p_"))
+            self._fetched.shapes.set_state(part_of(arrays, "s_"))
+        self._weights, self._dense = weights_of(self._learner)
 
     def explain(self, url: int) -> dict[str, float]:
         """Return what speaks for (above 0) and against fetching a URL that has links.
@@ -301,7 +301,7 @@ class Apprentice:
             self._lesson_at = None
             self._due = 0
             known = self.known
-            self._standing = _stand(known, links, known.n_urls, known.y.data, self._weights)
+            self._standing = stand(known, links, known.n_urls, known.y.data, self._weights)
 
             waiting = self._waiting()
             self._keep(waiting, self._scores(waiting))
@@ -317,7 +317,7 @@ class Apprentice:
 
     def _take_up(self, learner: LogisticLearner, standing: Standing, version: int) -> None:
         self._learner, self._standing, self.version = learner, standing, version
-        self._weights, self._dense = _weights(learner)
+        self._weights, self._dense = weights_of(learner)
 
     def _add_since(self, first: int) -> None:
         """Add the links found since link number `first`."""
@@ -341,55 +341,3 @@ class Apprentice:
         margin = self._standing.margins(urls)
         margin += _dot(inputs, self._dense)
         return logistic(margin + address_margins(self._weights, known, urls))
-
-
-def fresh_learner() -> LogisticLearner:
-    """Return a learner that knows the prior only."""
-    prior = [*(PRIOR_WEIGHTS.get(name, 0.0) for name in INPUTS), PRIOR_INTERCEPT]
-    return LogisticLearner(N_FEATURES, prior=prior)
-
-
-def _weights(learner: LogisticLearner) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    if not hasattr(learner, "weights_"):
-        return np.zeros(N_FEATURES), np.array(learner.prior, np.float64)
-    return learner.weights_, learner.dense_
-
-
-def _stand(
-    known: Known, n_links: int, n_urls: int, y: NDArray[np.float64], weights: NDArray[np.float64]
-) -> Standing:
-    """Add up the first `n_links` links anew, by what is known of their targets."""
-    target = known.target.data[:n_links]
-    page = known.page.data[:n_links]
-    relevance = known.relevance.data[:n_links]
-    # a page's link to itself says nothing of its links
-    seen = np.where(target == known.source.data[:n_links], np.nan, y[target])
-    standing = Standing()
-    standing.add(
-        n_urls,
-        target,
-        known.weight.data[:n_links],
-        relevance,
-        reading=known.reading.data[:n_links],
-        hub=hub_rates(page, relevance, seen),
-        margin=link_margins(weights, known, 0, n_links),
-        near=near_links(page, seen),
-    )
-    return standing
-
-
-def _part(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
-    return {name[2:]: arrays[name] for name in arrays if name.startswith(prefix)}
-
-
-def _pack(learner: LogisticLearner, **arrays: NDArray[np.generic]) -> bytes:
-    file = io.BytesIO()
-    model = {f"m_{name}": value for name, value in learner.get_state().items()}
-    np.savez(file, allow_pickle=False, **model, **arrays)
-    return file.getvalue()
-
-
-def _dot(inputs: NDArray[np.float64], dense: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multiply, and add the intercept: row by row, so that bits do not depend on other rows."""
-    margin: NDArray[np.float64] = (inputs * dense[:-1]).sum(axis=1)
-    return margin + dense[-1]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.facts import PageFacts, PageReader
 from focuscrawl.apprentice.reading import WordReader
 from focuscrawl.strategies.protocol import Expansion, Lesson
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from focuscrawl.strategies.protocol import JudgedPage, RecalledPage, StrategyContext
@@ -64,13 +65,13 @@ class ApprenticeStrategy:
             probabilities=page.probabilities,
         )
         link_scores, urls, scores = self._apprentice.expand(page.url, facts)
-        return Expansion(link_scores, urls, scores, memo=facts.to_bytes())
+        return Expansion(link_scores, urls, _rounded(scores), memo=facts.to_bytes())
 
     def recall(self, page: RecalledPage) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Take in the links of an earlier run."""
         assert page.memo is not None
         _, urls, scores = self._apprentice.expand(page.url, PageFacts.from_bytes(page.memo))
-        return urls, scores
+        return urls, _rounded(scores)
 
     def lesson_due(self) -> bool:
         """Tell whether a batch of fetches is complete."""
@@ -86,13 +87,14 @@ class ApprenticeStrategy:
             metrics=taught.metrics,
             state=taught.state,
             urls=taught.urls,
-            scores=taught.scores,
+            scores=_rounded(taught.scores),
             model=taught,
         )
 
     def adopt(self, lesson: Lesson) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Score with the lesson's model from now on; see `Learner.adopt`."""
-        return self._apprentice.adopt(lesson.model)
+        urls, scores = self._apprentice.adopt(lesson.model)
+        return urls, _rounded(scores)
 
     def load(self, state: bytes) -> None:
         """Take up the model of the last lesson of an earlier run."""
@@ -100,4 +102,11 @@ class ApprenticeStrategy:
 
     def rescore(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the scores of all URLs that have links and were not fetched."""
-        return self._apprentice.rescore()
+        urls, scores = self._apprentice.rescore()
+        return urls, _rounded(scores)
+
+
+def _rounded(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Drop the last bits, which depend on how many URLs were scored in one go."""
+    rounded: NDArray[np.float64] = np.round(scores, 9)
+    return rounded
