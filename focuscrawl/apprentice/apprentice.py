@@ -6,27 +6,20 @@ import copy
 import io
 from dataclasses import dataclass
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.bags import N_FEATURES, address_margins, bags, link_margins
-from focuscrawl.apprentice.hubs import hub_rates, near_links
+from focuscrawl.apprentice.bags import address_margins, bags, link_margins
 from focuscrawl.apprentice.known import Known
 from focuscrawl.apprentice.learners.linear import LogisticLearner, logistic
-from focuscrawl.apprentice.standing import (
-    INPUTS,
-    PRIOR_INTERCEPT,
-    PRIOR_WEIGHTS,
-    Fetched,
-    Standing,
-)
+from focuscrawl.apprentice.model import fresh_learner, stand, weights_of
+from focuscrawl.apprentice.packing import pack, part_of
+from focuscrawl.apprentice.standing import INPUTS, Fetched, Standing
 from focuscrawl.apprentice.validation import validate
 from focuscrawl.arrays import GrowingArray
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.facts import PageFacts
@@ -341,3 +334,10 @@ class Apprentice:
         margin = self._standing.margins(urls)
         margin += _dot(inputs, self._dense)
         return logistic(margin + address_margins(self._weights, known, urls))
+
+
+def _dot(inputs: NDArray[np.float64], dense: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Multiply, and add the intercept: row by row, so that bits do not depend on other rows."""
+    margin: NDArray[np.float64] = (inputs * dense[:-1]).sum(axis=1)
+    margin += dense[-1]
+    return margin

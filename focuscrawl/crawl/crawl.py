@@ -108,6 +108,8 @@ class Crawl:
         """Begin a run: queue the seeds that are new."""
         self._put(VisitRecord(events=[(self.fetched, "start", self.plan.describe())]))
         self.add_seeds(seeds)
+        if self._lessons is not None:
+            self._lessons.begin_if_due()  # one may have been under way when the last run ended
 
     def add_seeds(self, urls: Sequence[str]) -> int:
         """Queue the start URLs that do not wait already; return how many those are."""

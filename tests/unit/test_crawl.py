@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +15,7 @@ from focuscrawl.critic.protocol import Judgement
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
 from focuscrawl.store import CrawlStore
-from focuscrawl.strategies import StrategyContext, find_strategy
+from focuscrawl.strategies import StrategyContext, make_strategy
 from focuscrawl.urls import normalize
 from focuscrawl.webs.protocol import Answer
 
@@ -79,13 +80,15 @@ def open_crawl(
     folder: Path, web: Shelf, *seeds: str, closed: bool = True, **plan: object
 ) -> Crawl:
     """Open a crawl of `web`, new or resumed."""
+    plan = {"strategy": "best-first", **plan}
     given = CrawlPlan(topic="/Music/Jazz", closed=closed, **plan)  # type: ignore[arg-type]
     critic = WordCritic()
     kept = CrawlFolder(folder)
-    strategy = find_strategy(given.strategy)
     crawl = Crawl(
         critic=critic,
-        strategy=strategy(StrategyContext(critic, given.random_state, web)),
+        strategy=make_strategy(
+            given.strategy, StrategyContext(critic, given.random_state, web), given.options
+        ),
         frontier=Frontier(given.per_host, given.delay),
         store=kept.open_store({"strategy": given.strategy}, {}),
         folder=kept,
@@ -118,8 +121,14 @@ def answer(crawl: Crawl, fetch: Fetch) -> Visit:
 def run(crawl: Crawl, fetches: int = 1000) -> list[Visit]:
     """Crawl until nothing comes any more, or so many fetches were made."""
     visits: list[Visit] = []
-    while len(visits) < fetches and (fetch := crawl.next(0.0)) is not None:
-        visits.append(answer(crawl, fetch))
+    while len(visits) < fetches:
+        fetch = crawl.next(0.0)
+        if fetch is not None:
+            visits.append(answer(crawl, fetch))
+        elif not crawl.pausing:  # a lesson is waited for
+            break
+        else:
+            time.sleep(0.001)
     return visits
 
 
@@ -358,28 +367,42 @@ def test_no_relevant_page_for_long_ends_the_crawl(web: Shelf, tmp_path: Path) ->
     crawl.close("no_relevant_page")
 
 
-@pytest.mark.parametrize("strategy", ["best-first", "breadth-first", "hard-focus", "random"])
+@pytest.mark.parametrize(
+    ("strategy", "options"),
+    [
+        ("apprentice", {"batch": 2}),
+        ("best-first", {}),
+        ("breadth-first", {}),
+        ("hard-focus", {}),
+        ("random", {}),
+    ],
+)
 def test_interrupted_after_any_fetch_it_goes_on_the_same(
-    web: Shelf, tmp_path: Path, strategy: str
+    web: Shelf, tmp_path: Path, strategy: str, options: dict[str, int]
 ) -> None:
+    for n in range(12):  # enough for several lessons
+        words = "jazz" if n % 3 else "other"
+        web.page(f"/m{n}", f"{words} {n}", f"/m{n + 1}", f"/m{(5 * n) % 12}", "/d1")
+    web.page("/dull", "nothing", "/m0", "/m1", "/d2")
     web.page("/j1", "jazz", "/j3", "b/4", head='<link rel="canonical" href="/j2">')
     web.page("/j3", "jazz", "/d1", "b/4")
-    whole = open_crawl(tmp_path / "whole", web, "/", strategy=strategy)
+    whole = open_crawl(tmp_path / "whole", web, "/", strategy=strategy, options=options)
     expected = urls(run(whole))
     whole.close("frontier_empty")
     for moment in range(len(expected)):
         folder = tmp_path / f"cut-{moment}"
-        first = open_crawl(folder, web, "/", strategy=strategy)
+        first = open_crawl(folder, web, "/", strategy=strategy, options=options)
         before = urls(run(first, moment))
-        under_way = first.next(0.0)  # lost, as with a process that is killed
-        assert under_way is not None
+        first.next(0.0)  # lost, as with a process that is killed
         first.close("killed")
-        second = open_crawl(folder, web, "/", strategy=strategy)
+        second = open_crawl(folder, web, "/", strategy=strategy, options=options)
         after = run(second)
         second.close("frontier_empty")
         assert before + urls(after) == expected
         assert [visit.seq for visit in after] == list(range(moment + 1, len(expected) + 1))
         assert states(second) == states(whole)
+    if options:
+        assert whole.model_version > 3
 
 
 def test_the_plan_reads_whole_numbers_only() -> None:

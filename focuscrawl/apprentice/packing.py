@@ -1,0 +1,28 @@
+"""Learners and arrays as bytes, for the store and for files."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.learners.linear import LogisticLearner
+
+
+def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
+    """Return the arrays whose names begin with a `prefix` of two characters, without it."""
+    return {name[2:]: arrays[name] for name in arrays if name.startswith(prefix)}
+
+
+def pack(learner: LogisticLearner, **arrays: NDArray[np.generic]) -> bytes:
+    """Pack a learner (prefix ``m_``) and arrays, without pickling."""
+    file = io.BytesIO()
+    model = {f"m_{name}": value for name, value in learner.get_state().items()}
+    np.savez(file, allow_pickle=False, **model, **arrays)
+    return file.getvalue()
