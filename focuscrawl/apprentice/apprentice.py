@@ -75,7 +75,7 @@ class Apprentice:
     """
 
     def __init__(
-        self, *, batch: int = 25, memory: int = 3000, learner: LogisticLearner | None = None
+        self, *, batch: int = 10, memory: int = 3000, learner: LogisticLearner | None = None
     ) -> None:
         self.batch = batch
         self.memory = memory

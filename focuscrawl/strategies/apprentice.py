@@ -35,7 +35,7 @@ class ApprenticeStrategy:
         self,
         context: StrategyContext,
         *,
-        batch: int = 25,
+        batch: int = 10,
         memory: int = 3000,
         groups: tuple[str, ...] = ("context", "url", "title"),
         d_max: int = 5,
