@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.apprentice.facts import PageFacts
 
+_VALIDATED = 200  # the latest predictions that a lesson is judged by
 _ENOUGH = 5  # judged URLs before the first lesson
 
 
@@ -69,15 +70,22 @@ class Apprentice:
 
     Parameters
     ----------
-    batch : fetches from one lesson to the next
+    batch, growth : fetches from one lesson to the next: `batch`, and later `growth` times those
+        made, since a lesson costs in proportion to the links known
     memory : judged URLs learned from, the latest: bounds the cost of a lesson
     learner : a fresh one, to study other settings
     """
 
     def __init__(
-        self, *, batch: int = 10, memory: int = 3000, learner: LogisticLearner | None = None
+        self,
+        *,
+        batch: int = 10,
+        growth: float = 0.04,
+        memory: int = 3000,
+        learner: LogisticLearner | None = None,
     ) -> None:
         self.batch = batch
+        self.growth = growth
         self.memory = memory
         self.version = 0
         self.known = Known()
@@ -170,7 +178,8 @@ class Apprentice:
 
     def lesson_due(self) -> bool:
         """Tell whether a batch is complete and there is enough to learn from."""
-        return self._due >= self.batch and len(self._urls) >= _ENOUGH
+        batch = max(self.batch, int(self.growth * self.observed))
+        return self._due >= batch and len(self._urls) >= _ENOUGH
 
     def learn(self) -> Taught:
         """Learn from the judged URLs; may run in another thread, once at a time.
@@ -195,7 +204,7 @@ class Apprentice:
         margin = _dot(standing.inputs(waiting, known.keys(waiting), fetched), dense)
         margin += standing.margins(waiting) + address_margins(weights, known, waiting)
         version = self.version + 1
-        recent = slice(-8 * self.batch, None)
+        recent = slice(-_VALIDATED, None)
         return Taught(
             version=version,
             observed=observed,

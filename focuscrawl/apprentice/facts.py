@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import io
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from focuscrawl.apprentice.addresses import (
+    PLACES,
+    SHAPES,
+    TWINS,
     address_features,
     address_words,
     table_of_keys,
@@ -74,16 +76,38 @@ class PageFacts:
         return Rows(self.url_indices, pointers(self.url_lengths))
 
     def to_bytes(self) -> bytes:
-        """Pack the facts, for the store."""
-        file = io.BytesIO()
-        np.savez(file, **{f.name: getattr(self, f.name) for f in fields(self)})
-        return file.getvalue()
+        """Pack the facts, for the store: the lengths of the columns, then the columns."""
+        columns = [getattr(self, name).astype(dtype, copy=False) for name, dtype in _COLUMNS]
+        sizes = np.array([column.size for column in columns], "<i4")
+        return b"".join(part.tobytes() for part in (sizes, *columns))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PageFacts:
         """Unpack what `to_bytes` has packed."""
-        with np.load(io.BytesIO(data)) as arrays:
-            return cls(**{f.name: arrays[f.name] for f in fields(cls)})
+        sizes = np.frombuffer(data, "<i4", len(_COLUMNS)).tolist()
+        at, columns = 4 * len(_COLUMNS), {}
+        for (name, dtype), size in zip(_COLUMNS, sizes, strict=True):
+            columns[name] = np.frombuffer(data, dtype, size, at)
+            at += columns[name].nbytes
+        for name in ("own_keys", "url_keys"):
+            columns[name] = columns[name].reshape(-1, PLACES + SHAPES + TWINS)
+        return cls(**columns)
+
+
+_COLUMNS = (
+    ("relevance", "<f8"),
+    ("own_keys", "<u4"),
+    ("page_indices", "<i4"),
+    ("targets", "<i8"),
+    ("position", "<i4"),
+    ("reading", "<f4"),
+    ("link_indices", "<i4"),
+    ("link_lengths", "<i4"),
+    ("new", "<i8"),
+    ("url_indices", "<i4"),
+    ("url_lengths", "<i4"),
+    ("url_keys", "<u4"),
+)
 
 
 class PageReader:

@@ -25,7 +25,7 @@ class ApprenticeStrategy:
 
     Parameters
     ----------
-    batch : fetches from one lesson to the next
+    batch, growth : fetches from one lesson to the next, at least and as a share of all fetches
     memory : judged URLs a lesson learns from, the latest
     groups : kinds of features that are on, see `focuscrawl.apprentice.PageReader`
     d_max : DOM offsets looked at on either side of a link
@@ -36,6 +36,7 @@ class ApprenticeStrategy:
         context: StrategyContext,
         *,
         batch: int = 10,
+        growth: float = 0.04,
         memory: int = 3000,
         groups: tuple[str, ...] = ("context", "url", "title"),
         d_max: int = 5,
@@ -43,7 +44,7 @@ class ApprenticeStrategy:
         self._reader = PageReader(
             WordReader(context.critic), groups=groups, d_max=d_max, classes=context.critic.classes
         )
-        self._apprentice = Apprentice(batch=batch, memory=memory)
+        self._apprentice = Apprentice(batch=batch, growth=growth, memory=memory)
 
     @property
     def model_version(self) -> int:
