@@ -32,14 +32,17 @@ class WordReader:
     Parameters
     ----------
     critic : a black box; asked with pages of no word and of one word
+    ask : False for a critic that is slow, or that single words mean nothing to: it is not asked,
+        and no word speaks for or against anything
 
     Attributes
     ----------
     columns : classes told apart: those of the critic, or (off, on) topic if it has none
     """
 
-    def __init__(self, critic: Critic) -> None:
+    def __init__(self, critic: Critic, *, ask: bool = True) -> None:
         self._critic = critic
+        self._may_ask = ask
         self._number: dict[str, int] = {}
         self._prior = self._ask([""])[0]
         self._evidence = np.zeros((1024, len(self._prior)), np.float32)
@@ -91,6 +94,9 @@ class WordReader:
         self._number.update(zip(words, range(first, first + len(words)), strict=True))
 
     def _ask(self, words: Sequence[str]) -> NDArray[np.float64]:
+        if not self._may_ask:
+            classes = max(2, len(self._critic.classes))
+            return np.full((len(words), classes), -np.log(classes))
         judgement = self._critic.judge([_page_of(word) for word in words])
         return np.log(np.maximum(_distribution(judgement), _SURE))
 

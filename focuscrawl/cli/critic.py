@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.checking import CheckReport
     from focuscrawl.critic.trained import TrainedCritic
+    from focuscrawl.taxonomy import Label
 
 # the critics load scikit-learn: a second that `--help` can do without
 # ruff: noqa: PLC0415
@@ -97,7 +98,9 @@ def train(
     random_state: int,
     force: bool,
 ) -> None:
-    """Train a critic from LABELS, a CSV file url,topic[,split], and write it to --out.
+    """Train a critic from LABELS, and write it to --out.
+
+    LABELS is a CSV file url,topic[,split], or a Dmoz dump (content.rdf.u8 or .gz).
 
     Rows of the split `test` are left for `check`. With --good and --bad the topics are /good
     and /bad; with --words, which needs no web, too.
@@ -111,7 +114,6 @@ def train(
     from focuscrawl.critic.trained import TrainedCritic
     from focuscrawl.critic.training import train_critic, two_class_labels
     from focuscrawl.critic.words import read_phrases
-    from focuscrawl.taxonomy import read_labels
     from focuscrawl.webs import open_web
 
     if [labels is not None, good is not None or bad is not None, words is not None].count(
@@ -127,7 +129,7 @@ def train(
         trained = TrainedCritic(model=read_phrases(words))
     else:
         if labels is not None:
-            rows = read_labels(labels)
+            rows = _labels(labels, min_examples, max_examples, random_state)
         elif good is not None and bad is not None:
             rows = two_class_labels(good, bad)
         else:
@@ -151,6 +153,22 @@ def train(
             )
     size = save_critic(trained, out, force=force)
     _print_training(trained, out, size)
+
+
+def _labels(name: str, min_examples: int, max_examples: int, random_state: int) -> list[Label]:
+    """Read a table of labels, or the examples of a Dmoz dump after pruning (METHODS 2)."""
+    from focuscrawl.taxonomy import Label, prune, read_dmoz, read_labels
+
+    if ".rdf" not in Path(name).name:
+        return read_labels(name)
+    click.echo(f"Reading topics of {name}", err=True)
+    tree = prune(
+        read_dmoz(name, max_examples=max_examples, random_state=random_state),
+        min_examples=min_examples,
+        max_examples=max_examples,
+        random_state=random_state,
+    )
+    return [Label(url, leaf, "train") for leaf in tree.leaves for url in tree.examples(leaf)]
 
 
 def _print_training(trained: TrainedCritic, out: str, size: int) -> None:

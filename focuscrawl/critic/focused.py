@@ -51,8 +51,10 @@ class FocusedCritic:
 
     Attributes
     ----------
-    classes, marked, examples, fingerprint : as `Critic` has them
+    classes, marked, examples, fingerprint, reads_words : as `Critic` has them
     """
+
+    reads_words = True
 
     def __init__(
         self,

@@ -38,6 +38,9 @@ class Critic(Protocol):
     marked : bool (n_classes,), the leaves the user's focus covers
     examples : example URLs of the focus topics, the default seeds; may be empty
     fingerprint : hex digest that tells this critic with this focus from any other
+    reads_words : optional; True of a critic so fast that it may be asked about thousands of
+        pages of a single word, and to which these mean something. The apprentice then has it
+        read the words of links
     """
 
     classes: tuple[str, ...]

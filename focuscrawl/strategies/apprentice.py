@@ -41,9 +41,9 @@ class ApprenticeStrategy:
         groups: tuple[str, ...] = ("context", "url", "title"),
         d_max: int = 5,
     ) -> None:
-        self._reader = PageReader(
-            WordReader(context.critic), groups=groups, d_max=d_max, classes=context.critic.classes
-        )
+        critic = context.critic
+        words = WordReader(critic, ask=getattr(critic, "reads_words", False))
+        self._reader = PageReader(words, groups=groups, d_max=d_max, classes=critic.classes)
         self._apprentice = Apprentice(batch=batch, growth=growth, memory=memory)
 
     @property

@@ -76,6 +76,28 @@ def test_train_and_check(folder: Path) -> None:
     assert all(0.5 < float(row["probability"]) < 1.0 for row in rows)
 
 
+def test_a_dmoz_dump_is_pruned_and_learned_from(folder: Path) -> None:
+    with (folder / "labels.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["split"] == "train"]
+    topics = dict.fromkeys(row["topic"] for row in rows)
+    links = {t: [row["url"] for row in rows if row["topic"] == t] for t in topics}
+    few = "http://example.com/science/birds/9"
+    dump = ['<?xml version="1.0" encoding="UTF-8"?>', '<RDF xmlns:r="http://www.w3.org/TR/RDF/">']
+    for topic, urls in [*links.items(), ("/Science/Birds/Owls", [few])]:
+        dump.append(f'<Topic r:id="Top{topic}">')
+        dump += [f'<link r:resource="{url}"/>' for url in urls]
+        dump.append("</Topic>")
+        dump += [
+            f'<ExternalPage about="{url}"><topic>Top{topic}</topic></ExternalPage>' for url in urls
+        ]
+    (folder / "content.rdf.u8").write_text("\n".join([*dump, "</RDF>"]))
+    common = ("--web", "small.warc.gz", "--out", "models/dmoz", "--min-examples", "3")
+    result = run("train", "content.rdf.u8", *common)
+    assert result.exit_code == 0, result.output
+    assert "Owls" not in result.output  # too few examples: they are its parent's
+    assert "9 examples" in result.output
+
+
 def test_words_and_a_callable_are_checked_by_topic(folder: Path) -> None:
     result = run("train", "--words", "bird, nest, egg, beak, song", "--out", "models/birds")
     assert result.exit_code == 0, result.output

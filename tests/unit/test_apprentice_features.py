@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -23,6 +25,9 @@ from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.page import parse_page
 from focuscrawl.page.tokens import tokenize
 
+if TYPE_CHECKING:
+    from focuscrawl.critic.protocol import Judgement
+
 PAGE = b"""<html><head><title>Boats</title></head><body><h1>Sailing far</h1>
 <p>Read of <a href="/knots/">many knots</a> and <a href="/knots/reef.html">reef</a> today.</p>
 <p><a href="http://other.example/tax?year=1997">tax</a></p></body></html>"""
@@ -36,6 +41,21 @@ def toy_critic() -> FocusedCritic:
         pages=np.array([3, 2]),
     )
     return FocusedCritic(NaiveBayes(counts), np.array([True, False]), (), "toy")
+
+
+def test_a_critic_that_reads_no_words_is_not_asked() -> None:
+    class Slow:
+        classes: tuple[str, ...] = ("/Boats", "/Money", "/Other")
+        marked = np.array([True, False, False])
+        examples: tuple[str, ...] = ()
+        fingerprint = "slow"
+
+        def judge(self, pages: object) -> Judgement:
+            raise AssertionError(pages)
+
+    reader = WordReader(Slow(), ask=False)
+    evidence = reader.evidence(["knots", "tax"], np.array([0, 1]), 3)
+    np.testing.assert_allclose(reader.log_odds(evidence), np.log(0.5), rtol=1e-6)
 
 
 def read_toy(**options: object) -> PageFacts:
