@@ -279,6 +279,11 @@ class Apprentice:
             self._fetched.shapes.set_state(part_of(arrays, "s_"))
         self._weights, self._dense = weights_of(self._learner)
 
+    def has_links(self, url: int) -> bool:
+        """Tell whether a link into `url` is known."""
+        with self._lock:
+            return self._standing.has_links(url)
+
     def explain(self, url: int) -> dict[str, float]:
         """Return what speaks for (above 0) and against fetching a URL that has links.
 

@@ -17,7 +17,7 @@ def why(crawl_dir: str, url: str) -> None:
     """Say why a URL was fetched, waits, or was left out.
 
     Shows its place and its score, the links that lead there with the scores they had when their
-    pages were read, and the path from the seed.
+    pages were read, the path from the seed, and what the apprentice counts for and against it.
     """
     with closing(open_crawl(crawl_dir)) as store:
         click.echo(Explanation.of(store, url).text())

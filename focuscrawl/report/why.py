@@ -10,6 +10,7 @@ import sqlalchemy as sa
 from focuscrawl.report.finding import find_url
 from focuscrawl.report.outcome import PAGE, outcome
 from focuscrawl.report.plain import counted, one_line, table
+from focuscrawl.report.reasons import in_words, reasons
 from focuscrawl.store import schema
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 
@@ -57,6 +58,8 @@ class Explanation:
     links_found : how many lead there
     links_before : how many of them were known when it was fetched; None if it was not
     path : from the seed to the URL, each page the one on which the next was first found
+    reasons : what the apprentice counts for and against it, see `focuscrawl.report.reasons`;
+        None where there is none to ask
     """
 
     url: str
@@ -67,6 +70,7 @@ class Explanation:
     links_found: int
     links_before: int | None
     path: list[Step]
+    reasons: dict[str, float] | None
 
     @classmethod
     def of(cls, store: CrawlStore, url: str) -> Explanation:
@@ -90,12 +94,16 @@ class Explanation:
             links_found=_count(store, to_it),
             links_before=None if fetched_at is None else _count(store, to_it, fetched_at),
             path=path,
+            reasons=reasons(store, row.id),
         )
 
     def text(self) -> str:
         """Return the explanation for a terminal, without a final newline."""
         clicks = "a seed" if self.depth == 0 else f"{self.depth} from a seed"
         lines = [self.url, f"state   {self.state}", f"score   {self.score}", f"clicks  {clicks}"]
+        if self.reasons is not None:
+            lines.append("reasons by what the apprentice knows now, in log-odds:")
+            lines += [f"  {side:<9} {parts}" for side, parts in in_words(self.reasons)]
         if not self.links_found:
             lines.append("links   no page fetched so far links there")
         else:
