@@ -80,7 +80,7 @@ class Apprentice:
         self,
         *,
         batch: int = 10,
-        growth: float = 0.04,
+        growth: float = 0.01,
         memory: int = 3000,
         learner: LogisticLearner | None = None,
     ) -> None:

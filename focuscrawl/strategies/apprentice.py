@@ -36,7 +36,7 @@ class ApprenticeStrategy:
         context: StrategyContext,
         *,
         batch: int = 10,
-        growth: float = 0.04,
+        growth: float = 0.01,
         memory: int = 3000,
         groups: tuple[str, ...] = ("context", "url", "title"),
         d_max: int = 5,
