@@ -13,10 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from replays import KEPT, focused, run, seeds, topics
-from whole_web import seed_pages, whole_web
+from replays import KEPT, critic, focused, recording, run, seeds, topics
 
+from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.critic import load_critic
+from focuscrawl.lab.whole import whole_web
 from focuscrawl.report.measures import load_pages
+from focuscrawl.webs import RecordedWeb
 
 STRATEGIES = ("breadth-first", "random", "hard-focus", "best-first")
 FIRST = ("best-first", "breadth-first")  # what the table is about
@@ -73,10 +76,12 @@ class Topic:
 
 def plan(name: str) -> list[Topic]:
     """Find what the seeds of each topic can reach."""
-    web = whole_web(name)
+    recorded = RecordedWeb(recording(name))
+    web = whole_web(recorded, load_critic(str(critic(name)), topics(name)[0]))
     found = []
     for path in topics(name):
-        start = seed_pages(web, seeds(name), path)
+        known = recorded.resolve(read_seeds(str(seeds(name)), (path,)))
+        start = web.numbers([url for url in known if url is not None])
         relevance = web.relevance(path)
         relevant = int((relevance[web.reachable(start)] > 0.5).sum())
         topic = Topic(name, path, relevant, {})

@@ -38,16 +38,17 @@ def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
         for ended, error in crawl_all(runs, processes, keep=keep):
             bar.update()
             if error is not None:
-                failed.append(ended)
-                bar.write(f"failed: {ended.name}: {error}")
+                failed.append(f"{ended.name}: {error}")
     results = collect(runs)
     if results.empty:
-        raise UserError(f"no run of {study_file} succeeded")
+        raise UserError(f"no run of {study_file} succeeded; the first: {failed[0]}")
     results.to_csv(out / "losses.csv", index=False)
     text = markdown(results, study.baseline)
     (out / "losses.md").write_text(text, encoding="utf-8")
     click.echo(text)
     click.echo(f"wrote {out / 'losses.csv'}, {out / 'losses.md'}")
+    for line in failed:
+        click.echo(f"failed: {line}", err=True)
     if failed:
         click.echo(f"{len(failed)} of {len(runs)} runs failed; the same command repeats them")
         raise SystemExit(1)

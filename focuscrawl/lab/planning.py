@@ -25,20 +25,19 @@ if TYPE_CHECKING:
 
 
 def plan_runs(study: Study, out: Path) -> list[Run]:
-    """Return every run of `study`, those that others learn from before those."""
-    runs: dict[tuple[str, str, int, str], Run] = {}
+    """Return every run of `study`, to be kept under `out`."""
+    runs = []
     for study_web in study.webs:
         web = open_web(study_web.recording)
         critic = study_web.critic or str(_critic(study_web, web))
         whole = whole_web(web, load_critic(critic, study_web.topics[0]))
         for topic in study_web.topics:
+            of_topic = out / "runs" / study_web.name / topic.strip("/").replace("/", "_")
             for draw in range(study.draws):
                 seeds = draw_seeds(study_web, web, topic, draw)
                 budget = _budget(study, whole, topic, seeds)
-                for contender in sorted(study.contenders, key=lambda each: bool(each.trained_on)):
-                    place = (study_web.name, topic, draw)
-                    slug = "_".join([*topic.strip("/").split("/")])
-                    runs[*place, contender.label] = Run(
+                runs += [
+                    Run(
                         web=study_web.name,
                         recording=study_web.recording,
                         critic=critic,
@@ -47,10 +46,11 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
                         budget=budget,
                         seeds=tuple(seeds),
                         contender=contender,
-                        folder=out / "runs" / study_web.name / slug / f"{draw}" / contender.label,
-                        after=runs[*place, contender.trained_on] if contender.trained_on else None,
+                        folder=of_topic / str(draw) / contender.label.replace("/", "_"),
                     )
-    return list(runs.values())
+                    for contender in study.contenders
+                ]
+    return runs
 
 
 def draw_seeds(study_web: StudyWeb, web: Web, topic: str, draw: int) -> list[str]:

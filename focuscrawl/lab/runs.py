@@ -29,7 +29,6 @@ class Run:
     web, recording, critic, topic, draw, budget, contender : what is crawled and how
     seeds : start URLs
     folder : where it is kept: ``fetches.parquet`` once it is done, the crawl itself in ``crawl/``
-    after : the run whose crawl an apprentice learns from first
     """
 
     web: str
@@ -41,7 +40,6 @@ class Run:
     seeds: tuple[str, ...]
     contender: Contender
     folder: Path
-    after: Run | None = None
 
     @property
     def name(self) -> str:
@@ -80,20 +78,8 @@ class Run:
             "crawl_dir": self.folder / "crawl",
             "random_state": self.draw,
         }
-        if self.after is not None:
-            model = self.folder / "apprentice"
-            _call(
-                "focuscrawl.cli",
-                "apprentice",
-                "train",
-                self.after.folder / "crawl",
-                "--out",
-                model,
-            )
-            arguments["apprentice"] = model
         options = json.dumps(self.contender.options)
-        _call(
-            "scrapy",
+        _scrapy(
             "crawl",
             "focused",
             *(part for key, value in arguments.items() for part in ("-a", f"{key}={value}")),
@@ -117,29 +103,22 @@ def crawl_all(
 ) -> Iterator[tuple[Run, RunError | None]]:
     """Crawl what is not done yet, `processes` at a time; yield each run as it ends.
 
-    Runs that another run learns from come first. Crawls are thrown away once nobody needs more
-    of them than their fetches, unless `keep`.
+    Of a crawl that is done only its fetches are kept, unless `keep`.
     """
-    waves = [
-        [run for run in runs if run.after is None and not run.done],
-        [run for run in runs if run.after is not None and not run.done],
-    ]
-    for wave in waves:
-        with ThreadPoolExecutor(processes) as pool:
-            under_way = {pool.submit(run.crawl): run for run in wave}
-            for ended in as_completed(under_way):
-                error = ended.exception()
-                if error is not None and not isinstance(error, RunError):
-                    raise error
-                yield under_way[ended], error
-    if not keep:
-        for run in runs:
-            shutil.rmtree(run.folder / "crawl", ignore_errors=True)
+    with ThreadPoolExecutor(processes) as pool:
+        under_way = {pool.submit(run.crawl): run for run in runs if not run.done}
+        for ended in as_completed(under_way):
+            run, error = under_way[ended], ended.exception()
+            if error is not None and not isinstance(error, RunError):
+                raise error
+            if error is None and not keep:
+                shutil.rmtree(run.folder / "crawl")
+            yield run, error
 
 
-def _call(module: str, *arguments: object) -> None:
+def _scrapy(*arguments: object) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", module, *map(str, arguments)],
+        [sys.executable, "-m", "scrapy", *map(str, arguments)],
         capture_output=True,
         text=True,
         check=False,

@@ -38,18 +38,11 @@ class StudyWeb:
 
 @dataclass(frozen=True)
 class Contender:
-    """A strategy with its options, under the label it has in tables.
-
-    Attributes
-    ----------
-    trained_on : label of the contender whose crawl of the same web, topic and draw an apprentice
-        is trained on before this one starts; None: it starts from scratch
-    """
+    """A strategy with its options, under the label it has in tables."""
 
     label: str
     strategy: str
     options: dict[str, Any] = field(default_factory=dict)
-    trained_on: str | None = None
 
 
 @dataclass(frozen=True)
@@ -98,7 +91,6 @@ def read_study(path: Path) -> Study:
                 label=each.get("label", each["strategy"]),
                 strategy=each["strategy"],
                 options=each.get("options", {}),
-                trained_on=each.get("trained_on"),
             )
             for each in given["strategies"]
         )
@@ -114,9 +106,8 @@ def read_study(path: Path) -> Study:
     except KeyError as error:
         raise UserError(f"study {path} does not say {error.args[0]!r}") from None
     labels = [contender.label for contender in contenders]
-    for wanted in {study.baseline, *(c.trained_on for c in contenders)} - {None}:
-        if wanted not in labels:
-            raise UserError(f"study {path} has no strategy labelled {wanted!r}")
+    if study.baseline not in labels:
+        raise UserError(f"study {path} has no strategy labelled {study.baseline!r}")
     return study
 
 

@@ -1,5 +1,0 @@
-"""``python -m focuscrawl.cli``."""
-
-from focuscrawl.cli.main import main
-
-main()
