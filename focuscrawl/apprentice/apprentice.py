@@ -279,6 +279,11 @@ class Apprentice:
             self._fetched.shapes.set_state(part_of(arrays, "s_"))
         self._weights, self._dense = weights_of(self._learner)
 
+    @property
+    def judged(self) -> int:
+        """Judged URLs that a lesson would learn from."""
+        return len(self._urls)
+
     def has_links(self, url: int) -> bool:
         """Tell whether a link into `url` is known."""
         with self._lock:

@@ -12,6 +12,11 @@ from focuscrawl.errors import UserError
 
 #: subcommand: (module, attribute, one-line help); imported only when asked for
 COMMANDS = {
+    "apprentice": (
+        "focuscrawl.cli.apprentice",
+        "apprentice",
+        "Train apprentices on crawls that are over.",
+    ),
     "critic": ("focuscrawl.cli.critic", "critic", "Train and check critics."),
     "lab": ("focuscrawl.cli.lab", "lab", "Compare strategies on recorded webs."),
     "report": ("focuscrawl.cli.report", "report", "Summarise crawls and draw their curves."),

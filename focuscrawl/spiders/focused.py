@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 #: the arguments a user may give with -a
 ARGUMENTS = (
+    "apprentice",
     "topic",
     "seeds",
     "critic",
@@ -89,11 +90,16 @@ class FocusedSpider(scrapy.Spider):
 def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
     replay = "web" in arguments
     given: dict[str, Any] = {"topic": "", **arguments}
+    options = _options(settings)
+    if "apprentice" in given:
+        if given.get("strategy", "apprentice") != "apprentice":
+            raise UserError("argument apprentice goes with the strategy apprentice: leave one out")
+        options["begin_with"] = given.pop("apprentice")
     for name in {"budget", "random_state"} & given.keys():
         given[name] = CrawlPlan.whole_number(name, given[name])
     return CrawlPlan(
         **given,
-        options=_options(settings),
+        options=options,
         closed=_flag(settings, "FOCUSCRAWL_CLOSED", default=True),
         calibrated=(
             None

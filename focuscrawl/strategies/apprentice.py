@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.facts import PageFacts, PageReader
+from focuscrawl.apprentice.files import read_apprentice
 from focuscrawl.apprentice.reading import WordReader
 from focuscrawl.strategies.protocol import Expansion, Lesson
 
@@ -29,6 +31,7 @@ class ApprenticeStrategy:
     memory : judged URLs a lesson learns from, the latest
     groups : kinds of features that are on, see `focuscrawl.apprentice.PageReader`
     d_max : DOM offsets looked at on either side of a link
+    begin_with : folder of an apprentice trained on an earlier crawl; it goes on learning
     """
 
     def __init__(
@@ -40,11 +43,14 @@ class ApprenticeStrategy:
         memory: int = 3000,
         groups: tuple[str, ...] = ("context", "url", "title"),
         d_max: int = 5,
+        begin_with: str | None = None,
     ) -> None:
         critic = context.critic
         words = WordReader(critic, ask=getattr(critic, "reads_words", False))
         self._reader = PageReader(words, groups=groups, d_max=d_max, classes=critic.classes)
         self._apprentice = Apprentice(batch=batch, growth=growth, memory=memory)
+        if begin_with is not None:
+            self._apprentice.begin_with(read_apprentice(Path(begin_with)))
 
     @property
     def model_version(self) -> int:
