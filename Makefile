@@ -6,7 +6,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 TOPIC ?= /Sports/Cycling
 BUDGET ?= 140
-CRAWL_DIR ?= crawls/demo-$(shell date +%Y%m%d-%H%M%S)
+ifndef CRAWL_DIR
+CRAWL_DIR := crawls/demo-$(shell date +%Y%m%d-%H%M%S)
+endif
 
 .PHONY: crawl test lint bench docs clean
 

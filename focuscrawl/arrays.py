@@ -33,19 +33,21 @@ class GrowingArray:
 
     def grow(self, length: int) -> None:
         """Make the array at least `length` long."""
-        if length <= len(self.data):
-            return
-        if length > len(self._buffer):
-            larger = np.full(
-                max(length, len(self._buffer) * 3 // 2), self._fill, self._buffer.dtype
-            )
-            larger[: len(self.data)] = self.data
-            self._buffer = larger
-        self.data = self._buffer[:length]
+        if length > len(self.data):
+            self._make_room(length)
+            self.data = self._buffer[:length]
 
     def extend(self, values: ArrayLike) -> None:
-        """Append `values`."""
+        """Append `values`; another thread sees the array without them, or with all of them."""
         values = np.asarray(values)
-        start = len(self.data)
-        self.grow(start + len(values))
-        self.data[start:] = values
+        start, end = len(self.data), len(self.data) + len(values)
+        self._make_room(end)
+        self._buffer[start:end] = values
+        self.data = self._buffer[:end]
+
+    def _make_room(self, length: int) -> None:
+        if length > len(self._buffer):
+            capacity = max(length, len(self._buffer) * 3 // 2)
+            larger = np.full(capacity, self._fill, self._buffer.dtype)
+            larger[: len(self.data)] = self.data
+            self._buffer = larger

@@ -33,8 +33,9 @@ class RowStore:
 
     def extend(self, rows: Rows) -> None:
         """Append rows."""
-        self._indptr.extend(rows.indptr[1:] + len(self._indices))
+        start = len(self._indices)
         self._indices.extend(rows.indices)
+        self._indptr.extend(rows.indptr[1:] + start)  # last: a lesson may be reading
 
     def rows(self, n: int) -> Rows:
         """Return the first n rows, a view."""

@@ -39,16 +39,16 @@ def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
             bar.update()
             if error is not None:
                 failed.append(f"{ended.name}: {error}")
+    for line in failed:
+        click.echo(f"failed: {line}", err=True)
     results = collect(runs)
     if results.empty:
-        raise UserError(f"no run of {study_file} succeeded; the first: {failed[0]}")
+        raise UserError(f"no run of {study_file} succeeded")
     results.to_csv(out / "losses.csv", index=False)
     text = markdown(results, study.baseline)
     (out / "losses.md").write_text(text, encoding="utf-8")
     click.echo(text)
     click.echo(f"wrote {out / 'losses.csv'}, {out / 'losses.md'}")
-    for line in failed:
-        click.echo(f"failed: {line}", err=True)
     if failed:
         click.echo(f"{len(failed)} of {len(runs)} runs failed; the same command repeats them")
         raise SystemExit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
     from focuscrawl.strategies import Strategy
     from focuscrawl.webs.protocol import Web
+
+logger = logging.getLogger(__name__)
 
 RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
 
@@ -252,14 +255,14 @@ class Crawl:
         return self._record(number, fetched, page, now)
 
     def _redirect(self, number: int, location: str, page: _Page) -> None:
-        """Queue where a redirect leads in place of what was redirected."""
+        """Queue where a redirect leads in place of what was redirected: it comes next."""
         page.links = 1
         (target,) = self._resolve([location])
         if target is not None and target != self.urls[number]:
             page.followed = 1
             new = self.urls.add(target, self.urls.depth(number), number)
             if new not in self.in_flight:
-                self._queue(new, max(self.in_flight[number], self.frontier.score(new)))
+                self._queue(new, math.inf)
 
     def _judge(self, number: int, fetched: Fetched, view: PageView, page: _Page) -> None:
         """Have the critic judge an HTML page, unless it is a duplicate."""
@@ -374,7 +377,12 @@ class Crawl:
 
     def _adopt_lesson(self) -> None:
         """Re-order the whole frontier by a lesson that has been learned."""
-        finished = None if self._lessons is None else self._lessons.finished()
+        try:
+            finished = None if self._lessons is None else self._lessons.finished()
+        except Exception:
+            logger.exception("a lesson failed, and the next one would fail, too")
+            self._halted = True
+            return
         if finished is None:
             return
         assert isinstance(self.strategy, Learner)

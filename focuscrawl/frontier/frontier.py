@@ -77,15 +77,14 @@ class Frontier:
         """Queue `url` of `host`, or move it to `score` if it waits already."""
         self._make_room(url + 1, host + 1)
         keys, queued, state = self._keys.data, self._queued.data, self._hosts[host]
-        if queued[url]:
-            if keys[url] == -score:
-                return
-        else:
-            queued[url] = True
+        if queued[url] and keys[url] == -score:
+            return
+        keys[url] = -score
+        if not queued[url]:
             self._host_of.data[url] = host
+            queued[url] = True  # last: `arrange` may be reading in another thread
             state.queued += 1
             self._length += 1
-        keys[url] = -score
         entry = (-score, url)
         state.push(entry)
         if not state.timed and state.active < self.per_host:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from focuscrawl import __version__
 from focuscrawl.cache import cache_dir
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.critic import load_critic
@@ -75,6 +77,8 @@ def draw_seeds(study_web: StudyWeb, web: Web, topic: str, draw: int) -> list[str
 def _budget(study: Study, whole: WholeWeb, topic: str, seeds: list[str]) -> int:
     if study.budget >= 1:
         return int(study.budget)
+    if not any(f"{path}/".startswith(f"{topic}/") for path in whole.classes):
+        raise UserError(f"the critic knows no topic {topic}: name one of its own in the study")
     relevance = whole.relevance(topic)
     reachable = whole.reachable(whole.numbers(seeds))
     relevant = int((relevance[reachable] > 0.5).sum())
@@ -83,7 +87,8 @@ def _budget(study: Study, whole: WholeWeb, topic: str, seeds: list[str]) -> int:
 
 def _critic(study_web: StudyWeb, web: Web) -> Path:
     """Return the critic of the web's own labels, trained when it is not in the cache yet."""
-    folder = cache_dir() / "critics" / f"{study_web.name}-{web.fingerprint[:16]}"
+    labels = hashlib.sha256(Path(study_web.labels).read_bytes()).hexdigest()
+    folder = cache_dir() / "critics" / f"{web.fingerprint[:16]}-{labels[:16]}-{__version__}"
     if not folder.exists():
         trained = train_critic(read_labels(Path(study_web.labels)), web)
         save_critic(trained, folder, force=True)

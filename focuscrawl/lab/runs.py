@@ -8,16 +8,22 @@ import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from focuscrawl import __version__
 from focuscrawl.report.measures import load_pages
+from focuscrawl.report.opening import open_crawl
+from focuscrawl.report.stopping import stop_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from focuscrawl.lab.study import Contender
+
+_TERMS = "run.json"
 
 
 @dataclass(frozen=True)
@@ -52,9 +58,28 @@ class Run:
         return self.folder / "fetches.parquet"
 
     @property
+    def terms(self) -> dict[str, Any]:
+        """What its result depends on; a result under other terms is none."""
+        return {
+            "recording": self.recording,
+            "critic": self.critic,
+            "topic": self.topic,
+            "seeds": list(self.seeds),
+            "budget": self.budget,
+            "random_state": self.draw,
+            "strategy": self.contender.strategy,
+            "options": self.contender.options,
+            "focuscrawl": __version__,
+        }
+
+    @property
     def done(self) -> bool:
-        """True if an earlier call finished it."""
-        return self.fetches.exists()
+        """True if an earlier call finished it, under the same terms."""
+        try:
+            kept = json.loads((self.folder / _TERMS).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        return self.fetches.exists() and kept == self.terms
 
     def crawl(self) -> None:
         """Crawl, and keep one row a fetch.
@@ -62,7 +87,7 @@ class Run:
         Raises
         ------
         RunError
-            A process ended with another exit code than 0.
+            The process ended with another exit code than 0, or before the crawl was over.
         """
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
@@ -88,10 +113,13 @@ class Run:
             "-s",
             "FOCUSCRAWL_PROGRESS=0",
         )
-        pages = load_pages(self.folder / "crawl").reset_index()
-        unfinished = self.fetches.with_suffix(".part")
-        pages.to_parquet(unfinished)
-        unfinished.replace(self.fetches)
+        with closing(open_crawl(self.folder / "crawl")) as store:
+            reason = stop_reason(store)
+            pages = load_pages(store).reset_index()
+        if reason not in ("budget", "frontier_empty"):
+            raise RunError(f"the crawl ended early: {reason}")
+        pages.to_parquet(self.fetches)
+        (self.folder / _TERMS).write_text(json.dumps(self.terms), encoding="utf-8")
 
 
 class RunError(Exception):
@@ -105,7 +133,8 @@ def crawl_all(
 
     Of a crawl that is done only its fetches are kept, unless `keep`.
     """
-    with ThreadPoolExecutor(processes) as pool:
+    pool = ThreadPoolExecutor(processes)
+    try:
         under_way = {pool.submit(run.crawl): run for run in runs if not run.done}
         for ended in as_completed(under_way):
             run, error = under_way[ended], ended.exception()
@@ -114,6 +143,8 @@ def crawl_all(
             if error is None and not keep:
                 shutil.rmtree(run.folder / "crawl")
             yield run, error
+    finally:
+        pool.shutdown(cancel_futures=True)  # interrupted, nothing more is begun
 
 
 def _scrapy(*arguments: object) -> None:
@@ -126,5 +157,6 @@ def _scrapy(*arguments: object) -> None:
         env=os.environ | {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"},
     )
     if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines()
-        raise RunError(said[-1] if said else f"exit code {done.returncode}")
+        said = (done.stderr or done.stdout).strip().splitlines() or [f"exit {done.returncode}"]
+        errors = [line for line in said if " ERROR " in line]
+        raise RunError((errors or said)[-1])

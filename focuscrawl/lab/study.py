@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from focuscrawl.errors import UserError
+from focuscrawl.taxonomy import normalise
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,13 @@ def read_study(path: Path) -> Study:
     except KeyError as error:
         raise UserError(f"study {path} does not say {error.args[0]!r}") from None
     labels = [contender.label for contender in contenders]
+    for kind, names in (("strategies", labels), ("webs", [web.name for web in study.webs])):
+        folders = [name.replace("/", "_") for name in names]
+        twice = [
+            name for name, folder in zip(names, folders, strict=True) if folders.count(folder) > 1
+        ]
+        if twice:
+            raise UserError(f"study {path} has two {kind} called {twice[0]!r}: label them")
     if study.baseline not in labels:
         raise UserError(f"study {path} has no strategy labelled {study.baseline!r}")
     return study
@@ -118,8 +126,8 @@ def _web(given: dict[str, Any]) -> StudyWeb:
             of_seeds = list(dict.fromkeys(row["topic"] for row in csv.DictReader(file)))
     except (OSError, KeyError):
         raise UserError(f"seeds {seeds} cannot be read, or have no column 'topic'") from None
-    without = set(given.get("without", ()))
-    topics = given.get("topics", of_seeds)
+    without = {normalise(topic) for topic in given.get("without", ())}
+    topics = [normalise(topic) for topic in given.get("topics", of_seeds)]
     return StudyWeb(
         name=given["name"],
         recording=given["recording"],

@@ -58,6 +58,9 @@ def markdown(results: pd.DataFrame, baseline: str) -> str:
     parts = []
     for web, of_web in results.groupby("web", sort=False):
         mean = losses(of_web)
+        if baseline not in mean:
+            parts += [f"## {web}", "", f"No run of {baseline} succeeded.", ""]
+            continue
         others = [name for name in mean.columns if name != baseline]
         reduced = reductions(mean, baseline)[others]
         budgets = of_web.groupby("topic", sort=False)["budget"].mean()

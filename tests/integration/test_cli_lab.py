@@ -65,6 +65,10 @@ def test_a_study_runs_goes_on_and_names_what_failed(tmp_path: Path) -> None:
     assert kept_at == {path: path.stat().st_mtime_ns for path in kept_at}  # nothing repeated
     assert pd.read_csv(out / "losses.csv").equals(kept)
 
+    study.write_text(study.read_text().replace("budget = 25", "budget = 30"))
+    assert run(study, out).returncode == 0
+    assert (pd.read_csv(out / "losses.csv")["fetches"] == 30).all()  # other terms, other runs
+
 
 def test_a_study_that_is_not_there(tmp_path: Path) -> None:
     done = run(tmp_path / "none.toml", tmp_path / "out")

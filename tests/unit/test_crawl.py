@@ -347,6 +347,25 @@ def test_a_critic_that_fails_ends_the_crawl_and_loses_no_page(
     again.close("frontier_empty")
 
 
+def test_a_lesson_that_fails_ends_the_crawl(
+    web: Shelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for n in range(20):
+        web.page(f"/m{n}", f"jazz {n}", f"/m{n + 1}", f"/m{(5 * n) % 20}")
+    web.page("/", "start jazz", "/m0", "/m1")
+    crawl = open_crawl(tmp_path, web, "/", strategy="apprentice", options={"batch": 2})
+
+    def fail() -> None:
+        raise ValueError("no idea")
+
+    monkeypatch.setattr(crawl.strategy, "learn", fail)
+    visits = run(crawl)
+    assert crawl.stop_reason == "error"
+    assert 5 <= len(visits) < 20
+    assert "a lesson failed" in caplog.text
+    crawl.close("error")
+
+
 def test_a_store_opened_to_read_is_not_written(web: Shelf, tmp_path: Path) -> None:
     crawl = open_crawl(tmp_path / "crawl", web, "/")
     run(crawl, 3)

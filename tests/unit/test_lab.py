@@ -59,6 +59,7 @@ def test_a_study_is_read(study_file: Path, monkeypatch: pytest.MonkeyPatch) -> N
         (('name = "small"', ""), "does not say 'name'"),
         (("draws = 2", 'baseline = "slow"'), "no strategy labelled 'slow'"),
         (("seeds.csv", "none.csv"), "cannot be read"),
+        (('label = "fast"', 'label = "best-first"'), "two strategies called 'best-first'"),
         (("${PLACE}", "${NOWHERE_SET}"), "NOWHERE_SET"),
     ],
 )
