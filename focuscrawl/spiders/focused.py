@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 #: the arguments a user may give with -a
 ARGUMENTS = (
-    "apprentice",
     "topic",
     "seeds",
     "critic",
@@ -34,6 +33,7 @@ ARGUMENTS = (
     "web",
     "crawl_dir",
     "random_state",
+    "apprentice",
     "within",
 )
 _REPLAY = "focuscrawl.downloadhandlers.ReplayDownloadHandler"
