@@ -5,27 +5,24 @@ from __future__ import annotations
 import json
 import logging
 import math
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import may_be_page
+from focuscrawl.crawl.finding import Finding, visit_of
 from focuscrawl.crawl.lessons import Lessons
 from focuscrawl.crawl.types import Fetch, Fetched, Visit
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
-from focuscrawl.store import ModelRow, PageRow, StoreWriter, VisitRecord
+from focuscrawl.store import ModelRow, StoreWriter, VisitRecord
 from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 from focuscrawl.strategies import JudgedPage, Learner
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
     from focuscrawl.crawl.folder import CrawlFolder
     from focuscrawl.crawl.plan import CrawlPlan
@@ -39,24 +36,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
-
-
-@dataclass(slots=True)
-class _Page:
-    """What a visit finds out about its page, step by step."""
-
-    relevance: float = 0.0
-    probabilities: NDArray[np.float64] | None = None
-    topic: str | None = None
-    title: str | None = None
-    canonical: str | None = None
-    digest: bytes | None = None
-    duplicate_of: int | None = None
-    error: str | None = None
-    links: int = 0
-    link_rows: list[LinkRow] = field(default_factory=list)
-    followed: int = 0
-    memo: bytes | None = None
 
 
 class Crawl:
@@ -224,7 +203,7 @@ class Crawl:
     def fail(self, number: int, error: str, now: float) -> Visit:
         """Record a fetch that brought no answer."""
         self.strategy.observe(number, 0.0, None)
-        return self._record(number, Fetched(status=0), _Page(error=error), now)
+        return self._record(number, Fetched(status=0), Finding(error=error), now)
 
     def parse(self, number: int, fetched: Fetched) -> PageView | None:
         """Parse what came for a URL given out; None if it is no page. May run in any thread."""
@@ -242,7 +221,7 @@ class Crawl:
         view : what `parse` made of `fetched`
         now : seconds on the clock of `next`
         """
-        page = _Page()
+        page = Finding()
         if 300 <= fetched.status < 400 and fetched.location is not None:
             self._redirect(number, fetched.location, page)
         elif view is not None:
@@ -254,7 +233,7 @@ class Crawl:
             self._expand(number, view, page)
         return self._record(number, fetched, page, now)
 
-    def _redirect(self, number: int, location: str, page: _Page) -> None:
+    def _redirect(self, number: int, location: str, page: Finding) -> None:
         """Queue where a redirect leads in place of what was redirected: it comes next."""
         page.links = 1
         (target,) = self._resolve([location])
@@ -264,13 +243,13 @@ class Crawl:
             if new not in self.in_flight:
                 self._queue(new, math.inf)
 
-    def _judge(self, number: int, fetched: Fetched, view: PageView, page: _Page) -> None:
+    def _judge(self, number: int, fetched: Fetched, view: PageView, page: Finding) -> None:
         """Have the critic judge an HTML page, unless it is a duplicate."""
         page.title, page.links = view.title, len(view.links)
         page.digest = Duplicates.digest(fetched.body)
         if view.canonical is not None:
             page.canonical = self._resolve([view.canonical])[0] or view.canonical
-        names = self.names_of(number, page.canonical)
+        names = Duplicates.names(self.urls[number], page.canonical)
         page.duplicate_of = self.duplicates.find(page.digest, names)
         if page.duplicate_of is not None:
             return
@@ -283,7 +262,7 @@ class Crawl:
             page.probabilities = judgement.probabilities[0]
             page.topic = self.critic.classes[int(np.argmax(page.probabilities))]
 
-    def _expand(self, number: int, view: PageView, page: _Page) -> None:
+    def _expand(self, number: int, view: PageView, page: Finding) -> None:
         """Score the links of a page and queue where they lead."""
         depth = self.urls.depth(number)
         links: list[int] = []
@@ -337,14 +316,6 @@ class Crawl:
         if self._within is not None:
             return [url if url in self._within else None for url in known]
         return known
-
-    def names_of(self, number: int, canonical: str | None) -> list[str]:
-        """Return the URLs a page is known by: its own, and its canonical one on its own host."""
-        url = self.urls[number]
-        if canonical is None or canonical == url:
-            return [url]
-        same_host = canonical.split("/", 3)[2] == url.split("/", 3)[2]
-        return [url, canonical] if same_host else [url]
 
     def _strike_out(self, name: str) -> None:
         """Take a URL out of the frontier whose page has come under another URL."""
@@ -415,51 +386,17 @@ class Crawl:
         if relevance > RELEVANT:
             self._last_relevant = seq
 
-    def _record(self, number: int, fetched: Fetched, page: _Page, now: float) -> Visit:
+    def _record(self, number: int, fetched: Fetched, page: Finding, now: float) -> Visit:
         score = self.in_flight.pop(number)
         kept = None if score == math.inf else score
         self.frontier.release(number, now)
         self.urls.change(number, FETCHED, self.urls.score(number))
         self.count(self.fetched + 1, page.relevance)
-        row = PageRow(
-            seq=self.fetched,
-            url=number,
-            status=fetched.status,
-            relevance=page.relevance,
-            topic=page.topic,
-            score=kept,
-            fetched_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            content_type=fetched.content_type,
-            size=fetched.size,
-            title=page.title,
-            canonical=page.canonical,
-            digest=page.digest,
-            duplicate_of=page.duplicate_of,
-            error=page.error,
-            links=page.links,
-            dropped=page.links - page.followed,
-        )
+        row = page.row(self.fetched, number, kept, fetched)
         self._put(VisitRecord(page=row, links=page.link_rows, memo=page.memo))
         if self._lessons is not None:
             self._lessons.begin_if_due()
-        return Visit(
-            seq=row.seq,
-            url=self.urls[number],
-            status=row.status,
-            relevance=row.relevance,
-            topic=row.topic,
-            depth=self.urls.depth(number),
-            score=row.score,
-            referrer=self.urls.referrer(number),
-            fetched_at=row.fetched_at,
-            content_type=row.content_type,
-            bytes=row.size,
-            title=row.title,
-            duplicate_of=None if row.duplicate_of is None else self.urls[row.duplicate_of],
-            error=row.error,
-            links=row.links,
-            dropped=row.dropped,
-        )
+        return visit_of(row, self.urls)
 
     def _put(self, record: VisitRecord) -> None:
         self.urls.flush(record)

@@ -22,6 +22,14 @@ class Duplicates:
         """Return the digest that stands for a body."""
         return hashlib.blake2b(body, digest_size=16).digest()
 
+    @staticmethod
+    def names(url: str, canonical: str | None) -> list[str]:
+        """Return the URLs a page is known by: its own, and its canonical one on its own host."""
+        if canonical is None or canonical == url:
+            return [url]
+        same_host = canonical.split("/", 3)[2] == url.split("/", 3)[2]
+        return [url, canonical] if same_host else [url]
+
     def find(self, digest: bytes, names: list[str]) -> int | None:
         """Return the number of the earlier page with this content or one of these URLs."""
         for name in names:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sqlalchemy as sa
 
+from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.store import NewUrl, schema
 from focuscrawl.strategies import Learner, RecalledPage
 
@@ -93,7 +94,8 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
             urls, new = crawl.strategy.rescore()
             scores[urls] = new
         if row.digest is not None and row.duplicate_of is None:
-            crawl.duplicates.add(row.url, row.digest, crawl.names_of(row.url, row.canonical))
+            names = Duplicates.names(crawl.urls[row.url], row.canonical)
+            crawl.duplicates.add(row.url, row.digest, names)
     scored = np.flatnonzero(~np.isnan(scores))
     return scored, scores[scored]
 
