@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
 
@@ -50,24 +48,3 @@ def ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> NDArray
     indptr = pointers(lengths)
     shift = np.asarray(starts, np.int64) - indptr[:-1]
     return np.arange(indptr[-1]) + np.repeat(shift, lengths)
-
-
-def side_by_side(blocks: Sequence[Rows]) -> Rows:
-    """Join the rows of several matrices of equally many rows, row by row."""
-    if len(blocks) == 1:
-        return blocks[0]
-    lengths = np.array([block.lengths for block in blocks])
-    indptr = pointers(lengths.sum(axis=0))
-    indices = np.empty(indptr[-1], np.int32)
-    before = np.zeros(len(indptr) - 1, np.int64)
-    for block, length in zip(blocks, lengths, strict=True):
-        indices[ranges(indptr[:-1] + before, length)] = block.indices
-        before += length
-    return Rows(indices, indptr)
-
-
-def one_above_the_other(blocks: Sequence[Rows]) -> Rows:
-    """Append the rows of several matrices."""
-    lengths = np.concatenate([np.zeros(0, np.int64), *(block.lengths for block in blocks)])
-    indices = np.concatenate([np.zeros(0, np.int32), *(block.indices for block in blocks)])
-    return Rows(indices, pointers(lengths))
