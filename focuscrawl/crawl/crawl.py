@@ -8,6 +8,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import may_be_page
@@ -85,6 +86,9 @@ class Crawl:
         self._halted = False
         self._writer = StoreWriter(store.engine)
         self._lessons = Lessons(strategy, frontier) if isinstance(strategy, Learner) else None
+        # A crawl multiplies small vectors all the time: sharing them out among threads takes
+        # longer than the work, and many times longer when several crawls share the machine.
+        self._blas = threadpool_limits(1, user_api="blas")
 
     def start(self, seeds: Sequence[str]) -> None:
         """Begin a run: queue the seeds that are new."""
@@ -114,6 +118,7 @@ class Crawl:
         self._writer.close()
         self.store.close()
         self.folder.release()
+        self._blas.restore_original_limits()
 
     # -- what comes next -----------------------------------------------------------------
 
