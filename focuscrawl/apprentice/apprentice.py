@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import copy
 import io
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.bags import address_margins, bags, link_margins
+from focuscrawl.apprentice.bags import bags
+from focuscrawl.apprentice.drift import drift
+from focuscrawl.apprentice.inputs import INPUTS, input_names
 from focuscrawl.apprentice.known import Known
-from focuscrawl.apprentice.learners.linear import LogisticLearner, logistic
-from focuscrawl.apprentice.model import fresh_learner, stand, weights_of
-from focuscrawl.apprentice.packing import pack, part_of
-from focuscrawl.apprentice.standing import INPUTS, Fetched, Standing
+from focuscrawl.apprentice.model import Model, fresh_learner
+from focuscrawl.apprentice.options import Options
+from focuscrawl.apprentice.packing import pack, pack_options, part_of
+from focuscrawl.apprentice.rewards import Rewards
+from focuscrawl.apprentice.standing import Fetched, Standing
 from focuscrawl.apprentice.validation import validate
 from focuscrawl.arrays import GrowingArray
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
 _VALIDATED = 200  # the latest predictions that a lesson is judged by
 _ENOUGH = 5  # judged URLs before the first lesson
+_BASELINE = INPUTS.index("best_relevance")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,66 +41,54 @@ class Taught:
     version : of the model
     observed : fetches known when the lesson began
     links : links known when the lesson began
-    instances : judged URLs learned from
-    metrics : progressive validation: how well fetches were predicted before they were learned
+    instances : judged URLs learned from, or links if each is an instance
+    metrics : progressive validation, how well fetches were predicted before they were learned, and
+        how far the scores of what waits moved: see `validate` and `drift`
     state : for `Apprentice.load`
     urls, scores : int64 (m,), float64 (m,): all URLs with links that were not fetched
-    learner, standing : for `Apprentice.adopt`
+    model, standing : for `Apprentice.adopt`
     """
 
     version: int
     observed: int
     links: int
     instances: int
-    metrics: dict[str, float]
+    metrics: dict[str, float | list[int]]
     state: bytes
     urls: NDArray[np.int64]
     scores: NDArray[np.float64]
-    learner: LogisticLearner
+    model: Model
     standing: Standing
 
 
 class Apprentice:
     """Scores of URLs, learned while crawling.
 
-    The score of v is the chance that R(v) is high, by a logistic regression over one instance
-    a URL: the mean of the hashed features of all links into v and of their pages, the words of
-    v's address, and the inputs of `focuscrawl.apprentice.standing.INPUTS`. These last have a
+    The score of v is the value to be expected of it: the chance that R(v) is high, or else that
+    it leads to what is (`Rewards`). By default a logistic regression over one instance a URL:
+    the mean of the hashed features of all links into v and of their pages, the words of
+    v's address, and the inputs of `focuscrawl.apprentice.inputs.INPUTS`. These last have a
     prior, which orders the frontier until there is something to learn from and holds the model
     back while there is little: see `PRIOR_WEIGHTS`.
 
     The inputs of a judged URL are those it had when it was fetched, so that learning sees what
     deciding will see (no rate of a directory counts the page it predicts).
-
-    Parameters
-    ----------
-    batch, growth : fetches from one lesson to the next: `batch`, and later `growth` times those
-        made, since a lesson costs in proportion to the links known
-    memory : judged URLs learned from, the latest: bounds the cost of a lesson
-    learner : a fresh one, to study other settings
     """
 
-    def __init__(
-        self,
-        *,
-        batch: int = 10,
-        growth: float = 0.01,
-        memory: int = 3000,
-        learner: LogisticLearner | None = None,
-    ) -> None:
-        self.batch = batch
-        self.growth = growth
-        self.memory = memory
+    def __init__(self, options: Options = Options()) -> None:  # noqa: B008 - it is frozen
+        self.options = options
         self.version = 0
         self.known = Known()
         self.observed = 0
+        self.rewards = Rewards()
         self._fetched = Fetched()
-        self._standing = Standing()
-        self._learner = fresh_learner() if learner is None else learner
-        self._weights, self._dense = weights_of(self._learner)
+        self._model = Model(fresh_learner(options), options)
+        self._standing = self._model.new_standing()
         self._urls: list[int] = []  # judged URLs that had links when fetched
         self._inputs: list[NDArray[np.float64]] = []
         self._predicted: list[float] = []
+        self._judged = 0  # how many ever
+        self._taught = 0  # how many when the last lesson began
         self._score = GrowingArray(np.float64)  # as last given out
         self._due = 0
         self._lesson_at: tuple[int, int] | None = None  # replayed up to there without scores
@@ -115,16 +107,18 @@ class Apprentice:
         with self._lock:
             self.known.grow(url + 1)
             if self._lesson_at is None and self._standing.has_links(url):
-                inputs = self._standing.inputs(
-                    np.array([url]), self.known.keys(np.array([url])), self._fetched
-                )
+                urls = np.array([url])
+                inputs = self._inputs_of(urls)
                 self._urls.append(url)
                 self._inputs.append(inputs[0])
-                self._predicted.append(float(self._scores(np.array([url]), inputs)[0]))
-                del self._urls[: -self.memory]
-                del self._inputs[: -self.memory]
-                del self._predicted[: -self.memory]
+                self._predicted.append(float(self._scores(urls, inputs)[0]))
+                self._judged += 1
+                memory = self.options.memory
+                del self._urls[:-memory]
+                del self._inputs[:-memory]
+                del self._predicted[:-memory]
             self.known.y.data[url] = relevance
+            self.rewards.observe(url, relevance)
             if self.known.has_keys(url):
                 self._fetched.observe(self.known.keys(np.array([url]))[0], relevance)
             self.observed += 1
@@ -147,29 +141,20 @@ class Apprentice:
             if self._lesson_at is not None or not len(urls):
                 self._reach_lesson()
                 return np.zeros(len(facts.targets)), urls, np.zeros(len(urls))
-            margins = link_margins(self._weights, self.known, first, len(self.known))
-            relevance = np.full(len(margins), facts.relevance[0])
-            self._standing.add(
-                self.known.n_urls,
-                facts.targets,
-                self.known.weight.data[first:],
-                relevance,
-                reading=facts.reading,
-                hub=relevance,
-                margin=margins,
-            )
-            inputs = self._standing.inputs(urls, self.known.keys(urls), self._fetched)
-            rest = _dot(inputs, self._dense)
-            rest += address_margins(self._weights, self.known, urls)
-            scores = logistic(rest + self._standing.margins(urls))
+            model, standing = self._model, self._standing
+            margins = model.add_links(standing, self.known, first)
+            inputs = self._inputs_of(urls)
+            scores = self._scores(urls, inputs)
             self._keep(urls, scores)
+            rest = model.dense_margins(inputs) + model.address_margins(self.known, urls)
             place = np.searchsorted(urls, facts.targets)
-            return logistic(rest[place] + margins), urls, scores
+            return model.learner.response(rest[place] + margins), urls, scores
 
     def _add(self, url: int, facts: PageFacts) -> int:
         late = not (url < self.known.n_urls and self.known.has_keys(url))
         first = len(self.known)
         self.known.add(url, facts)
+        self.rewards.found(url, facts.new, self.known.n_urls)
         if late:  # a seed: nothing was known of its address when it was observed
             self._fetched.observe(facts.own_keys[0], float(facts.relevance[0]))
         return first
@@ -178,7 +163,7 @@ class Apprentice:
 
     def lesson_due(self) -> bool:
         """Tell whether a batch is complete and there is enough to learn from."""
-        batch = max(self.batch, int(self.growth * self.observed))
+        batch = max(self.options.batch, int(self.options.growth * self.observed))
         return self._due >= batch and len(self._urls) >= _ENOUGH
 
     def learn(self) -> Taught:
@@ -191,38 +176,68 @@ class Apprentice:
             known, n_links, observed = self.known, len(self.known), self.observed
             n_urls = known.n_urls
             y = known.y.data.copy()
+            value = self.rewards.values(n_urls) if self.options.tunnel else y
             fetched = self._fetched.copy()
             urls = np.array(self._urls, np.int64)
-            inputs = np.array(self._inputs)
+            inputs = np.array(self._inputs).reshape(len(urls), -1)
             predicted = np.array(self._predicted)
-            learner = copy.deepcopy(self._learner)
-        learner.partial_fit(bags(known, n_links, urls, inputs), y[urls])
-        weights, dense = weights_of(learner)
-        standing = stand(known, n_links, n_urls, y, weights)
+            learner = copy.deepcopy(self._model.learner)
+            new, self._taught = self._judged - self._taught, self._judged
+            judged = self._judged
+            before = self._score.data.copy()
+        kept = np.arange(len(urls))
+        if learner.remembers:
+            kept = kept[-new:] if new else kept[:0]
+        kept = self._contrasting(kept, inputs, value[urls])
+        instances, owner = bags(
+            known,
+            n_links,
+            urls[kept],
+            inputs[kept],
+            unit_length=learner.unit_length,
+            each_link=self.options.evidence == "first",
+        )
+        learner.partial_fit(instances, value[urls[kept]][owner])
+        model = Model(learner, self.options)
+        standing = model.stand(known, n_links, n_urls, y)
         waiting = standing.urls()
         waiting = waiting[np.isnan(y[waiting])]
-        margin = _dot(standing.inputs(waiting, known.keys(waiting), fetched), dense)
-        margin += standing.margins(waiting) + address_margins(weights, known, waiting)
+        of_waiting = model.inputs(standing, known, fetched, waiting)
+        margins = model.margins(standing, known, waiting, of_waiting)
+        scores = learner.response(margins)
         version = self.version + 1
         recent = slice(-_VALIDATED, None)
         return Taught(
             version=version,
             observed=observed,
             links=n_links,
-            instances=len(urls),
-            metrics=validate(predicted[recent], y[urls[recent]]),
+            instances=len(instances),
+            metrics={
+                **validate(predicted[recent], y[urls[recent]]),
+                **drift(before[waiting], scores),
+            },
             state=pack(
                 learner,
-                lesson=np.array([version, observed, n_links]),
+                lesson=np.array([version, observed, n_links, judged]),
                 urls=urls,
-                inputs=inputs.reshape(-1, len(INPUTS)),
+                inputs=inputs.reshape(-1, len(input_names(self.options))),
                 predicted=predicted,
             ),
             urls=waiting,
-            scores=logistic(margin),
-            learner=learner,
+            scores=scores,
+            model=model,
             standing=standing,
         )
+
+    def _contrasting(
+        self, kept: NDArray[np.int64], inputs: NDArray[np.float64], value: NDArray[np.float64]
+    ) -> NDArray[np.int64]:
+        """Keep the share of instances with the largest |R(u) - R(v)| [A02 section 4]."""
+        if self.options.contrast == 1.0 or not len(kept):
+            return kept
+        contrast = np.abs(inputs[kept, _BASELINE] - value[kept])
+        most = np.argsort(-contrast, kind="stable")
+        return np.sort(kept[most[: max(1, round(self.options.contrast * len(kept)))]])
 
     def adopt(self, taught: Taught) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Score by what was learned from now on.
@@ -232,11 +247,12 @@ class Apprentice:
         The URLs that got links while it was learned, and their scores: int64 (m,), float64 (m,)
         """
         with self._lock:
-            self._take_up(taught.learner, taught.standing, taught.version)
+            self._model, self._standing = taught.model, taught.standing
+            self.version = taught.version
             self._keep(taught.urls, taught.scores)
             urls = np.unique(self.known.target.data[taught.links :])
-            self._add_since(taught.links)
-            scores = self._scores(urls)
+            self._model.add_links(self._standing, self.known, taught.links)
+            scores = self._scores(urls, self._inputs_of(urls))
             self._keep(urls, scores)
             return urls, scores
 
@@ -252,13 +268,15 @@ class Apprentice:
     def load(self, state: bytes) -> None:
         """Take up the model of the last lesson, before all `expand` and `observe` are repeated."""
         with np.load(io.BytesIO(state)) as arrays:
-            self._learner.set_state(part_of(arrays, "m_"))
-            self.version, observed, links = (int(x) for x in arrays["lesson"])
+            self._model = self._model_of(part_of(arrays, "m_"))
+            self.version, observed, links, self._judged = (int(x) for x in arrays["lesson"])
+            self._taught = self._judged
             self._urls = arrays["urls"].tolist()
             self._inputs = list(arrays["inputs"])
             self._predicted = arrays["predicted"].tolist()
-        self._weights, self._dense = weights_of(self._learner)
         self._lesson_at = (observed, links)
+
+    # -- from crawl to crawl -------------------------------------------------------------
 
     def graduate(self) -> bytes:
         """Return what another crawl can begin with: model, and rates of places and shapes."""
@@ -266,7 +284,8 @@ class Apprentice:
             places = self._fetched.places.get_state()
             shapes = self._fetched.shapes.get_state()
             return pack(
-                self._learner,
+                self._model.learner,
+                options=pack_options(asdict(self.options)),
                 **{f"p_{name}": value for name, value in places.items()},
                 **{f"s_{name}": value for name, value in shapes.items()},
             )
@@ -274,15 +293,22 @@ class Apprentice:
     def begin_with(self, graduate: bytes) -> None:
         """Begin a crawl with what an earlier one has learned; see `graduate`."""
         with np.load(io.BytesIO(graduate)) as arrays:
-            self._learner.set_state(part_of(arrays, "m_")).believe()
+            learner = self._model_of(part_of(arrays, "m_")).learner
             self._fetched.places.set_state(part_of(arrays, "p_"))
             self._fetched.shapes.set_state(part_of(arrays, "s_"))
-        self._weights, self._dense = weights_of(self._learner)
+        self._model = Model(learner.believe(), self.options)
+
+    # -- what is asked -------------------------------------------------------------------
 
     @property
     def judged(self) -> int:
         """Judged URLs that a lesson would learn from."""
         return len(self._urls)
+
+    @property
+    def model(self) -> Model:
+        """What scores links now."""
+        return self._model
 
     def has_links(self, url: int) -> bool:
         """Tell whether a link into `url` is known."""
@@ -292,17 +318,26 @@ class Apprentice:
     def explain(self, url: int) -> dict[str, float]:
         """Return what speaks for (above 0) and against fetching a URL that has links.
 
-        The parts add up to the log-odds of its score: each of `INPUTS`, ``links (words)``: the
-        hashed features of links and their pages, ``address (words)`` and ``intercept``.
+        The parts add up to the linear sum that its score comes of: each of `input_names`,
+        ``links (words)``: the hashed features of links and their pages, ``address (words)`` and
+        ``intercept``.
         """
         with self._lock:
             urls = np.array([url])
-            inputs = self._standing.inputs(urls, self.known.keys(urls), self._fetched)[0]
-            parts = dict(zip(INPUTS, (inputs * self._dense[:-1]).tolist(), strict=True))
+            inputs, model = self._inputs_of(urls)[0], self._model
+            names = input_names(self.options)
+            parts = dict(zip(names, (inputs * model.dense[:-1]).tolist(), strict=True))
             parts["links (words)"] = float(self._standing.margins(urls)[0])
-            parts["address (words)"] = float(address_margins(self._weights, self.known, urls)[0])
-            parts["intercept"] = float(self._dense[-1])
+            parts["address (words)"] = float(model.address_margins(self.known, urls)[0])
+            parts["intercept"] = float(model.dense[-1])
             return parts
+
+    # -- inside --------------------------------------------------------------------------
+
+    def _model_of(self, state: dict[str, NDArray[np.generic]]) -> Model:
+        learner = fresh_learner(self.options)
+        learner.set_state(state)
+        return Model(learner, self.options)
 
     def _reach_lesson(self) -> None:
         """Once what the lesson knew is repeated, stand where it left off."""
@@ -313,10 +348,9 @@ class Apprentice:
             self._lesson_at = None
             self._due = 0
             known = self.known
-            self._standing = stand(known, links, known.n_urls, known.y.data, self._weights)
-
+            self._standing = self._model.stand(known, links, known.n_urls, known.y.data)
             waiting = self._waiting()
-            self._keep(waiting, self._scores(waiting))
+            self._keep(waiting, self._scores(waiting, self._inputs_of(waiting)))
 
     def _waiting(self) -> NDArray[np.int64]:
         urls = self._standing.urls()
@@ -327,36 +361,9 @@ class Apprentice:
         self._score.grow(self.known.n_urls)
         self._score.data[urls] = scores
 
-    def _take_up(self, learner: LogisticLearner, standing: Standing, version: int) -> None:
-        self._learner, self._standing, self.version = learner, standing, version
-        self._weights, self._dense = weights_of(learner)
+    def _inputs_of(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self._model.inputs(self._standing, self.known, self._fetched, urls)
 
-    def _add_since(self, first: int) -> None:
-        """Add the links found since link number `first`."""
-        known, end = self.known, len(self.known)
-        self._standing.add(
-            known.n_urls,
-            known.target.data[first:end],
-            known.weight.data[first:end],
-            known.relevance.data[first:end],
-            reading=known.reading.data[first:end],
-            hub=known.relevance.data[first:end],
-            margin=link_margins(self._weights, known, first, end),
-        )
-
-    def _scores(
-        self, urls: NDArray[np.int64], inputs: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
-        known = self.known
-        if inputs is None:
-            inputs = self._standing.inputs(urls, known.keys(urls), self._fetched)
-        margin = self._standing.margins(urls)
-        margin += _dot(inputs, self._dense)
-        return logistic(margin + address_margins(self._weights, known, urls))
-
-
-def _dot(inputs: NDArray[np.float64], dense: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Multiply, and add the intercept: row by row, so that bits do not depend on other rows."""
-    margin: NDArray[np.float64] = (inputs * dense[:-1]).sum(axis=1)
-    margin += dense[-1]
-    return margin
+    def _scores(self, urls: NDArray[np.int64], inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        margins = self._model.margins(self._standing, self.known, urls, inputs)
+        return self._model.learner.response(margins)

@@ -8,7 +8,7 @@ import numpy as np
 
 from focuscrawl.apprentice.facts import BITS
 from focuscrawl.apprentice.learners.instances import Instances, row_sums, unit
-from focuscrawl.apprentice.rows import Rows, pointers, ranges
+from focuscrawl.apprentice.rows import Rows, beside, pointers
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,8 +24,14 @@ _SLICE = 100_000  # links scored in one go, so that a large frontier needs littl
 
 
 def bags(
-    known: Known, n_links: int, urls: NDArray[np.int64], inputs: NDArray[np.float64]
-) -> Instances:
+    known: Known,
+    n_links: int,
+    urls: NDArray[np.int64],
+    inputs: NDArray[np.float64],
+    *,
+    unit_length: bool = True,
+    each_link: bool = False,
+) -> tuple[Instances, NDArray[np.int64]]:
     """Make one instance a URL: the mean of its links' features, and its own.
 
     Parameters
@@ -34,6 +40,12 @@ def bags(
     n_links : only the first so many links
     urls : int64 (n,), distinct, with links and addresses
     inputs : float64 (n, k), their dense inputs
+    unit_length : scale the features of a link, page or address to length 1; else they are ones
+    each_link : make one instance a link (u, v) instead, as the paper does [A02 section 2.3]
+
+    Returns
+    -------
+    m instances, and the number of the URL of each: int64 (m,), positions in `urls`
     """
     target = known.target.data[:n_links]
     row_of = np.full(known.n_urls, -1)
@@ -46,51 +58,41 @@ def bags(
     links, row = links[rank < MAX_LINKS], row[rank < MAX_LINKS]
     share = known.weight.data[links]
     share = share / np.bincount(row, share, len(urls))[row]
-    blocks = [
-        _spread(known.links.rows(n_links).take(links), share, row, len(urls)),
-        _spread(
-            known.addresses.rows(len(known.addresses)).take(known.address.data[urls]),
-            np.ones(len(urls)),
-            np.arange(len(urls)),
-            len(urls),
+    owner = np.arange(len(urls))
+    if each_link:
+        owner, row, share = row, np.arange(len(links)), np.ones(len(links))
+    n = len(owner)
+    parts = (
+        (known.links.rows(n_links).take(links), share, row),
+        (
+            known.addresses.rows(len(known.addresses)).take(known.address.data[urls[owner]]),
+            np.ones(n),
+            np.arange(n),
         ),
-        _spread(
-            known.pages.rows(len(known.pages)).take(known.page.data[links]),
-            share,
-            row,
-            len(urls),
-        ),
-    ]
-    return _side_by_side(blocks, inputs)
-
-
-def _spread(
-    rows: Rows, share: NDArray[np.float64], owner: NDArray[np.int64], n: int
-) -> tuple[Rows, NDArray[np.float64]]:
-    """Join the rows of each owner, scaled to unit length and by `share`."""
-    values = np.repeat(unit(rows) * share, rows.lengths)
-    lengths = np.bincount(owner, rows.lengths, n).astype(np.int64)
-    return Rows(rows.indices, pointers(lengths)), values
+        (known.pages.rows(len(known.pages)).take(known.page.data[links]), share, row),
+    )
+    blocks = []
+    for rows, value, at in parts:
+        scaled = unit(rows) * value if unit_length else value
+        lengths = np.bincount(at, rows.lengths, n).astype(np.int64)
+        blocks.append((Rows(rows.indices, pointers(lengths)), np.repeat(scaled, rows.lengths)))
+    return _side_by_side(blocks, inputs[owner]), owner
 
 
 def _side_by_side(
     blocks: list[tuple[Rows, NDArray[np.float64]]], inputs: NDArray[np.float64]
 ) -> Instances:
-    lengths = np.array([rows.lengths for rows, _ in blocks])
-    indptr = pointers(lengths.sum(axis=0))
-    indices = np.empty(indptr[-1], np.int32)
-    values = np.empty(indptr[-1])
-    begin = indptr[:-1].copy()
-    for number, ((rows, value), length) in enumerate(zip(blocks, lengths, strict=True)):
-        at = ranges(begin, length)
-        indices[at] = rows.indices + np.int32(number * SPACE)
-        values[at] = value
-        begin += length
-    return Instances(Rows(indices, indptr), values, inputs)
+    moved = [
+        Rows(rows.indices + np.int32(i * SPACE), rows.indptr) for i, (rows, _) in enumerate(blocks)
+    ]
+    rows, order = beside(*moved)
+    values = np.empty(len(rows.indices))
+    values[order] = np.concatenate([value for _, value in blocks])
+    return Instances(rows, values, inputs)
 
 
 def link_margins(
-    weights: NDArray[np.float64], known: Known, first: int, end: int
+    weights: NDArray[np.float64], known: Known, first: int, end: int, *, unit_length: bool = True
 ) -> NDArray[np.float64]:
     """Return what links `first` to `end` and their pages say by `weights` (N_FEATURES,)."""
     of_links = weights[:SPACE].astype(np.float32)
@@ -100,23 +102,29 @@ def link_margins(
         stop = min(start + _SLICE, end)
         a, b = rows.indptr[start], rows.indptr[stop]
         part = Rows(rows.indices[a:b], rows.indptr[start : stop + 1] - a)
-        found.append(row_sums(of_links[part.indices], part.indptr) * unit(part))
+        margin = row_sums(of_links[part.indices], part.indptr)
+        found.append(margin * unit(part) if unit_length else margin)
     page = known.page.data[first:end]
     if not len(page):
         return found[0]
-    of_pages = _margins(weights[2 * SPACE :], known.pages.rows(int(page[-1]) + 1))
+    of_pages = _margins(weights[2 * SPACE :], known.pages.rows(int(page[-1]) + 1), unit_length)
     margins: NDArray[np.float64] = np.concatenate(found)
     margins += of_pages[page]
     return margins
 
 
 def address_margins(
-    weights: NDArray[np.float64], known: Known, urls: NDArray[np.int64]
+    weights: NDArray[np.float64],
+    known: Known,
+    urls: NDArray[np.int64],
+    *,
+    unit_length: bool = True,
 ) -> NDArray[np.float64]:
     """Return what the addresses of `urls` say by `weights` (N_FEATURES,)."""
     rows = known.addresses.rows(len(known.addresses)).take(known.address.data[urls])
-    return _margins(weights[SPACE : 2 * SPACE], rows)
+    return _margins(weights[SPACE : 2 * SPACE], rows, unit_length)
 
 
-def _margins(weights: NDArray[np.float64], rows: Rows) -> NDArray[np.float64]:
-    return row_sums(weights[rows.indices], rows.indptr) * unit(rows)
+def _margins(weights: NDArray[np.float64], rows: Rows, unit_length: bool) -> NDArray[np.float64]:
+    margin = row_sums(weights[rows.indices], rows.indptr)
+    return margin * unit(rows) if unit_length else margin

@@ -1,8 +1,12 @@
-"""What surrounds a link on its page: words by DOM offset [A02 section 2.2.1, METHODS 4]."""
+"""What surrounds a link on its page: words by where they stand [A02 section 2.2.1, METHODS 4].
+
+By DOM offset; or, as [A02 section 4] proposes, by the length of the path through the tree, or by
+how far up in the tree the lowest common ancestor is.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,24 +16,45 @@ from focuscrawl.apprentice.rows import Rows, pointers, ranges
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_SALT = 1 << 16
+_SALT = 1 << 16  # plus the offset
+_PATH_SALT = 1 << 17  # plus the length
+_ANCESTOR_SALT = 1 << 18  # plus the height
+_FAR = 15  # longer paths are all one
 #: tokens on either side of a link, and inside it, that are looked at: a leaf can be a chapter,
 #: and an anchor left open the whole page
 MAX_TOKENS = 40
 
 
-def context_features(
+class Window(NamedTuple):
+    """The tokens around n links.
+
+    Attributes
+    ----------
+    words : uint64 (m,), those near the first link in document order, then those of the next ...
+    offset : int32 (m,), DOM offset of each from its link
+    leaf : int32 (m,), the leaf each lies in
+    end : int32 (m,), the leaf of the link that is nearest to it
+    lengths : int64 (n,), tokens of each link
+    """
+
+    words: NDArray[np.uint64]
+    offset: NDArray[np.int32]
+    leaf: NDArray[np.int32]
+    end: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+
+
+def window(
     words: NDArray[np.uint64],
     token_leaf: NDArray[np.int32],
     left: NDArray[np.int32],
     right: NDArray[np.int32],
     *,
     d_max: int,
-    bits: int,
     max_tokens: int | None = MAX_TOKENS,
     repeats: bool = False,
-) -> Rows:
-    """Return the features (t, d) of n links of a page, for d from -`d_max` to `d_max`.
+) -> Window:
+    """Find the tokens around n links of a page.
 
     Parameters
     ----------
@@ -37,13 +62,8 @@ def context_features(
     token_leaf : int32 (n_tokens,), the DOM leaf each lies in, ascending
     left, right : int32 (n,), first and last leaf under each link
     d_max : leaves looked at on either side
-    bits : of the feature space
     max_tokens : at most so many tokens before, inside and after a link, the nearest; None: all
     repeats : keep a word that a leaf repeats, for learners that count
-
-    Returns
-    -------
-    n rows
     """
     if not repeats:
         words, token_leaf = _distinct(words, token_leaf)
@@ -61,10 +81,90 @@ def context_features(
     at = ranges(starts.ravel(), spans.ravel())
     lengths = spans.sum(axis=1)
     leaf = token_leaf[at]
-    offset = np.minimum(leaf - np.repeat(left, lengths), 0)
-    offset += np.maximum(leaf - np.repeat(right, lengths), 0)
-    salt = (offset + _SALT).astype(np.uint64)
-    return Rows(bucket(words[at], salt, bits), pointers(lengths))
+    nearest = np.clip(leaf, np.repeat(left, lengths), np.repeat(right, lengths))
+    return Window(words[at], leaf - nearest, leaf, nearest, lengths)
+
+
+def context_features(
+    words: NDArray[np.uint64],
+    token_leaf: NDArray[np.int32],
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+    *,
+    d_max: int,
+    bits: int,
+    max_tokens: int | None = MAX_TOKENS,
+    repeats: bool = False,
+) -> Rows:
+    """Return the features (t, d) of n links of a page, for d from -`d_max` to `d_max`.
+
+    Parameters
+    ----------
+    words, token_leaf, left, right, d_max, max_tokens, repeats : see `window`
+    bits : of the feature space
+
+    Returns
+    -------
+    n rows
+    """
+    near = window(
+        words, token_leaf, left, right, d_max=d_max, max_tokens=max_tokens, repeats=repeats
+    )
+    return by_offset(near, bits)
+
+
+def by_offset(near: Window, bits: int) -> Rows:
+    """Return the features (t, d): a word and its DOM offset."""
+    return _rows(near, near.offset + _SALT, bits)
+
+
+def by_path(near: Window, tree: Tree, bits: int) -> Rows:
+    """Return the features (t, length of the path through the tree from link to word).
+
+    Up to the lowest common ancestor and down again, in edges, 15 at most.
+    """
+    ends = tree.depth[near.leaf] + tree.depth[near.end]
+    length = np.minimum(ends - 2 * tree.meeting(near.leaf, near.end), _FAR)
+    return _rows(near, length + _PATH_SALT, bits)
+
+
+def by_ancestor(near: Window, tree: Tree, bits: int) -> Rows:
+    """Return the features (t, how far above the link the lowest common ancestor is).
+
+    In edges, 15 at most.
+    """
+    height = np.minimum(tree.depth[near.end] - tree.meeting(near.leaf, near.end), _FAR)
+    return _rows(near, height + _ANCESTOR_SALT, bits)
+
+
+class Tree:
+    """Where in the tree the leaves of a page are.
+
+    Parameters
+    ----------
+    depth, meeting : int32 (n_leaves,), see `focuscrawl.page.PageView`
+    farthest : greatest distance of two leaves that is asked for
+    """
+
+    def __init__(
+        self, depth: NDArray[np.int32], meeting: NDArray[np.int32], farthest: int
+    ) -> None:
+        self.depth = depth
+        # row k: depth of the lowest common ancestor of each leaf and the k-th before it
+        self._meeting = np.empty((farthest + 1, len(depth)), np.int32)
+        self._meeting[0] = depth
+        for k in range(1, farthest + 1):
+            self._meeting[k] = meeting
+            self._meeting[k, 1:] = np.minimum(meeting[1:], self._meeting[k - 1, :-1])
+
+    def meeting(self, a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the depth of the lowest common ancestor of leaves, int32 (n,)."""
+        found: NDArray[np.int32] = self._meeting[np.abs(a - b), np.maximum(a, b)]
+        return found
+
+
+def _rows(near: Window, salt: NDArray[np.int32], bits: int) -> Rows:
+    return Rows(bucket(near.words, salt.astype(np.uint64), bits), pointers(near.lengths))
 
 
 def _distinct(

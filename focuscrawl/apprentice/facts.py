@@ -1,37 +1,22 @@
-"""What the apprentice takes from a page: all it will ever ask of it, in a few arrays."""
+"""What the apprentice keeps of a page: all it will ever ask of it, in a few arrays."""
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.addresses import (
-    PLACES,
-    SHAPES,
-    TWINS,
-    address_features,
-    address_words,
-    table_of_keys,
-)
-from focuscrawl.apprentice.context import context_features
-from focuscrawl.apprentice.hashing import WordHashes, bucket
-from focuscrawl.apprentice.reading import TextReader
+from focuscrawl.apprentice.addresses import PLACES, SHAPES, TWINS
 from focuscrawl.apprentice.rows import Rows, pointers
-from focuscrawl.page.tokens import tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.reading import WordReader
-    from focuscrawl.page.view import PageView
-
 BITS = 18  # of the feature space
-_TITLE, _CLASS = 3, 4  # salts
-_TOP = 3  # classes of u that are named
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +35,7 @@ class PageFacts:
     new : int64 (m,), numbers of the URLs that are new
     url_indices, url_lengths : int32, `Rows` of their features
     url_keys : uint32 (m, 15), `focuscrawl.apprentice.addresses.address_keys`
+    vocabulary : uint8, the words of the page, packed: features are hashed, and people ask why
     """
 
     relevance: NDArray[np.float64]
@@ -64,6 +50,7 @@ class PageFacts:
     url_indices: NDArray[np.int32]
     url_lengths: NDArray[np.int32]
     url_keys: NDArray[np.uint32]
+    vocabulary: NDArray[np.uint8]
 
     @property
     def links(self) -> Rows:
@@ -107,108 +94,16 @@ _COLUMNS = (
     ("url_indices", "<i4"),
     ("url_lengths", "<i4"),
     ("url_keys", "<u4"),
+    ("vocabulary", "u1"),
 )
 
 
-class PageReader:
-    """Takes the facts from pages.
+def pack_words(words: Iterable[str]) -> NDArray[np.uint8]:
+    """Pack distinct words, for `PageFacts.vocabulary`."""
+    text = "\n".join(words).encode("utf-8", "surrogatepass")
+    return np.frombuffer(zlib.compress(text, 1), np.uint8)
 
-    Parameters
-    ----------
-    words : the critic's reading of words
-    groups : kinds of hashed features that are on: ``context`` (t, d), ``url``, ``title``,
-        ``classes``
-    d_max : DOM offsets looked at on either side of a link
-    classes : names of the critic's classes
-    """
 
-    def __init__(
-        self,
-        words: WordReader,
-        *,
-        groups: Collection[str] = ("context", "url", "title"),
-        d_max: int = 5,
-        classes: tuple[str, ...] = (),
-    ) -> None:
-        self._reader = words
-        self._anchors = TextReader(words, tokenize)
-        self._paths = TextReader(words, address_words)
-        self._groups = frozenset(groups)
-        self._d_max = d_max
-        self._hashes = WordHashes()
-        self._class_features = [self._prefixes(name) for name in classes]
-
-    def read(
-        self,
-        view: PageView,
-        links: NDArray[np.int64],
-        targets: NDArray[np.int64],
-        new: NDArray[np.bool_],
-        *,
-        relevance: float,
-        probabilities: NDArray[np.float64] | None = None,
-    ) -> PageFacts:
-        """Read a page.
-
-        Parameters
-        ----------
-        view : the page
-        links : int64 (n,), which of its links lead to URLs that can be followed
-        targets : int64 (n,), the numbers of those URLs
-        new : bool (n,), the target was not known before; may repeat
-        relevance : R(u)
-        probabilities : float64 (n_classes,), posteriors of u, for the group ``classes``
-        """
-        numbers = links.tolist()
-        anchors = [view.links.anchors[i] for i in numbers]
-        urls = [view.links.urls[i] for i in numbers]
-        left, right = view.links.left[links], view.links.right[links]
-        evidence = self._anchors.read(anchors) + self._paths.read(urls)
-        context = self._context(view, left, right)
-        fresh, first = np.unique(targets[new], return_index=True)
-        first = np.flatnonzero(new)[first]
-        addresses = [urls[i] for i in first.tolist()]
-        keys = table_of_keys(addresses)
-        rows = self._addresses(addresses, keys)
-        return PageFacts(
-            relevance=np.array([relevance]),
-            own_keys=table_of_keys([view.url]),
-            page_indices=self._page(view, probabilities),
-            targets=targets,
-            position=left,
-            reading=self._reader.log_odds(evidence).astype(np.float32),
-            link_indices=context.indices,
-            link_lengths=context.lengths.astype(np.int32),
-            new=fresh,
-            url_indices=rows.indices,
-            url_lengths=rows.lengths.astype(np.int32),
-            url_keys=keys,
-        )
-
-    def _context(self, view: PageView, left: NDArray[np.int32], right: NDArray[np.int32]) -> Rows:
-        if "context" not in self._groups:
-            return Rows(np.zeros(0, np.int32), np.zeros(len(left) + 1, np.int64))
-        hashes = self._hashes(view.tokens)
-        return context_features(hashes, view.token_leaf, left, right, d_max=self._d_max, bits=BITS)
-
-    def _addresses(self, urls: list[str], keys: NDArray[np.uint32]) -> Rows:
-        if "url" not in self._groups:
-            return Rows(np.zeros(0, np.int32), np.zeros(len(urls) + 1, np.int64))
-        return address_features(urls, keys, self._hashes, bits=BITS)
-
-    def _page(
-        self, view: PageView, probabilities: NDArray[np.float64] | None
-    ) -> NDArray[np.int32]:
-        found = [np.zeros(0, np.int32)]
-        if "title" in self._groups:
-            found.append(bucket(self._hashes(tokenize([view.title])[0]), _TITLE, BITS))
-        if "classes" in self._groups and probabilities is not None:
-            top = np.argsort(-probabilities, kind="stable")[:_TOP]
-            found += [self._class_features[i] for i in top.tolist() if probabilities[i] > 0.1]
-        return np.concatenate(found)
-
-    def _prefixes(self, name: str) -> NDArray[np.int32]:
-        """Return the features of a class: its name and all prefixes of it [A02 section 3.8]."""
-        parts = name.split("/")
-        paths = ["/".join(parts[: i + 1]) or "/" for i in range(len(parts))]
-        return bucket(self._hashes(paths), _CLASS, BITS)
+def unpack_words(vocabulary: NDArray[np.uint8]) -> list[str]:
+    """Unpack what `pack_words` has packed."""
+    return zlib.decompress(vocabulary.tobytes()).decode("utf-8", "surrogatepass").split("\n")

@@ -10,7 +10,7 @@ from pathlib import Path
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
 
-FORMAT = 1
+FORMAT = 2
 _KIND = "apprentice"
 _ARRAYS = "apprentice.npz"
 _MANIFEST = "manifest.json"
@@ -63,7 +63,9 @@ def read_apprentice(folder: Path) -> bytes:
     if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
         raise UserError(f"{folder} holds no apprentice but another model")
     if manifest.get("format") != FORMAT:
-        raise UserError(f"{folder} is of format {manifest.get('format')}: upgrade focuscrawl")
+        raise UserError(
+            f"{folder} is of format {manifest.get('format')}, not {FORMAT}: train it again"
+        )
     if manifest.get("digest") != hashlib.sha256(graduate).hexdigest():
         raise UserError(f"{folder} is damaged: its digest is not the manifest's; train it again")
     return graduate

@@ -54,3 +54,40 @@ def near_links(
     totals = np.concatenate([[0.0], np.cumsum(value)])
     counts = np.concatenate([[0.0], np.cumsum(known)])
     return totals[high] - totals[low] - value, counts[high] - counts[low] - known
+
+
+def cocitation(
+    page: NDArray[np.int64],
+    position: NDArray[np.int32],
+    y: NDArray[np.float64],
+    d_max: int,
+) -> NDArray[np.float64]:
+    """Return (HIGH, d) and (LOW, d) of each link [A02 section 2.2.3].
+
+    1 where a link of the same page whose first leaf is d leaves away was followed, and its target
+    had R > 1/2 or not.
+
+    Parameters
+    ----------
+    page, y : as in `hub_rates`
+    position : int32 (n,), first leaf of each link, ascending within a page
+    d_max : greatest distance
+
+    Returns
+    -------
+    float64 (n, 2 (2 d_max + 1)), HIGH from -d_max to d_max, then LOW
+    """
+    width = 2 * d_max + 1
+    found = np.zeros((len(page), 2 * width))
+    level = np.where(y > 0.5, 0, width) + d_max
+    known = np.isfinite(y)
+    for apart in range(1, d_max + 1):  # links between: each covers a leaf of its own at least
+        distance = position[apart:] - position[:-apart]
+        near = (page[apart:] == page[:-apart]) & (distance <= d_max) & (distance >= 0)
+        left = np.flatnonzero(near)
+        right = left + apart
+        distance = distance[left]
+        for one, other, offset in ((left, right, distance), (right, left, -distance)):
+            told = known[other]
+            found[one[told], (level[other] + offset)[told]] = 1.0
+    return found

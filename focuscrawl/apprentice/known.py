@@ -54,6 +54,8 @@ class Known:
         than once, and a lone link fully
     reading : float32, log-odds of c* by the words of each link
     relevance : float64, R(u) of each link's page
+    first : bool, nothing was known of the link's target before
+    position : int32, first DOM leaf of each link
     page : int64, which row of `page_rows` belongs to each link
     y : float64 by URL, the relevance a fetch has shown, NaN before
     links, pages, addresses : features of links, pages, URLs; `address` by URL: which row
@@ -66,6 +68,8 @@ class Known:
         self.weight = GrowingArray(np.float64)
         self.reading = GrowingArray(np.float32)
         self.relevance = GrowingArray(np.float64)
+        self.first = GrowingArray(np.bool_)
+        self.position = GrowingArray(np.int32)
         self.page = GrowingArray(np.int64)
         self.y = GrowingArray(np.float64, fill=np.nan)
         self.address = GrowingArray(np.int64, fill=-1)
@@ -111,6 +115,8 @@ class Known:
         self.source.extend(np.full(n, url))
         self.relevance.extend(np.full(n, facts.relevance[0]))
         self.reading.extend(facts.reading)
+        self.position.extend(facts.position)
+        self.first.extend(_first_of(facts))
         self.page.extend(np.full(n, len(self.pages)))
         self.pages.extend(
             Rows(facts.page_indices, np.array([0, len(facts.page_indices)], np.int64))
@@ -130,3 +136,11 @@ class Known:
         self._seen[slots] = (before + 1).astype(np.uint16)
         weight: NDArray[np.float64] = 1.0 / np.sqrt(before + 1.0)
         return weight
+
+
+def _first_of(facts: PageFacts) -> NDArray[np.bool_]:
+    """Tell which links are the first to their targets, bool (n,)."""
+    first = np.zeros(len(facts.targets), bool)
+    targets, at = np.unique(facts.targets, return_index=True)
+    first[at[np.isin(targets, facts.new, assume_unique=True)]] = True
+    return first

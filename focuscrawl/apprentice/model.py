@@ -6,48 +6,149 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.bags import N_FEATURES, link_margins
-from focuscrawl.apprentice.hubs import hub_rates, near_links
-from focuscrawl.apprentice.learners.linear import LogisticLearner
-from focuscrawl.apprentice.standing import INPUTS, PRIOR_INTERCEPT, PRIOR_WEIGHTS, Standing
+from focuscrawl.apprentice.bags import N_FEATURES, address_margins, link_margins
+from focuscrawl.apprentice.hubs import cocitation, hub_rates, near_links
+from focuscrawl.apprentice.inputs import INPUTS, input_names, prior_of, switched_on
+from focuscrawl.apprentice.learners.linear import LinearRegressor, LogisticLearner
+from focuscrawl.apprentice.learners.naive_bayes import NaiveBayesLearner
+from focuscrawl.apprentice.standing import Standing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.known import Known
+    from focuscrawl.apprentice.learners.protocol import Learner
+    from focuscrawl.apprentice.options import Options
+    from focuscrawl.apprentice.standing import Fetched
 
 
-def fresh_learner() -> LogisticLearner:
-    """Return a learner that knows the prior only."""
-    prior = [*(PRIOR_WEIGHTS.get(name, 0.0) for name in INPUTS), PRIOR_INTERCEPT]
+def fresh_learner(options: Options) -> Learner:
+    """Return a learner that knows the prior only.
+
+    The one that predicts relevance itself has the logistic prior's tangent at 1/2. The paper's has
+    the baseline: R(u).
+    """
+    prior = prior_of(options)
+    if options.learner == "nb":
+        baseline = [float(name == "best_relevance") for name in input_names(options)]
+        return NaiveBayesLearner(N_FEATURES, prior=[*baseline, -0.5])
+    if options.learner == "regression":
+        tangent = [weight / 4.0 for weight in prior]
+        return LinearRegressor(N_FEATURES, prior=[*tangent[:-1], 0.5 + tangent[-1]])
     return LogisticLearner(N_FEATURES, prior=prior)
 
 
-def weights_of(learner: LogisticLearner) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return hashed and dense weights, those of the prior before anything was learned."""
-    if not hasattr(learner, "weights_"):
-        return np.zeros(N_FEATURES), np.array(learner.prior, np.float64)
-    return learner.weights_, learner.dense_
+class Model:
+    """A learner as it scores: nothing in it changes any more.
 
+    Attributes
+    ----------
+    learner : to learn on from
+    weights : float64 (N_FEATURES,) of hashed features
+    dense : float64 (k + 1,) of the inputs, and the intercept
+    """
 
-def stand(
-    known: Known, n_links: int, n_urls: int, y: NDArray[np.float64], weights: NDArray[np.float64]
-) -> Standing:
-    """Add up the first `n_links` links anew, by what is known of their targets."""
-    target = known.target.data[:n_links]
-    page = known.page.data[:n_links]
-    relevance = known.relevance.data[:n_links]
-    # a page's link to itself says nothing of its links
-    seen = np.where(target == known.source.data[:n_links], np.nan, y[target])
-    standing = Standing()
-    standing.add(
-        n_urls,
-        target,
-        known.weight.data[:n_links],
-        relevance,
-        reading=known.reading.data[:n_links],
-        hub=hub_rates(page, relevance, seen),
-        margin=link_margins(weights, known, 0, n_links),
-        near=near_links(page, seen),
-    )
-    return standing
+    def __init__(self, learner: Learner, options: Options) -> None:
+        self.learner = learner
+        self.options = options
+        self.weights, self.dense = learner.linear()
+        self._on = switched_on(options)
+
+    def inputs(
+        self, standing: Standing, known: Known, fetched: Fetched, urls: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return the inputs (n, k) of URLs that have links; 0 where their group is off."""
+        inputs: NDArray[np.float64] = standing.inputs(urls, known.keys(urls), fetched)
+        inputs *= self._on
+        return inputs
+
+    def margins(
+        self,
+        standing: Standing,
+        known: Known,
+        urls: NDArray[np.int64],
+        inputs: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Return the linear sums of URLs that have links, float64 (n,)."""
+        margin = standing.margins(urls)
+        margin += self.dense_margins(inputs)
+        margin += self.address_margins(known, urls)
+        return margin
+
+    def dense_margins(self, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what inputs (n, k) and the intercept say.
+
+        Not by a matrix product, whose last bits depend on n: scores must not depend on how many
+        are asked for at a time.
+        """
+        margin: NDArray[np.float64] = (inputs * self.dense[:-1]).sum(axis=1)
+        margin += self.dense[-1]
+        return margin
+
+    def address_margins(self, known: Known, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what the words of addresses say."""
+        return address_margins(self.weights, known, urls, unit_length=self.learner.unit_length)
+
+    def link_margins(self, known: Known, first: int, end: int) -> NDArray[np.float64]:
+        """Return what the hashed features of links and their pages say."""
+        return link_margins(self.weights, known, first, end, unit_length=self.learner.unit_length)
+
+    def new_standing(self) -> Standing:
+        """Return one without links."""
+        return Standing(len(input_names(self.options)) - len(INPUTS))
+
+    def add_links(self, standing: Standing, known: Known, first: int) -> NDArray[np.float64]:
+        """Add the links from number `first` on, whose pages' links nobody has followed yet.
+
+        Returns
+        -------
+        What each says by its words: float64 (n,)
+        """
+        end = len(known)
+        margin = self.link_margins(known, first, end)
+        relevance = known.relevance.data[first:end]
+        kept = self._evidence(known, first, end)
+        standing.add(
+            known.n_urls,
+            known.target.data[first:end][kept],
+            known.weight.data[first:end][kept],
+            relevance[kept],
+            reading=known.reading.data[first:end][kept],
+            hub=relevance[kept],
+            margin=margin[kept],
+        )
+        return margin
+
+    def stand(self, known: Known, n_links: int, n_urls: int, y: NDArray[np.float64]) -> Standing:
+        """Add up the first `n_links` links, by what is known of their targets."""
+        target = known.target.data[:n_links]
+        page = known.page.data[:n_links]
+        relevance = known.relevance.data[:n_links]
+        # a page's link to itself says nothing of its links
+        seen = np.where(target == known.source.data[:n_links], np.nan, y[target])
+        kept = self._evidence(known, 0, n_links)
+        near, near_known = near_links(page, seen)
+        standing = self.new_standing()
+        counts = None
+        if "cocitation" in self.options.groups:
+            position = known.position.data[:n_links]
+            counts = cocitation(page, position, seen, self.options.d_max)[kept]
+        standing.add(
+            n_urls,
+            target[kept],
+            known.weight.data[:n_links][kept],
+            relevance[kept],
+            reading=known.reading.data[:n_links][kept],
+            hub=hub_rates(page, relevance, seen)[kept],
+            margin=self.link_margins(known, 0, n_links)[kept],
+            near=(near[kept], near_known[kept]),
+            counts=counts,
+        )
+        return standing
+
+    def _evidence(self, known: Known, first: int, end: int) -> NDArray[np.bool_] | slice:
+        """Tell which links count as evidence."""
+        if self.options.evidence == "first":
+            kept: NDArray[np.bool_] = known.first.data[first:end]
+            return kept
+        return slice(None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.learners.linear import LogisticLearner
+    from focuscrawl.apprentice.learners.protocol import Learner
 
 
 def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
@@ -20,9 +21,21 @@ def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArra
     return {name[2:]: arrays[name] for name in arrays if name.startswith(prefix)}
 
 
-def pack(learner: LogisticLearner, **arrays: NDArray[np.generic]) -> bytes:
+def pack(learner: Learner, **arrays: NDArray[np.generic]) -> bytes:
     """Pack a learner (prefix ``m_``) and arrays, without pickling."""
     file = io.BytesIO()
     model = {f"m_{name}": value for name, value in learner.get_state().items()}
     np.savez(file, allow_pickle=False, **model, **arrays)
     return file.getvalue()
+
+
+def pack_options(options: Mapping[str, Any]) -> NDArray[np.uint8]:
+    """Return options as an array, for `pack`."""
+    return np.frombuffer(json.dumps(options).encode(), np.uint8)
+
+
+def options_in(packed: bytes) -> dict[str, Any]:
+    """Return the array ``options`` that was packed."""
+    with np.load(io.BytesIO(packed)) as arrays:
+        options: dict[str, Any] = json.loads(arrays["options"].tobytes())
+    return options

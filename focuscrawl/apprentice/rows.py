@@ -36,6 +36,22 @@ class Rows(NamedTuple):
         return Rows(self.indices[ranges(starts, lengths)], pointers(lengths))
 
 
+def beside(*parts: Rows) -> tuple[Rows, NDArray[np.int64]]:
+    """Put rows of equal number side by side: row i is all their rows i, one after another.
+
+    Returns
+    -------
+    The rows, and where each feature of the parts, taken one after another, went
+    """
+    lengths = np.array([rows.lengths for rows in parts])
+    indptr = pointers(lengths.sum(axis=0))
+    begin = indptr[:-1] + np.cumsum(lengths, axis=0) - lengths
+    order = ranges(begin.ravel(), lengths.ravel())
+    indices = np.empty(indptr[-1], np.int32)
+    indices[order] = np.concatenate([rows.indices for rows in parts])
+    return Rows(indices, indptr), order
+
+
 def pointers(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return where rows of `lengths` (n,) begin, and the end: int64 (n + 1,)."""
     indptr = np.zeros(len(lengths) + 1, np.int64)

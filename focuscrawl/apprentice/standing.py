@@ -13,36 +13,6 @@ from focuscrawl.arrays import GrowingArray
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: the dense inputs of a URL, in their order
-INPUTS = (
-    "mean_relevance",  # log-odds of the shrunken mean of R(u) over the links
-    "best_relevance",  # the greatest R(u): the baseline's score
-    "links",  # log of their number
-    "reading",  # the critic's log-odds by the words of the links and the URL, mean
-    "read_relevance",  # the same as a probability
-    "agreement",  # read_relevance times mean relevance
-    "place",  # rate of the directory
-    "hub",  # mean rate of the links of the pages u that were followed
-    "siblings",  # rate of the followed links beside the links
-    "place_fetches",  # log of fetches in the directory
-    "best_hub",  # greatest rate of a page u
-    "relevant_links",  # share of the links that are on relevant pages
-    "first_relevance",  # R(u) of the first link
-    "twin",  # a URL that is probably the same page was fetched
-    "twin_query",  # the same, but for its query
-    "shape",  # rate of URLs that look alike
-)
-#: what is believed of them before anything is learned: the baseline, tempered by the evidence of
-#: many links, by the words of the link, and by how URLs that look alike have done
-PRIOR_WEIGHTS = {
-    "mean_relevance": 2.0,
-    "best_relevance": 1.0,
-    "reading": 2.0,
-    "twin": -2.0,
-    "shape": 1.0,
-}
-PRIOR_INTERCEPT = -1.0
-
 _SHRINK = 0.2  # weight of the prior in means over links (METHODS 5)
 _SUMS = (
     "weight",
@@ -85,9 +55,16 @@ class Fetched:
 
 
 class Standing:
-    """Sums over the links into each URL."""
+    """Sums over the links into each URL.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    width : columns of counts that links may bring besides, see `add`
+    """
+
+    def __init__(self, width: int = 0) -> None:
+        self._width = width
+        self._counts = GrowingArray(np.float64)  # (n_urls, width), row after row
         self._sums = {name: GrowingArray(np.float64) for name in _SUMS}
         self._best = GrowingArray(np.float64)
         self._best_hub = GrowingArray(np.float64)
@@ -104,6 +81,7 @@ class Standing:
         hub: NDArray[np.float64],
         margin: NDArray[np.float64],
         near: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+        counts: NDArray[np.float64] | None = None,
     ) -> None:
         """Add links, all columns (n,).
 
@@ -114,6 +92,7 @@ class Standing:
         hub : rate of the followed links of each link's page
         margin : what the hashed features of link and page say
         near : relevance and number of the followed links beside each link
+        counts : (n, width), further inputs of each link
         """
         zero = np.zeros(0)
         near_relevance, near_known = (zero, zero) if near is None else near
@@ -132,6 +111,10 @@ class Standing:
             total.grow(n_urls)
             if len(column):
                 np.add.at(total.data, targets, weight * column)
+        self._counts.grow(n_urls * self._width)
+        if counts is not None:
+            table = self._counts.data.reshape(-1, self._width)
+            np.add.at(table, targets, weight[:, None] * counts)
         for best, column in ((self._best, relevance), (self._best_hub, hub)):
             best.grow(n_urls)
             np.maximum.at(best.data, targets, column)
@@ -158,7 +141,7 @@ class Standing:
     def inputs(
         self, urls: NDArray[np.int64], keys: NDArray[np.uint32], fetched: Fetched
     ) -> NDArray[np.float64]:
-        """Return the dense inputs (n, len(INPUTS)) of URLs that have links."""
+        """Return the dense inputs (n, len(INPUTS) + width) of URLs that have links."""
         sums = {name: total.data[urls] for name, total in self._sums.items()}
         n = sums["weight"]
         mean = (sums["relevance"] + _SHRINK * PRIOR) / (n + _SHRINK)
@@ -186,8 +169,16 @@ class Standing:
                 same,
                 same_but_query,
                 _log_odds(shape),
+                *self._means(urls, n),
             ]
         )
+
+    def _means(self, urls: NDArray[np.int64], n: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean counts, (width, n)."""
+        if not self._width:
+            return np.zeros((0, len(urls)))
+        means: NDArray[np.float64] = self._counts.data.reshape(-1, self._width)[urls].T / n
+        return means
 
 
 def _log_odds(probability: NDArray[np.float64]) -> NDArray[np.float64]:

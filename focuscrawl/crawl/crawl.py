@@ -213,7 +213,9 @@ class Crawl:
     def parse(self, number: int, fetched: Fetched) -> PageView | None:
         """Parse what came for a URL given out; None if it is no page. May run in any thread."""
         if 200 <= fetched.status < 300 and is_html(fetched.content_type, fetched.body):
-            return parse_page(fetched.body, self.urls[number], encoding=fetched.encoding)
+            depths = getattr(self.strategy, "needs_depths", False)
+            url = self.urls[number]
+            return parse_page(fetched.body, url, encoding=fetched.encoding, depths=depths)
         return None
 
     def visit(self, number: int, fetched: Fetched, view: PageView | None, now: float) -> Visit:
@@ -370,7 +372,7 @@ class Crawl:
             version=lesson.version,
             trained_at_seq=lesson.trained_at_seq,
             instances=lesson.instances,
-            metrics=json.dumps(lesson.metrics),
+            metrics=json.dumps(dict(lesson.metrics)),
             state=lesson.state,
         )
         self._put(VisitRecord(model=model))

@@ -8,7 +8,9 @@ import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.facts import PageFacts, PageReader
+from focuscrawl.apprentice.facts import PageFacts
+from focuscrawl.apprentice.options import Options
+from focuscrawl.apprentice.page_reader import PageReader
 from focuscrawl.apprentice.reading import WordReader
 from focuscrawl.errors import UserError
 from focuscrawl.page import is_html, parse_page, read_content_type
@@ -46,7 +48,7 @@ def learn_from(
     UserError
         The crawl judged too few URLs, or it takes `critic` and `web` and they are not given.
     """
-    apprentice = Apprentice(memory=_ALL)
+    apprentice = Apprentice(Options(memory=_ALL))
     p, memo = schema.page.c, schema.memo.c
     pages = (
         sa.select(p.seq, p.url, p.relevance, p.digest, p.duplicate_of, memo.data)

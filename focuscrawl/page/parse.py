@@ -15,7 +15,9 @@ from focuscrawl.page.view import Links, PageView
 from focuscrawl.page.walk import Outline, anchor_texts, outline
 
 
-def parse_page(body: bytes, url: str, *, encoding: str | None = None) -> PageView:
+def parse_page(
+    body: bytes, url: str, *, encoding: str | None = None, depths: bool = False
+) -> PageView:
     """Parse a page once, for all who read it.
 
     Parameters
@@ -23,6 +25,7 @@ def parse_page(body: bytes, url: str, *, encoding: str | None = None) -> PageVie
     body : the page, decompressed; any bytes will do
     url : absolute URL it was fetched from
     encoding : charset parameter of its ``Content-Type`` header, if there is one
+    depths : note where in the tree the leaves are, which takes a little longer
 
     Returns
     -------
@@ -35,7 +38,7 @@ def parse_page(body: bytes, url: str, *, encoding: str | None = None) -> PageVie
     """
     utf8, read_in = to_utf8(body, encoding)
     root = parse_tree(utf8)
-    seen = Outline() if root is None else outline(root)
+    seen = Outline() if root is None else outline(root, depths=depths)
     meta = read_metadata(seen.metadata)
     own = urls.normalize(url) or url
     base = (meta.base is not None and urls.resolve(own, [meta.base])[0]) or own
@@ -54,6 +57,10 @@ def parse_page(body: bytes, url: str, *, encoding: str | None = None) -> PageVie
         noindex=meta.noindex,
         nofollow=meta.nofollow,
         encoding=read_in,
+        headings=[text for text, _ in seen.headings],
+        heading_leaf=np.array([leaf for _, leaf in seen.headings], np.int32),
+        leaf_depth=np.array(seen.depth, np.int32),
+        leaf_meeting=np.array(seen.meeting, np.int32),
     )
 
 

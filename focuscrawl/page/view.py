@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
+
+
+def _none() -> NDArray[np.int32]:
+    return np.zeros(0, np.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,11 @@ class PageView:
     refresh : target of ``<meta http-equiv=refresh>``, None without one
     noindex, nofollow : what ``<meta name=robots>`` asks
     encoding : the encoding the page was read in, by its Python name
+    headings : texts of ``<h1>`` to ``<h6>``, white space folded, at most 300 characters
+    heading_leaf : int32 (n_headings,), the number of the first leaf of each, ascending
+    leaf_depth, leaf_meeting : int32 (n_leaves,), how deep in the tree each leaf is, and how deep
+        the lowest common ancestor of it and the leaf before (0 for the first); empty
+        unless `parse_page` was asked for `depths`
     """
 
     url: str
@@ -63,3 +73,7 @@ class PageView:
     noindex: bool
     nofollow: bool
     encoding: str
+    headings: list[str] = field(default_factory=list)
+    heading_leaf: NDArray[np.int32] = field(default_factory=_none)
+    leaf_depth: NDArray[np.int32] = field(default_factory=_none)
+    leaf_meeting: NDArray[np.int32] = field(default_factory=_none)

@@ -18,6 +18,10 @@ _METADATA = frozenset({"base", "link", "meta"})
 # What holds the page or describes it is no leaf, even when there is nothing in it.
 _NO_LEAF = _HIDDEN | _METADATA | {"body", "head", "html", "noframes", "title"}
 
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_HEADING_PARTS = 16  # texts of a heading that are looked at: one left open may hold the page
+_HEADING_LENGTH = 300
+
 # An anchor left open may run to the end of the page: no more than this of it is looked at.
 _ANCHOR_LEAVES = 64
 _ANCHOR_LENGTH = 1000
@@ -35,6 +39,9 @@ class Outline:
     captions : for links without text, by their place in `references`, what stands in for it:
         the ``alt`` of an area or of the first image inside, or the ``title``
     metadata : the ``base``, ``link`` and ``meta`` elements
+    headings : text of each heading, white space folded, and the number of the next leaf
+    depth, meeting : if asked for, for each leaf how deep in the tree it is, and how deep the
+        lowest common ancestor of it and the leaf before
     """
 
     title: str = ""
@@ -45,10 +52,13 @@ class Outline:
     nofollow: list[bool] = field(default_factory=list)
     captions: dict[int, str] = field(default_factory=dict)
     metadata: list[etree._Element] = field(default_factory=list)
+    headings: list[tuple[str, int]] = field(default_factory=list)
+    depth: list[int] = field(default_factory=list)
+    meeting: list[int] = field(default_factory=list)
 
 
-def outline(root: etree._Element) -> Outline:
-    """Walk over the tree under `root` once.
+def outline(root: etree._Element, *, depths: bool = False) -> Outline:  # noqa: PLR0912 - hot
+    """Walk over the tree under `root` once; `depths`: note where in the tree the leaves are.
 
     A leaf is a text that is not all white space, or an element that holds neither an element
     nor such a text (METHODS 4, [A02 section 2.2.1]). Metadata, programs and an empty ``html``,
@@ -61,8 +71,11 @@ def outline(root: etree._Element) -> Outline:
     innermost: etree._Element | None = None  # the link element that is closed next
     bare = False  # the last event opened an element, and no text has followed
     walk = etree.iterwalk(root, events=("start", "end"))
+    tree = _Tree(page) if depths else None
     # The hot loop of the program, twice 2,000 turns for a page of Wikipedia: few calls in it.
     for event, element in walk:
+        if tree is not None:
+            tree.turn(event, len(leaves))
         if event == "start":
             text = element.text
             bare = text is None or text.isspace()
@@ -77,6 +90,8 @@ def outline(root: etree._Element) -> Outline:
                     right.append(0)  # known when the link is closed
                     rel = element.get("rel")
                     page.nofollow.append(rel is not None and "nofollow" in rel.lower().split())
+            elif tag in _HEADINGS:
+                page.headings.append((_heading(element), len(leaves)))
             elif tag in _NO_LEAF:
                 if not _shows_text(element, title, page, walk) or bare:
                     text = None
@@ -94,7 +109,28 @@ def outline(root: etree._Element) -> Outline:
             text = element.tail
             if text and not text.isspace():
                 leaves.append(text)
+    if tree is not None:
+        tree.turn("end", len(leaves))
     return page
+
+
+class _Tree:
+    """Follows the walk, and notes of each new leaf where in the tree it is."""
+
+    def __init__(self, page: Outline) -> None:
+        self._page = page
+        self._depth = 0
+        self._lowest = 0  # since the last leaf
+
+    def turn(self, event: str, leaves: int) -> None:
+        """Take a turn of the walk, before which there were so many leaves."""
+        page = self._page
+        for _ in range(leaves - len(page.depth)):
+            page.depth.append(self._depth)
+            page.meeting.append(self._lowest)
+            self._lowest = self._depth
+        self._depth += 1 if event == "start" else -1
+        self._lowest = min(self._lowest, self._depth)
 
 
 def anchor_texts(page: Outline) -> list[str]:
@@ -117,6 +153,10 @@ def anchor_texts(page: Outline) -> list[str]:
 def fold(text: str) -> str:
     """Return `text` with its white space folded to single blanks, as a browser shows it."""
     return " ".join(text.split())
+
+
+def _heading(element: etree._Element) -> str:
+    return fold(" ".join(islice(element.itertext(), _HEADING_PARTS)))[:_HEADING_LENGTH]
 
 
 def _read_title(page: Outline, root: etree._Element) -> etree._Element | None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from focuscrawl.apprentice.apprentice import Apprentice
+from focuscrawl.apprentice.beginning import make_apprentice
 from focuscrawl.apprentice.facts import PageFacts
-from focuscrawl.apprentice.files import read_apprentice
+from focuscrawl.apprentice.options import Options
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
@@ -36,10 +35,8 @@ def reasons(store: CrawlStore, url: int) -> dict[str, float] | None:
     identity = store.identity()
     if identity.get("strategy") != "apprentice":
         return None
-    apprentice = Apprentice()
-    begun_with = json.loads(identity.get("options", "{}")).get("begin_with")
-    if begun_with is not None:
-        apprentice.begin_with(read_apprentice(Path(begun_with)))
+    options = json.loads(identity.get("options", "{}"))
+    apprentice = make_apprentice(Options.of(options), options.get("begin_with"))
     p, memo, models = schema.page.c, schema.memo.c, schema.models.c
     last = sa.select(models.state).where(models.state.is_not(None))
     for model in store.rows(last.order_by(models.version.desc()).limit(1)):

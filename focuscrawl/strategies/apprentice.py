@@ -2,36 +2,37 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.facts import PageFacts, PageReader
-from focuscrawl.apprentice.files import read_apprentice
+from focuscrawl.apprentice.beginning import make_apprentice
+from focuscrawl.apprentice.facts import PageFacts
+from focuscrawl.apprentice.options import DEFAULT_GROUPS, Options
+from focuscrawl.apprentice.page_reader import PageReader
 from focuscrawl.apprentice.reading import WordReader
 from focuscrawl.strategies.protocol import Expansion, Lesson
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from focuscrawl.strategies.protocol import JudgedPage, RecalledPage, StrategyContext
 
 
 class ApprenticeStrategy:
-    """Priority of v = its expected relevance, by all known links into it (METHODS 4 and 5).
+    """Priority of v = its expected value, by all known links into it (METHODS 4 and 5).
 
     The rules of learning are `focuscrawl.apprentice.Apprentice`'s; this class gives it what a
     crawl sees, and the crawl what it makes of that.
 
     Parameters
     ----------
-    batch, growth : fetches from one lesson to the next, at least and as a share of all fetches
-    memory : judged URLs a lesson learns from, the latest
-    groups : kinds of features that are on, see `focuscrawl.apprentice.PageReader`
-    d_max : DOM offsets looked at on either side of a link
-    begin_with : folder of an apprentice trained on an earlier crawl; it goes on learning
+    batch, growth, memory, groups, d_max, learner, evidence, contrast, tunnel : see
+        `focuscrawl.apprentice.options.Options`
+    begin_with : folder of an apprentice trained on an earlier crawl; it goes on learning. What
+        it looks at and how it learns comes with it.
     """
 
     def __init__(
@@ -41,16 +42,34 @@ class ApprenticeStrategy:
         batch: int = 10,
         growth: float = 0.01,
         memory: int = 3000,
-        groups: tuple[str, ...] = ("context", "url", "title"),
+        groups: Sequence[str] = DEFAULT_GROUPS,
         d_max: int = 5,
+        learner: str = "logistic",
+        evidence: str = "all",
+        contrast: float = 1.0,
+        tunnel: bool = True,
         begin_with: str | None = None,
     ) -> None:
-        critic = context.critic
+        options = Options.of(
+            {
+                "batch": batch,
+                "growth": growth,
+                "memory": memory,
+                "groups": groups,
+                "d_max": d_max,
+                "learner": learner,
+                "evidence": evidence,
+                "contrast": contrast,
+                "tunnel": tunnel,
+            }
+        )
+        self._apprentice = make_apprentice(options, begin_with)
+        options, critic = self._apprentice.options, context.critic
         words = WordReader(critic, ask=getattr(critic, "reads_words", False))
-        self._reader = PageReader(words, groups=groups, d_max=d_max, classes=critic.classes)
-        self._apprentice = Apprentice(batch=batch, growth=growth, memory=memory)
-        if begin_with is not None:
-            self._apprentice.begin_with(read_apprentice(Path(begin_with)))
+        self._reader = PageReader(
+            words, groups=options.groups, d_max=options.d_max, classes=critic.classes
+        )
+        self.needs_depths = self._reader.needs_depths
 
     @property
     def model_version(self) -> int:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -149,7 +151,7 @@ class Lesson:
     version: int
     trained_at_seq: int
     instances: int
-    metrics: dict[str, float]
+    metrics: Mapping[str, float | list[int]]
     state: bytes
     urls: NDArray[np.int64]
     scores: NDArray[np.float64]

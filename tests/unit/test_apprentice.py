@@ -9,10 +9,11 @@ import pytest
 
 from focuscrawl.apprentice.addresses import table_of_keys
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.facts import PageFacts
+from focuscrawl.apprentice.facts import PageFacts, pack_words
+from focuscrawl.apprentice.inputs import INPUTS
 from focuscrawl.apprentice.known import Known
+from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.rates import Rates
-from focuscrawl.apprentice.standing import INPUTS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,6 +48,7 @@ class Toy:
             url_indices=(fresh % 50).astype(np.int32),
             url_lengths=np.ones(len(fresh), np.int32),
             url_keys=self.keys[fresh],
+            vocabulary=pack_words([]),
         )
 
 
@@ -89,7 +91,7 @@ class Crawl:
 
 def test_it_learns_which_links_to_follow() -> None:
     toy = Toy()
-    crawl = Crawl(toy, Apprentice(batch=10)).run(120)
+    crawl = Crawl(toy, Apprentice(Options(batch=10))).run(120)
     assert crawl.harvest > 0.8 > 2 * toy.good.mean() - 0.1
     assert crawl.apprentice.version == 12
 
@@ -97,9 +99,9 @@ def test_it_learns_which_links_to_follow() -> None:
 @pytest.mark.parametrize("stop", [37, 40, 61])
 def test_resumed_it_goes_on_as_if_nothing_had_happened(stop: int) -> None:
     toy = Toy()
-    whole = Crawl(toy, Apprentice(batch=10)).run(100)
-    begun = Crawl(toy, Apprentice(batch=10)).run(stop)
-    again = Crawl(toy, Apprentice(batch=10))
+    whole = Crawl(toy, Apprentice(Options(batch=10))).run(100)
+    begun = Crawl(toy, Apprentice(Options(batch=10))).run(stop)
+    again = Crawl(toy, Apprentice(Options(batch=10)))
     assert begun.state is not None
     again.apprentice.load(begun.state)
     for u, memo in zip(begun.order, begun.memos, strict=True):
@@ -116,7 +118,7 @@ def test_resumed_it_goes_on_as_if_nothing_had_happened(stop: int) -> None:
 
 def test_learning_does_not_disturb_what_goes_on_meanwhile() -> None:
     toy = Toy()
-    crawl = Crawl(toy, Apprentice(batch=10)).run(45)
+    crawl = Crawl(toy, Apprentice(Options(batch=10))).run(45)
     apprentice = crawl.apprentice
     urls, before = apprentice.rescore()
     lesson = []
@@ -135,15 +137,15 @@ def test_learning_does_not_disturb_what_goes_on_meanwhile() -> None:
 
 def test_a_graduate_starts_ahead() -> None:
     toy, other = Toy(seed=0), Toy(seed=1)
-    graduate = Crawl(toy, Apprentice(batch=10)).run(200).apprentice.graduate()
-    taught = Apprentice(batch=10)
+    graduate = Crawl(toy, Apprentice(Options(batch=10))).run(200).apprentice.graduate()
+    taught = Apprentice(Options(batch=10))
     taught.begin_with(graduate)
-    fresh = Crawl(other, Apprentice(batch=10)).run(40).harvest
+    fresh = Crawl(other, Apprentice(Options(batch=10))).run(40).harvest
     assert Crawl(other, taught).run(40).harvest > fresh
 
 
 def test_an_explanation_adds_up_to_the_score() -> None:
-    apprentice = Crawl(Toy(), Apprentice(batch=10)).run(60).apprentice
+    apprentice = Crawl(Toy(), Apprentice(Options(batch=10))).run(60).apprentice
     taught = apprentice.learn()
     apprentice.adopt(taught)
     urls, scores = apprentice.rescore()
@@ -153,14 +155,14 @@ def test_an_explanation_adds_up_to_the_score() -> None:
 
 
 def test_metrics_compare_predictions_with_what_came() -> None:
-    crawl = Crawl(Toy(), Apprentice(batch=10)).run(60)
+    crawl = Crawl(Toy(), Apprentice(Options(batch=10))).run(60)
     metrics = crawl.apprentice.learn().metrics
     assert 0.0 <= metrics["auc"] <= 1.0
     assert metrics["judged"] > 40
 
 
 def test_memory_is_bounded() -> None:
-    crawl = Crawl(Toy(), Apprentice(batch=10, memory=30)).run(80)
+    crawl = Crawl(Toy(), Apprentice(Options(batch=10, memory=30))).run(80)
     assert crawl.apprentice.learn().instances == 30
 
 

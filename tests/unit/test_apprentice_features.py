@@ -14,9 +14,10 @@ from focuscrawl.apprentice.addresses import (
     table_of_keys,
 )
 from focuscrawl.apprentice.context import context_features
-from focuscrawl.apprentice.facts import PageFacts, PageReader
+from focuscrawl.apprentice.facts import PageFacts
 from focuscrawl.apprentice.hashing import WordHashes, bucket
 from focuscrawl.apprentice.hubs import hub_rates, near_links
+from focuscrawl.apprentice.page_reader import PageReader
 from focuscrawl.apprentice.reading import TextReader, WordReader
 from focuscrawl.apprentice.rows import Rows, pointers, ranges
 from focuscrawl.critic.counts import ClassCounts

@@ -44,6 +44,9 @@ class _Linear(ABC):
     dense_ : float64 (k + 1,)
     """
 
+    unit_length = True
+    remembers = False
+
     base_: NDArray[np.float64]
     weights_: NDArray[np.float64]
     dense_: NDArray[np.float64]
@@ -106,9 +109,18 @@ class _Linear(ABC):
         total: NDArray[np.float64] = X.dense @ self.dense_[:-1] + self.dense_[-1]
         return total + X.dot(self.weights_)
 
-    @abstractmethod
     def predict(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
         """Return the relevance to be expected; see `Learner.predict`."""
+        return self.response(self.margin(X))
+
+    def linear(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return weights of hashed features, and of dense inputs; see `Learner.linear`."""
+        self._begin()
+        return self.weights_, self.dense_
+
+    @abstractmethod
+    def response(self, margin: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the relevance that linear sums stand for; see `Learner.response`."""
 
     def get_state(self) -> dict[str, NDArray[np.generic]]:
         """Return the weights that are not 0; see `Learner.get_state`."""
@@ -160,9 +172,9 @@ class _Linear(ABC):
 class LogisticLearner(_Linear):
     """Logistic regression on labels anywhere in [0, 1]: cross-entropy against R(v)."""
 
-    def predict(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
+    def response(self, margin: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Pr(high), float64 (n,)."""
-        return logistic(self.margin(X))
+        return logistic(margin)
 
     def _loss(
         self, margin: NDArray[np.float64], y: NDArray[np.float64]
@@ -173,9 +185,9 @@ class LogisticLearner(_Linear):
 class LinearRegressor(_Linear):
     """Continuous ridge regression of R(v) [A02 section 4]."""
 
-    def predict(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
+    def response(self, margin: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the expected relevance, clipped to [0, 1], float64 (n,)."""
-        return np.clip(self.margin(X), 0.0, 1.0)
+        return np.clip(margin, 0.0, 1.0)
 
     def _loss(
         self, margin: NDArray[np.float64], y: NDArray[np.float64]

@@ -9,7 +9,7 @@ import numpy as np
 from focuscrawl.apprentice.learners.linear import logistic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 class NaiveBayesLearner:
     """Pr(high) by naive Bayes over hashed features, Laplace-smoothed [A02 equations 1 and 2].
 
-    Dense inputs are not looked at, values of features are: give counts, or ones. The vocabulary
-    is what was seen in training; other features say nothing.
+    Values of features are looked at: give counts, or ones. The vocabulary is what was seen in
+    training; other features say nothing. Dense inputs count only while a bucket is empty.
 
     Parameters
     ----------
     n_features : size of the hashed space
+    prior : weights of the dense inputs, then the intercept, while a bucket is empty (k + 1,)
     threshold : relevance above which an instance is in the high bucket
 
     Attributes
@@ -33,8 +34,18 @@ class NaiveBayesLearner:
     instances_ : float64 (2,), low and high instances seen
     """
 
-    def __init__(self, n_features: int = 1 << 18, *, threshold: float = 0.5) -> None:
+    unit_length = False
+    remembers = True
+
+    def __init__(
+        self,
+        n_features: int = 1 << 18,
+        *,
+        prior: Sequence[float] = (0.0,),
+        threshold: float = 0.5,
+    ) -> None:
         self.n_features = n_features
+        self.prior = prior
         self.threshold = threshold
 
     def partial_fit(
@@ -57,17 +68,31 @@ class NaiveBayesLearner:
         return self
 
     def predict(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
-        """Return Pr(high), float64 (n,)."""
+        """Return Pr(high), float64 (n,); see `Learner.predict`."""
+        weights, dense = self.linear()
+        return self.response(X.dot(weights) + X.dense @ dense[:-1] + dense[-1])
+
+    def linear(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the log-odds of features, and of the buckets; see `Learner.linear`."""
         self._begin()
+        odds, dense = np.zeros(self.n_features), np.array(self.prior, np.float64)
+        if not self.instances_.all():
+            return odds, dense
         seen = self.counts_.sum(axis=0) > 0
-        size = max(float(seen.sum()), 1.0)
-        total = size + self.counts_.sum(axis=1)
-        odds = np.zeros(self.n_features)
+        total = float(seen.sum()) + self.counts_.sum(axis=1)
         odds[seen] = np.log1p(self.counts_[1, seen]) - np.log1p(self.counts_[0, seen])
         odds[seen] += np.log(total[0]) - np.log(total[1])
-        # one instance of each kind is taken as seen: a bucket may be empty at the start
-        prior = np.log((self.instances_[1] + 1.0) / (self.instances_[0] + 1.0))
-        return logistic(X.dot(odds) + prior)
+        dense[:-1] = 0.0
+        dense[-1] = np.log(self.instances_[1]) - np.log(self.instances_[0])
+        return odds, dense
+
+    def response(self, margin: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Pr(high), float64 (n,)."""
+        return logistic(margin)
+
+    def believe(self) -> Self:
+        """Go on counting: what is counted is believed."""
+        return self
 
     def get_state(self) -> dict[str, NDArray[np.generic]]:
         """Return the counts; see `Learner.get_state`."""

@@ -14,7 +14,16 @@ if TYPE_CHECKING:
 
 
 class Learner(Protocol):
-    """Learns expected relevance from instances."""
+    """Learns expected relevance from instances: a linear sum of their features, and what it means.
+
+    Attributes
+    ----------
+    unit_length : wants the features of an instance scaled to length 1; else they are ones
+    remembers : keeps what it has learned from; else it wants old instances with the new ones
+    """
+
+    unit_length: bool
+    remembers: bool
 
     def partial_fit(
         self,
@@ -27,6 +36,21 @@ class Learner(Protocol):
 
     def predict(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
         """Return the relevance to be expected, or its chance to be high: float64 (n,)."""
+        ...
+
+    def linear(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the weights of hashed features (n_features,), and of dense inputs and intercept.
+
+        Those of the prior before anything was learned.
+        """
+        ...
+
+    def response(self, margin: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what linear sums (n,) mean: expected relevance, in [0, 1]."""
+        ...
+
+    def believe(self) -> Self:
+        """Take what was learned as the prior of what is learned from now on."""
         ...
 
     def get_state(self) -> dict[str, NDArray[np.generic]]:

@@ -1,0 +1,79 @@
+"""The numbers an apprentice looks at, which of them are on, and what is believed of them first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from focuscrawl.apprentice.options import Options
+
+#: the dense inputs of a URL, in their order
+INPUTS = (
+    "mean_relevance",  # log-odds of the shrunken mean of R(u) over the links
+    "best_relevance",  # the greatest R(u): the baseline's score
+    "links",  # log of their number
+    "reading",  # the critic's log-odds by the words of the links and the URL, mean
+    "read_relevance",  # the same as a probability
+    "agreement",  # read_relevance times mean relevance
+    "place",  # rate of the directory
+    "hub",  # mean rate of the links of the pages u that were followed
+    "siblings",  # rate of the followed links beside the links
+    "place_fetches",  # log of fetches in the directory
+    "best_hub",  # greatest rate of a page u
+    "relevant_links",  # share of the links that are on relevant pages
+    "first_relevance",  # R(u) of the first link
+    "twin",  # a URL that is probably the same page was fetched
+    "twin_query",  # the same, but for its query
+    "shape",  # rate of URLs that look alike
+)
+_GROUP_OF = {
+    "reading": "reading",
+    "read_relevance": "reading",
+    "agreement": "reading",
+    "place": "rates",
+    "place_fetches": "rates",
+    "shape": "rates",
+    "twin": "rates",
+    "twin_query": "rates",
+    "hub": "hubs",
+    "siblings": "hubs",
+    "best_hub": "hubs",
+}  # all others: relevance
+
+#: what is believed of them before anything is learned: the baseline, tempered by the evidence of
+#: many links, by the words of the link, and by how URLs that look alike have done
+PRIOR_WEIGHTS = {
+    "mean_relevance": 2.0,
+    "best_relevance": 1.0,
+    "reading": 2.0,
+    "twin": -2.0,
+    "shape": 1.0,
+}
+PRIOR_INTERCEPT = -1.0
+
+
+def input_names(options: Options) -> tuple[str, ...]:
+    """Return the names of the inputs of an apprentice with these options; k of them."""
+    if "cocitation" not in options.groups:
+        return INPUTS
+    offsets = range(-options.d_max, options.d_max + 1)
+    return (
+        *INPUTS,
+        *(f"({level},{d:+d})" for level in ("HIGH", "LOW") for d in offsets),
+    )
+
+
+def switched_on(options: Options) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """Return float64 (k,): 1 for the inputs whose group is on, 0 for the others."""
+    on = [_GROUP_OF.get(name, "relevance") in options.groups for name in INPUTS]
+    extra = len(input_names(options)) - len(INPUTS)
+    return np.array([*on, *[True] * extra], np.float64)
+
+
+def prior_of(options: Options) -> list[float]:
+    """Return the prior weights of the inputs, then that of the intercept: k + 1."""
+    names = input_names(options)
+    weights = np.array([PRIOR_WEIGHTS.get(name, 0.0) for name in names])
+    return [*(weights * switched_on(options)).tolist(), PRIOR_INTERCEPT]

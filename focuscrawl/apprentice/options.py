@@ -1,0 +1,120 @@
+"""What can be set of an apprentice, and the kinds of features it may look at."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from focuscrawl.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+#: hashed features of a link (u, v)
+LINK_GROUPS = {
+    "context": "words around the link by DOM offset [A02 section 2.2.2]",
+    "paths": "words around the link by the length of the DOM path to them [A02 section 4]",
+    "ancestors": "words around the link by how far up the common ancestor is [A02 section 4]",
+    "anchor": "words of the anchor, wherever they stand",
+    "section": "words of the heading above the link",
+    "site": "v on the same host as u, in its directory, below or above it",
+}
+#: hashed features of the page u
+PAGE_GROUPS = {
+    "title": "words of the title of u",
+    "headings": "words of the headings of u",
+    "classes": "top classes of u and all prefixes of their paths [A02 section 3.8]",
+}
+#: hashed features of v
+URL_GROUPS = {"url": "words of v's URL, its host and directories"}
+#: numbers, see `focuscrawl.apprentice.standing.INPUTS`
+INPUT_GROUPS = {
+    "relevance": "R(u) over the links: mean, greatest, first, share of relevant pages, number",
+    "reading": "what the critic says of the words of the links and the URL",
+    "rates": "how the fetches in v's directory and of URLs of v's shape went; twins of v",
+    "hubs": "how the followed links of the pages u and beside the links went",
+    "cocitation": "(HIGH|LOW, d): followed links within d_max leaves [A02 section 2.2.3]",
+}
+GROUPS = {**LINK_GROUPS, **PAGE_GROUPS, **URL_GROUPS, **INPUT_GROUPS}
+DEFAULT_GROUPS = ("context", "url", "title", "relevance", "reading", "rates", "hubs")
+LEARNERS = ("logistic", "regression", "nb")
+EVIDENCE = ("all", "first")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Options of an apprentice; the defaults are those of a crawl.
+
+    Parameters
+    ----------
+    batch, growth : fetches from one lesson to the next: `batch`, and later `growth` times those
+        made, since a lesson costs in proportion to the links known
+    memory : judged URLs learned from, the latest: bounds the cost of a lesson
+    groups : names of `GROUPS`, the kinds of features looked at
+    d_max : DOM offsets looked at on either side of a link
+    learner : ``logistic``, ``regression`` (continuous [A02 section 4]) or ``nb`` (two buckets, the
+        paper's own [A02 section 2.3])
+    evidence : ``all`` known links into a URL, or its ``first`` one only, as the paper has it
+    contrast : learn only from this share of the instances, those whose R(v) differs most from
+        R(u) [A02 section 4]
+    tunnel : what an irrelevant page opened counts as its value, see `Rewards`
+
+    Raises
+    ------
+    UserError
+        A value that cannot be.
+    """
+
+    batch: int = 10
+    growth: float = 0.01
+    memory: int = 3000
+    groups: tuple[str, ...] = DEFAULT_GROUPS
+    d_max: int = 5
+    learner: str = "logistic"
+    evidence: str = "all"
+    contrast: float = 1.0
+    tunnel: bool = True
+
+    def __post_init__(self) -> None:
+        for name in self.groups:
+            if name not in GROUPS:
+                near = difflib.get_close_matches(name, GROUPS, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(GROUPS)}"
+                raise UserError(f"the apprentice has no group of features {name!r}: {hint}")
+        for name, value, known in (
+            ("learner", self.learner, LEARNERS),
+            ("evidence", self.evidence, EVIDENCE),
+        ):
+            if value not in known:
+                raise UserError(f"{name} must be one of {', '.join(known)}, not {value!r}")
+        for name, least in (("batch", 1), ("memory", 1), ("d_max", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise UserError(f"{name} must be a whole number, {least} or more, not {value!r}")
+        if not _is_number(self.growth) or self.growth < 0.0:
+            raise UserError(f"growth must be a number, 0 or more, not {self.growth!r}")
+        if not _is_number(self.contrast) or not 0.0 < self.contrast <= 1.0:
+            raise UserError(f"contrast must be above 0 and at most 1, not {self.contrast!r}")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> Options:
+        """Return the options among the names in `given`, as a crawl's identity has them."""
+        names = {field.name for field in fields(cls)}
+        known = {name: value for name, value in given.items() if name in names}
+        groups = known.get("groups", DEFAULT_GROUPS)
+        if isinstance(groups, str) or not all(isinstance(name, str) for name in groups):
+            raise UserError(f"groups must be a list of names, not {groups!r}")
+        return cls(**{**known, "groups": tuple(groups)})
+
+    def following(self, kept: Mapping[str, Any]) -> Options:
+        """Return these options for an apprentice that has learned under those `kept`.
+
+        What it looks at and what it learns with are the old ones: its weights are for these.
+        """
+        names = ("groups", "d_max", "learner", "evidence")
+        return replace(self, **{name: getattr(Options.of(kept), name) for name in names})
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

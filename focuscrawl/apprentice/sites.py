@@ -1,0 +1,47 @@
+"""Where on the host v lies, seen from u: same host, same directory, below, above."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.apprentice.hashing import bucket
+from focuscrawl.apprentice.rows import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SITE = 8  # salt
+RELATIONS = ("another host", "same host", "same directory", "directory below", "directory above")
+
+
+def site_features(source: str, targets: Sequence[str], bits: int) -> Rows:
+    """Return one feature a link: which of `RELATIONS` its target has to its page.
+
+    Parameters
+    ----------
+    source, targets : normalised URLs of u and of n URLs v
+    bits : of the feature space
+    """
+    names = np.arange(len(RELATIONS), dtype=np.uint64)
+    features = bucket(names, SITE, bits)
+    host, directory = _place(source)
+    found = [_relation(host, directory, *_place(target)) for target in targets]
+    return Rows(features[np.array(found, np.int64)], np.arange(len(targets) + 1))
+
+
+def _place(url: str) -> tuple[str, str]:
+    """Return host and directory, without the scheme."""
+    address = url.partition("//")[2].partition("?")[0]
+    return address.partition("/")[0], address[: address.rfind("/") + 1]
+
+
+def _relation(host: str, directory: str, other_host: str, other: str) -> int:
+    if host != other_host:
+        return 0
+    if directory == other:
+        return 2
+    if other.startswith(directory):
+        return 3
+    return 4 if directory.startswith(other) else 1
