@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_WORD, _PLACE = 1, 2  # salts
+WORD, PLACE = 1, 2  # salts
 _EXTENSION = 7  # characters, dot included
 _DIGITS = re.compile(b"[0-9]+")
 _INDEX = re.compile(rb"/(?:index|default|home|welcome)\.[a-z]{2,5}$", re.IGNORECASE)
@@ -98,8 +98,8 @@ def address_features(
     inside = keys[:, :PLACES] > 0
     features = np.concatenate(
         [
-            bucket(hashes(words), _WORD, bits),
-            bucket(keys[:, :PLACES][inside].astype(np.uint64), _PLACE, bits),
+            bucket(hashes(words), WORD, bits),
+            bucket(keys[:, :PLACES][inside].astype(np.uint64), PLACE, bits),
         ]
     )
     owner = np.concatenate([number.astype(np.int64), np.nonzero(inside)[0]])

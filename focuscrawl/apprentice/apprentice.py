@@ -332,6 +332,30 @@ class Apprentice:
             parts["intercept"] = float(model.dense[-1])
             return parts
 
+    def features(self, url: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return what `explain` adds up as words, feature by feature.
+
+        Returns
+        -------
+        features : int64 (n,), distinct numbers in the space of `bags`
+        weights : float64 (n,), what each says for (above 0) or against the URL
+        """
+        with self._lock:
+            known, model = self.known, self._model
+            instances, _ = bags(
+                known,
+                len(known),
+                np.array([url]),
+                self._inputs_of(np.array([url])),
+                unit_length=model.learner.unit_length,
+                only_first=self.options.evidence == "first",
+                most=len(known),
+            )
+            features, at = np.unique(instances.rows.indices, return_inverse=True)
+            weights = model.weights[instances.rows.indices] * instances.values
+            total = np.bincount(at, weights, len(features)).astype(np.float64)
+            return features.astype(np.int64), total
+
     # -- inside --------------------------------------------------------------------------
 
     def _model_of(self, state: dict[str, NDArray[np.generic]]) -> Model:

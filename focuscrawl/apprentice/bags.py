@@ -31,6 +31,8 @@ def bags(
     *,
     unit_length: bool = True,
     each_link: bool = False,
+    only_first: bool = False,
+    most: int = MAX_LINKS,
 ) -> tuple[Instances, NDArray[np.int64]]:
     """Make one instance a URL: the mean of its links' features, and its own.
 
@@ -41,6 +43,8 @@ def bags(
     urls : int64 (n,), distinct, with links and addresses
     inputs : float64 (n, k), their dense inputs
     unit_length : scale the features of a link, page or address to length 1; else they are ones
+    only_first : take only the first link to each URL
+    most : take no more links to a URL than these, the first found
     each_link : make one instance a link (u, v) instead, as the paper does [A02 section 2.3]
 
     Returns
@@ -50,12 +54,13 @@ def bags(
     target = known.target.data[:n_links]
     row_of = np.full(known.n_urls, -1)
     row_of[urls] = np.arange(len(urls))
-    links = np.flatnonzero(row_of[target] >= 0)
+    taken = row_of[target] >= 0
+    links = np.flatnonzero(taken & known.first.data[:n_links] if only_first else taken)
     row = row_of[target[links]]
     order = np.argsort(row, kind="stable")
     links, row = links[order], row[order]
     rank = np.arange(len(row)) - np.searchsorted(row, row)
-    links, row = links[rank < MAX_LINKS], row[rank < MAX_LINKS]
+    links, row = links[rank < most], row[rank < most]
     share = known.weight.data[links]
     share = share / np.bincount(row, share, len(urls))[row]
     owner = np.arange(len(urls))

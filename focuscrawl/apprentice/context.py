@@ -16,10 +16,10 @@ from focuscrawl.apprentice.rows import Rows, pointers, ranges
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_SALT = 1 << 16  # plus the offset
-_PATH_SALT = 1 << 17  # plus the length
-_ANCESTOR_SALT = 1 << 18  # plus the height
-_FAR = 15  # longer paths are all one
+OFFSET_SALT = 1 << 16  # plus the offset
+PATH_SALT = 1 << 17  # plus the length
+ANCESTOR_SALT = 1 << 18  # plus the height
+FAR = 15  # longer paths are all one
 #: tokens on either side of a link, and inside it, that are looked at: a leaf can be a chapter,
 #: and an anchor left open the whole page
 MAX_TOKENS = 40
@@ -115,7 +115,7 @@ def context_features(
 
 def by_offset(near: Window, bits: int) -> Rows:
     """Return the features (t, d): a word and its DOM offset."""
-    return _rows(near, near.offset + _SALT, bits)
+    return _rows(near, near.offset + OFFSET_SALT, bits)
 
 
 def by_path(near: Window, tree: Tree, bits: int) -> Rows:
@@ -124,8 +124,8 @@ def by_path(near: Window, tree: Tree, bits: int) -> Rows:
     Up to the lowest common ancestor and down again, in edges, 15 at most.
     """
     ends = tree.depth[near.leaf] + tree.depth[near.end]
-    length = np.minimum(ends - 2 * tree.meeting(near.leaf, near.end), _FAR)
-    return _rows(near, length + _PATH_SALT, bits)
+    length = np.minimum(ends - 2 * tree.meeting(near.leaf, near.end), FAR)
+    return _rows(near, length + PATH_SALT, bits)
 
 
 def by_ancestor(near: Window, tree: Tree, bits: int) -> Rows:
@@ -133,8 +133,8 @@ def by_ancestor(near: Window, tree: Tree, bits: int) -> Rows:
 
     In edges, 15 at most.
     """
-    height = np.minimum(tree.depth[near.end] - tree.meeting(near.leaf, near.end), _FAR)
-    return _rows(near, height + _ANCESTOR_SALT, bits)
+    height = np.minimum(tree.depth[near.end] - tree.meeting(near.leaf, near.end), FAR)
+    return _rows(near, height + ANCESTOR_SALT, bits)
 
 
 class Tree:

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from focuscrawl.report.finding import find_url
 from focuscrawl.report.outcome import PAGE, outcome
 from focuscrawl.report.plain import counted, one_line, table
-from focuscrawl.report.reasons import in_words, reasons
+from focuscrawl.report.reasons import Reasons, reasons
 from focuscrawl.store import schema
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 
@@ -70,7 +70,7 @@ class Explanation:
     links_found: int
     links_before: int | None
     path: list[Step]
-    reasons: dict[str, float] | None
+    reasons: Reasons | None
 
     @classmethod
     def of(cls, store: CrawlStore, url: str) -> Explanation:
@@ -103,7 +103,7 @@ class Explanation:
         lines = [self.url, f"state   {self.state}", f"score   {self.score}", f"clicks  {clicks}"]
         if self.reasons is not None:
             lines.append("reasons by what the apprentice knows now, in log-odds:")
-            lines += [f"  {side:<9} {parts}" for side, parts in in_words(self.reasons)]
+            lines += [f"  {side:<13} {parts}" for side, parts in self.reasons.lines()]
         if not self.links_found:
             lines.append("links   no page fetched so far links there")
         else:
