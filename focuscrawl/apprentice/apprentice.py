@@ -181,7 +181,7 @@ class Apprentice:
             urls = np.array(self._urls, np.int64)
             inputs = np.array(self._inputs).reshape(len(urls), -1)
             predicted = np.array(self._predicted)
-            learner = copy.deepcopy(self._model.learner)
+            learner = copy.copy(self._model.learner)
             new, self._taught = self._judged - self._taught, self._judged
             judged = self._judged
             before = self._score.data.copy()

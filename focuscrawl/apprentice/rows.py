@@ -32,7 +32,8 @@ class Rows(NamedTuple):
 
     def take(self, rows: NDArray[np.integer]) -> Rows:
         """Return the rows numbered `rows`, in that order."""
-        starts, lengths = self.indptr[rows], self.lengths[rows]
+        starts = self.indptr[rows]
+        lengths = self.indptr[np.asarray(rows) + 1] - starts
         return Rows(self.indices[ranges(starts, lengths)], pointers(lengths))
 
 

@@ -40,14 +40,16 @@ class _Linear(ABC):
     Attributes
     ----------
     weights_ : float64 (n_features,)
-    base_ : float64 (n_features,), their prior: 0, unless `believe` was called
+    base_ : float64 (n_features,), their prior; None: 0
+    used_ : int64 (m,), the features whose weight or prior may be other than 0, ascending
     dense_ : float64 (k + 1,)
     """
 
     unit_length = True
     remembers = False
 
-    base_: NDArray[np.float64]
+    base_: NDArray[np.float64] | None
+    used_: NDArray[np.int64]
     weights_: NDArray[np.float64]
     dense_: NDArray[np.float64]
 
@@ -80,7 +82,7 @@ class _Linear(ABC):
         dense = np.column_stack([X.dense, np.ones(len(X))])
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         m = len(columns)
-        base = self.base_[columns]
+        base = np.zeros(m) if self.base_ is None else self.base_[columns]
         prior = np.asarray(self.prior, np.float64)
         penalty = np.full(len(prior), 1.0 / self.dense_strength)
         penalty[-1] = 1.0 / _LOOSE
@@ -98,7 +100,11 @@ class _Linear(ABC):
 
         start = np.concatenate([self.weights_[columns], self.dense_])
         found = descend(loss, start, steps=self.steps)
-        self.weights_ = self.base_.copy()
+        if self.base_ is None:  # new memory is free until it is written to
+            self.weights_, self.used_ = np.zeros(self.n_features), columns
+        else:
+            self.weights_ = self.base_.copy()
+            self.used_ = np.union1d(np.flatnonzero(self.base_), columns)
         self.weights_[columns] = found[:m]
         self.dense_ = found[m:]
         return self
@@ -125,20 +131,22 @@ class _Linear(ABC):
     def get_state(self) -> dict[str, NDArray[np.generic]]:
         """Return the weights that are not 0; see `Learner.get_state`."""
         self._begin()
-        used = np.flatnonzero((self.weights_ != 0.0) | (self.base_ != 0.0))
+        used, base = self.used_, self.base_
         return {
             "used": used,
             "weights": self.weights_[used],
-            "base": self.base_[used],
+            "base": np.zeros(0) if base is None else base[used],
             "dense": self.dense_,
             "prior": np.asarray(self.prior, np.float64),
         }
 
     def set_state(self, state: Mapping[str, NDArray[np.generic]]) -> Self:
         """Take up the weights; see `Learner.set_state`."""
-        used = np.asarray(state["used"], np.int64)
-        self.base_ = np.zeros(self.n_features)
-        self.base_[used] = state["base"]
+        used = self.used_ = np.asarray(state["used"], np.int64)
+        self.base_ = None
+        if len(state["base"]):
+            self.base_ = np.zeros(self.n_features)
+            self.base_[used] = state["base"]
         self.weights_ = np.zeros(self.n_features)
         self.weights_[used] = state["weights"]
         self.dense_ = np.array(state["dense"], np.float64)
@@ -152,7 +160,7 @@ class _Linear(ABC):
         left only as far as new examples ask for it.
         """
         self._begin()
-        self.base_ = self.weights_.copy()
+        self.base_ = self.weights_
         self.prior = self.dense_.tolist()
         return self
 
@@ -164,7 +172,8 @@ class _Linear(ABC):
 
     def _begin(self) -> None:
         if not hasattr(self, "weights_"):
-            self.base_ = np.zeros(self.n_features)
+            self.base_ = None
+            self.used_ = np.zeros(0, np.int64)
             self.weights_ = np.zeros(self.n_features)
             self.dense_ = np.array(self.prior, np.float64)
 

@@ -37,6 +37,9 @@ class NaiveBayesLearner:
     unit_length = False
     remembers = True
 
+    counts_: NDArray[np.float64]
+    instances_: NDArray[np.float64]
+
     def __init__(
         self,
         n_features: int = 1 << 18,
@@ -60,6 +63,7 @@ class NaiveBayesLearner:
         high = y > self.threshold
         each = np.repeat(weight, X.rows.lengths) * X.values
         in_high = np.repeat(high, X.rows.lengths)
+        self.counts_, self.instances_ = self.counts_.copy(), self.instances_.copy()
         for bucket, chosen, inside in ((0, ~in_high, ~high), (1, in_high, high)):
             self.counts_[bucket] += np.bincount(
                 X.rows.indices[chosen], each[chosen], self.n_features

@@ -31,7 +31,10 @@ class Learner(Protocol):
         y: NDArray[np.float64],
         sample_weight: NDArray[np.float64] | None = None,
     ) -> Self:
-        """Learn from instances whose relevance `y` (n,), in [0, 1], is known."""
+        """Learn from instances whose relevance `y` (n,), in [0, 1], is known.
+
+        Fitted attributes are replaced, not written to: a shallow copy made before stays as it is.
+        """
         ...
 
     def predict(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
