@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,14 @@ import numpy as np
 from focuscrawl.apprentice.bags import bags
 from focuscrawl.apprentice.drift import drift
 from focuscrawl.apprentice.inputs import INPUTS, input_names
+from focuscrawl.apprentice.judged import Judged
 from focuscrawl.apprentice.known import Known
+from focuscrawl.apprentice.lesson import Prepared, Replay, Taught
 from focuscrawl.apprentice.model import Model, fresh_learner
 from focuscrawl.apprentice.options import Options
-from focuscrawl.apprentice.packing import pack, pack_options, part_of
+from focuscrawl.apprentice.packing import join, pack, pack_arrays, pack_options, part_of, parts_of
 from focuscrawl.apprentice.rewards import Rewards
-from focuscrawl.apprentice.standing import Fetched, Standing
+from focuscrawl.apprentice.standing import Fetched
 from focuscrawl.apprentice.validation import validate
 from focuscrawl.arrays import GrowingArray
 
@@ -30,35 +32,6 @@ if TYPE_CHECKING:
 _VALIDATED = 200  # the latest predictions that a lesson is judged by
 _ENOUGH = 5  # judged URLs before the first lesson
 _BASELINE = INPUTS.index("best_relevance")
-
-
-@dataclass(frozen=True, slots=True)
-class Taught:
-    """What a lesson brought; see `Apprentice.learn`.
-
-    Attributes
-    ----------
-    version : of the model
-    observed : fetches known when the lesson began
-    links : links known when the lesson began
-    instances : judged URLs learned from, or links if each is an instance
-    metrics : progressive validation, how well fetches were predicted before they were learned, and
-        how far the scores of what waits moved: see `validate` and `drift`
-    state : for `Apprentice.load`
-    urls, scores : int64 (m,), float64 (m,): all URLs with links that were not fetched
-    model, standing : for `Apprentice.adopt`
-    """
-
-    version: int
-    observed: int
-    links: int
-    instances: int
-    metrics: dict[str, float | list[int]]
-    state: bytes
-    urls: NDArray[np.int64]
-    scores: NDArray[np.float64]
-    model: Model
-    standing: Standing
 
 
 class Apprentice:
@@ -84,14 +57,13 @@ class Apprentice:
         self._fetched = Fetched()
         self._model = Model(fresh_learner(options), options)
         self._standing = self._model.new_standing()
-        self._urls: list[int] = []  # judged URLs that had links when fetched
-        self._inputs: list[NDArray[np.float64]] = []
-        self._predicted: list[float] = []
-        self._judged = 0  # how many ever
-        self._taught = 0  # how many when the last lesson began
+        self._judged = Judged(options.memory, len(input_names(options)))
+        self._taught = 0  # URLs judged when the last lesson began
         self._score = GrowingArray(np.float64)  # as last given out
         self._due = 0
-        self._lesson_at: tuple[int, int] | None = None  # replayed up to there without scores
+        self._prepared: Prepared | None = None  # for the lesson that is due or under way
+        self._late: list[tuple[int, NDArray[np.uint32] | None, float]] | None = None
+        self._replay: Replay | None = None
         self._lock = Lock()
 
     # -- what the crawl tells ------------------------------------------------------------
@@ -106,24 +78,16 @@ class Apprentice:
         """Take note of what came of a fetch, whatever it was; before `expand` of its page."""
         with self._lock:
             self.known.grow(url + 1)
-            if self._lesson_at is None and self._standing.has_links(url):
+            if self._replay is None and self._standing.has_links(url):
                 urls = np.array([url])
                 inputs = self._inputs_of(urls)
-                self._urls.append(url)
-                self._inputs.append(inputs[0])
-                self._predicted.append(float(self._scores(urls, inputs)[0]))
-                self._judged += 1
-                memory = self.options.memory
-                del self._urls[:-memory]
-                del self._inputs[:-memory]
-                del self._predicted[:-memory]
-            self.known.y.data[url] = relevance
+                self._judged.add(urls, inputs, self._scores(urls, inputs))
             self.rewards.observe(url, relevance)
-            if self.known.has_keys(url):
-                self._fetched.observe(self.known.keys(np.array([url]))[0], relevance)
+            keys = self.known.keys(np.array([url]))[0] if self.known.has_keys(url) else None
+            self._note(url, keys, relevance)
             self.observed += 1
             self._due += 1
-            self._reach_lesson()
+            self._go_on_replaying()
 
     def expand(
         self, url: int, facts: PageFacts
@@ -138,8 +102,8 @@ class Apprentice:
         with self._lock:
             first = self._add(url, facts)
             urls = np.unique(facts.targets)
-            if self._lesson_at is not None or not len(urls):
-                self._reach_lesson()
+            if self._replay is not None or not len(urls):
+                self._go_on_replaying()
                 return np.zeros(len(facts.targets)), urls, np.zeros(len(urls))
             model, standing = self._model, self._standing
             margins = model.add_links(standing, self.known, first)
@@ -156,73 +120,104 @@ class Apprentice:
         self.known.add(url, facts)
         self.rewards.found(url, facts.new, self.known.n_urls)
         if late:  # a seed: nothing was known of its address when it was observed
-            self._fetched.observe(facts.own_keys[0], float(facts.relevance[0]))
+            self._note(url, facts.own_keys[0], float(facts.relevance[0]))
         return first
+
+    def _note(self, url: int, keys: NDArray[np.uint32] | None, relevance: float) -> None:
+        """Take in the relevance of a URL; while a lesson is under way, only after it.
+
+        So that the lesson is about what was known when it began, whatever it takes.
+        """
+        if self._late is not None:
+            self._late.append((url, keys, relevance))
+            return
+        self.known.y.data[url] = relevance
+        if keys is not None:
+            self._fetched.observe(keys, relevance)
 
     # -- learning ------------------------------------------------------------------------
 
     def lesson_due(self) -> bool:
-        """Tell whether a batch is complete and there is enough to learn from."""
+        """Tell whether a batch is complete and there is enough to learn from.
+
+        If so, the next lesson is about what is known now.
+        """
         batch = max(self.options.batch, int(self.options.growth * self.observed))
-        return self._due >= batch and len(self._urls) >= _ENOUGH
+        if self._due < batch or len(self._judged) < _ENOUGH or self._replay is not None:
+            return False
+        self._prepare()
+        return True
+
+    def _prepare(self) -> None:
+        with self._lock:
+            self._due = 0
+            self._late = []
+            n_urls = self.known.n_urls
+            y, urls = self.known.y.data[:n_urls], self._judged.urls
+            self._prepared = Prepared(
+                observed=self.observed,
+                links=len(self.known),
+                new=self._judged.ever - self._taught,
+                judged=self._judged.ever,
+                y=y,
+                urls=urls,
+                inputs=self._judged.inputs,
+                predicted=self._judged.predicted,
+                value=self.rewards.of(urls) if self.options.tunnel else y[urls],
+                score=self._score.data.copy(),
+            )
+            self._taught = self._judged.ever
 
     def learn(self) -> Taught:
         """Learn from the judged URLs; may run in another thread, once at a time.
 
-        The apprentice can be used meanwhile, and changes nothing until `adopt`.
+        The apprentice can be used meanwhile, and changes nothing until `adopt`; what is learned
+        does not depend on what comes meanwhile.
         """
-        with self._lock:
-            self._due = 0
-            known, n_links, observed = self.known, len(self.known), self.observed
-            n_urls = known.n_urls
-            y = known.y.data.copy()
-            value = self.rewards.values(n_urls) if self.options.tunnel else y
-            fetched = self._fetched.copy()
-            urls = np.array(self._urls, np.int64)
-            inputs = np.array(self._inputs).reshape(len(urls), -1)
-            predicted = np.array(self._predicted)
-            learner = copy.copy(self._model.learner)
-            new, self._taught = self._judged - self._taught, self._judged
-            judged = self._judged
-            before = self._score.data.copy()
+        if self._prepared is None:
+            self._prepare()
+        at, self._prepared = self._prepared, None
+        assert at is not None
+        known, n_links, y, urls = self.known, at.links, at.y, at.urls
+        learner = copy.copy(self._model.learner)
         kept = np.arange(len(urls))
         if learner.remembers:
-            kept = kept[-new:] if new else kept[:0]
-        kept = self._contrasting(kept, inputs, value[urls])
+            kept = kept[max(0, len(kept) - at.new) :]
+        kept = self._contrasting(kept, at.inputs, at.value)
         instances, owner = bags(
             known,
             n_links,
             urls[kept],
-            inputs[kept],
+            at.inputs[kept],
             unit_length=learner.unit_length,
             each_link=self.options.evidence == "first",
         )
-        learner.partial_fit(instances, value[urls[kept]][owner])
+        learner.partial_fit(instances, at.value[kept][owner])
         model = Model(learner, self.options)
-        standing = model.stand(known, n_links, n_urls, y)
+        standing = model.stand(known, n_links, len(y), y)
         waiting = standing.urls()
         waiting = waiting[np.isnan(y[waiting])]
-        of_waiting = model.inputs(standing, known, fetched, waiting)
-        margins = model.margins(standing, known, waiting, of_waiting)
-        scores = learner.response(margins)
+        of_waiting = model.inputs(standing, known, self._fetched, waiting)
+        scores = learner.response(model.margins(standing, known, waiting, of_waiting))
         version = self.version + 1
         recent = slice(-_VALIDATED, None)
         return Taught(
             version=version,
-            observed=observed,
+            observed=at.observed,
             links=n_links,
             instances=len(instances),
             metrics={
-                **validate(predicted[recent], y[urls[recent]]),
-                **drift(before[waiting], scores),
+                **validate(at.predicted[recent], y[urls[recent]]),
+                **drift(at.score[waiting], scores),
             },
             state=pack(
                 learner,
-                lesson=np.array([version, observed, n_links, judged]),
+                lesson=np.array([version, at.observed, n_links, at.judged]),
                 urls=urls,
-                inputs=inputs.reshape(-1, len(input_names(self.options))),
-                predicted=predicted,
+                inputs=at.inputs,
+                predicted=at.predicted,
             ),
+            judged=at.judged,
             urls=waiting,
             scores=scores,
             model=model,
@@ -250,11 +245,32 @@ class Apprentice:
             self._model, self._standing = taught.model, taught.standing
             self.version = taught.version
             self._keep(taught.urls, taught.scores)
-            urls = np.unique(self.known.target.data[taught.links :])
-            self._model.add_links(self._standing, self.known, taught.links)
-            scores = self._scores(urls, self._inputs_of(urls))
-            self._keep(urls, scores)
-            return urls, scores
+            return self._catch_up(taught.links)
+
+    def _catch_up(self, links: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Take in what came while a lesson was under way that knew so many links."""
+        late, self._late = self._late, None
+        for each in late or ():
+            self._note(*each)
+        urls = np.unique(self.known.target.data[links:])
+        self._model.add_links(self._standing, self.known, links)
+        scores = self._scores(urls, self._inputs_of(urls))
+        self._keep(urls, scores)
+        return urls, scores
+
+    def state(self, taught: Taught) -> bytes:
+        """Return what `load` needs, right after the lesson was adopted."""
+        since = self._judged.ever - taught.judged
+        window = slice(len(self._judged) - since, None)
+        return join(
+            taught.state,
+            pack_arrays(
+                adopted=np.array([self.observed, len(self.known)]),
+                urls=self._judged.urls[window],
+                inputs=self._judged.inputs[window],
+                predicted=self._judged.predicted[window],
+            ),
+        )
 
     def rescore(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return all URLs with links that were not fetched, and their scores as last returned.
@@ -265,16 +281,22 @@ class Apprentice:
             urls = self._waiting()
             return urls, self._score.data[urls].copy()
 
-    def load(self, state: bytes) -> None:
-        """Take up the model of the last lesson, before all `expand` and `observe` are repeated."""
-        with np.load(io.BytesIO(state)) as arrays:
-            self._model = self._model_of(part_of(arrays, "m_"))
-            self.version, observed, links, self._judged = (int(x) for x in arrays["lesson"])
-            self._taught = self._judged
-            self._urls = arrays["urls"].tolist()
-            self._inputs = list(arrays["inputs"])
-            self._predicted = arrays["predicted"].tolist()
-        self._lesson_at = (observed, links)
+    def load(self, state: bytes) -> int:
+        """Take up the model of the last lesson, before all `expand` and `observe` are repeated.
+
+        Returns
+        -------
+        How many fetches there were when it was adopted
+        """
+        learned, since = (np.load(io.BytesIO(part)) for part in parts_of(state))
+        self._model = self._model_of(part_of(learned, "m_"))
+        self.version, observed, links, self._taught = (int(x) for x in learned["lesson"])
+        self._judged.add(learned["urls"], learned["inputs"], learned["predicted"])
+        self._judged.add(since["urls"], since["inputs"], since["predicted"])
+        self._judged.ever = self._taught + len(since["urls"])
+        adopted = tuple(int(x) for x in since["adopted"])
+        self._replay = Replay((observed, links), (adopted[0], adopted[1]))
+        return adopted[0]
 
     # -- from crawl to crawl -------------------------------------------------------------
 
@@ -303,7 +325,7 @@ class Apprentice:
     @property
     def judged(self) -> int:
         """Judged URLs that a lesson would learn from."""
-        return len(self._urls)
+        return len(self._judged)
 
     @property
     def model(self) -> Model:
@@ -363,18 +385,21 @@ class Apprentice:
         learner.set_state(state)
         return Model(learner, self.options)
 
-    def _reach_lesson(self) -> None:
-        """Once what the lesson knew is repeated, stand where it left off."""
-        if self._lesson_at is None:
+    def _go_on_replaying(self) -> None:
+        """Stand where the crawl stood when the lesson began, and later when it was adopted."""
+        replay, now = self._replay, (self.observed, len(self.known))
+        if replay is None:
             return
-        observed, links = self._lesson_at
-        if self.observed >= observed and len(self.known) >= links:
-            self._lesson_at = None
+        if self._late is None and replay.has_come_to(replay.lesson, now):
             self._due = 0
-            known = self.known
+            known, links = self.known, replay.lesson[1]
             self._standing = self._model.stand(known, links, known.n_urls, known.y.data)
             waiting = self._waiting()
             self._keep(waiting, self._scores(waiting, self._inputs_of(waiting)))
+            self._late = []
+        if self._late is not None and replay.has_come_to(replay.adoption, now):
+            self._replay = None
+            self._catch_up(replay.lesson[1])
 
     def _waiting(self) -> NDArray[np.int64]:
         urls = self._standing.urls()

@@ -23,10 +23,26 @@ def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArra
 
 def pack(learner: Learner, **arrays: NDArray[np.generic]) -> bytes:
     """Pack a learner (prefix ``m_``) and arrays, without pickling."""
-    file = io.BytesIO()
     model = {f"m_{name}": value for name, value in learner.get_state().items()}
-    np.savez(file, allow_pickle=False, **model, **arrays)
+    return pack_arrays(**model, **arrays)
+
+
+def pack_arrays(**arrays: NDArray[np.generic]) -> bytes:
+    """Pack arrays, without pickling."""
+    file = io.BytesIO()
+    np.savez(file, allow_pickle=False, **arrays)
     return file.getvalue()
+
+
+def join(first: bytes, second: bytes) -> bytes:
+    """Put two packs into one; see `parts_of`."""
+    return len(first).to_bytes(8, "little") + first + second
+
+
+def parts_of(joined: bytes) -> tuple[bytes, bytes]:
+    """Return the two packs that were joined."""
+    end = 8 + int.from_bytes(joined[:8], "little")
+    return joined[8:end], joined[end:]
 
 
 def pack_options(options: Mapping[str, Any]) -> NDArray[np.uint8]:

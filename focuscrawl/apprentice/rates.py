@@ -34,13 +34,6 @@ class Rates:
         self._all = PRIOR * 0.1
         self._n = 0.1
 
-    def copy(self) -> Rates:
-        """Return a copy that does not change with this one."""
-        copy = Rates(self.weight)
-        copy._total, copy._count = self._total.copy(), self._count.copy()
-        copy._all, copy._n = self._all, self._n
-        return copy
-
     def get_state(self) -> dict[str, NDArray[np.generic]]:
         """Return all that was observed."""
         used = np.flatnonzero(self._count)

@@ -61,10 +61,10 @@ class Rewards:
             best[at] = max(best[at], rate)
             at = int(parent[at])
 
-    def values(self, n_urls: int) -> NDArray[np.float64]:
-        """Return G of URLs 0 to `n_urls`, float64 (n_urls,); 0 of those not fetched."""
-        self._grow(n_urls)
-        return self._best.data[:n_urls].copy()
+    def of(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return G of fetched URLs, float64 (n,)."""
+        found: NDArray[np.float64] = self._best.data[urls]
+        return found
 
     def _grow(self, n_urls: int) -> None:
         for array in (self._parent, self._total, self._count, self._best):

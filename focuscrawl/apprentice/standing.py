@@ -34,13 +34,6 @@ class Fetched:
         self.shapes = Rates()
         self._twins = np.zeros((2, 1 << 19), bool)
 
-    def copy(self) -> Fetched:
-        """Return a copy that does not change with this one."""
-        copy = Fetched.__new__(Fetched)
-        copy.places, copy.shapes = self.places.copy(), self.shapes.copy()
-        copy._twins = self._twins.copy()
-        return copy
-
     def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
         """Take in a fetch of the URL with these `keys`."""
         self.places.observe(keys[:PLACES], relevance)

@@ -85,7 +85,9 @@ class Crawl:
         self._last_relevant = 0
         self._halted = False
         self._writer = StoreWriter(store.engine)
-        self._lessons = Lessons(strategy, frontier) if isinstance(strategy, Learner) else None
+        self._lessons = None
+        if isinstance(strategy, Learner):
+            self._lessons = Lessons(strategy, frontier, replay=web is not None)
         # A crawl multiplies small vectors all the time: sharing them out among threads takes
         # longer than the work, and many times longer when several crawls share the machine.
         self._blas = threadpool_limits(1, user_api="blas")
@@ -94,8 +96,7 @@ class Crawl:
         """Begin a run: queue the seeds that are new."""
         self._put(VisitRecord(events=[(self.fetched, "start", self.plan.describe())]))
         self.add_seeds(seeds)
-        if self._lessons is not None:
-            self._lessons.begin_if_due()  # one may have been under way when the last run ended
+        self.begin_lesson()  # one may have been under way when the last run ended
 
     def add_seeds(self, urls: Sequence[str]) -> int:
         """Queue the start URLs that do not wait already; return how many those are."""
@@ -144,13 +145,9 @@ class Crawl:
 
     @property
     def pausing(self) -> bool:
-        """True while `next` holds back although URLs wait: for the store, or for a lesson.
-
-        In a replay time is counted in fetches, so a lesson is waited for, and takes effect at
-        the same fetch every time. The live Web is slower than any lesson.
-        """
-        learning = self._lessons is not None and self._lessons.under_way
-        return self._writer.full or (learning and self.web is not None)
+        """True while `next` holds back although URLs wait: for the store, or for a lesson."""
+        learning = self._lessons is not None and self._lessons.waited_for(self.fetched)
+        return self._writer.full or learning
 
     @property
     def store_failure(self) -> BaseException | None:
@@ -353,10 +350,15 @@ class Crawl:
         """Version of the model that scores links; 0 for a strategy that does not learn."""
         return self.strategy.model_version if isinstance(self.strategy, Learner) else 0
 
+    def begin_lesson(self) -> None:
+        """Have the strategy learn if it is due."""
+        if self._lessons is not None:
+            self._lessons.begin_if_due(self.fetched)
+
     def _adopt_lesson(self) -> None:
         """Re-order the whole frontier by a lesson that has been learned."""
         try:
-            finished = None if self._lessons is None else self._lessons.finished()
+            finished = None if self._lessons is None else self._lessons.finished(self.fetched)
         except Exception:
             logger.exception("a lesson failed, and the next one would fail, too")
             self._halted = True
@@ -401,8 +403,7 @@ class Crawl:
         self.count(self.fetched + 1, page.relevance)
         row = page.row(self.fetched, number, kept, fetched)
         self._put(VisitRecord(page=row, links=page.link_rows, memo=page.memo))
-        if self._lessons is not None:
-            self._lessons.begin_if_due()
+        self.begin_lesson()
         return visit_of(row, self.urls)
 
     def _put(self, record: VisitRecord) -> None:

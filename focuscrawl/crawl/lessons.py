@@ -11,25 +11,40 @@ if TYPE_CHECKING:
 
 
 class Lessons:
-    """Has one lesson learned at a time, in a thread of its own, and the frontier sorted by it."""
+    """Has one lesson learned at a time, in a thread of its own, and the frontier sorted by it.
 
-    def __init__(self, learner: Learner, frontier: Frontier) -> None:
+    Parameters
+    ----------
+    replay : time is counted in fetches: a lesson takes effect a fixed number of fetches after it
+        began, the learner's `lag`, and is waited for if need be. So it is the same every time.
+        Else it does as soon as it can: the live Web is slower than any lesson.
+    """
+
+    def __init__(self, learner: Learner, frontier: Frontier, *, replay: bool) -> None:
         self._learner = learner
         self._frontier = frontier
+        self._replay = replay
+        self._lag: int = getattr(learner, "lag", 0)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lesson")
         self._lesson: Future[tuple[Lesson, Arrangement]] | None = None
+        self._begun_at = 0
 
-    @property
-    def under_way(self) -> bool:
-        """True from the beginning of a lesson until `finished` has returned it."""
-        return self._lesson is not None
+    def waited_for(self, fetched: int) -> bool:
+        """Tell whether nothing may be fetched before the lesson under way is adopted.
 
-    def begin_if_due(self) -> None:
+        Parameters
+        ----------
+        fetched : fetches so far
+        """
+        return self._lesson is not None and self._replay and fetched >= self._begun_at + self._lag
+
+    def begin_if_due(self, fetched: int) -> None:
         """Begin a lesson if one is due and none is under way."""
         if self._lesson is None and self._learner.lesson_due():
+            self._begun_at = fetched
             self._lesson = self._thread.submit(self._learn)
 
-    def finished(self) -> tuple[Lesson, Arrangement] | None:
+    def finished(self, fetched: int) -> tuple[Lesson, Arrangement] | None:
         """Return a lesson learned since the last call, and the order of the frontier by it.
 
         Raises
@@ -38,6 +53,8 @@ class Lessons:
             Whatever stopped the lesson; another one can begin.
         """
         if self._lesson is None or not self._lesson.done():
+            return None
+        if self._replay and not self.waited_for(fetched):
             return None
         done, self._lesson = self._lesson, None
         return done.result()

@@ -50,7 +50,7 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
 
     Parameters
     ----------
-    learned_at : fetches that the last lesson knew of, 0 if there was none
+    learned_at : fetches when the last lesson was adopted, 0 if there was none
 
     Returns
     -------
@@ -93,6 +93,8 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
         if row.seq == learned_at and isinstance(crawl.strategy, Learner):
             urls, new = crawl.strategy.rescore()
             scores[urls] = new
+        if row.seq >= learned_at:
+            crawl.begin_lesson()  # one was under way if it had begun when this page was visited
         if row.digest is not None and row.duplicate_of is None:
             names = Duplicates.names(crawl.urls[row.url], row.canonical)
             crawl.duplicates.add(row.url, row.digest, names)
@@ -101,7 +103,7 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
 
 
 def _load_model(crawl: Crawl) -> int:
-    """Give a learner the model of its last lesson; return how many fetches that knew of."""
+    """Give a learner the model of its last lesson; return when it was adopted."""
     m = schema.models.c
     statement = (
         sa.select(m.state, m.trained_at_seq)
@@ -111,6 +113,6 @@ def _load_model(crawl: Crawl) -> int:
     )
     if isinstance(crawl.strategy, Learner):
         for row in crawl.store.rows(statement):
-            crawl.strategy.load(row.state)
-            return int(row.trained_at_seq)
+            adopted_at = crawl.strategy.load(row.state)
+            return int(row.trained_at_seq if adopted_at is None else adopted_at)
     return 0

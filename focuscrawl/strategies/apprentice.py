@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from focuscrawl.strategies.protocol import JudgedPage, RecalledPage, StrategyContext
 
+_LAG = 5  # fetches a replay may go on while a lesson is learned
+
 
 class ApprenticeStrategy:
     """Priority of v = its expected value, by all known links into it (METHODS 4 and 5).
@@ -64,6 +66,7 @@ class ApprenticeStrategy:
             }
         )
         self._apprentice = make_apprentice(options, begin_with)
+        self.lag = min(_LAG, options.batch // 2)
         options, critic = self._apprentice.options, context.critic
         words = WordReader(critic, ask=getattr(critic, "reads_words", False))
         self._reader = PageReader(
@@ -111,7 +114,7 @@ class ApprenticeStrategy:
             trained_at_seq=taught.observed,
             instances=taught.instances,
             metrics=taught.metrics,
-            state=taught.state,
+            state=b"",
             urls=taught.urls,
             scores=_rounded(taught.scores),
             model=taught,
@@ -120,11 +123,12 @@ class ApprenticeStrategy:
     def adopt(self, lesson: Lesson) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Score with the lesson's model from now on; see `Learner.adopt`."""
         urls, scores = self._apprentice.adopt(lesson.model)
+        lesson.state = self._apprentice.state(lesson.model)
         return urls, _rounded(scores)
 
-    def load(self, state: bytes) -> None:
-        """Take up the model of the last lesson of an earlier run."""
-        self._apprentice.load(state)
+    def load(self, state: bytes) -> int:
+        """Take up the model of the last lesson of an earlier run; see `Learner.load`."""
+        return self._apprentice.load(state)
 
     def rescore(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the scores of all URLs that have links and were not fetched."""

@@ -133,7 +133,7 @@ class Strategy(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Lesson:
     """What a learner has made of its instances; see `Learner.learn`.
 
@@ -143,7 +143,7 @@ class Lesson:
     trained_at_seq : fetches observed when learning began
     instances : links (u,v) with both ends fetched, learned from so far
     metrics : what is known of the model's quality; written to the store as JSON
-    state : what `Learner.load` needs to go on from here
+    state : what `Learner.load` needs to go on from here; complete once it is adopted
     urls, scores : int64 (m,) and float64 (m,), new scores of all URLs that waited
     model : the learner's own, for `Learner.adopt`
     """
@@ -165,12 +165,18 @@ class Learner(Strategy, Protocol):
     Attributes
     ----------
     model_version : of the model that scores links now; 0 before the first lesson
+
+    A learner may have another attribute, ``lag``: how many fetches a replay may go on while a
+    lesson is learned; exactly so many later it is adopted. Without it a replay waits.
     """
 
     model_version: int
 
     def lesson_due(self) -> bool:
-        """Tell whether enough was observed since the last lesson."""
+        """Tell whether enough was observed since the last lesson.
+
+        If so, the lesson begins at once, and is to be about what is known now.
+        """
         ...
 
     def learn(self) -> Lesson:
@@ -190,8 +196,10 @@ class Learner(Strategy, Protocol):
         """
         ...
 
-    def load(self, state: bytes) -> None:
+    def load(self, state: bytes) -> int | None:
         """Take up the model of the last lesson; comes before every `recall` and `observe`.
+
+        Returns how many fetches there were when it was adopted; None: as many as when it began.
 
         What `recall` returns does not matter until those of the lesson's pages are through.
         """
@@ -200,6 +208,7 @@ class Learner(Strategy, Protocol):
     def rescore(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the scores of all URLs that have links: int64 (m,), float64 (m,).
 
-        Asked in a resumed crawl when all that the last lesson knew has been taken in again.
+        Asked in a resumed crawl when all that came before the last lesson was adopted has been
+        taken in again.
         """
         ...

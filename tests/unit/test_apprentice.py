@@ -73,9 +73,9 @@ class Crawl:
             self.take(*self.apprentice.expand(u, facts)[1:])
             if self.apprentice.lesson_due():
                 taught = self.apprentice.learn()
-                self.state = taught.state
                 self.take(taught.urls, taught.scores)
                 self.take(*self.apprentice.adopt(taught))
+                self.state = self.apprentice.state(taught)
         return self
 
     def take(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:

@@ -1,0 +1,76 @@
+"""A lesson of the apprentice: what it is about, what it brings, where it is when replayed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.model import Model
+    from focuscrawl.apprentice.standing import Standing
+
+
+@dataclass(frozen=True, slots=True)
+class Taught:
+    """What a lesson brought; see `Apprentice.learn`.
+
+    Attributes
+    ----------
+    version : of the model
+    observed : fetches known when the lesson began
+    links : links known when the lesson began
+    instances : judged URLs learned from, or links if each is an instance
+    metrics : progressive validation, how well fetches were predicted before they were learned, and
+        how far the scores of what waits moved: see `validate` and `drift`
+    state : a part of `Apprentice.state`
+    judged : URLs ever judged when the lesson began
+    urls, scores : int64 (m,), float64 (m,): all URLs with links that were not fetched
+    model, standing : for `Apprentice.adopt`
+    """
+
+    version: int
+    observed: int
+    links: int
+    instances: int
+    metrics: dict[str, float | list[int]]
+    state: bytes
+    judged: int
+    urls: NDArray[np.int64]
+    scores: NDArray[np.float64]
+    model: Model
+    standing: Standing
+
+
+class Prepared(NamedTuple):
+    """What a lesson is about; nothing of it changes while the lesson is under way."""
+
+    observed: int
+    links: int
+    new: int  # URLs judged since the last lesson
+    judged: int
+    y: NDArray[np.float64]
+    urls: NDArray[np.int64]
+    inputs: NDArray[np.float64]
+    predicted: NDArray[np.float64]
+    value: NDArray[np.float64]
+    score: NDArray[np.float64]
+
+
+class Replay(NamedTuple):
+    """Where the last lesson was, in (fetches observed, links known); nothing is scored before.
+
+    Attributes
+    ----------
+    lesson, adoption : when it began, and when the crawl went on by it
+    """
+
+    lesson: tuple[int, int]
+    adoption: tuple[int, int]
+
+    @staticmethod
+    def has_come_to(point: tuple[int, int], now: tuple[int, int]) -> bool:
+        """Tell whether what was known at `point` has been repeated."""
+        return now[0] >= point[0] and now[1] >= point[1]
