@@ -8,11 +8,15 @@ from pathlib import Path
 import click
 from tqdm import tqdm
 
+from focuscrawl.cli.lab_pages import find, pages, takeover
 from focuscrawl.errors import UserError
+from focuscrawl.lab.crawling import crawl_all, unfinished
+from focuscrawl.lab.figures import FIGURES
+from focuscrawl.lab.grids import markdown_of, text_of
 from focuscrawl.lab.planning import plan_runs
-from focuscrawl.lab.runs import crawl_all
-from focuscrawl.lab.study import read_study
-from focuscrawl.lab.table import collect, markdown
+from focuscrawl.lab.report import PAGE, report_files
+from focuscrawl.lab.results import Results, collect
+from focuscrawl.lab.studyfile import read_study
 
 
 @click.group()
@@ -20,35 +24,77 @@ def lab() -> None:
     """Compare strategies on recorded webs."""
 
 
+for of_the_papers in (pages, takeover, find):
+    lab.add_command(of_the_papers)
+
+
 @lab.command()
 @click.argument("study_file", metavar="STUDY.toml", type=click.Path(path_type=Path))
 @click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of results.")
-@click.option("--processes", default=os.cpu_count() or 1, show_default=True)
+@click.option(
+    "--processes",
+    default=len(os.sched_getaffinity(0)),
+    show_default="cores",
+    type=click.IntRange(min=1),
+    help="Crawls at a time.",
+)
 @click.option("--keep/--tidy", default=False, help="Keep every crawl, not only its fetches.")
 def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
     """Crawl every web, topic, draw and strategy of a study.
 
-    Runs that are done are not repeated: after an interruption the same command goes on.
+    Runs that are done are not repeated: after an interruption the same command goes on. Writes
+    fetches.parquet, runs.parquet and tables.md.
     """
     study = read_study(study_file)
     runs = plan_runs(study, out)
-    failed = []
-    done = sum(run.done for run in runs)
+    failed: dict[str, str] = {}
+    done = len(runs) - len(unfinished(runs, keep=keep))
     with tqdm(total=len(runs), initial=done, unit="crawl", desc=study.title) as bar:
         for ended, error in crawl_all(runs, processes, keep=keep):
-            bar.update()
             if error is not None:
-                failed.append(f"{ended.name}: {error}")
-    for line in failed:
-        click.echo(f"failed: {line}", err=True)
-    results = collect(runs)
-    if results.empty:
-        raise UserError(f"no run of {study_file} succeeded")
-    results.to_csv(out / "losses.csv", index=False)
-    text = markdown(results, study.baseline)
-    (out / "losses.md").write_text(text, encoding="utf-8")
-    click.echo(text)
-    click.echo(f"wrote {out / 'losses.csv'}, {out / 'losses.md'}")
+                failed[ended.name] = error
+                bar.set_postfix_str(f"{len(failed)} failed", refresh=False)
+            bar.update()
+    for name, error in failed.items():
+        click.echo(f"failed: {name}: {error}", err=True)
+    results = collect(study, runs, out, failed)
+    (out / "tables.md").write_text(markdown_of(results), encoding="utf-8")
+    click.echo(text_of(results))
+    click.echo(f"wrote fetches.parquet, runs.parquet and tables.md in {out}")
     if failed:
         click.echo(f"{len(failed)} of {len(runs)} runs failed; the same command repeats them")
         raise SystemExit(1)
+
+
+@lab.command()
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--out", type=click.Path(path_type=Path), help="[default: DIR/report]")
+@click.option("--csv", is_flag=True, help="Write the tables as CSV, too.")
+@click.option(
+    "--open",
+    "show",
+    type=click.Choice(["yes", "no"]),
+    default="no",
+    show_default=True,
+    help="Show the page in the browser.",
+)
+def report(folder: Path, out: Path | None, csv: bool, show: str) -> None:
+    """Draw and tabulate the results that `lab run` has left in DIR.
+
+    Writes report.html, a page of its own with everything in it, and its pictures as PNG.
+    """
+    results = Results.open(folder)
+    files = report_files(results, FIGURES, csv=csv)
+    out = out or folder / "report"
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        for name, content in files.items():
+            (out / name).write_bytes(content)
+    except OSError as error:
+        raise UserError(
+            f"{out} cannot be written ({error.strerror}): name another folder with --out"
+        ) from None
+    click.echo(text_of(results))
+    click.echo(f"wrote {out / PAGE} and {len(files) - 1} files beside it")
+    if show == "yes":
+        click.launch(str(out / PAGE))

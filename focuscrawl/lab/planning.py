@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import inspect
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,79 +19,168 @@ from focuscrawl.critic.training import train_critic
 from focuscrawl.errors import UserError
 from focuscrawl.lab.runs import Run
 from focuscrawl.lab.whole import whole_web
+from focuscrawl.strategies import find_strategy
 from focuscrawl.taxonomy import read_labels
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from focuscrawl.lab.study import Study, StudyWeb
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.lab.study import Contender, Study, StudyWeb
     from focuscrawl.lab.whole import WholeWeb
     from focuscrawl.webs.protocol import Web
 
 
 def plan_runs(study: Study, out: Path) -> list[Run]:
-    """Return every run of `study`, to be kept under `out`."""
-    runs = []
+    """Return every run of `study`, to be kept under `out`; each behind those it needs.
+
+    Raises
+    ------
+    UserError
+        The study names what there is not: a strategy, an option, a web, a topic, seeds.
+    """
+    for contender in study.contenders:
+        _check(contender)
+    runs: list[Run] = []
     for study_web in study.webs:
         web = open_web(study_web.recording)
         critic = study_web.critic or str(_critic(study_web, web))
-        whole = whole_web(web, load_critic(critic, study_web.topics[0]))
+        judges = [load_critic(critic, topic) for topic in study_web.topics]
+        # a critic without classes, a user's callable, judges one topic and has no oracle
+        whole = whole_web(web, judges[0]) if judges[0].classes else None
         for topic in study_web.topics:
-            of_topic = out / "runs" / study_web.name / topic.strip("/").replace("/", "_")
+            relevance = None if whole is None else whole.relevance(topic)
             for draw in range(study.draws):
                 seeds = draw_seeds(study_web, web, topic, draw)
-                budget = _budget(study, whole, topic, seeds)
-                runs += [
-                    Run(
+                reach = _Reach(whole, relevance, seeds)
+                compared = reach.budget(study.budget, study.most)
+                oracle_loss = reach.oracle_loss(compared)
+                teachers = {contender.trained_on for contender in study.contenders}
+                planned: dict[str, Run] = {}
+                for contender in _in_order(study.contenders):
+                    own = contender.budget
+                    planned[contender.label] = Run(
                         web=study_web.name,
                         recording=study_web.recording,
                         critic=critic,
                         topic=topic,
                         draw=draw,
-                        budget=budget,
+                        budget=compared if own is None else reach.budget(own, study.most),
+                        compared=compared,
+                        oracle_loss=oracle_loss,
                         seeds=tuple(seeds),
                         contender=contender,
-                        folder=of_topic / str(draw) / contender.label.replace("/", "_"),
+                        folder=out.joinpath(
+                            "runs", study_web.name, _slug(topic), str(draw), _slug(contender.label)
+                        ),
+                        trained_on=planned.get(contender.trained_on or ""),
+                        within=planned.get(contender.within or ""),
+                        teaches=contender.label in teachers,
                     )
-                    for contender in study.contenders
-                ]
+                runs += planned.values()
     return runs
 
 
 def draw_seeds(study_web: StudyWeb, web: Web, topic: str, draw: int) -> list[str]:
-    """Return the start URLs of a draw: those of the seeds file, then samples of the examples."""
-    if draw == 0:
-        found = read_seeds(study_web.seeds, (topic,))
+    """Return the start URLs of a draw.
+
+    Those of the portal, if there is one; else first those of the seeds file, then samples of the
+    examples.
+
+    Raises
+    ------
+    UserError
+        The web has none of them.
+    """
+    if study_web.portal is not None:
+        source, found = study_web.portal, read_seeds(study_web.portal, (topic,))
+    elif draw == 0:
+        assert study_web.seeds is not None
+        source, found = study_web.seeds, read_seeds(study_web.seeds, (topic,))
     else:
+        source = study_web.labels
         examples = [
             label.url
-            for label in read_labels(Path(study_web.labels))
+            for label in read_labels(Path(source))
             if label.split != "test" and f"{label.topic}/".startswith(f"{topic}/")
         ]
-        known = [url for url in web.resolve(examples) if url is not None]
-        if not known:
-            raise UserError(f"{study_web.labels} has no example of {topic} to draw seeds from")
-        size = min(study_web.seeds_per_draw, len(known))
-        chosen = np.random.default_rng(draw).choice(len(known), size, replace=False)
-        found = [known[i] for i in sorted(chosen)]
-    return [url for url in web.resolve(found) if url is not None]
+        found = [url for url in web.resolve(examples) if url is not None]
+        size = min(study_web.seeds_per_draw, len(found))
+        chosen = np.random.default_rng(draw).choice(len(found), size, replace=False)
+        found = [found[i] for i in sorted(chosen)]
+    seeds = [url for url in web.resolve(found) if url is not None]
+    if not seeds:
+        raise UserError(f"{source} has no start URL for {topic} that {study_web.name} has")
+    return seeds
 
 
-def _budget(study: Study, whole: WholeWeb, topic: str, seeds: list[str]) -> int:
-    if study.budget >= 1:
-        return int(study.budget)
-    if not any(f"{path}/".startswith(f"{topic}/") for path in whole.classes):
-        raise UserError(f"the critic knows no topic {topic}: name one of its own in the study")
-    relevance = whole.relevance(topic)
-    reachable = whole.reachable(whole.numbers(seeds))
-    relevant = int((relevance[reachable] > 0.5).sum())
-    return max(1, min(study.most, round(study.budget * relevant)))
+class _Reach:
+    """What is within reach of a draw's seeds."""
+
+    def __init__(
+        self, whole: WholeWeb | None, relevance: NDArray[np.float64] | None, seeds: list[str]
+    ) -> None:
+        self._whole = whole
+        self._relevance = relevance
+        self._seeds = [] if whole is None else whole.numbers(seeds)
+
+    def budget(self, wanted: float, most: int) -> int:
+        """Return a budget in fetches; `wanted` may be a share of the relevant pages."""
+        if wanted >= 1:
+            return int(wanted)
+        if self._whole is None or self._relevance is None:
+            raise UserError(
+                f"the critic has no classes to count relevant pages by: say a number of fetches, "
+                f"not budget = {wanted}"
+            )
+        reachable = self._whole.reachable(self._seeds)
+        relevant = int((self._relevance[reachable] > 0.5).sum())
+        return max(1, min(most, round(wanted * relevant)))
+
+    def oracle_loss(self, budget: int) -> float:
+        """Return the loss of the greedy oracle; NaN where nothing is known of the pages."""
+        if self._whole is None or self._relevance is None:
+            return math.nan
+        return self._whole.oracle_loss(self._seeds, self._relevance, budget)
+
+
+def _check(contender: Contender) -> None:
+    """Refuse a strategy or an option that there is not, before anything is run."""
+    known = [*inspect.signature(find_strategy(contender.strategy)).parameters][1:]
+    for option in contender.options:
+        if option not in known:
+            raise UserError(
+                f"{contender.label}: strategy {contender.strategy} has no option {option!r}: "
+                + (f"there are {', '.join(known)}" if known else "it has none")
+            )
+
+
+def _in_order(contenders: Sequence[Contender]) -> list[Contender]:
+    """Return `contenders` with each one behind those it comes after."""
+    by_label = {contender.label: contender for contender in contenders}
+    order: dict[str, Contender] = {}
+
+    def add(contender: Contender) -> None:
+        for label in contender.after:
+            add(by_label[label])
+        order.setdefault(contender.label, contender)
+
+    for contender in contenders:
+        add(contender)
+    return list(order.values())
+
+
+def _slug(name: str) -> str:
+    return name.strip("/").replace("/", "_")
 
 
 def _critic(study_web: StudyWeb, web: Web) -> Path:
     """Return the critic of the web's own labels, trained when it is not in the cache yet."""
-    labels = hashlib.sha256(Path(study_web.labels).read_bytes()).hexdigest()
-    folder = cache_dir() / "critics" / f"{web.fingerprint[:16]}-{labels[:16]}-{__version__}"
+    labels = read_labels(study_web.labels)
+    digest = hashlib.sha256(Path(study_web.labels).read_bytes()).hexdigest()
+    folder = cache_dir() / "critics" / f"{web.fingerprint[:16]}-{digest[:16]}-{__version__}"
     if not folder.exists():
-        trained = train_critic(read_labels(Path(study_web.labels)), web)
-        save_critic(trained, folder, force=True)
+        save_critic(train_critic(labels, web), folder, force=True)
     return folder

@@ -1,40 +1,36 @@
-"""The runs of a study: each one crawl in a process of its own, or kept from an earlier call."""
+"""The runs of a study: what each one crawls, what it waits for, and what is kept of it."""
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl import __version__
-from focuscrawl.report.measures import load_pages
-from focuscrawl.report.opening import open_crawl
-from focuscrawl.report.stopping import stop_reason
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from focuscrawl.lab.study import Contender
 
-_TERMS = "run.json"
+_RECORD = "run.json"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # known by identity: its options are no key
 class Run:
     """One crawl of a study.
 
     Attributes
     ----------
-    web, recording, critic, topic, draw, budget, contender : what is crawled and how
+    web, recording, critic, topic, draw, contender : what is crawled and how
+    budget : fetches it may make
+    compared : fetches at which the study compares its contenders
+    oracle_loss : of greedy best-first on the true R after `compared` fetches (METHODS 1); NaN
+        where the critic does not know the topic
     seeds : start URLs
     folder : where it is kept: ``fetches.parquet`` once it is done, the crawl itself in ``crawl/``
+    trained_on, within : the runs of the contenders that `contender` names
+    teaches : an apprentice is trained on its crawl, once for all that begin with it
     """
 
     web: str
@@ -43,9 +39,14 @@ class Run:
     topic: str
     draw: int
     budget: int
+    compared: int
+    oracle_loss: float
     seeds: tuple[str, ...]
     contender: Contender
     folder: Path
+    trained_on: Run | None = None
+    within: Run | None = None
+    teaches: bool = False
 
     @property
     def name(self) -> str:
@@ -53,9 +54,29 @@ class Run:
         return f"{self.web} {self.topic}, draw {self.draw}, {self.contender.label}"
 
     @property
+    def after(self) -> list[Run]:
+        """The runs whose crawls it needs."""
+        return [run for run in (self.trained_on, self.within) if run is not None]
+
+    @property
     def fetches(self) -> Path:
         """Where its result is."""
         return self.folder / "fetches.parquet"
+
+    @property
+    def crawl_dir(self) -> Path:
+        """Where the crawl itself is, while anybody needs it."""
+        return self.folder / "crawl"
+
+    @property
+    def apprentice(self) -> Path:
+        """Where the apprentice is that was trained on its crawl, while anybody needs it."""
+        return self.folder / "apprentice"
+
+    @property
+    def log(self) -> Path:
+        """Where everything goes that its process says."""
+        return self.folder / "crawl.log"
 
     @property
     def terms(self) -> dict[str, Any]:
@@ -69,94 +90,70 @@ class Run:
             "random_state": self.draw,
             "strategy": self.contender.strategy,
             "options": self.contender.options,
+            "trained_on": self.trained_on and self.trained_on.terms,
+            "within": self.within and self.within.terms,
             "focuscrawl": __version__,
         }
 
     @property
     def done(self) -> bool:
-        """True if an earlier call finished it, under the same terms."""
-        try:
-            kept = json.loads((self.folder / _TERMS).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return False
-        return self.fetches.exists() and kept == self.terms
+        """True if it is over, in this call or an earlier one, under the same terms."""
+        # as JSON has them: a list of options may come out of the study as a tuple
+        return bool(self._kept.get("terms") == json.loads(json.dumps(self.terms)))
 
-    def crawl(self) -> None:
-        """Crawl, and keep one row a fetch.
+    @property
+    def cost(self) -> dict[str, float]:
+        """Time and memory of its process: ``seconds``, ``cpu_seconds``, ``megabytes`` at most."""
+        cost: dict[str, float] = self._kept["cost"]
+        return cost
 
-        Raises
-        ------
-        RunError
-            The process ended with another exit code than 0, or before the crawl was over.
-        """
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True)
-        seeds = self.folder / "seeds.txt"
-        seeds.write_text("\n".join(self.seeds), encoding="utf-8")
+    @property
+    def gone(self) -> bool:
+        """True if what others need of it is not there, or not any more."""
+        return not self.crawl_dir.exists() or (self.teaches and not self.apprentice.exists())
+
+    def finish(self, cost: dict[str, float]) -> None:
+        """Note that it is done; the last thing its process does."""
+        unfinished = self.folder / f"{_RECORD}.part"
+        unfinished.write_text(json.dumps({"terms": self.terms, "cost": cost}), encoding="utf-8")
+        unfinished.replace(self.folder / _RECORD)
+
+    def crawl_command(self) -> list[str]:
+        """Return the command line that crawls."""
         arguments = {
             "topic": self.topic,
-            "seeds": seeds,
+            "seeds": self.folder / "seeds.txt",
             "critic": self.critic,
             "strategy": self.contender.strategy,
             "budget": self.budget,
             "web": self.recording,
-            "crawl_dir": self.folder / "crawl",
+            "crawl_dir": self.crawl_dir,
             "random_state": self.draw,
         }
-        options = json.dumps(self.contender.options)
-        _scrapy(
-            "crawl",
-            "focused",
-            *(part for key, value in arguments.items() for part in ("-a", f"{key}={value}")),
-            "-s",
-            f"FOCUSCRAWL_STRATEGY_OPTIONS={options}",
-            "-s",
-            "FOCUSCRAWL_PROGRESS=0",
-        )
-        with closing(open_crawl(self.folder / "crawl")) as store:
-            reason = stop_reason(store)
-            pages = load_pages(store).reset_index()
-        if reason not in ("budget", "frontier_empty"):
-            raise RunError(f"the crawl ended early: {reason}")
-        pages.to_parquet(self.fetches)
-        (self.folder / _TERMS).write_text(json.dumps(self.terms), encoding="utf-8")
+        if self.trained_on is not None:
+            arguments["apprentice"] = self.trained_on.apprentice
+        if self.within is not None:
+            arguments["within"] = self.within.crawl_dir
+        settings = {
+            "FOCUSCRAWL_STRATEGY_OPTIONS": json.dumps(self.contender.options),
+            "FOCUSCRAWL_PROGRESS": 0,
+            "LOG_LEVEL": "WARNING",
+        }
+        given = [part for key, value in arguments.items() for part in ("-a", f"{key}={value}")]
+        given += [part for key, value in settings.items() for part in ("-s", f"{key}={value}")]
+        return ["scrapy", "crawl", "focused", *given]
 
+    def train_command(self) -> list[str]:
+        """Return the command line that trains an apprentice on the crawl [A02 section 3.5]."""
+        command = ["focuscrawl", "apprentice", "train", str(self.crawl_dir)]
+        if self.contender.strategy != "apprentice":  # which alone keeps what it takes from pages
+            command += ["--web", self.recording]
+        return [*command, "--out", str(self.apprentice)]
 
-class RunError(Exception):
-    """A run ended badly; the message is the last of what its process said."""
-
-
-def crawl_all(
-    runs: Sequence[Run], processes: int, *, keep: bool = False
-) -> Iterator[tuple[Run, RunError | None]]:
-    """Crawl what is not done yet, `processes` at a time; yield each run as it ends.
-
-    Of a crawl that is done only its fetches are kept, unless `keep`.
-    """
-    pool = ThreadPoolExecutor(processes)
-    try:
-        under_way = {pool.submit(run.crawl): run for run in runs if not run.done}
-        for ended in as_completed(under_way):
-            run, error = under_way[ended], ended.exception()
-            if error is not None and not isinstance(error, RunError):
-                raise error
-            if error is None and not keep:
-                shutil.rmtree(run.folder / "crawl")
-            yield run, error
-    finally:
-        pool.shutdown(cancel_futures=True)  # interrupted, nothing more is begun
-
-
-def _scrapy(*arguments: object) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "scrapy", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        stdin=subprocess.DEVNULL,
-        env=os.environ | {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"},
-    )
-    if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines() or [f"exit {done.returncode}"]
-        errors = [line for line in said if " ERROR " in line]
-        raise RunError((errors or said)[-1])
+    @property
+    def _kept(self) -> dict[str, Any]:
+        try:
+            kept: dict[str, Any] = json.loads((self.folder / _RECORD).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return kept

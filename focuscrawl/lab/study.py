@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import os
-import tomllib
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
-
-from focuscrawl.errors import UserError
-from focuscrawl.taxonomy import normalise
 
 
 @dataclass(frozen=True)
@@ -22,28 +15,49 @@ class StudyWeb:
     name : short name
     recording : path of its WARC file, or ``demo``
     labels, seeds : CSV files, as `focuscrawl.taxonomy.read_labels` and
-        `focuscrawl.crawl.seeds.read_seeds` read them
+        `focuscrawl.crawl.seeds.read_seeds` read them; `seeds` is None where `portal` is given
     critic : a trained critic; None: one is trained from `labels`
     seeds_per_draw : seeds of the draws after the first, which takes those of `seeds`
     topics : what to crawl
+    portal : file of start URLs that every topic and draw begins with, in place of examples;
+        draws then differ by their random state only
     """
 
     name: str
     recording: str
     labels: str
-    seeds: str
+    seeds: str | None
     critic: str | None
     seeds_per_draw: int
     topics: tuple[str, ...]
+    portal: str | None = None
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A strategy with its options, under the label it has in tables."""
+    """A strategy with its options, under the label it has in tables.
+
+    Attributes
+    ----------
+    label, strategy, options : what crawls, and how it is called
+    trained_on : label of the contender from whose crawl of the same web, topic and draw an
+        apprentice is trained that this one begins with [A02 section 3.5, offline training]
+    within : label of the contender to whose fetched URLs this one is confined [A02 section 3.6,
+        the recall crawl]
+    budget : of its own, as `Study.budget`; None: the study's
+    """
 
     label: str
     strategy: str
     options: dict[str, Any] = field(default_factory=dict)
+    trained_on: str | None = None
+    within: str | None = None
+    budget: float | None = None
+
+    @property
+    def after(self) -> list[str]:
+        """Labels of the contenders whose crawls come before its own."""
+        return [label for label in (self.trained_on, self.within) if label is not None]
 
 
 @dataclass(frozen=True)
@@ -57,6 +71,7 @@ class Study:
     budget : fetches; below 1, a share of the relevant pages within reach of the seeds
     most : the largest budget that a share may come to
     baseline : label of the contender the others are measured against
+    contenders : in the order of the file
     """
 
     title: str
@@ -66,74 +81,3 @@ class Study:
     baseline: str
     webs: tuple[StudyWeb, ...]
     contenders: tuple[Contender, ...]
-
-
-def read_study(path: Path) -> Study:
-    """Read a study file (TOML); ``$NAME`` and ``${NAME}`` in it are environment variables.
-
-    Raises
-    ------
-    UserError
-        The file cannot be read, or lacks something, or names a variable that is not set.
-    """
-    try:
-        text = os.path.expandvars(path.read_text(encoding="utf-8"))
-        given = tomllib.loads(text)
-    except OSError as error:
-        raise UserError(f"study {path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"study {path} is no TOML file: {error}") from None
-    if "$" in text:
-        name = text.partition("$")[2].strip("{").split("}")[0].split("/")[0]
-        raise UserError(f"study {path} needs the environment variable {name}: set it")
-    try:
-        contenders = tuple(
-            Contender(
-                label=each.get("label", each["strategy"]),
-                strategy=each["strategy"],
-                options=each.get("options", {}),
-            )
-            for each in given["strategies"]
-        )
-        study = Study(
-            title=given.get("title", path.stem),
-            draws=int(given.get("draws", 1)),
-            budget=float(given.get("budget", 0.6)),
-            most=int(given.get("most", 1000)),
-            baseline=given.get("baseline", contenders[0].label),
-            webs=tuple(_web(each) for each in given["webs"]),
-            contenders=contenders,
-        )
-    except KeyError as error:
-        raise UserError(f"study {path} does not say {error.args[0]!r}") from None
-    labels = [contender.label for contender in contenders]
-    for kind, names in (("strategies", labels), ("webs", [web.name for web in study.webs])):
-        folders = [name.replace("/", "_") for name in names]
-        twice = [
-            name for name, folder in zip(names, folders, strict=True) if folders.count(folder) > 1
-        ]
-        if twice:
-            raise UserError(f"study {path} has two {kind} called {twice[0]!r}: label them")
-    if study.baseline not in labels:
-        raise UserError(f"study {path} has no strategy labelled {study.baseline!r}")
-    return study
-
-
-def _web(given: dict[str, Any]) -> StudyWeb:
-    seeds = given["seeds"]
-    try:
-        with Path(seeds).open(encoding="utf-8", newline="") as file:
-            of_seeds = list(dict.fromkeys(row["topic"] for row in csv.DictReader(file)))
-    except (OSError, KeyError):
-        raise UserError(f"seeds {seeds} cannot be read, or have no column 'topic'") from None
-    without = {normalise(topic) for topic in given.get("without", ())}
-    topics = [normalise(topic) for topic in given.get("topics", of_seeds)]
-    return StudyWeb(
-        name=given["name"],
-        recording=given["recording"],
-        labels=given["labels"],
-        seeds=seeds,
-        critic=given.get("critic"),
-        seeds_per_draw=int(given.get("seeds_per_draw", 5)),
-        topics=tuple(topic for topic in topics if topic not in without),
-    )

@@ -16,6 +16,8 @@ from tqdm import tqdm
 
 from focuscrawl.cache import cache_dir
 from focuscrawl.crawl.filters import may_be_page
+from focuscrawl.critic.focused import FocusedCritic
+from focuscrawl.critic.packing import pack_model
 from focuscrawl.page import is_html, parse_page, read_content_type
 from focuscrawl.urls import host, resolve
 
@@ -74,7 +76,10 @@ class WholeWeb:
         return reached
 
     def oracle_loss(self, seeds: list[int], relevance: NDArray[np.float64], budget: int) -> float:
-        """Loss rate of greedy best-first on the true R of the targets (METHODS 1)."""
+        """Loss rate of greedy best-first on the true R of the targets (METHODS 1).
+
+        What it does not fetch for want of links counts as lost.
+        """
         heap = [(-np.inf, page) for page in seeds]
         seen, contents = set(seeds), set[int]()
         harvest, fetched = 0.0, 0
@@ -89,7 +94,7 @@ class WholeWeb:
                 if target not in seen:
                     seen.add(target)
                     heapq.heappush(heap, (-relevance[target], target))
-        return float(1.0 - harvest / max(fetched, 1))
+        return float(1.0 - harvest / budget)
 
     def numbers(self, urls: Sequence[str]) -> list[int]:
         """Return the numbers of `urls` as this web spells them; those it lacks are left out."""
@@ -104,7 +109,7 @@ def whole_web(web: Web, critic: Critic) -> WholeWeb:
     ----------
     critic : needs classes; its focus does not matter
     """
-    path = cache_dir() / "whole" / f"{web.fingerprint[:16]}-{critic.fingerprint[:16]}.npz"
+    path = cache_dir() / "whole" / f"{web.fingerprint[:16]}-{_of_any_focus(critic)[:16]}.npz"
     urls, classes = list(web.urls()), list(critic.classes)
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -113,6 +118,17 @@ def whole_web(web: Web, critic: Critic) -> WholeWeb:
         unfinished.replace(path)
     with np.load(path) as kept:
         return WholeWeb(urls, classes, **kept)
+
+
+def _of_any_focus(critic: Critic) -> str:
+    """Return a fingerprint that all focuses of a critic share: it judges pages the same."""
+    if not isinstance(critic, FocusedCritic):
+        return critic.fingerprint
+    arrays, facts = pack_model(critic.model)
+    digest = hashlib.sha256(repr((critic.classes, facts, critic.calibration)).encode())
+    for name in sorted(arrays):
+        digest.update(np.ascontiguousarray(arrays[name]).tobytes())
+    return digest.hexdigest()
 
 
 def _read(web: Web, critic: Critic, urls: list[str]) -> dict[str, NDArray[np.generic]]:

@@ -1,12 +1,17 @@
-"""``focuscrawl lab run`` on the synthetic web."""
+"""``focuscrawl lab`` on the synthetic web."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pandas as pd
+
+from focuscrawl.lab.results import COST, FETCHES
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -26,52 +31,134 @@ strategy = "best-first"
 [[strategies]]
 label = "other order"
 strategy = "random"
+"""
+OFFLINE = """
+[[strategies]]
+label = "offline"
+strategy = "apprentice"
+trained_on = "best-first"
+within = "other order"
+"""
+WRONG = """
 [[strategies]]
 label = "wrong"
-strategy = "random"
-options = {speed = 1}
+strategy = "apprentice"
+options = {d_max = "far"}
+[[strategies]]
+label = "after wrong"
+strategy = "apprentice"
+trained_on = "wrong"
 """
 
 
-def run(study: Path, out: Path) -> subprocess.CompletedProcess[str]:
+def command(*arguments: str | Path) -> list[str | Path]:
+    return [Path(sys.executable).with_name("focuscrawl"), "lab", *arguments]
+
+
+def lab(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [Path(sys.executable).with_name("focuscrawl"), "lab", "run", study, "--out", out],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
+        command(*arguments), cwd=ROOT, capture_output=True, text=True, check=False
     )
 
 
-def test_a_study_runs_goes_on_and_names_what_failed(tmp_path: Path) -> None:
-    study, out = tmp_path / "study.toml", tmp_path / "out"
-    study.write_text(STUDY)
-    done = run(study, out)
-    assert done.returncode == 1, done.stderr
-    assert "demo /Sports/Cycling, draw 0, wrong" in done.stderr
-    assert "no option 'speed'" in done.stderr
-    assert "1 of 3 runs failed" in done.stdout
-    kept = pd.read_csv(out / "losses.csv")
-    assert kept["strategy"].tolist() == ["best-first", "other order"]
-    assert (kept["fetches"] == 25).all()
-    assert kept["loss"].between(0, 1).all()
-    assert kept["loss"].iloc[0] < kept["loss"].iloc[1]
+def write(tmp_path: Path, text: str) -> tuple[Path, Path]:
+    study = tmp_path / "study.toml"
+    study.write_text(text)
+    return study, tmp_path / "out"
 
-    kept_at = {path: path.stat().st_mtime_ns for path in out.rglob("fetches.parquet")}
+
+def test_a_study_runs_goes_on_and_names_what_failed(tmp_path: Path) -> None:
+    study, out = write(tmp_path, STUDY + WRONG)
+    done = lab("run", study, "--out", out)
+    assert done.returncode == 1, done.stderr
+    failed = [line for line in done.stderr.splitlines() if line.startswith("failed:")]
+    assert len(failed) == 2
+    assert "demo /Sports/Cycling, draw 0, wrong: " in failed[0]
+    assert failed[1].endswith("draw 0, after wrong: the crawl it needs failed: wrong")
+    assert "2 of 4 runs failed" in done.stdout
+    runs = pd.read_parquet(out / "runs.parquet")
+    assert runs["strategy"].tolist() == ["best-first", "other order"]
+    assert (runs["fetches"] == 25).all()
+    assert runs["loss"].between(0, 1).all()
+    assert runs["loss"].iloc[0] < runs["loss"].iloc[1]
+    assert (runs[list(COST)] > 0).all(axis=None)
+    fetches = pd.read_parquet(out / FETCHES)
+    lost = 1 - fetches.groupby("strategy", observed=True)["relevance"].mean()
+    assert lost["best-first"] == runs["loss"].iloc[0]
+
+    kept_at = {path: path.stat().st_mtime_ns for path in out.rglob("runs/**/fetches.parquet")}
     assert len(kept_at) == 2
-    study.write_text(STUDY.replace("speed", "depth").rpartition("[[strategies]]")[0])
-    again = run(study, out)
+    study.write_text(STUDY)
+    again = lab("run", study, "--out", out)
     assert again.returncode == 0, again.stderr
     assert kept_at == {path: path.stat().st_mtime_ns for path in kept_at}  # nothing repeated
-    assert pd.read_csv(out / "losses.csv").equals(kept)
+    assert pd.read_parquet(out / FETCHES).equals(fetches)
 
-    study.write_text(study.read_text().replace("budget = 25", "budget = 30"))
-    assert run(study, out).returncode == 0
-    assert (pd.read_csv(out / "losses.csv")["fetches"] == 30).all()  # other terms, other runs
+    study.write_text(STUDY.replace("budget = 25", "budget = 30"))
+    assert lab("run", study, "--out", out).returncode == 0
+    runs = pd.read_parquet(out / "runs.parquet")
+    assert (runs["fetches"] == 30).all()  # other terms, other runs
 
 
-def test_a_study_that_is_not_there(tmp_path: Path) -> None:
-    done = run(tmp_path / "none.toml", tmp_path / "out")
+def test_an_apprentice_is_trained_on_the_crawl_of_another(tmp_path: Path) -> None:
+    study, out = write(tmp_path, STUDY + OFFLINE)
+    done = lab("run", study, "--out", out)
+    assert done.returncode == 0, done.stderr
+    fetches = pd.read_parquet(out / FETCHES)
+    urls = fetches.groupby("strategy", observed=True)["url"].agg(set)
+    assert urls["offline"] <= urls["other order"]
+    first = fetches[fetches["strategy"] == "offline"]
+    assert first["score"].nunique() > 2  # it knew something from the start
+    assert not list(out.rglob("crawl"))  # nobody waits for one
+    assert not list(out.rglob("apprentice"))
+
+    report = lab("report", out, "--csv", "--open", "no")
+    assert report.returncode == 0, report.stderr
+    page = (out / "report" / "report.html").read_text()
+    assert "offline" in page
+    assert len(list((out / "report").glob("demo-*.png"))) == 3
+    table = pd.read_csv(out / "report" / "demo-strategies.csv")
+    assert table["strategy"].tolist() == ["best-first", "other order", "offline"]
+
+    kept = lab("run", study, "--out", out, "--keep")
+    assert kept.returncode == 0, kept.stderr
+    assert len(list(out.rglob("crawl/crawl.db"))) == 3
+    assert pd.read_parquet(out / FETCHES).equals(fetches)
+
+
+def test_interrupted_a_study_goes_on_and_ends_the_same(tmp_path: Path) -> None:
+    study, out = write(tmp_path, STUDY + OFFLINE)
+    first = command("run", study, "--out", out, "--processes", "1")
+    with subprocess.Popen(
+        first, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, process_group=0
+    ) as process:
+        while process.poll() is None and not list(out.rglob("run.json")):
+            time.sleep(0.005)
+        os.killpg(process.pid, signal.SIGINT)  # as Ctrl-C does
+    done_before = list(out.rglob("run.json"))
+    assert done_before
+    assert not (out / FETCHES).exists()
+    assert lab("run", study, "--out", out).returncode == 0
+    other = tmp_path / "other"
+    assert lab("run", study, "--out", other, "--processes", "1").returncode == 0
+    assert (out / FETCHES).read_bytes() == (other / FETCHES).read_bytes()
+    assert (out / "tables.md").read_text() == (other / "tables.md").read_text()
+
+
+def test_mistakes_take_one_line_and_nothing_is_run(tmp_path: Path) -> None:
+    study, out = write(tmp_path, STUDY.replace("draws", "drafts"))
+    empty = tmp_path / "empty"
+    for arguments in (
+        ("run", tmp_path / "none.toml", "--out", out),
+        ("run", study, "--out", out),
+        ("report", empty),
+    ):
+        done = lab(*arguments)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+    study.write_text(STUDY.replace('"/Sports/Cycling"', '"/Sports/Chess"'))
+    done = lab("run", study, "--out", out)
     assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert not (tmp_path / "out").exists()
+    assert "unknown topic /Sports/Chess" in done.stderr
+    assert not out.exists()
+    assert not empty.exists()

@@ -1,0 +1,137 @@
+"""Loss curves of a study: averaged over draws, one figure a topic; and one of a whole web.
+
+Every function gives a matplotlib figure that belongs to nobody: save it, or show it in a
+notebook.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.report.style import Line, axes, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import pandas as pd
+    from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from focuscrawl.lab.results import Results
+
+_POINTS = 100  # of a curve
+_MARKERS = "osD^vPX*<>hpd8"  # beside colour and dashes: a study has a dozen strategies
+
+Curves = dict[tuple[str, str], dict[str, "NDArray[np.float64]"]]
+
+
+def mean_curves(results: Results) -> Curves:
+    """Return the loss rate over the fetches, averaged over draws (METHODS 1).
+
+    Returns
+    -------
+    By (web, topic) and strategy: float64 (100,), the mean loss rate after 1 %, 2 %, ... of the
+    budget. Fetches that a crawl did not make count as lost, as in the tables.
+    """
+    sums: dict[tuple[str, str], dict[str, list[NDArray[np.float64]]]] = {}
+    for run, fetches in results.each_run(["relevance"]):
+        lost = np.ones(run.budget)
+        lost[: len(fetches)] -= fetches["relevance"].to_numpy()[: run.budget]
+        rate = lost.cumsum() / np.arange(1, run.budget + 1)
+        after = np.ceil(np.arange(1, _POINTS + 1) / _POINTS * run.budget).astype(np.int64) - 1
+        sums.setdefault((run.web, run.topic), {}).setdefault(run.strategy, []).append(rate[after])
+    return {
+        topic: {label: np.mean(draws, axis=0) for label, draws in strategies.items()}
+        for topic, strategies in sums.items()
+    }
+
+
+def topic_figure(
+    curves: Mapping[str, NDArray[np.float64]], budget: float, strategies: list[str]
+) -> Figure:
+    """Draw the curves of one topic.
+
+    Parameters
+    ----------
+    curves : of `mean_curves`, by strategy
+    budget : mean number of fetches at the end of the curves
+    strategies : all of the study, which gives each its look
+    """
+    at = np.arange(1, _POINTS + 1) / _POINTS * budget
+    return _figure(curves, at, strategies, "fetches", "loss rate, mean over draws")
+
+
+def web_figure(curves: Curves, web: str, strategies: list[str]) -> Figure:
+    """Draw the median over the topics of a web, for the strategies that ran on all of them."""
+    topics = [found for (name, _), found in curves.items() if name == web]
+    medians = {
+        label: np.median([found[label] for found in topics], axis=0)
+        for label in strategies
+        if all(label in found for found in topics)
+    }
+    at = np.arange(1, _POINTS + 1) / _POINTS * 100
+    return _figure(
+        medians, at, strategies, "fetches, % of the budget", "loss rate, median over topics"
+    )
+
+
+def reduction_figure(topics: pd.DataFrame, strategies: list[str], baseline: str) -> Figure:
+    """Draw how each strategy's loss reduction is spread over the topics of a web.
+
+    Parameters
+    ----------
+    topics : of one web, as `focuscrawl.lab.table.by_topic` returns them
+    strategies : from top to bottom
+    """
+    reductions = {
+        label: topics.loc[topics["strategy"] == label, "reduction"].dropna().to_numpy()
+        for label in strategies
+        if label != baseline
+    }
+    shown = {label: values for label, values in reductions.items() if len(values)}
+    with axes(height=1.2 + 0.32 * max(len(shown), 2)) as (figure, plot):
+        for place, values in enumerate(shown.values()):
+            # far below -100 % nothing can be read off any more: a mark at the edge says so
+            within = np.clip(values, -1, 1)
+            plot.plot(within, np.full(len(within), place), "o", mfc="none", mec="0.35", ms=5)
+            plot.plot(np.median(within), place, "|", color="black", ms=17, mew=2.5)
+        plot.axvline(0, color="black", lw=0.8)
+        plot.set(
+            xlabel=f"reduction of loss against {plain(baseline)}; ○ a topic, | the median",
+            xlim=(-1.05, 1.05),
+            ylim=(len(shown) - 0.5, -0.5),
+        )
+        plot.set_yticks(range(len(shown)), [plain(label) for label in shown])
+        plot.set_xticks([-1, -0.5, 0, 0.5, 1], ["-100 % or less", "-50 %", "0", "50 %", "100 %"])
+    return figure
+
+
+def _figure(
+    curves: Mapping[str, NDArray[np.float64]],
+    at: NDArray[np.float64],
+    strategies: list[str],
+    xlabel: str,
+    ylabel: str,
+) -> Figure:
+    with axes(height=5.2) as (figure, plot):
+        for number, label in enumerate(strategies):
+            if label not in curves:
+                continue
+            line = Line.of(number)
+            plot.plot(
+                at,
+                curves[label],
+                color=line.colour,
+                ls=line.dashes,
+                lw=1.6,
+                marker=_MARKERS[number % len(_MARKERS)],
+                markevery=(number % 10, 20),
+                ms=5,
+                mfc="white",
+                label=plain(label),
+            )
+        plot.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, at[-1]), ylim=(-0.01, 1.01))
+        figure.legend(loc="outside lower left", ncols=4, fontsize=8.5)
+    return figure

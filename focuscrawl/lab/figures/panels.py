@@ -1,0 +1,102 @@
+"""Many small plots side by side, one a topic, on common axes."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from focuscrawl.report.style import Line, axes, plain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_COLUMNS = 4
+_WIDE, _HIGH = 2.6, 1.9  # inches of one plot
+#: the look of bars; fill and hatch tell them apart
+EDGE: dict[str, Any] = {"edgecolor": "black", "linewidth": 0.6}
+GREY: dict[str, Any] = {**EDGE, "color": "#9a9a9a"}
+WHITE: dict[str, Any] = {**EDGE, "color": "white", "hatch": "////"}
+BLACK: dict[str, Any] = {**EDGE, "color": "black"}
+BARS = (WHITE, GREY, BLACK)
+
+
+@contextmanager
+def panels(
+    table: pd.DataFrame, x: str, y: str, *, share_x: bool = True, share_y: bool = True
+) -> Iterator[tuple[Figure, list[tuple[Axes, pd.DataFrame]]]]:
+    """Give a figure with one plot a web and topic of `table`, and the rows of each.
+
+    Parameters
+    ----------
+    x, y : what the axes are, with units
+    """
+    groups = list(table.groupby(["web", "topic"], sort=False))
+    columns = min(len(groups), _COLUMNS)
+    rows = -(-len(groups) // columns)
+    with axes(max(_WIDE * columns, 4.4), _HIGH * rows + 1.1) as (figure, first):
+        first.remove()
+        plots = figure.subplots(rows, columns, sharex=share_x, sharey=share_y, squeeze=False)
+        for empty in plots.flat[len(groups) :]:
+            empty.remove()
+        if share_x:  # the lowest plot of a column has the numbers, wherever it is
+            for plot in plots.flat[max(len(groups) - columns, 0) : len(groups)]:
+                plot.tick_params(labelbottom=True)
+        given = []
+        for plot, ((web, topic), rows_of) in zip(plots.flat, groups, strict=False):
+            plot.set_title(plain(f"{web}: {short(str(topic))}"), fontsize=8)
+            plot.tick_params(labelsize=7)
+            given.append((plot, rows_of))
+        figure.supxlabel(x, fontsize=10)
+        figure.supylabel(y, fontsize=10)
+        yield figure, given
+
+
+def lines(plot: Axes, table: pd.DataFrame, x: str, y: str, *, by: str, order: list[str]) -> None:
+    """Draw one line a value of `by`; its place in `order` says how it looks."""
+    for name, rows in table.groupby(by, sort=False):
+        line = Line.of(order.index(str(name)))
+        plot.plot(rows[x], rows[y], color=line.colour, ls=line.dashes, lw=1.4, label=str(name))
+
+
+def legend(figure: Figure, names: list[str], columns: int = 4) -> None:
+    """Name the lines of all plots at once, above them, whether or not each has all of them."""
+    found = {}
+    for plot in figure.axes:
+        handles, labels = plot.get_legend_handles_labels()
+        found.update(dict(zip(labels, handles, strict=True)))
+    named = [name for name in names if name in found]
+    figure.legend(
+        [found[name] for name in named],
+        [plain(name) for name in named],
+        loc="outside upper center",
+        ncols=min(columns, max(len(named), 1)),
+    )
+
+
+def topic_axis(plot: Axes, table: pd.DataFrame) -> None:
+    """Name the rows of `table`, one a web and topic, downwards on the y axis."""
+    pairs = zip(table["web"], table["topic"], strict=True)
+    names = [plain(f"{web}: {short(str(topic))}") for web, topic in pairs]
+    plot.set_yticks(range(len(names)), names)
+    plot.set_ylim(len(names) - 0.5, -0.5)
+    plot.set_ylabel("topic")
+    plot.grid(visible=False, axis="y")
+
+
+def short(topic: str) -> str:
+    """Return the last part of a topic's path; the last two where that alone says little."""
+    parts = topic.strip("/").split("/")
+    name = "/".join(parts[-2:]) if parts[-1] == "Other" else parts[-1]
+    return name.replace("_", " ")
+
+
+def thin(length: int, points: int = 200) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return evenly spread places of a long curve, the first and the last among them."""
+    chosen = np.linspace(0, length - 1, min(length, points)).round().astype(np.int64)
+    return np.unique(chosen)

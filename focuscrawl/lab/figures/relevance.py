@@ -1,0 +1,94 @@
+"""How relevant what was fetched is: [A02] figures 4 and 5, [F99] distributions of relevance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+
+from focuscrawl.lab.figures.panels import BARS, GREY, WHITE, legend, panels, topic_axis
+from focuscrawl.lab.figures.source import HARD, SOFT, UNFOCUSED, fetches_of
+from focuscrawl.report.style import axes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from focuscrawl.lab.results import Results
+
+BINS = 10
+
+
+def good_bad_table(fetches: pd.DataFrame) -> pd.DataFrame:
+    """Count good fetches, of relevance above 0.5, and bad ones; mean over draws.
+
+    Returns
+    -------
+    One row a web and topic: ``good``, ``bad``, fetches
+    """
+    good = (fetches["relevance"] > 0.5).rename("good")
+    of_run = good.groupby([fetches[name] for name in ("web", "topic", "draw")], sort=False)
+    counts = pd.DataFrame({"good": of_run.sum(), "bad": of_run.size() - of_run.sum()})
+    return counts.groupby(["web", "topic"], sort=False).mean().reset_index()
+
+
+def draw_good_bad(table: pd.DataFrame) -> Figure:
+    """Draw `good_bad_table`, one pair of bars a topic."""
+    place = np.arange(len(table))
+    with axes(7.0, 0.9 + 0.3 * len(table)) as (figure, plot):
+        good = table["good"]
+        plot.barh(place, good, 0.7, label="good, R > 0.5", **GREY)
+        plot.barh(place, table["bad"], 0.7, good, label="bad", **WHITE)
+        topic_axis(plot, table)
+        plot.set_xlabel("fetches of the baseline (mean over draws)")
+        figure.legend(loc="outside lower center", ncols=2)
+    return figure
+
+
+def relevance_table(fetches: pd.DataFrame) -> pd.DataFrame:
+    """Count fetches by relevance, all draws together.
+
+    Returns
+    -------
+    Ten rows a web, topic and strategy: ``relevance``, where the tenth of [0, 1] begins;
+    ``share`` of the fetches
+    """
+    rows = []
+    for key, values in fetches.groupby(["web", "topic", "strategy"], sort=False)["relevance"]:
+        counts = np.histogram(values, BINS, (0.0, 1.0))[0]
+        rows += [(*key, i / BINS, count / len(values)) for i, count in enumerate(counts)]
+    return pd.DataFrame(rows, columns=["web", "topic", "strategy", "relevance", "share"])
+
+
+def draw_relevance(table: pd.DataFrame) -> Figure:
+    """Draw `relevance_table`: a group of bars a tenth, one bar a strategy."""
+    names = list(dict.fromkeys(table["strategy"]))
+    width = 0.9 / BINS / len(names)
+    with panels(table, "relevance R, in tenths", "share of fetches") as (figure, plots):
+        for plot, rows in plots:
+            for name, bars in rows.groupby("strategy", sort=False):
+                number = names.index(str(name))
+                left = bars["relevance"] + 0.05 / BINS + number * width
+                look = BARS[number % len(BARS)]
+                plot.bar(left, bars["share"], width, align="edge", label=str(name), **look)
+            plot.set(xlim=(0, 1), ylim=(0, 1))
+        legend(figure, names)
+    return figure
+
+
+def good_bad_figure(results: Results) -> Figure | None:
+    """[A02] figure 4: good and bad pages that the baseline collects."""
+    fetches = fetches_of(results, [SOFT])
+    return None if fetches is None else draw_good_bad(good_bad_table(fetches))
+
+
+def baseline_figure(results: Results) -> Figure | None:
+    """[A02] figure 5: the relevance of what the baseline fetches is nearly 0 or nearly 1."""
+    fetches = fetches_of(results, [SOFT])
+    return None if fetches is None else draw_relevance(relevance_table(fetches))
+
+
+def focus_figure(results: Results) -> Figure | None:
+    """[F99] distribution of relevance, unfocused, soft and hard focus."""
+    fetches = fetches_of(results, [UNFOCUSED, SOFT, HARD], needed=2)
+    return None if fetches is None else draw_relevance(relevance_table(fetches))

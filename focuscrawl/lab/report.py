@@ -1,0 +1,163 @@
+"""The report of a study: one HTML page that needs nothing else, its pictures, its tables."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from jinja2 import Environment, StrictUndefined, Template
+
+from focuscrawl.lab.curves import mean_curves, reduction_figure, topic_figure, web_figure
+from focuscrawl.lab.grids import Grid, grids
+from focuscrawl.lab.table import by_topic
+from focuscrawl.report.html import data_uri
+from focuscrawl.report.plain import counted, one_line
+from focuscrawl.report.style import png
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from matplotlib.figure import Figure
+
+    from focuscrawl.lab.curves import Curves
+    from focuscrawl.lab.results import Results
+
+PAGE = "report.html"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure of the report: ``name`` for its file, ``caption`` for people."""
+
+    name: str
+    caption: str
+    png: bytes
+
+
+@dataclass(frozen=True)
+class WebPart:
+    """What the report shows of one web: its tables, and pictures of all and of each topic."""
+
+    name: str
+    grids: list[Grid]
+    whole: list[Picture]
+    topics: list[Picture]
+
+    @classmethod
+    def of(cls, results: Results, web: str, curves: Curves) -> WebPart:
+        """Draw and tabulate one web of a study."""
+        runs = results.runs[results.runs["web"] == web]
+        strategies = list(results.strategies)
+        topics = by_topic(runs, results.baseline)
+        whole = [
+            Picture(
+                _file(web, "median"),
+                f"{web}: loss rate, median over topics",
+                png(web_figure(curves, web, strategies)),
+            )
+        ]
+        if topics["reduction"].notna().any():
+            figure = reduction_figure(topics, strategies, results.baseline)
+            caption = f"{web}: reduction of loss on each topic"
+            whole.append(Picture(_file(web, "reductions"), caption, png(figure)))
+        budgets = runs.groupby("topic", sort=False, observed=True)["budget"].mean()
+        of_topics = [
+            Picture(
+                _file(web, str(topic)),
+                f"{web} {topic}",
+                png(topic_figure(curves[web, str(topic)], float(budget), strategies)),
+            )
+            for topic, budget in budgets.items()
+        ]
+        return cls(web, grids(results, web), whole, of_topics)
+
+
+def report_files(
+    results: Results,
+    figures: Mapping[str, tuple[str, Callable[[Results], Figure | None]]],
+    *,
+    csv: bool = False,
+) -> dict[str, bytes]:
+    """Return the files of a report by name.
+
+    Parameters
+    ----------
+    figures : further ones by name: title, and what draws one; None where results do not allow it
+    csv : with the tables in numbers, too
+    """
+    curves = mean_curves(results)
+    webs = [WebPart.of(results, web, curves) for web in dict.fromkeys(results.runs["web"])]
+    drawn = [(name, title, draw(results)) for name, (title, draw) in figures.items()]
+    more = [
+        Picture(f"{name}.png", title, png(figure))
+        for name, title, figure in drawn
+        if figure is not None
+    ]
+    pictures = [picture for web in webs for picture in (*web.whole, *web.topics)] + more
+    files = {picture.name: picture.png for picture in pictures}
+    files[PAGE] = _page(results, webs, more).encode()
+    if csv:
+        for grid in (grid for web in webs for grid in web.grids):
+            files[f"{_slug(grid.name)}.csv"] = grid.frame.to_csv(index=False).encode()
+    return files
+
+
+def _page(results: Results, webs: list[WebPart], figures: list[Picture]) -> str:
+    return _template().render(
+        title=results.title,
+        facts=_facts(results),
+        failed=results.failed,
+        webs=[
+            {
+                "name": web.name,
+                "grids": web.grids,
+                "whole": _shown(web.whole),
+                "topics": _shown(web.topics),
+            }
+            for web in webs
+        ],
+        figures=_shown(figures),
+    )
+
+
+def _facts(results: Results) -> list[tuple[str, str]]:
+    runs = results.runs
+    topics = [
+        f"{counted(of_web['topic'].nunique(), 'topic')} of {web}"
+        for web, of_web in runs.groupby("web", sort=False, observed=True)
+    ]
+    cost = f"{runs['seconds'].sum() / 60:,.0f} min in all, {runs['seconds'].mean():.1f} s a run"
+    return [
+        ("compared", ", ".join(topics)),
+        ("strategies", ", ".join(results.strategies)),
+        ("baseline", results.baseline),
+        ("draws", f"{runs['draw'].nunique()}"),
+        ("runs", f"{len(runs):,}, {runs['fetches'].sum():,} fetches"),
+        ("time of the processes", cost),
+        ("memory", f"{runs['megabytes'].max():,.0f} MB in the largest run"),
+    ]
+
+
+def _shown(pictures: list[Picture]) -> list[tuple[str, str]]:
+    return [(picture.caption, data_uri(picture.png)) for picture in pictures]
+
+
+def _file(web: str, what: str) -> str:
+    return f"{_slug(web)}-{_slug(what)}.png"
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", text).strip("_") or "all"
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    )
+    environment.filters["one_line"] = one_line
+    source = resources.files("focuscrawl.lab").joinpath("report.html.j2")
+    return environment.from_string(source.read_text(encoding="utf-8"))

@@ -1,0 +1,197 @@
+"""What a study leaves behind: one table of all fetches, one of all runs.
+
+Both are the same whenever the same study is run, but for what the runs have cost: `COST` of the
+second.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from focuscrawl.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from focuscrawl.lab.runs import Run
+    from focuscrawl.lab.study import Study
+
+FETCHES = "fetches.parquet"
+RUNS = "runs.parquet"
+ABOUT = "study.json"
+ORACLE = "oracle"  # name of the strategy that knows all pages
+COST = ("seconds", "cpu_seconds", "megabytes")
+
+_NAME = pa.dictionary(pa.int32(), pa.string())
+#: a fetch, as `focuscrawl.report.measures.load_pages` has it; without ``fetched_at``, since time
+#: is counted in fetches; the critic's own class of the page, ``topic`` there, is ``class`` here
+_PAGE = pa.schema(
+    [
+        ("seq", pa.int32()),
+        ("url", pa.string()),
+        ("host", _NAME),
+        ("relevance", pa.float64()),
+        ("class", _NAME),
+        ("depth", pa.int32()),
+        ("score", pa.float64()),
+        ("status", pa.int16()),
+        ("outcome", _NAME),
+        ("referrer", pa.string()),
+        ("content_type", _NAME),
+        ("title", pa.string()),
+        ("duplicate_of", pa.string()),
+        ("error", _NAME),
+        ("bytes", pa.int64()),
+        ("links", pa.int32()),
+        ("dropped", pa.int32()),
+    ]
+)
+_RUN = pa.schema([("web", _NAME), ("topic", _NAME), ("draw", pa.int16()), ("strategy", _NAME)])
+KEYS = tuple(_RUN.names)
+
+
+@dataclass(frozen=True)
+class Results:
+    """The results of a study.
+
+    Attributes
+    ----------
+    folder : where they are
+    title : of the study
+    baseline : label of the contender that others are measured against
+    strategies : name of the strategy behind each label, in the order of the study
+    failed : runs that failed, and why
+    beside : labels of those that are not in the race: oracles, and what is confined to the URLs
+        of another
+    runs : one row a run that is done: ``web``, ``topic``, ``draw``, ``strategy`` (its label),
+        ``budget`` (fetches at which the study compares), ``fetches`` (made), ``loss`` after
+        ``budget`` fetches, those it did not make counted as lost: a strategy that runs out of
+        links must not look better than one that goes on; ``harvest`` (rate, of the fetches
+        made), ``oracle`` (loss of the greedy oracle), ``folder``, and `COST`: time on
+        the clock and on the processor, and the largest resident memory, of its own process
+    """
+
+    folder: Path
+    title: str
+    baseline: str
+    strategies: dict[str, str]
+    failed: dict[str, str]
+    runs: pd.DataFrame
+    beside: tuple[str, ...] = ()
+
+    @classmethod
+    def open(cls, folder: Path) -> Results:
+        """Open what ``focuscrawl lab run`` has left in `folder`.
+
+        Raises
+        ------
+        UserError
+            There are no results.
+        """
+        try:
+            about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+            about["beside"] = tuple(about["beside"])
+            runs = pd.read_parquet(folder / RUNS)
+        except (OSError, ValueError, KeyError):
+            raise UserError(
+                f"{folder} holds no results of a study: make some with focuscrawl lab run "
+                f"STUDY.toml --out {folder}"
+            ) from None
+        return cls(folder, runs=runs, **about)
+
+    def fetches(self, columns: Sequence[str] | None = None, **where: object) -> pd.DataFrame:
+        """Return fetches, one row each.
+
+        Parameters
+        ----------
+        columns : those wanted; None: all
+        where : what columns have to be, as in ``web="uci", draw=0``
+        """
+        filters = [(name, "==", value) for name, value in where.items()]
+        path = self.folder / FETCHES
+        wanted = None if columns is None else list(columns)
+        return pd.read_parquet(path, columns=wanted, filters=filters or None)
+
+    def each_run(self, columns: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
+        """Yield each row of `runs` with its fetches: one run at a time is in memory."""
+        with pq.ParquetFile(self.folder / FETCHES) as file:
+            for i, run in enumerate(self.runs.itertuples(index=False)):
+                yield run, file.read_row_group(i, columns=list(columns)).to_pandas()
+
+
+def keep_fetches(pages: pd.DataFrame, path: Path) -> None:
+    """Write the fetches of one run, as `focuscrawl.report.measures.load_pages` returns them."""
+    frame = pages.reset_index().rename(columns={"topic": "class"})
+    pq.write_table(_table(frame), path, compression="zstd")
+
+
+def collect(study: Study, runs: Sequence[Run], folder: Path, failed: Mapping[str, str]) -> Results:
+    """Put the runs that are done together in `folder`; a row group of the fetches is a run.
+
+    Raises
+    ------
+    UserError
+        No run is done.
+    """
+    done = [run for run in runs if run.done]
+    if not done:
+        raise UserError(f"no run of {study.title} succeeded")
+    rows = []
+    unfinished = folder / f"{FETCHES}.part"
+    schema = pa.schema([*_RUN, *_PAGE])
+    with pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
+        for run in done:
+            fetches = pq.read_table(run.fetches, schema=_PAGE)
+            relevance = fetches["relevance"].to_numpy()
+            found = float(relevance[: run.compared].sum())
+            row = {
+                "web": run.web,
+                "topic": run.topic,
+                "draw": run.draw,
+                "strategy": run.contender.label,
+            }
+            keys = [
+                pa.array([value] * len(fetches), kind)
+                for value, kind in zip(row.values(), _RUN.types, strict=True)
+            ]
+            columns = [*keys, *fetches.columns]
+            writer.write_table(pa.Table.from_arrays(columns, schema=schema), len(fetches) or 1)
+            rows.append(
+                {
+                    **row,
+                    "budget": run.compared,
+                    "fetches": len(fetches),
+                    "loss": 1.0 - found / run.compared,
+                    "harvest": found / max(min(len(fetches), run.compared), 1),
+                    "oracle": run.oracle_loss,
+                    "folder": run.folder.relative_to(folder).as_posix(),
+                    **run.cost,
+                }
+            )
+    unfinished.replace(folder / FETCHES)
+    pd.DataFrame(rows).to_parquet(folder / RUNS, index=False)
+    about = {
+        "title": study.title,
+        "baseline": study.baseline,
+        "strategies": {each.label: each.strategy for each in study.contenders},
+        "failed": dict(failed),
+        "beside": [
+            each.label
+            for each in study.contenders
+            if each.within is not None or each.strategy == ORACLE
+        ],
+    }
+    (folder / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
+    return Results.open(folder)
+
+
+def _table(frame: pd.DataFrame) -> pa.Table:
+    arrays = [pa.array(frame[field.name], field.type, from_pandas=True) for field in _PAGE]
+    return pa.Table.from_arrays(arrays, schema=_PAGE)

@@ -1,0 +1,127 @@
+"""Work on every topic of a study, in processes of its own, kept from call to call."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from focuscrawl import __version__
+from focuscrawl.lab.planning import plan_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from focuscrawl.lab.study import Study
+
+    Work = Callable[["Task"], Mapping[str, pd.DataFrame]]
+
+_TERMS = "terms.json"
+
+
+@dataclass(frozen=True)
+class Task:
+    """One topic of one web, from the seeds of the first draw.
+
+    Attributes
+    ----------
+    kind : of work; the name of its folder
+    web, recording, critic, topic, seeds : as in `focuscrawl.lab.runs.Run`
+    budget : fetches at which the study compares
+    folder : where its tables go, ``NAME.parquet``
+    """
+
+    kind: str
+    web: str
+    recording: str
+    critic: str
+    topic: str
+    seeds: tuple[str, ...]
+    budget: int
+    folder: str
+
+    @property
+    def name(self) -> str:
+        """How the task is named in messages."""
+        return f"{self.kind} of {self.web} {self.topic}"
+
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What its tables depend on; tables under other terms are none."""
+        terms = {**asdict(self), "seeds": list(self.seeds), "focuscrawl": __version__}
+        del terms["folder"]  # may be moved
+        return terms
+
+    @property
+    def done(self) -> bool:
+        """True if an earlier call finished it, under the same terms."""
+        try:
+            kept = json.loads((Path(self.folder) / _TERMS).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        return bool(kept == self.terms)
+
+
+def plan_tasks(study: Study, out: Path, kind: str) -> list[Task]:
+    """Return one task a web and topic of `study`, their tables to be kept in ``out/kind``."""
+    runs = {(run.web, run.topic): run for run in reversed(plan_runs(study, out)) if run.draw == 0}
+    return [
+        Task(
+            kind=kind,
+            web=run.web,
+            recording=run.recording,
+            critic=run.critic,
+            topic=run.topic,
+            seeds=run.seeds,
+            budget=run.compared,
+            folder=str(out / kind / run.web / run.topic.strip("/").replace("/", "_")),
+        )
+        for run in reversed(runs.values())
+    ]
+
+
+def do_all(
+    work: Work, tasks: Sequence[Task], processes: int
+) -> Iterator[tuple[Task, Exception | None]]:
+    """Do what is not done yet, `processes` tasks at a time; yield each as it ends.
+
+    Parameters
+    ----------
+    work : gives the tables of a task by name; a function of a module, since it is called in
+        another process
+    """
+    waiting = [task for task in tasks if not task.done]
+    # a fork of a process with threads may hang, and those of numpy are there already
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+        under_way = {pool.submit(_do, work, task): task for task in waiting}
+        try:
+            for ended in as_completed(under_way):
+                error = ended.exception()
+                if error is not None and not isinstance(error, Exception):
+                    raise error
+                yield under_way[ended], error
+        finally:
+            pool.shutdown(cancel_futures=True)  # interrupted, nothing more is begun
+
+
+def read_tables(folder: Path, name: str) -> pd.DataFrame | None:
+    """Return the tables called `name` of all tasks kept in `folder`; None if there is none."""
+    found = sorted(folder.glob(f"*/*/{name}.parquet"))
+    tables = [pd.read_parquet(path) for path in found if (path.parent / _TERMS).exists()]
+    return pd.concat(tables, ignore_index=True) if tables else None
+
+
+def _do(work: Work, task: Task) -> None:
+    folder = Path(task.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _TERMS).unlink(missing_ok=True)
+    for name, table in work(task).items():
+        whose = {"web": task.web, "topic": task.topic}
+        table.assign(**whose).to_parquet(folder / f"{name}.parquet", index=False)
+    (folder / _TERMS).write_text(json.dumps(task.terms), encoding="utf-8")

@@ -1,0 +1,28 @@
+"""Checks of what a user sets of a strategy's options."""
+
+from __future__ import annotations
+
+import math
+
+from focuscrawl.errors import UserError
+
+
+def check_number(option: str, value: object, least: float, most: float = math.inf) -> None:
+    """Raise `UserError` unless `value` is a number from `least` to `most`.
+
+    Parameters
+    ----------
+    option : how the message names it: ``pagerank: damping``
+    """
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not least <= value <= most:  # type: ignore[operator]
+        limits = f"from {least} up" if most == math.inf else f"from {least} to {most}"
+        raise UserError(f"strategy {option} must be a number {limits}, not {value!r}")
+
+
+def check_count(option: str, value: object, least: int) -> None:
+    """Raise `UserError` unless `value` is a whole number, `least` or more."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise UserError(
+            f"strategy {option} must be a whole number, {least} or more, not {value!r}"
+        )

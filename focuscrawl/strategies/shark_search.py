@@ -1,0 +1,137 @@
+"""Shark-Search (Hersovici et al. 1998): Fish-Search with scores in between."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import expit
+
+from focuscrawl.apprentice.reading import TextReader, WordReader
+from focuscrawl.arrays import GrowingArray
+from focuscrawl.page.tokens import tokenize
+from focuscrawl.strategies.evidence import Maximum
+from focuscrawl.strategies.fish_search import RELEVANT, Strength
+from focuscrawl.strategies.links import LinkStrategy
+from focuscrawl.strategies.options import check_count, check_number
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focuscrawl.page import PageView
+    from focuscrawl.strategies.protocol import (
+        Expansion,
+        JudgedPage,
+        RecalledPage,
+        StrategyContext,
+    )
+
+
+class SharkSearch(LinkStrategy):
+    """Priority of v = what v inherits from u and its ancestors, and what the link's words say.
+
+    Hersovici, Jacovi, Maarek, Pelleg, Shtalhim and Ur, The shark-search algorithm, an
+    application: tailored Web site mapping, WWW7 (1998), figure 2:
+
+        inherited(v)    = delta sim(u) if u is relevant, else delta inherited(u)
+        neighborhood(v) = beta anchor(v) + (1 - beta) context(v)
+        score(v)        = gamma inherited(v) + (1 - gamma) neighborhood(v),
+
+    where anchor(v) is the similarity of the anchor text to the query and context(v) that of the
+    words around it, or 1 if the anchor speaks for the topic already. A URL found more than once
+    has the best of its scores, and the most it can inherit. Ways without a relevant page end as
+    in `FishSearch`.
+
+    The paper asks a similarity engine about pages, anchors and contexts, all against the words
+    of a query. There is no query here; the critic is asked in all three places. sim(u) is
+    R(u), and of a few words it is Pr(c*|words) as `WordReader` puts it together from what the
+    critic says of each word. A text is relevant, or speaks for the topic, above 1/2. A critic
+    that cannot read single words says the same of all texts: then only inheritance counts.
+
+    Parameters
+    ----------
+    delta : decay of what is inherited
+    beta : weight of the anchor against its context
+    gamma : weight of what is inherited against the link's own words
+    depth : how many steps a way may go on without a relevant page
+    context_words : words looked at on either side of the anchor
+    """
+
+    def __init__(
+        self,
+        context: StrategyContext,
+        *,
+        delta: float = 0.5,
+        beta: float = 0.8,
+        gamma: float = 0.5,
+        depth: int = 3,
+        context_words: int = 10,
+    ) -> None:
+        for name, value in (("delta", delta), ("beta", beta), ("gamma", gamma)):
+            check_number(f"shark-search: {name}", value, 0, 1)
+        for name, count in (("depth", depth), ("context_words", context_words)):
+            check_count(f"shark-search: {name}", count, 0)
+        critic = context.critic
+        self.delta, self.beta, self.gamma = delta, beta, gamma
+        self.context_words = context_words
+        self.evidence = Maximum()
+        self._words = WordReader(critic, ask=getattr(critic, "reads_words", False))
+        self._anchors = TextReader(self._words, tokenize)
+        self._strength = Strength(depth)
+        self._inherited = GrowingArray(np.float64)
+
+    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+        """Score links by what their page hands on and by the words in and around them."""
+        if self._strength.of_children(page) < 0:
+            return np.full(len(page.links), -np.inf)
+        view, links = page.view, page.links
+        texts = [view.links.anchors[i] for i in links.tolist()]
+        anchor = self._similarity(self._anchors.read(texts))
+        around = self._similarity(self._context(view, links))
+        context = np.where(anchor > RELEVANT, 1.0, around)
+        neighborhood = self.beta * anchor + (1.0 - self.beta) * context
+        inherited = self._handed_on(page.url, page.relevance)
+        return self.gamma * inherited + (1.0 - self.gamma) * neighborhood
+
+    def expand(self, page: JudgedPage) -> Expansion:
+        """Score the links, and hand on the page's strength and what can be inherited."""
+        strength = self._strength.of_children(page)
+        expansion = super().expand(page)
+        self._hand_on(page, strength)
+        return replace(expansion, memo=Strength.pack(strength))
+
+    def recall(self, page: RecalledPage) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Weigh the links of an earlier run again, and hand on what the page has."""
+        self._hand_on(page, Strength.unpack(page.memo))
+        return super().recall(page)
+
+    def _hand_on(self, page: JudgedPage | RecalledPage, strength: int) -> None:
+        self._strength.hand_on(page.targets, strength)
+        if len(page.targets):
+            handed_on = self._handed_on(page.url, page.relevance)
+            self._inherited.grow(int(page.targets.max()) + 1)
+            np.maximum.at(self._inherited.data, page.targets, handed_on)
+
+    def _handed_on(self, url: int, relevance: float) -> float:
+        if relevance > RELEVANT:
+            return self.delta * relevance
+        if url < len(self._inherited):
+            return self.delta * float(self._inherited.data[url])
+        return 0.0
+
+    def _context(self, view: PageView, links: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Return the critic's evidence of the words in and around each link."""
+        n = len(view.tokens)
+        each = self._words.evidence(view.tokens, np.arange(n), n)
+        until = np.zeros((n + 1, each.shape[1]))
+        np.cumsum(each, axis=0, out=until[1:])
+        first = np.searchsorted(view.token_leaf, view.links.left[links])
+        last = np.searchsorted(view.token_leaf, view.links.right[links], side="right")
+        begin = np.maximum(first - self.context_words, 0)
+        end = np.minimum(last + self.context_words, n)
+        return (until[end] - until[begin]).astype(np.float32)
+
+    def _similarity(self, evidence: NDArray[np.float32]) -> NDArray[np.float64]:
+        similarity: NDArray[np.float64] = expit(self._words.log_odds(evidence))
+        return similarity

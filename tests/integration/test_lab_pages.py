@@ -1,0 +1,55 @@
+"""``focuscrawl lab pages`` and its siblings on the synthetic web."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from click.testing import CliRunner
+
+from focuscrawl.cli.lab import lab
+from focuscrawl.cli.lab_pages import find, pages, takeover
+from focuscrawl.lab.figures.source import table_of
+from focuscrawl.lab.results import Results
+
+if TYPE_CHECKING:
+    import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+STUDY = """
+budget = 40
+[[webs]]
+name = "demo"
+recording = "demo"
+labels = "models/demo/examples.csv"
+seeds = "models/demo/seeds.csv"
+critic = "models/demo"
+topics = ["/Sports/Cycling"]
+[[strategies]]
+strategy = "best-first"
+"""
+
+
+def test_pages_and_takeover_add_to_the_results_of_a_study(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    study, out = tmp_path / "study.toml", tmp_path / "out"
+    study.write_text(STUDY)
+    options = [str(study), "--out", str(out), "--processes", "1"]
+    for command, arguments in (
+        (lab, ["run", *options]),
+        (pages, options),
+        (takeover, options),
+        (pages, options),  # nothing is left to do
+    ):
+        done = CliRunner().invoke(command, arguments)
+        assert done.exit_code == 0, done.output
+    results = Results.open(out)
+    accuracy = table_of(results, "pages", "accuracy")
+    assert accuracy is not None
+    assert accuracy["average"].between(0.5, 1).all()
+    said = CliRunner().invoke(find, [str(out), "--topics"])
+    assert said.exit_code == 0
+    assert "| a02-07-offsets | offsets add to the words (d_max = 5) | demo |" in said.output
+    assert "| a02-14-switch |" in said.output

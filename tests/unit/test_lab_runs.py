@@ -1,0 +1,159 @@
+"""Runs: what their processes are told, what is kept, what has to be crawled (again)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from focuscrawl.errors import UserError
+from focuscrawl.lab.crawling import crawl_all, unfinished
+from focuscrawl.lab.planning import draw_seeds, plan_runs
+from focuscrawl.lab.runs import Run
+from focuscrawl.lab.study import Contender, Study, StudyWeb
+from focuscrawl.webs import open_web
+
+SEEDS = Path(__file__).parents[2] / "models" / "demo" / "seeds.csv"
+COST = {"seconds": 1.0, "cpu_seconds": 1.0, "megabytes": 1.0}
+
+
+def make(folder: Path, contender: Contender, first: Run | None = None) -> Run:
+    return Run(
+        web="demo",
+        recording="demo",
+        critic="models/demo",
+        topic="/Sports",
+        draw=0,
+        budget=5,
+        compared=5,
+        oracle_loss=0.0,
+        seeds=("http://a.example/",),
+        contender=contender,
+        folder=folder / contender.label,
+        trained_on=first,
+        within=first,
+    )
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Run, Run]:
+    first = replace(make(tmp_path, Contender("first", "random")), teaches=True)
+    second = Contender("second", "apprentice", trained_on="first", within="first")
+    return first, make(tmp_path, second, first)
+
+
+def finish(run: Run, *, crawl: bool) -> None:
+    run.folder.mkdir(exist_ok=True)
+    run.finish(COST)
+    if crawl:
+        run.crawl_dir.mkdir()
+        run.apprentice.mkdir()
+
+
+def test_a_run_is_done_under_its_own_terms_only(pair: tuple[Run, Run]) -> None:
+    first, second = pair
+    finish(first, crawl=True)
+    assert (first.done, second.done) == (True, False)
+    finish(second, crawl=True)
+    assert first.cost == COST
+    assert not replace(first, budget=6).done
+    assert not replace(first, contender=Contender("first", "random", {"a": 1})).done
+    # what it was trained on is one of its terms
+    assert replace(second).done
+    assert not replace(second, trained_on=replace(first, draw=1)).done
+
+
+def test_what_its_process_is_told(pair: tuple[Run, Run]) -> None:
+    first, second = pair
+    train, crawl = first.train_command(), second.crawl_command()
+    assert train[:4] == ["focuscrawl", "apprentice", "train", str(first.crawl_dir)]
+    assert train[4:6] == ["--web", "demo"]  # another strategy has to be read again
+    assert "--web" not in second.train_command()
+    assert f"apprentice={first.apprentice}" in crawl
+    assert f"within={first.crawl_dir}" in crawl
+
+
+def test_a_crawl_that_is_needed_and_gone_is_repeated(pair: tuple[Run, Run]) -> None:
+    first, second = pair
+    runs = [first, second]
+    assert unfinished(runs) == {first, second}
+    finish(first, crawl=True)
+    assert unfinished(runs) == {second}
+    first.apprentice.rmdir()
+    assert unfinished(runs) == {first, second}
+    first.crawl_dir.rmdir()
+    assert unfinished(runs) == {first, second}
+    finish(second, crawl=False)
+    assert unfinished(runs) == set()
+    assert unfinished(runs, keep=True) == {first, second}
+
+
+def test_what_nobody_needs_any_more_is_tidied_up(pair: tuple[Run, Run]) -> None:
+    first, second = pair
+    finish(first, crawl=True)
+    finish(second, crawl=True)
+    assert list(crawl_all([first, second], 1, keep=True)) == []
+    assert first.crawl_dir.exists()
+    assert list(crawl_all([first, second], 1)) == []
+    assert not first.crawl_dir.exists()
+    assert not second.crawl_dir.exists()
+
+
+def study(contenders: list[Contender], web: StudyWeb | None = None) -> Study:
+    given = web or StudyWeb("demo", "demo", "none", str(SEEDS), "models/demo", 5, ("/Sports",))
+    return Study("t", 1, 7, 1000, contenders[0].label, (given,), tuple(contenders))
+
+
+def test_runs_come_behind_those_they_need(tmp_path: Path) -> None:
+    contenders = [
+        Contender("late", "apprentice", trained_on="early"),
+        Contender("early", "best-first", budget=9),
+    ]
+    early, late = plan_runs(study(contenders), tmp_path)
+    assert (early.contender.label, late.contender.label) == ("early", "late")
+    assert late.trained_on is early
+    assert (early.teaches, late.teaches) == (True, False)
+    assert (early.budget, early.compared) == (9, 7)
+    assert (late.budget, late.compared) == (7, 7)
+    assert 0 <= early.oracle_loss < 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("contender", "said"),
+    [
+        (Contender("a", "best-frist"), "did you mean best-first"),
+        (Contender("a", "apprentice", {"bach": 1}), "a: strategy apprentice has no option 'bach'"),
+        (Contender("a", "best-first", {"a": 1}), "it has none"),
+    ],
+)
+def test_strategies_that_there_are_not(tmp_path: Path, contender: Contender, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        plan_runs(study([contender]), tmp_path)
+
+
+def test_seeds_from_a_portal_are_the_same_for_all(tmp_path: Path) -> None:
+    demo = open_web("demo")
+    url = next(iter(demo.urls()))
+    portal = tmp_path / "portal.txt"
+    portal.write_text(f"{url}\nhttp://nowhere.example/\n")
+    web = StudyWeb("demo", "demo", "none", None, None, 5, ("/Sports",), str(portal))
+    assert draw_seeds(web, demo, "/Sports", 0) == draw_seeds(web, demo, "/Home", 3) == [url]
+    portal.write_text("http://nowhere.example/\n")
+    with pytest.raises(UserError, match="no start URL for /Sports that demo has"):
+        draw_seeds(web, demo, "/Sports", 0)
+
+
+def test_draws_of_seeds_are_examples_for_training(tmp_path: Path) -> None:
+    demo = open_web("demo")
+    urls = list(demo.urls())[:30]
+    labels = tmp_path / "labels.csv"
+    rows = [f"{url},/A/B,{'test' if i % 3 else 'train'}" for i, url in enumerate(urls)]
+    labels.write_text("\n".join(["url,topic,split", *rows]))
+    web = StudyWeb("demo", "demo", str(labels), str(SEEDS), None, 4, ("/A",))
+    first, second = (draw_seeds(web, demo, "/A", draw) for draw in (1, 2))
+    assert first == draw_seeds(web, demo, "/A", 1)
+    assert first != second
+    assert len(first) == len(second) == 4
+    assert {*first, *second} <= set(urls[::3])

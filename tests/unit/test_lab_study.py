@@ -1,0 +1,124 @@
+"""Study files: what they say, and what they may not say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from focuscrawl.errors import UserError
+from focuscrawl.lab.studyfile import read_study
+
+STUDY = """
+draws = 2
+budget = 50
+[[webs]]
+name = "small"
+recording = "${PLACE}/small.warc"  # $NOBODY minds a comment
+labels = "labels.csv"
+seeds = "SEEDS"
+without = ["/C"]
+[[strategies]]
+strategy = "best-first"
+[[strategies]]
+label = "fast"
+strategy = "apprentice"
+trained_on = "best-first"
+options = {batch = 5}
+"""
+
+
+@pytest.fixture
+def study_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PLACE", "/somewhere")
+    (tmp_path / "seeds.csv").write_text("topic,url\n/A,http://a/\n/B,http://b/\n/C,http://c/\n")
+    (tmp_path / "portal.txt").write_text("http://a/\n")
+    path = tmp_path / "study.toml"
+    path.write_text(STUDY.replace("SEEDS", str(tmp_path / "seeds.csv")))
+    return path
+
+
+def test_a_study_is_read(study_file: Path) -> None:
+    study = read_study(study_file)
+    (web,) = study.webs
+    assert web.recording == "/somewhere/small.warc"
+    assert web.topics == ("/A", "/B")
+    assert web.portal is None
+    first, second = study.contenders
+    assert (first.label, first.after) == ("best-first", [])
+    assert (second.label, second.after) == ("fast", ["best-first"])
+    assert second.options == {"batch": 5}
+    assert (study.title, study.baseline, study.draws, study.budget) == (
+        "study",
+        "best-first",
+        2,
+        50.0,
+    )
+
+
+def test_a_study_from_the_portal_needs_topics_but_no_seeds(study_file: Path) -> None:
+    text = study_file.read_text()
+    portal = study_file.with_name("portal.txt")
+    seeds = next(line for line in text.splitlines() if line.startswith("seeds"))
+    study_file.write_text(text.replace(seeds, f'portal = "{portal}"\ntopics = ["/A"]'))
+    (web,) = read_study(study_file).webs
+    assert (web.seeds, web.portal, web.topics) == (None, str(portal), ("/A",))
+    study_file.write_text(text.replace(seeds, f'portal = "{portal}"'))
+    with pytest.raises(UserError, match="has no topic"):
+        read_study(study_file)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("draws = 2", "draws = "), "no TOML file"),
+        (("[[strategies]]", "[[other]]"), "does not say 'strategies'"),
+        (('name = "small"', ""), "webs 1 does not say 'name'"),
+        (("draws = 2", 'baseline = "slow"'), "no strategy labelled 'slow'"),
+        (("draws = 2", 'draws = "2"'), "draws must be a whole number, not '2'"),
+        (("draws = 2", "draws = true"), "draws must be a whole number, not True"),
+        (("draws = 2", "draws = 0"), "draws must be a whole number above 0"),
+        (("budget = 50", "budget = 1.5"), "or a share below 1, above 0, not 1.5"),
+        (("budget = 50", "budget = 0"), "above 0, not 0"),
+        (("draws = 2", "draw = 2"), "knows no 'draw': did you mean draws"),
+        (("without", "zebra"), "webs 1 knows no 'zebra': keys are"),
+        (('without = ["/C"]', "without = [3]"), "without must be a list of texts, not 3"),
+        (('without = ["/C"]', "topics = []"), "has no topic"),
+        (("options = {batch = 5}", "options = 5"), "options must be a table"),
+        (("options = {batch = 5}", "budget = -1"), "strategies 2: budget must be"),
+        (("seeds.csv", "none.csv"), "cannot be read"),
+        (('label = "fast"', 'label = "best-first"'), "two strategies called 'best-first'"),
+        (("${PLACE}", "${NOWHERE_SET}"), "variable NOWHERE_SET: set it"),
+        (('trained_on = "best-first"', 'trained_on = "best"'), "'fast' comes after 'best'"),
+        (('trained_on = "best-first"', 'within = "fast"'), "'fast' comes after its own crawl"),
+        (
+            ('strategy = "best-first"', 'strategy = "best-first"\nwithin = "fast"'),
+            "comes after its own crawl: a circle",
+        ),
+        (('strategy = "apprentice"', 'strategy = "random"'), "trained_on goes with"),
+        (("without", 'portal = "none.txt"\nwithout'), "portal none.txt is no file"),
+    ],
+)
+def test_mistakes_in_a_study(study_file: Path, change: tuple[str, str], said: str) -> None:
+    changed = study_file.read_text().replace(*change)
+    assert changed != study_file.read_text()
+    study_file.write_text(changed)
+    with pytest.raises(UserError, match=said) as caught:
+        read_study(study_file)
+    assert "\n" not in str(caught.value)
+
+
+def test_no_study() -> None:
+    with pytest.raises(UserError, match="cannot be read"):
+        read_study(Path("no-such-study.toml"))
+
+
+@pytest.mark.parametrize("name", ["apprentice", "papers"])
+def test_the_studies_that_come_with_the_project(
+    name: str, webs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEBS", "anywhere")
+    monkeypatch.setenv("LABELS", str(webs_dir))
+    study = read_study(Path(__file__).parents[2] / "studies" / f"{name}.toml")
+    counts = [len(web.topics) for web in study.webs]
+    assert (study.baseline, study.draws, counts) == ("best-first", 3, [13, 7])

@@ -1,0 +1,178 @@
+"""The oracle knows what every fetch will show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from focuscrawl.critic.calibration import Calibration
+from focuscrawl.critic.focused import FocusedCritic
+from focuscrawl.critic.protocol import Judgement
+from focuscrawl.critic.words import ON_TOPIC, read_phrases
+from focuscrawl.errors import UserError
+from focuscrawl.lab.oracle import Oracle, unfocused
+from focuscrawl.page import parse_page
+from focuscrawl.strategies import JudgedPage, RecalledPage, StrategyContext, find_strategy
+from focuscrawl.webs.protocol import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from focuscrawl.page import PageView
+
+HOST = "http://a.example/"
+HTML = [("Content-Type", "text/html")]
+PAGES = {
+    "hub": "<a href=good><a href=poor><a href=moved><a href=copy><a href=gone>",
+    "good": "tea tea tea <a href=best>",
+    "poor": "tea tax tax",
+    "best": "tea tea tea tea",
+    "copy": "tea tea tea <a href=best>",  # of good
+}
+
+
+class SmallWeb:
+    """A web of the pages above, and a redirect."""
+
+    name = "small"
+
+    def __init__(self, fingerprint: str) -> None:
+        self.fingerprint = fingerprint
+        self.fetches = 0
+
+    def urls(self) -> Iterator[str]:
+        return (HOST + name for name in [*PAGES, "moved"])
+
+    def resolve(self, urls: Sequence[str]) -> list[str | None]:
+        known = set(self.urls())
+        return [url if url in known else None for url in urls]
+
+    def fetch(self, url: str) -> Answer | None:
+        self.fetches += 1
+        name = url.removeprefix(HOST)
+        if name == "moved":
+            return Answer(url, 301, [("Location", HOST + "best")], b"")
+        return Answer(url, 200, HTML, PAGES[name].encode())
+
+
+class Critic:
+    """R(u) is the share of "tea" among the words."""
+
+    classes: tuple[str, ...] = ("/Tea", "/Other")
+    examples: tuple[str, ...] = ()
+    marked = np.array([True, False])
+
+    def __init__(self, fingerprint: str) -> None:
+        self.fingerprint = fingerprint
+
+    def judge(self, pages: Sequence[PageView]) -> Judgement:
+        shares = [page.tokens.count("tea") / max(len(page.tokens), 1) for page in pages]
+        relevance = np.array(shares)
+        return Judgement(relevance, np.column_stack([relevance, 1.0 - relevance]))
+
+
+@pytest.fixture
+def web(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SmallWeb:
+    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path))
+    return SmallWeb("5a11")
+
+
+def made(web: SmallWeb) -> Oracle:
+    return Oracle(StrategyContext(critic=Critic("0c"), random_state=0, web=web))
+
+
+NUMBERS = {name: i for i, name in enumerate(["hub", "poor", "best", "gone", "moved", "copy"])}
+NUMBERS["good"] = 9
+
+
+def page(name: str, *, unrecorded: bool = False) -> JudgedPage:
+    view = parse_page(PAGES[name].encode(), HOST + name)
+    names = [url.removeprefix(HOST) for url in view.links.urls]
+    links = [i for i, each in enumerate(names) if unrecorded or each != "gone"]
+    return JudgedPage(
+        view=view,
+        url=NUMBERS[name],
+        seq=1,
+        depth=1,
+        relevance=0.5,
+        probabilities=None,
+        links=np.array(links, np.int64),
+        targets=np.array([NUMBERS[names[i]] for i in links], np.int64),
+    )
+
+
+def by_name(urls: np.ndarray, scores: np.ndarray) -> dict[str, float]:
+    names = {number: name for name, number in NUMBERS.items()}
+    return {names[u]: s for u, s in zip(urls.tolist(), scores.tolist(), strict=True)}
+
+
+def test_links_have_the_relevance_of_their_targets(web: SmallWeb) -> None:
+    oracle = made(web)
+    expansion = oracle.expand(page("hub"))
+    assert expansion.link_scores == pytest.approx([1.0, 1 / 3, 0.0, 1.0])
+    found = by_name(expansion.urls, expansion.scores)
+    assert found == pytest.approx({"good": 1.0, "poor": 1 / 3, "moved": 0.0, "copy": 1.0})
+
+
+def test_what_is_not_recorded_is_worth_nothing(web: SmallWeb) -> None:
+    expansion = made(web).expand(page("hub", unrecorded=True))
+    assert by_name(expansion.urls, expansion.scores)["gone"] == 0.0
+
+
+def test_a_copy_is_worth_nothing_once_its_page_was_fetched(web: SmallWeb) -> None:
+    oracle = made(web)
+    oracle.expand(page("hub"))
+    expansion = oracle.expand(page("good"))
+    assert by_name(expansion.urls, expansion.scores) == {"best": 1.0, "copy": 0.0, "good": 0.0}
+
+
+def test_recalled_scores_are_those_of_before(web: SmallWeb) -> None:
+    whole, resumed = made(web), made(web)
+    for name in ("hub", "good", "best"):
+        each = page(name)
+        expansion = whole.expand(each)
+        recalled = RecalledPage(
+            url=each.url,
+            seq=each.seq,
+            relevance=each.relevance,
+            targets=each.targets,
+            link_scores=expansion.link_scores,
+            memo=expansion.memo,
+        )
+        urls, scores = resumed.recall(recalled)
+        assert by_name(urls, scores) == by_name(expansion.urls, expansion.scores)
+
+
+def test_the_web_is_judged_once(web: SmallWeb) -> None:
+    made(web)
+    assert web.fetches == len(PAGES) + 1
+    made(web)
+    assert web.fetches == len(PAGES) + 1
+
+
+def test_no_oracle_outside_a_recorded_web() -> None:
+    assert find_strategy("oracle") is Oracle
+    with pytest.raises(UserError, match="recorded web"):
+        Oracle(StrategyContext(critic=Critic("0c"), random_state=0, web=None))
+
+
+def test_no_oracle_without_classes(web: SmallWeb) -> None:
+    critic = Critic("0c")
+    critic.marked = np.zeros(0, np.bool_)
+    with pytest.raises(UserError, match="classes"):
+        Oracle(StrategyContext(critic=critic, random_state=0, web=web))
+
+
+def test_all_focuses_of_a_critic_share_what_it_judged() -> None:
+    model = read_phrases("oolong tea")
+    on = np.array([path == ON_TOPIC for path in model.classes])
+    one, other = FocusedCritic(model, on, (), "1"), FocusedCritic(model, ~on, (), "2")
+    assert unfocused(one).fingerprint == unfocused(other).fingerprint
+    calibrated = FocusedCritic(model, on, (), "3", Calibration(scale=1.0, exponent=0.5))
+    another = FocusedCritic(read_phrases("green tea"), on, (), "4")
+    assert len({unfocused(each).fingerprint for each in (one, calibrated, another)}) == 3
+    mine = Critic("5")
+    assert unfocused(mine) is mine

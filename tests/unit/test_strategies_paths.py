@@ -1,0 +1,349 @@
+"""The strategies that learn from paths: on graphs small enough for paper, and on a small web."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from focuscrawl.apprentice.rows import Rows, pointers
+from focuscrawl.critic.protocol import Judgement
+from focuscrawl.errors import UserError
+from focuscrawl.page import parse_page
+from focuscrawl.strategies import JudgedPage, Learner, RecalledPage, StrategyContext
+from focuscrawl.strategies.best_first import BestFirst
+from focuscrawl.strategies.context_graphs import ContextGraphs
+from focuscrawl.strategies.crawled import Crawled, PathFacts
+from focuscrawl.strategies.distances import FAR, distances
+from focuscrawl.strategies.intelligent import Intelligent
+from focuscrawl.strategies.q_values import QValues, bins_of
+from focuscrawl.strategies.rewards import discounted_rewards
+from focuscrawl.strategies.word_classes import WordClasses, shares
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.page import PageView
+
+LEARNERS = [Intelligent, ContextGraphs, QValues]
+
+
+class JazzCritic:
+    classes: tuple[str, ...] = ("/Jazz", "/Other")
+    marked = np.array([True, False])
+    examples: tuple[str, ...] = ()
+    fingerprint = "ja22"
+
+    def judge(self, pages: Sequence[PageView]) -> Judgement:
+        relevance = np.array([float("jazz" in page.tokens) for page in pages])
+        return Judgement(relevance, np.stack([relevance, 1 - relevance], axis=1))
+
+
+CONTEXT = StrategyContext(critic=JazzCritic(), random_state=0, web=None)
+
+
+def house() -> dict[str, str]:
+    """Thirty rooms: behind a shelf are boxes, behind a box jazz; desk and drawer hold nothing."""
+    rooms = [f"shelf{i}" if i % 5 == 2 else f"desk{i}" for i in range(30)]
+    pages = {"": "the house " + anchors(rooms)}
+    for room in rooms:
+        jazz = room.startswith("shelf")
+        holders = [f"{'box' if jazz else 'drawer'}{room}-{i}" for i in range(3)]
+        pages[room] = f"a {'shelf of wood' if jazz else 'desk of steel'} {anchors(holders)}"
+        for holder in holders:
+            sheets = [f"{'record' if jazz else 'bill'}{holder}-{i}" for i in range(2)]
+            kind = "box made of cardboard" if jazz else "drawer with a lock"
+            pages[holder] = f"{kind} {anchors([*sheets, ''])}"
+            pages |= dict.fromkeys(sheets, "jazz on record" if jazz else "money to pay")
+    return {name: f"<body><p>{text}</p></body>" for name, text in pages.items()}
+
+
+def anchors(names: Sequence[str]) -> str:
+    return " ".join(f'<li><a href="/{name}">{name.rstrip("-0123456789")}</a>' for name in names)
+
+
+class Crawl:
+    """The crawl's part of the loop, one request at a time."""
+
+    def __init__(self, strategy: Any) -> None:
+        self.pages, self.strategy = house(), strategy
+        self.names = ["", "shelf2", "boxshelf2-0", "recordboxshelf2-0-0"]  # seeds: a path
+        self.queue: dict[int, float] = dict.fromkeys(range(4), np.inf)
+        self.order: list[int] = []
+        self.kept: list[RecalledPage] = []
+        self.state: tuple[int, bytes] | None = None
+
+    def run(self, fetches: int) -> Crawl:
+        for _ in range(fetches):
+            self.fetch(max(self.queue, key=lambda url: (self.queue[url], -url)))
+            if isinstance(self.strategy, Learner) and self.strategy.lesson_due():
+                lesson = self.strategy.learn()
+                self.state = lesson.trained_at_seq, lesson.state
+                self.take(lesson.urls, lesson.scores)
+                self.take(*self.strategy.adopt(lesson))
+        return self
+
+    def fetch(self, url: int) -> None:
+        del self.queue[url]
+        self.order.append(url)
+        view = parse_page(self.pages[self.names[url]].encode(), self.address(url))
+        relevance = float(CONTEXT.critic.judge([view]).relevance[0])
+        self.strategy.observe(url, relevance, None)
+        targets = np.array([self.number(link) for link in view.links.urls], np.int64)
+        page = JudgedPage(
+            view=view,
+            url=url,
+            seq=len(self.order),
+            depth=0,
+            relevance=relevance,
+            probabilities=None,
+            links=np.arange(len(targets)),
+            targets=targets,
+        )
+        found = self.strategy.expand(page)
+        assert len(found.link_scores) == len(targets)
+        self.kept.append(
+            RecalledPage(url, page.seq, relevance, targets, found.link_scores, found.memo)
+        )
+        self.take(found.urls, found.scores)
+
+    def address(self, url: int) -> str:
+        return f"http://house.example/{self.names[url]}"
+
+    def number(self, link: str) -> int:
+        name = link.rpartition("/")[2]
+        if name not in self.names:
+            self.names.append(name)
+        return self.names.index(name)
+
+    def take(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
+        done = set(self.order)
+        pairs = zip(urls.tolist(), scores.tolist(), strict=True)
+        self.queue |= {url: score for url, score in pairs if url not in done}
+
+    def resumed(self, strategy: Any) -> Crawl:
+        """Go on with another strategy object, as `focuscrawl.crawl.restore` does."""
+        again = Crawl(strategy)
+        again.names, again.order, again.kept = self.names[:], self.order[:], self.kept[:]
+        again.queue = dict.fromkeys(self.queue, np.nan)
+        learned_at = 0
+        if self.state is not None:
+            learned_at, state = self.state
+            strategy.load(state)
+        for page in self.kept:
+            strategy.observe(page.url, page.relevance, None)
+            found = strategy.recall(page)
+            if page.seq > learned_at:
+                again.take(*found)
+            if page.seq == learned_at:
+                again.take(*strategy.rescore())
+        return again
+
+    @property
+    def relevant(self) -> int:
+        return sum(self.names[url].startswith("record") for url in self.order)
+
+
+@pytest.mark.parametrize("strategy", LEARNERS)
+def test_it_learns_to_go_through_pages_that_are_not_relevant(
+    strategy: Callable[..., Any],
+) -> None:
+    learning = Crawl(strategy(CONTEXT, batch=10)).run(70)
+    assert isinstance(learning.strategy, Learner)
+    assert learning.strategy.model_version >= 2
+    assert learning.relevant > 3 * Crawl(BestFirst(CONTEXT)).run(70).relevant
+
+
+@pytest.mark.parametrize("strategy", LEARNERS)
+@pytest.mark.parametrize("stop", [5, 10, 33, 40])
+def test_resumed_it_goes_on_as_if_nothing_had_happened(
+    strategy: Callable[..., Any], stop: int
+) -> None:
+    whole = Crawl(strategy(CONTEXT, batch=10)).run(80)
+    begun = Crawl(strategy(CONTEXT, batch=10)).run(stop)
+    assert (begun.state is None) == (stop == 5)
+    again = begun.resumed(strategy(CONTEXT, batch=10))
+    assert again.queue == begun.queue
+    assert again.strategy.model_version == begun.strategy.model_version
+    assert again.run(80 - stop).order == whole.order
+
+
+@pytest.mark.parametrize("strategy", LEARNERS)
+def test_what_is_found_during_a_lesson_is_scored_by_it(strategy: Callable[..., Any]) -> None:
+    crawl = Crawl(strategy(CONTEXT, batch=10)).run(25)
+    learner = crawl.strategy
+    lesson = learner.learn()
+    known = set(lesson.urls.tolist())
+    hidden = [url for url in crawl.queue if crawl.names[url].startswith(("desk", "drawer"))]
+    for url in hidden[:4]:
+        crawl.fetch(url)
+    urls, scores = learner.adopt(lesson)
+    new = dict(zip(urls.tolist(), scores.tolist(), strict=True))
+    assert set(new) - known
+    assert learner.model_version == lesson.version
+    every = dict(zip(*(part.tolist() for part in learner.rescore()), strict=True))
+    assert {url: new[url] for url in new.keys() & every.keys()}.items() <= every.items()
+
+
+def test_distances_are_clicks_to_the_nearest_goal() -> None:
+    #  0 -> 1 -> 2 -> 3*   0 -> 4 -> 3   5 -> 0   3 -> 6
+    source, target = np.array([[0, 1], [1, 2], [2, 3], [0, 4], [4, 3], [5, 0], [3, 6]]).T
+    goals = np.arange(7) == 3
+    found = distances(source, target, goals, limit=5)
+    assert found.tolist() == [2, 2, 1, 0, 1, 3, FAR]
+    assert distances(source, target, goals, limit=2).tolist() == [2, 2, 1, 0, 1, FAR, FAR]
+
+
+GRAPHS = st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11)), min_size=1, max_size=40)
+
+
+@settings(max_examples=50, deadline=None)
+@given(GRAPHS, st.lists(st.sampled_from([0.0, 0.3, 0.6, 1.0, np.nan]), min_size=12, max_size=12))
+def test_rewards_are_at_least_the_page_and_at_most_all_that_is_behind(
+    links: list[tuple[int, int]], relevance: list[float]
+) -> None:
+    source, target = np.array(links).T
+    y = np.array(relevance)
+    source, target = source[~np.isnan(y[source])], target[~np.isnan(y[source])]
+    wanted = np.flatnonzero(~np.isnan(y))
+    values = discounted_rewards(source, target, y, wanted, gamma=0.5)
+    own = np.where(y[wanted] > 0.5, y[wanted], 0.0)
+    rewards = y[wanted][y[wanted] > 0.5].tolist()
+    best = sum(r * 0.5**t for t, r in enumerate(sorted(rewards, reverse=True)))
+    assert (values >= own).all()
+    assert (values <= best + 1e-12).all()
+    away = distances(source, target, np.nan_to_num(y) > 0.5, limit=6)
+    assert ((values > 0) == (away[wanted] < FAR)).all()
+
+
+def test_rewards_are_collected_nearest_first_and_discounted() -> None:
+    #  0 -> 1 -> {2: 0.8, 3: 1.0}   2 -> 4: 0   4 -> 5: 1.0   3 -> 0
+    source, target = np.array([[0, 1], [1, 2], [1, 3], [2, 4], [4, 5], [3, 0]]).T
+    y = np.array([0.0, 0.2, 0.8, 1.0, 0.4, 1.0])
+    values = discounted_rewards(source, target, y, np.arange(6), gamma=0.5)
+    # from 1: 1 (0), 3 (1), 2 (0.8), then 4 (0) which is nearer to a goal than 0, 5 (1)
+    assert values[1] == pytest.approx(1 / 2 + 0.8 / 4 + 1 / 16)
+    assert values[0] == pytest.approx(values[1] / 2)
+    assert values[5] == 1.0
+    assert values[4] == pytest.approx(1 / 2)
+    assert values[2] == pytest.approx(0.8 + 1 / 4)
+    # from 3: back to 0 and on to 1 for 2 (3 is fetched already), 4, 5
+    assert values[3] == pytest.approx(1 + 0.8 / 8 + 1 / 32)
+
+
+def test_bins_keep_zero_apart_and_share_the_rest() -> None:
+    labels, means = bins_of(np.array([0.0, 0.1, 0.2, 0.3, 0.4, 0.0]), 3)
+    assert labels.tolist() == [0, 1, 1, 2, 2, 0]
+    assert means == pytest.approx([0.0, 0.15, 0.35])
+    labels, means = bins_of(np.zeros(3), 4)
+    assert labels.tolist() == [0, 0, 0]
+    assert means.tolist() == [0.0]
+
+
+def rows(*texts: list[int]) -> Rows:
+    lengths = np.array([len(text) for text in texts], np.int64)
+    return Rows(np.array([word for text in texts for word in text], np.int32), pointers(lengths))
+
+
+def test_naive_bayes_of_several_classes_by_hand() -> None:
+    classes = WordClasses(rows([1, 2], [1], [3]), np.array([0, 0, 1]), 2, length=99)
+    likelihood = classes.log_likelihood(rows([1, 3, 77]))  # 77 was never seen
+    # theta: (1 + n(c, t)) / (3 words + n(c))
+    assert np.exp(likelihood[0]) == pytest.approx([3 / 6 * 1 / 6, 1 / 4 * 2 / 4])
+    assert classes.posterior(np.zeros((1, 2)))[0] == pytest.approx([2 / 3, 1 / 3])
+    short = WordClasses(rows([1, 2], [1], [3]), np.array([0, 0, 1]), 2, length=1)
+    assert short.log_likelihood(rows([1, 3])) * 2 == pytest.approx(likelihood)
+    assert classes.log_likelihood(rows([], [77])).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+    assert shares(np.array([[-900.0, -900.0]])).tolist() == [[0.5, 0.5]]
+
+
+def page_of(targets: list[int], *words: int) -> PathFacts:
+    none = Rows(np.zeros(0, np.int32), np.zeros(len(targets) + 1, np.int64))
+    return PathFacts(np.array(targets, np.int64), np.array(words, np.int32), none)
+
+
+def test_interest_ratios_by_hand() -> None:
+    crawled = Crawled()
+    crawled.observe(0, 1.0)
+    crawled.add(0, page_of([2, 3, 4, 5, 10, 10], 7))  # relevant, leads to relevant pages
+    crawled.observe(1, 0.0)
+    crawled.add(1, page_of([6, 7, 8, 9, 11], 8))  # neither
+    for url in range(2, 10):
+        crawled.observe(url, float(url < 6))
+    past = crawled.past()
+    assert past.waiting.tolist() == [10, 11]
+    model = Intelligent(CONTEXT).fit(past)
+    assert model.base == 0.5
+    # four of four, half of them expected, and one more case like all; two deviations away
+    assert np.exp(model.words[[7, 8]]) == pytest.approx([4.5 / 5 / 0.5, 0.5 / 5 / 0.5])
+    assert np.exp(model.sources) == pytest.approx([0.2, 1.8])
+    links = np.flatnonzero(past.target >= 10)
+    evidence = model.evidence(past, links)
+    assert not evidence[1].any()  # a page's second link to a URL
+    good, bad = np.exp(model.logs(evidence[[0, 2]]))
+    assert good == pytest.approx([1.8, 1.0, 1.8, (4 + 1) / (2 + 1)])
+    assert bad == pytest.approx([0.2, 1.0, 0.2, 1 / (2 + 1)])
+    scores = model.scores(np.array([10, 11]), evidence[[0, 2]])
+    assert scores[0] > 0 > scores[1]
+
+
+def test_layers_order_pages_by_their_distance() -> None:
+    crawled = Crawled()
+    url = 0
+    for _ in range(6):  # 20 -> 21 -> 22*, and 23 that leads nowhere
+        for offset, word in enumerate([1, 2, 3, 4]):
+            crawled.observe(url + offset, float(offset == 2))
+            next_one = [url + offset + 1] if offset < 2 else []
+            crawled.add(url + offset, page_of([*next_one, 90 + offset], word, word + 10))
+        url += 4
+    model = ContextGraphs(CONTEXT, layers=3, threshold=0.4).fit(crawled.past())
+    assert model.metrics == {"layer_0": 6.0, "layer_1": 6.0, "layer_2": 6.0}
+    for number, words in enumerate([(3, 13), (2, 12), (1, 11), (4, 14), (70, 71)]):
+        crawled.observe(50 + number, 0.0)
+        crawled.add(50 + number, page_of([60 + number], *words))
+    past = crawled.now()
+    rank = model.evidence(past, np.flatnonzero((past.target >= 60) & (past.target < 70)))[:, 0]
+    assert np.floor(rank).tolist() == [3, 2, 1, 0, 0]
+    assert rank[3] == 0.0  # looks like what leads nowhere
+    assert rank[4] == 0.0  # looks like nothing
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 2**40), st.lists(st.integers(0, 2**17 - 1), max_size=4))),
+    st.lists(st.integers(0, 2**17 - 1), max_size=5),
+)
+def test_facts_survive_the_store(links: list[tuple[int, list[int]]], words: list[int]) -> None:
+    facts = PathFacts(
+        np.array([target for target, _ in links], np.int64),
+        np.array(words, np.int32),
+        rows(*(text for _, text in links)),
+    )
+    again = PathFacts.from_bytes(facts.to_bytes())
+    assert again.targets.tolist() == facts.targets.tolist()
+    assert again.page.tolist() == words
+    assert again.links.indices.tolist() == facts.links.indices.tolist()
+    assert again.links.indptr.tolist() == facts.links.indptr.tolist()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "option", "value"),
+    [
+        (QValues, "gamma", 0.9),
+        (QValues, "bins", 1),
+        (ContextGraphs, "layers", 0),
+        (ContextGraphs, "threshold", 2.0),
+        (Intelligent, "content", -1.0),
+        (Intelligent, "batch", 0),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(
+    strategy: Callable[..., Any], option: str, value: float
+) -> None:
+    with pytest.raises(UserError, match=option):
+        strategy(CONTEXT, **{option: value})
