@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from focuscrawl.crawl.lessons import Lessons
 from focuscrawl.crawl.types import Fetch, Fetched, Visit
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
-from focuscrawl.store import ModelRow, StoreWriter, VisitRecord
+from focuscrawl.store import StoreWriter, VisitRecord
 from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 from focuscrawl.strategies import JudgedPage, Learner
@@ -356,28 +355,14 @@ class Crawl:
             self._lessons.begin_if_due(self.fetched)
 
     def _adopt_lesson(self) -> None:
-        """Re-order the whole frontier by a lesson that has been learned."""
         try:
-            finished = None if self._lessons is None else self._lessons.finished(self.fetched)
+            model = None if self._lessons is None else self._lessons.adopt(self.fetched)
         except Exception:
             logger.exception("a lesson failed, and the next one would fail, too")
             self._halted = True
             return
-        if finished is None:
-            return
-        assert isinstance(self.strategy, Learner)
-        lesson, arrangement = finished
-        found_since = self.strategy.adopt(lesson)
-        self.frontier.adopt(arrangement)
-        self.frontier.update(*found_since)
-        model = ModelRow(
-            version=lesson.version,
-            trained_at_seq=lesson.trained_at_seq,
-            instances=lesson.instances,
-            metrics=json.dumps(dict(lesson.metrics)),
-            state=lesson.state,
-        )
-        self._put(VisitRecord(model=model))
+        if model is not None:
+            self._put(VisitRecord(model=model))
 
     def _note_scores(self) -> None:
         """Write the scores the frontier ends with; those of a learner change with each lesson."""

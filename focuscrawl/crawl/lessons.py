@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
+
+from focuscrawl.store import ModelRow
 
 if TYPE_CHECKING:
     from focuscrawl.frontier import Arrangement, Frontier
@@ -44,8 +47,12 @@ class Lessons:
             self._begun_at = fetched
             self._lesson = self._thread.submit(self._learn)
 
-    def finished(self, fetched: int) -> tuple[Lesson, Arrangement] | None:
-        """Return a lesson learned since the last call, and the order of the frontier by it.
+    def adopt(self, fetched: int) -> ModelRow | None:
+        """Re-order the whole frontier by a lesson that has been learned; return its record.
+
+        Returns
+        -------
+        None if there is none to adopt now
 
         Raises
         ------
@@ -57,7 +64,17 @@ class Lessons:
         if self._replay and not self.waited_for(fetched):
             return None
         done, self._lesson = self._lesson, None
-        return done.result()
+        lesson, arrangement = done.result()
+        found_since = self._learner.adopt(lesson)
+        self._frontier.adopt(arrangement)
+        self._frontier.update(*found_since)
+        return ModelRow(
+            version=lesson.version,
+            trained_at_seq=lesson.trained_at_seq,
+            instances=lesson.instances,
+            metrics=json.dumps(dict(lesson.metrics)),
+            state=lesson.state,
+        )
 
     def close(self) -> None:
         """Wait for a lesson under way, and forget it."""

@@ -83,7 +83,7 @@ class NaiveBayesLearner:
         if not self.instances_.all():
             return odds, dense
         seen = self.counts_.sum(axis=0) > 0
-        total = float(seen.sum()) + self.counts_.sum(axis=1)
+        total = max(float(seen.sum()), 1.0) + self.counts_.sum(axis=1)
         odds[seen] = np.log1p(self.counts_[1, seen]) - np.log1p(self.counts_[0, seen])
         odds[seen] += np.log(total[0]) - np.log(total[1])
         dense[:-1] = 0.0
