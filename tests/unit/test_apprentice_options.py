@@ -1,0 +1,246 @@
+"""Options of an apprentice, and what switching a group of features changes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from focuscrawl.apprentice.apprentice import Apprentice
+from focuscrawl.apprentice.inputs import INPUTS, input_names, prior_of, switched_on
+from focuscrawl.apprentice.model import Model, fresh_learner
+from focuscrawl.apprentice.options import (
+    GROUPS,
+    INPUT_GROUPS,
+    LINK_GROUPS,
+    PAGE_GROUPS,
+    URL_GROUPS,
+    Options,
+)
+from focuscrawl.apprentice.page_reader import PageReader
+from focuscrawl.apprentice.reading import WordReader
+from focuscrawl.apprentice.standing import Fetched
+from focuscrawl.errors import UserError
+from focuscrawl.page import parse_page
+
+from .toy_crawl import Crawl, Pages, toy_critic
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.facts import PageFacts
+    from focuscrawl.apprentice.rows import Rows
+
+PAGE = b"""<title>All boats</title><h1>Sailing <i>far</i></h1><p>read <a href=/knots/>many knots</a>
+and <a href=/sea/knots/reef.html>reef</a></p><h2>Money</h2>
+<ul><li>pay <a href=http://other.example/tax?year=1997><img alt="the tax"></a></ul>"""
+
+OF_INPUTS = {
+    "relevance": {
+        *("mean_relevance", "best_relevance", "links", "relevant_links", "first_relevance"),
+    },
+    "reading": {"reading", "read_relevance", "agreement"},
+    "rates": {"place", "place_fetches", "shape", "twin", "twin_query"},
+    "hubs": {"hub", "siblings", "best_hub"},
+}
+
+
+@cache
+def facts(*groups: str) -> PageFacts:
+    view = parse_page(PAGE, "http://boats.example/sea/index.html", depths=True)
+    reader = PageReader(
+        WordReader(toy_critic()), groups=groups, d_max=3, classes=toy_critic().classes
+    )
+    assert reader.needs_depths == bool({"paths", "ancestors"} & set(groups))
+    return reader.read(
+        view,
+        np.arange(3),
+        np.arange(1, 4),
+        np.ones(3, bool),
+        relevance=0.9,
+        probabilities=np.array([0.7, 0.3]),
+    )
+
+
+def bags_of(rows: Rows) -> list[Counter[int]]:
+    return [Counter(rows.take(np.array([i])).indices.tolist()) for i in range(len(rows))]
+
+
+def without(group: str) -> tuple[str, ...]:
+    return tuple(name for name in GROUPS if name != group)
+
+
+def test_groups_tell_their_kinds() -> None:
+    kinds = [LINK_GROUPS, PAGE_GROUPS, URL_GROUPS, INPUT_GROUPS]
+    assert sum(len(kind) for kind in kinds) == len(GROUPS)
+    assert set(OF_INPUTS) | {"cocitation"} == set(INPUT_GROUPS)
+    assert set.union(*OF_INPUTS.values()) == set(INPUTS)
+
+
+@pytest.mark.parametrize("group", LINK_GROUPS)
+def test_a_group_of_links_adds_its_features_to_each_link_and_nothing_else(group: str) -> None:
+    alone, rest, all_on = facts(group), facts(*without(group)), facts(*GROUPS)
+    of_group = bags_of(alone.links)
+    if group == "section":
+        assert [sum(bag.values()) for bag in of_group] == [2, 2, 1]
+    assert all(of_group)
+    for mine, others, both in zip(
+        of_group, bags_of(rest.links), bags_of(all_on.links), strict=True
+    ):
+        assert mine + others == both
+    assert not len(alone.page_indices)
+    assert not len(alone.url_indices)
+    assert not alone.reading.any()
+    for name in ("page_indices", "url_indices", "reading", "position", "url_keys", "own_keys"):
+        assert np.array_equal(getattr(rest, name), getattr(all_on, name))
+
+
+@pytest.mark.parametrize("group", PAGE_GROUPS)
+def test_a_group_of_pages_adds_its_features_to_the_page_and_nothing_else(group: str) -> None:
+    alone, rest, all_on = facts(group), facts(*without(group)), facts(*GROUPS)
+    assert len(alone.page_indices) == {"title": 2, "headings": 3, "classes": 3}[group]
+    assert Counter(all_on.page_indices.tolist()) == Counter(
+        [*alone.page_indices.tolist(), *rest.page_indices.tolist()]
+    )
+    assert not len(alone.link_indices)
+    assert not len(alone.url_indices)
+    assert rest.links.indices.tolist() == all_on.links.indices.tolist()
+
+
+@pytest.mark.parametrize("group", [*URL_GROUPS, *INPUT_GROUPS])
+def test_other_groups_leave_links_and_page_alone(group: str) -> None:
+    alone, rest, all_on = facts(group), facts(*without(group)), facts(*GROUPS)
+    assert not len(alone.link_indices)
+    assert not len(alone.page_indices)
+    assert rest.link_indices.tolist() == all_on.link_indices.tolist()
+    assert rest.page_indices.tolist() == all_on.page_indices.tolist()
+    assert bool(len(alone.url_indices)) == (group == "url") != bool(len(rest.url_indices))
+    assert alone.reading.all() == (group == "reading") != rest.reading.any()
+    assert alone.links.lengths.tolist() == [0, 0, 0]
+
+
+def test_only_unlikely_classes_are_not_named() -> None:
+    view = parse_page(PAGE, "http://boats.example/")
+    reader = PageReader(WordReader(toy_critic()), groups=("classes",), classes=("/Boats", "/Money"))
+    none = np.zeros(0, np.int64)
+    for of_money, features in ((0.3, 3), (0.05, 2)):  # "/" is of both
+        read = reader.read(
+            view,
+            none,
+            none,
+            none > 0,
+            relevance=1.0,
+            probabilities=np.array([1 - of_money, of_money]),
+        )
+        assert len(set(read.page_indices.tolist())) == features
+
+
+@pytest.fixture(scope="module")
+def crawled() -> Crawl:
+    options = Options(batch=10, groups=tuple(GROUPS))
+    return Crawl(Pages(options), Apprentice(options)).run(40)
+
+
+def inputs_with(crawl: Crawl, *groups: str) -> dict[str, NDArray[np.float64]]:
+    options = Options(groups=groups)
+    known, fetched = crawl.apprentice.known, Fetched()
+    for u in crawl.order:
+        fetched.observe(known.keys(np.array([u]))[0], float(crawl.web.good[u]))
+    model = Model(fresh_learner(options), options)
+    standing = model.stand(known, len(known), known.n_urls, known.y.data)
+    inputs = model.inputs(standing, known, fetched, standing.urls())
+    return dict(zip(input_names(options), inputs.T, strict=True))
+
+
+@pytest.mark.parametrize("group", OF_INPUTS)
+def test_a_group_of_inputs_is_those_inputs(group: str, crawled: Crawl) -> None:
+    all_on, alone = inputs_with(crawled, *GROUPS), inputs_with(crawled, group)
+    rest = inputs_with(crawled, *without(group))
+    assert alone.keys() == set(INPUTS)
+    for name in INPUTS:
+        on, off = (alone, rest) if name in OF_INPUTS[group] else (rest, alone)
+        assert np.array_equal(on[name], all_on[name])
+        assert not off[name].any()
+        if name not in {"twin", "twin_query"}:  # the toy has none but what was fetched itself
+            assert on[name].any()
+
+
+def test_cocitation_has_inputs_of_its_own(crawled: Crawl) -> None:
+    all_on, alone = inputs_with(crawled, *GROUPS), inputs_with(crawled, "cocitation")
+    assert all_on.keys() == alone.keys() > set(INPUTS)
+    own = alone.keys() - set(INPUTS)
+    assert own == {f"({level},{d:+d})" for level in ("HIGH", "LOW") for d in range(-5, 6)}
+    assert not any(alone[name].any() for name in INPUTS)
+    assert all(np.array_equal(alone[name], all_on[name]) for name in own)
+    assert alone["(HIGH,+2)"].any()
+    assert not alone["(HIGH,+0)"].any()
+
+
+def test_the_prior_is_of_inputs_that_are_on() -> None:
+    assert not any(prior_of(Options(groups=("context",)))[:-1])
+    options = Options(groups=("reading", "cocitation"), d_max=1)
+    prior = dict(zip([*input_names(options), "intercept"], prior_of(options), strict=True))
+    assert {name for name, weight in prior.items() if weight} == {"reading", "intercept"}
+    assert len(switched_on(options)) == len(INPUTS) + 6
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"groups": ["contxt"]}, "did you mean context"),
+    ({"groups": ["zzz"]}, "there are context"),
+    ({"groups": "context"}, "list of names"),
+    ({"groups": [1]}, "list of names"),
+    ({"learner": "svm"}, "learner must be one of logistic"),
+    ({"learner": None}, "learner"),
+    ({"evidence": "last"}, "evidence must be one of all, first"),
+    ({"batch": 0}, "batch"),
+    ({"batch": 2.5}, "batch"),
+    ({"batch": True}, "batch"),
+    ({"memory": 0}, "memory"),
+    ({"memory": "9"}, "memory"),
+    ({"d_max": -1}, "d_max"),
+    ({"growth": -0.1}, "growth"),
+    ({"growth": "1"}, "growth"),
+    ({"contrast": 0.0}, "contrast"),
+    ({"contrast": 1.5}, "contrast"),
+    ({"contrast": float("nan")}, "contrast"),
+    ({"contrast": True}, "contrast"),
+]
+
+
+@pytest.mark.parametrize(("given", "said"), BAD)
+def test_what_cannot_be_is_refused_in_one_line(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(UserError, match=said) as error:
+        Options.of(given)
+    assert "\n" not in str(error.value)
+
+
+def test_of_takes_what_it_knows() -> None:
+    given = {"groups": ["url"], "d_max": 0, "begin_with": "model", "strategy": "apprentice"}
+    assert Options.of(given) == Options(groups=("url",), d_max=0)
+    assert Options.of({}) == Options()
+
+
+def test_following_keeps_what_the_weights_are_for() -> None:
+    kept = {
+        "groups": ["url", "section"],
+        "d_max": 2,
+        "learner": "nb",
+        "evidence": "first",
+        "batch": 99,
+        "contrast": 0.5,
+    }
+    ours = Options(batch=7, memory=8, growth=0.5, contrast=0.9, tunnel=False)
+    assert ours.following(kept) == Options(
+        batch=7,
+        memory=8,
+        growth=0.5,
+        contrast=0.9,
+        tunnel=False,
+        groups=("url", "section"),
+        d_max=2,
+        learner="nb",
+        evidence="first",
+    )

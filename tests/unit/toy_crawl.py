@@ -1,0 +1,196 @@
+"""Small webs, and the crawl's part of the loop that an apprentice is in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, Self
+
+import numpy as np
+
+from focuscrawl.apprentice.addresses import table_of_keys
+from focuscrawl.apprentice.facts import PageFacts, pack_words
+from focuscrawl.apprentice.options import Options
+from focuscrawl.apprentice.page_reader import PageReader
+from focuscrawl.apprentice.reading import WordReader
+from focuscrawl.critic.counts import ClassCounts
+from focuscrawl.critic.focused import FocusedCritic
+from focuscrawl.critic.naive_bayes import NaiveBayes
+from focuscrawl.page import parse_page
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.apprentice import Apprentice
+    from focuscrawl.apprentice.lesson import Taught
+
+_SEED = 9.0  # comes before every score
+
+
+class Web(Protocol):
+    """Numbered pages; `good` are relevant, `targets[u]` are the pages u links to."""
+
+    good: NDArray[np.bool_]
+    targets: NDArray[np.int64]
+
+    def facts(self, u: int, new: NDArray[np.bool_]) -> PageFacts: ...
+
+
+class Toy:
+    """A web of numbers: links whose feature is 1 lead to relevant pages."""
+
+    def __init__(self, n: int = 400, out: int = 12, seed: int = 0) -> None:
+        rng = np.random.default_rng(seed)
+        self.good = rng.random(n) < 0.4
+        self.targets = rng.integers(0, n, (n, out))
+        self.noise = rng.integers(10, 200, (n, out))
+        self.urls = [f"http://h{i % 7}.example/d{i % 5}/page{i}.html" for i in range(n)]
+        self.keys = table_of_keys(self.urls)
+
+    def facts(self, u: int, new: NDArray[np.bool_]) -> PageFacts:
+        targets = self.targets[u].astype(np.int64)
+        fresh = np.unique(targets[new])
+        hint = np.where(self.good[targets], 1, 2)
+        n = len(targets)
+        return PageFacts(
+            relevance=np.array([float(self.good[u])]),
+            own_keys=self.keys[u : u + 1],
+            page_indices=np.array([u % 3], np.int32),
+            targets=targets,
+            position=np.arange(n, dtype=np.int32),
+            reading=np.zeros(n, np.float32),
+            link_indices=np.column_stack([hint, self.noise[u]]).ravel().astype(np.int32),
+            link_lengths=np.full(n, 2, np.int32),
+            new=fresh,
+            url_indices=(fresh % 50).astype(np.int32),
+            url_lengths=np.ones(len(fresh), np.int32),
+            url_keys=self.keys[fresh],
+            vocabulary=pack_words([]),
+        )
+
+
+def toy_critic() -> FocusedCritic:
+    """A critic of boats, knots and reefs against taxes."""
+    counts = ClassCounts(
+        classes=("/Boats", "/Money"),
+        words=("boats", "knots", "reef", "tax", "year"),
+        counts=np.array([[9, 1], [7, 0], [5, 1], [0, 9], [1, 4]]),
+        pages=np.array([3, 2]),
+    )
+    return FocusedCritic(NaiveBayes(counts), np.array([True, False]), (), "toy")
+
+
+class Pages:
+    """A web of pages that are read with the features that `options` ask for."""
+
+    def __init__(self, options: Options, n: int = 70, out: int = 8, seed: int = 3) -> None:
+        rng = np.random.default_rng(seed)
+        critic = toy_critic()
+        self.good = rng.random(n) < 0.4
+        self.targets = rng.integers(0, n, (n, out))
+        name = ["knots" if good else "tax" for good in self.good]
+        urls = [f"http://h{i % 4}.example/d{i % 3}/{name[i]}{i}.html" for i in range(n)]
+        self._views = []
+        for u in range(n):
+            items = [
+                f"<li>{name[v]} no{v % 5} <a href={urls[v]}>see {('it', 'more')[v % 2]}</a>"
+                for v in self.targets[u].tolist()
+            ]
+            body = f"<title>{name[u]}</title><h1>all {name[u]}</h1><ul>{''.join(items[:4])}</ul>"
+            body += f"<h2>other things</h2><div><ol>{''.join(items[4:])}</ol></div>"
+            self._views.append(parse_page(body.encode(), urls[u], depths=True))
+        self._reader = PageReader(
+            WordReader(critic),
+            groups=options.groups,
+            d_max=options.d_max,
+            classes=critic.classes,
+        )
+
+    def facts(self, u: int, new: NDArray[np.bool_]) -> PageFacts:
+        relevance = 0.9 if self.good[u] else 0.1
+        targets = self.targets[u]
+        return self._reader.read(
+            self._views[u],
+            np.arange(len(targets)),
+            targets,
+            new,
+            relevance=relevance,
+            probabilities=np.array([relevance, 1.0 - relevance]),
+        )
+
+
+class Crawl:
+    """The crawl's part of the loop, one request at a time.
+
+    Parameters
+    ----------
+    lag : fetches from the beginning of a lesson until it is adopted
+    slow : learn at the end of that time, not at its beginning
+    """
+
+    def __init__(
+        self, web: Web, apprentice: Apprentice, *, lag: int = 0, slow: bool = False
+    ) -> None:
+        self.web, self.apprentice = web, apprentice
+        self.lag, self.slow = lag, slow
+        self.queue: dict[int, float] = {0: _SEED, 1: _SEED}
+        self.order: list[int] = []
+        self.memos: list[bytes] = []
+        self.state: bytes | None = None
+        self.taught: list[Taught] = []
+        self._lesson: Taught | None = None
+        self._begun_at: int | None = None
+
+    def run(self, fetches: int) -> Self:
+        for _ in range(fetches):
+            u = max(self.queue, key=lambda url: (self.queue[url], -url))
+            self.apprentice.observe(u, float(self.web.good[u]))
+            facts = self.web.facts(u, self.apprentice.new(self.web.targets[u]))
+            self._visited(u, facts.to_bytes())
+            self.take(*self.apprentice.expand(u, facts)[1:])
+            self._learn()
+        return self
+
+    def resumed(self, apprentice: Apprentice) -> Crawl:
+        """Return this crawl as one that was interrupted here goes on."""
+        again = Crawl(self.web, apprentice, lag=self.lag, slow=self.slow)
+        learned_at = 0 if self.state is None else apprentice.load(self.state)
+        again.state = self.state
+        for u, memo in zip(self.order, self.memos, strict=True):
+            apprentice.observe(u, float(self.web.good[u]))
+            again._visited(u, memo)
+            _, urls, scores = apprentice.expand(u, PageFacts.from_bytes(memo))
+            seq = len(again.order)
+            if seq > learned_at:
+                again.take(urls, scores)
+            if seq == learned_at:
+                again.take(*apprentice.rescore())
+            if seq >= learned_at:
+                again._learn()
+        return again
+
+    def take(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
+        done = set(self.order)
+        for url, score in zip(urls.tolist(), scores.tolist(), strict=True):
+            if url not in done:
+                self.queue[url] = score
+
+    @property
+    def harvest(self) -> float:
+        return float(self.web.good[self.order].mean())
+
+    def _visited(self, u: int, memo: bytes) -> None:
+        self.queue.pop(u, None)
+        self.order.append(u)
+        self.memos.append(memo)
+
+    def _learn(self) -> None:
+        fetched = len(self.order)
+        if self._begun_at is None and self.apprentice.lesson_due():
+            self._begun_at = fetched
+            self._lesson = None if self.slow else self.apprentice.learn()
+        if self._begun_at is not None and fetched >= self._begun_at + self.lag:
+            taught = self.apprentice.learn() if self._lesson is None else self._lesson
+            self._begun_at = self._lesson = None
+            self.take(taught.urls, taught.scores)
+            self.take(*self.apprentice.adopt(taught))
+            self.state = self.apprentice.state(taught)
+            self.taught.append(taught)
