@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from focuscrawl.arrays import GrowingArray
-from focuscrawl.critic.focused import FocusedCritic
-from focuscrawl.critic.packing import pack_model
 from focuscrawl.errors import UserError
 from focuscrawl.lab.whole import whole_web
 from focuscrawl.strategies import Expansion
@@ -18,7 +15,6 @@ from focuscrawl.strategies import Expansion
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.critic.protocol import Critic
     from focuscrawl.strategies import JudgedPage, RecalledPage, StrategyContext
 
 _UNKNOWN, _ABSENT = -2, -1
@@ -47,7 +43,7 @@ class Oracle:
                 "strategy oracle needs a critic with classes: use another strategy with this one"
             )
         self._web = context.web
-        whole = whole_web(context.web, unfocused(context.critic))
+        whole = whole_web(context.web, context.critic)
         shares = whole.probabilities[:, context.critic.marked]
         self._relevance = np.minimum(shares.sum(axis=1, dtype=np.float64), 1.0)
         self._content = whole.content
@@ -115,17 +111,3 @@ class Oracle:
         alike = [] if own == _ABSENT else self._alike[int(self._content[own])]
         urls = np.unique(np.concatenate([targets, np.array(alike, np.int64)]))
         return urls, self._worth(urls)
-
-
-def unfocused(critic: Critic) -> Critic:
-    """Return `critic` with a fingerprint that all its focuses share, if it can be had.
-
-    What a web is judged to be does not depend on the focus; it is kept once for all topics.
-    """
-    if not isinstance(critic, FocusedCritic):
-        return critic
-    arrays, facts = pack_model(critic.model)
-    digest = hashlib.sha256(repr((critic.classes, facts, critic.calibration)).encode())
-    for name in sorted(arrays):
-        digest.update(np.ascontiguousarray(arrays[name]).tobytes())
-    return FocusedCritic(critic.model, critic.marked, (), digest.hexdigest(), critic.calibration)

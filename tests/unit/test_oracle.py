@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from focuscrawl.critic.calibration import Calibration
-from focuscrawl.critic.focused import FocusedCritic
 from focuscrawl.critic.protocol import Judgement
-from focuscrawl.critic.words import ON_TOPIC, read_phrases
 from focuscrawl.errors import UserError
-from focuscrawl.lab.oracle import Oracle, unfocused
+from focuscrawl.lab.oracle import Oracle
 from focuscrawl.page import parse_page
 from focuscrawl.strategies import JudgedPage, RecalledPage, StrategyContext, find_strategy
 from focuscrawl.webs.protocol import Answer
@@ -164,15 +161,3 @@ def test_no_oracle_without_classes(web: SmallWeb) -> None:
     critic.marked = np.zeros(0, np.bool_)
     with pytest.raises(UserError, match="classes"):
         Oracle(StrategyContext(critic=critic, random_state=0, web=web))
-
-
-def test_all_focuses_of_a_critic_share_what_it_judged() -> None:
-    model = read_phrases("oolong tea")
-    on = np.array([path == ON_TOPIC for path in model.classes])
-    one, other = FocusedCritic(model, on, (), "1"), FocusedCritic(model, ~on, (), "2")
-    assert unfocused(one).fingerprint == unfocused(other).fingerprint
-    calibrated = FocusedCritic(model, on, (), "3", Calibration(scale=1.0, exponent=0.5))
-    another = FocusedCritic(read_phrases("green tea"), on, (), "4")
-    assert len({unfocused(each).fingerprint for each in (one, calibrated, another)}) == 3
-    mine = Critic("5")
-    assert unfocused(mine) is mine
