@@ -7,6 +7,7 @@ is written there before.
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shutil
@@ -14,16 +15,18 @@ import sqlite3
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from focuscrawl import meta
+from focuscrawl.apprentice.options import GROUPS as FEATURES
 from focuscrawl.cli.main import COMMANDS
 from focuscrawl.spiders.focused import ARGUMENTS
 from focuscrawl.store import CrawlStore
-from focuscrawl.strategies import strategy_names
+from focuscrawl.strategies.registry import GROUP, find_strategy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +35,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 TEXTS = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
 REFERENCE = ROOT / "docs" / "settings.md"
+STRATEGIES = ROOT / "docs" / "strategies.md"
+APPRENTICE = ROOT / "docs" / "apprentice.md"
 CODE = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("focuscrawl/**/*.py"))
 
 _BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -105,13 +110,24 @@ def test_commands_are_those_of_the_program() -> None:
 
 
 def test_strategies_are_those_of_the_program() -> None:
-    own = [name for name in strategy_names() if f'"focuscrawl.strategies.{_module(name)}' in CODE]
-    for name in [*own, "best-first", "hard-focus", "breadth-first", "random"]:
-        assert f"`{name}`" in TEXTS[REFERENCE]
+    rows = re.findall(r"^\| `([\w-]+)` \|.*\|([^|]*)\|$", TEXTS[STRATEGIES], re.MULTILINE)
+    own = {each.name for each in entry_points(group=GROUP) if each.value.startswith("focuscrawl.")}
+    assert {name for name, _ in rows} == own
+    for name, options in rows:
+        if name not in ("apprentice", "oracle"):
+            assert set(re.findall(r"`(\w+)`", options)) == _options(name)
 
 
-def _module(strategy: str) -> str:
-    return strategy.replace("-", "_")
+def test_options_of_the_apprentice_are_those_of_the_program() -> None:
+    section = TEXTS[APPRENTICE].partition("## Options")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == _options("apprentice")
+    groups = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", TEXTS[APPRENTICE], re.MULTILINE)
+    named = {name for names in groups for name in re.findall(r"`(\w+)`", names)}
+    assert named - _options("apprentice") == set(FEATURES)
+
+
+def _options(strategy: str) -> set[str]:
+    return {*[*inspect.signature(find_strategy(strategy)).parameters][1:]}
 
 
 def test_views_have_the_columns_documented(tmp_path: Path) -> None:
