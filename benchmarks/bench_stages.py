@@ -12,7 +12,8 @@ import argparse
 import contextlib
 import tempfile
 from collections import defaultdict
-from time import thread_time
+from operator import attrgetter
+from time import sleep, thread_time
 from typing import TYPE_CHECKING, Any
 
 import lxml.html
@@ -20,7 +21,7 @@ import pytest
 from lxml.etree import ParserError
 from replays import available, critic, recording, seeds, topics
 
-from focuscrawl.crawl import CrawlPlan, Fetched
+from focuscrawl.crawl import Crawl, CrawlPlan, Fetch, Fetched
 from focuscrawl.crawl.opening import open_crawl
 from focuscrawl.page import read_content_type
 from focuscrawl.store import writer
@@ -42,6 +43,14 @@ STAGES = (
     ("strategy", "expand", "strategy and evidence"),
     ("", "_queue", "queue"),
     ("", "_put", "record"),
+)
+#: inside the strategy and on the lesson's thread, for the apprentice
+OF_APPRENTICE = (
+    ("strategy._reader", "read", "- features"),
+    ("strategy._apprentice", "expand", "- scores"),
+    ("strategy", "observe", "note the outcome"),
+    ("strategy", "adopt", "adopt a lesson"),
+    ("strategy", "learn", "(lesson, other thread)"),
 )
 
 
@@ -78,14 +87,15 @@ def crawl(web: str, topic: str, strategy: str, pages: int, accounts: Accounts) -
                 per_host=16,
             )
         )
-        for part, method, stage in STAGES:
-            owner = getattr(opened, part) if part else opened
+        inside = OF_APPRENTICE if strategy == "apprentice" else ()
+        for part, method, stage in (*STAGES, *inside):
+            owner = attrgetter(part)(opened) if part else opened
             patch.setattr(owner, method, accounts.charge(stage, getattr(owner, method)))
         bare = accounts.charge("lxml.html alone", parse_bare)
         visit = accounts.charge("all", opened.visit)
         assert opened.web is not None
         html = 0
-        while (fetch := opened.next(float(opened.fetched))) is not None:
+        while (fetch := take(opened)) is not None:
             fetched = ask(opened.web, fetch.url)
             view = opened.parse(fetch.id, fetched)
             if view is not None:
@@ -95,6 +105,13 @@ def crawl(web: str, topic: str, strategy: str, pages: int, accounts: Accounts) -
         links = opened.links
         opened.close("measured")
     return html, links
+
+
+def take(opened: Crawl) -> Fetch | None:
+    """Return what comes next, waiting for a lesson if need be."""
+    while (fetch := opened.next(float(opened.fetched))) is None and opened.pausing and not opened.stop_reason:
+        sleep(0.001)
+    return fetch
 
 
 def ask(web: Web, url: str) -> Fetched:
@@ -124,7 +141,11 @@ def report(web: str, strategy: str, pages: int) -> list[str]:
     spent["rest of the visit"] = spent["all"] - sum(spent.get(stage, 0) for stage in stages[1:])
     spent["all"] += spent["parse_page"]
     bare = spent["lxml.html alone"]
-    order = ["lxml.html alone", *stages, "rest of the visit", "all", "(store, other thread)"]
+    inside = [stage for _, _, stage in OF_APPRENTICE] if strategy == "apprentice" else []
+    at = stages.index("strategy and evidence") + 1
+    stages[at:at] = inside[:3]
+    order = ["lxml.html alone", *stages, "rest of the visit", "all", *inside[3:]]
+    order.append("(store, other thread)")
     return [
         f"{web}, {strategy}: {html} pages of {TOPICS} topics, {links / html:.0f} links each",
         *(
@@ -135,11 +156,12 @@ def report(web: str, strategy: str, pages: int) -> list[str]:
     ]
 
 
+@pytest.mark.parametrize("strategy", ["best-first", "apprentice"])
 @pytest.mark.parametrize("web", ["uci", "wikipedia"])
-def test_stages(web: str) -> None:
+def test_stages(web: str, strategy: str) -> None:
     if not available(web):
         pytest.skip(f"no recorded web {web}")
-    print("\n" + "\n".join(report(web, "best-first", PAGES)))
+    print("\n" + "\n".join(report(web, strategy, PAGES)))
 
 
 def main() -> None:

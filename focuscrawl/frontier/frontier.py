@@ -15,18 +15,22 @@ if TYPE_CHECKING:
 
 
 class Arrangement(NamedTuple):
-    """All that waits, sorted by host, key and URL: three arrays of one length.
+    """All that waits, sorted by host, key and URL.
 
     Attributes
     ----------
-    urls : int64
-    keys : float64, scores negated
-    hosts : int32
+    urls : int64 (n,)
+    keys : float64 (n,), scores negated
+    hosts : those with URLs, ascending
+    bounds : where in `urls` those of each host begin, and the end
+    heads : the best (key, URL) of each
     """
 
     urls: NDArray[np.int64]
     keys: NDArray[np.float64]
-    hosts: NDArray[np.int32]
+    hosts: list[int]
+    bounds: list[int]
+    heads: list[Entry]
 
 
 class Frontier:
@@ -112,27 +116,43 @@ class Frontier:
         waiting = np.flatnonzero(queued)
         order = np.lexsort((waiting, keys[waiting], host_of[waiting]))
         waiting = waiting[order]
-        return Arrangement(waiting, keys[waiting], host_of[waiting])
+        keys, sorted_hosts = keys[waiting], host_of[waiting]
+        first = np.flatnonzero(np.diff(sorted_hosts, prepend=-1))
+        heads = zip(keys[first].tolist(), waiting[first].tolist(), strict=True)
+        return Arrangement(
+            waiting,
+            keys,
+            sorted_hosts[first].tolist(),
+            [*first.tolist(), len(waiting)],
+            list(heads),
+        )
 
     def adopt(self, arrangement: Arrangement) -> None:
-        """Take over what `arrange` has sorted; URLs that left the queue since stay out."""
-        urls, keys, hosts = arrangement
+        """Take over what `arrange` has sorted; URLs that left the queue since stay out.
+
+        The event loop stands still meanwhile, so nothing is looked at URL by URL: hosts offer
+        what was their best when all was sorted, and `pop` finds out what is not any more.
+        """
+        urls, keys, hosts, bounds, heads = arrangement
         self._keys.data[urls] = keys
-        bounds = np.searchsorted(hosts, np.arange(len(self._hosts) + 1)).tolist()
-        for state, start, end in zip(self._hosts, bounds, bounds[1:], strict=False):
+        for state in self._hosts:
+            state.clear()
+        self._available = []
+        for host, start, end, head in zip(hosts, bounds, bounds[1:], heads, strict=False):
+            state = self._hosts[host]
             state.replace(keys[start:end], urls[start:end])
+            if not state.timed and state.active < self.per_host:
+                state.offered = head
+                self._available.append((*head, host))
+        heapq.heapify(self._available)
         since = self._queued.data.copy()
         since[urls] = False
         for url in np.flatnonzero(since).tolist():
-            self._hosts[int(self._host_of.data[url])].push((float(self._keys.data[url]), url))
-        self._available = []
-        for host, state in enumerate(self._hosts):
-            state.offered = None
-            if state.queued and not state.timed and state.active < self.per_host:
-                state.offered = state.best(self._keys.data, self._queued.data)
-                if state.offered is not None:
-                    self._available.append((*state.offered, host))
-        heapq.heapify(self._available)
+            host, entry = int(self._host_of.data[url]), (float(self._keys.data[url]), url)
+            state = self._hosts[host]
+            state.push(entry)
+            if not state.timed and state.active < self.per_host:
+                self._offer(host, entry)
 
     def load(
         self, urls: NDArray[np.int64], hosts: NDArray[np.int64], scores: NDArray[np.float64]

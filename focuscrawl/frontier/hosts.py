@@ -10,6 +10,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_NO_KEYS, _NO_URLS = np.empty(0), np.empty(0, dtype=np.int64)
+
 Entry = tuple[float, int]  # key (the score negated, so that the least comes first), URL
 
 
@@ -43,8 +45,8 @@ class Host:
 
     def __init__(self) -> None:
         self._heap: list[Entry] = []
-        self._run_keys: NDArray[np.float64] = np.empty(0)
-        self._run_urls: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self._run_keys: NDArray[np.float64] = _NO_KEYS
+        self._run_urls: NDArray[np.int64] = _NO_URLS
         self._at = 0
         self.active = 0
         self.queued = 0
@@ -63,11 +65,16 @@ class Host:
         else:
             self._at += 1
 
-    def replace(self, keys: NDArray[np.float64], urls: NDArray[np.int64]) -> None:
-        """Replace all entries by these, sorted best first."""
+    def clear(self) -> None:
+        """Drop all entries, and what is offered."""
         # left in the heap, a million entries out of date take a second to leave one by one
         self._heap = []
-        self._run_keys, self._run_urls, self._at = keys, urls, 0
+        self._run_keys, self._run_urls, self._at = _NO_KEYS, _NO_URLS, 0
+        self.offered = None
+
+    def replace(self, keys: NDArray[np.float64], urls: NDArray[np.int64]) -> None:
+        """Have these entries, sorted best first, for a run."""
+        self._run_keys, self._run_urls = keys, urls
 
     def best(self, keys: NDArray[np.float64], queued: NDArray[np.bool_]) -> Entry | None:
         """Return the best link, None when there is none.

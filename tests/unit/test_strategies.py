@@ -84,8 +84,9 @@ def test_an_unknown_strategy_is_answered_with_a_name() -> None:
 
 @pytest.mark.parametrize("name", ANYWHERE)
 def test_every_strategy_scores_every_link_and_every_url_once(name: str) -> None:
-    strategy = made(name)
-    expansion = strategy.expand(judged([3, 1, 3, 2], 0.7))
+    strategy, page = made(name), judged([3, 1, 3, 2], 0.7)
+    strategy.observe(page.url, page.relevance, None)
+    expansion = strategy.expand(page)
     assert expansion.link_scores.shape == (4,)
     assert not np.isnan(expansion.link_scores).any()
     assert sorted(expansion.urls.tolist()) == [1, 2, 3]
@@ -106,8 +107,9 @@ def test_every_strategy_recalls_what_it_has_seen(name: str) -> None:
     pages = [judged([1, 2, 2], 0.4), judged([2, 3], 0.8, on_topic=False), judged([3, 1], 0.6)]
     whole, resumed = made(name), made(name)
     for page in pages[:2]:
+        for strategy in (whole, resumed):
+            strategy.observe(page.url, page.relevance, None)
         expansion = whole.expand(page)
-        whole.observe(page.url, page.relevance, None)
         resumed.recall(
             RecalledPage(
                 url=page.url,
@@ -118,7 +120,8 @@ def test_every_strategy_recalls_what_it_has_seen(name: str) -> None:
                 memo=expansion.memo,
             )
         )
-        resumed.observe(page.url, page.relevance, None)
+    for strategy in (whole, resumed):
+        strategy.observe(pages[2].url, pages[2].relevance, None)
     left, right = whole.expand(pages[2]), resumed.expand(pages[2])
     np.testing.assert_array_equal(left.link_scores, right.link_scores)
     np.testing.assert_array_equal(left.urls, right.urls)

@@ -1,0 +1,156 @@
+"""What a lesson of the apprentice costs: from the 1st to the 50th, and with 1,000,000 links.
+
+Run: ``python benchmarks/bench_lessons.py``, or with pytest. Pages are made up, with as many links
+and features as those of Wikipedia; what is timed is the apprentice without a crawl around it.
+*learn* is the update of the model, *score* all that is said of every URL that waits, *adopt* what
+the event loop does. Times are of the thread.
+"""
+
+from __future__ import annotations
+
+from time import thread_time
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from focuscrawl.apprentice.addresses import table_of_keys
+from focuscrawl.apprentice.apprentice import Apprentice
+from focuscrawl.apprentice.facts import PageFacts, pack_words
+from focuscrawl.apprentice.model import Model
+from focuscrawl.frontier import Frontier
+
+if TYPE_CHECKING:
+    import pytest
+
+LINKS = 400  # a page
+FEATURES = 40  # a link
+HOSTS = 10_000
+LESSONS = 50
+MANY = 1_000_000
+_WORDS = 200_000
+
+
+class Cost(NamedTuple):
+    """Milliseconds of a lesson, and what it was about."""
+
+    instances: int
+    links: int
+    waiting: int
+    learn: float
+    score: float
+    adopt: float
+
+
+class Pages:
+    """An endless web of made-up pages: two links in three lead to URLs not seen before."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.known = 1
+        self.empty = pack_words([])
+
+    def facts(self, number: int) -> PageFacts:
+        rng = self.rng
+        new = np.arange(self.known, self.known + 2 * LINKS // 3)
+        self.known += len(new)
+        old = rng.integers(1, self.known, LINKS - len(new))
+        urls = [f"http://h{n % HOSTS}.example/d{n % 7}/p{n}.html" for n in new.tolist()]
+        return PageFacts(
+            relevance=np.array([float(rng.random() < 0.5)]),
+            own_keys=table_of_keys([f"http://h{number % HOSTS}.example/d{number % 7}/p{number}"]),
+            page_indices=rng.integers(0, _WORDS, 8, dtype=np.int32),
+            targets=rng.permutation(np.concatenate([new, old])),
+            position=np.arange(LINKS, dtype=np.int32),
+            reading=rng.normal(size=LINKS).astype(np.float32),
+            link_indices=rng.integers(0, _WORDS, LINKS * FEATURES, dtype=np.int32),
+            link_lengths=np.full(LINKS, FEATURES, np.int32),
+            new=new,
+            url_indices=rng.integers(0, _WORDS, 5 * len(new), dtype=np.int32),
+            url_lengths=np.full(len(new), 5, np.int32),
+            url_keys=table_of_keys(urls),
+            vocabulary=self.empty,
+        )
+
+
+def crawl(links: int, lessons: int) -> list[Cost]:
+    """Crawl until there were so many lessons and links, best first; one lesson at the end."""
+    apprentice, pages = Apprentice(), Pages()
+    costs: list[Cost] = []
+    rng = np.random.default_rng(1)
+    frontier = Frontier()
+    url = 0
+    while len(costs) < lessons or len(apprentice.known) < links:
+        apprentice.observe(url, float(rng.random() < 0.5))
+        _, urls, scores = apprentice.expand(url, pages.facts(url))
+        for each, score in zip(urls.tolist(), scores.tolist(), strict=True):
+            frontier.push(each, each % HOSTS, score)
+        if len(costs) < lessons and apprentice.lesson_due():
+            costs.append(lesson(apprentice, frontier))
+        taken = frontier.pop(0.0)
+        assert taken is not None
+        frontier.release(taken, 0.0)
+        url = taken
+    if links:
+        apprentice.lesson_due()
+        costs.append(lesson(apprentice, frontier))
+    return costs
+
+
+def lesson(apprentice: Apprentice, frontier: Frontier) -> Cost:
+    began = thread_time()
+    scored: list[float] = []
+    stand = Model.stand
+
+    def noting(*arguments: object) -> object:
+        scored.append(thread_time())
+        return stand(*arguments)  # type: ignore[arg-type]
+
+    Model.stand = noting  # type: ignore[method-assign, assignment]
+    try:
+        taught = apprentice.learn()
+        arrangement = frontier.arrange(taught.urls, taught.scores)
+    finally:
+        Model.stand = stand  # type: ignore[method-assign]
+    ended = thread_time()
+    found_since = apprentice.adopt(taught)
+    frontier.adopt(arrangement)
+    frontier.update(*found_since)
+    adopted = thread_time()
+    return Cost(
+        taught.instances,
+        taught.links,
+        len(taught.urls),
+        1000 * (scored[0] - began),
+        1000 * (ended - scored[0]),
+        1000 * (adopted - ended),
+    )
+
+
+def report() -> list[str]:
+    costs = crawl(0, LESSONS)
+    shown = [*costs[:1], *costs[9::10]]
+    many = crawl(MANY, 1)[-1]
+    lines = ["lesson  instances      links    waiting  learn  score  adopt   (ms)"]
+    for name, cost in [
+        *((f"{1 if not i else 10 * i}", cost) for i, cost in enumerate(shown)),
+        ("big", many),
+    ]:
+        lines.append(
+            f"{name:>6} {cost.instances:10,} {cost.links:10,} {cost.waiting:10,} "
+            f"{cost.learn:6.1f} {cost.score:6.1f} {cost.adopt:6.1f}"
+        )
+    first = np.mean([cost.learn / cost.instances for cost in costs[5:15]])
+    last = np.mean([cost.learn / cost.instances for cost in costs[-10:]])
+    lines.append(
+        f"learning from one instance, 41st to 50th lesson: {last / first:.2f} x 6th to 15th"
+    )
+    return lines
+
+
+def test_lessons(capsys: pytest.CaptureFixture[str]) -> None:
+    with capsys.disabled():
+        print(*report(), sep="\n")
+
+
+if __name__ == "__main__":
+    print(*report(), sep="\n")
