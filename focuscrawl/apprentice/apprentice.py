@@ -12,7 +12,7 @@ import numpy as np
 
 from focuscrawl.apprentice.bags import bags
 from focuscrawl.apprentice.drift import drift
-from focuscrawl.apprentice.inputs import INPUTS, input_names
+from focuscrawl.apprentice.inputs import input_names
 from focuscrawl.apprentice.judged import Judged
 from focuscrawl.apprentice.known import Known
 from focuscrawl.apprentice.lesson import Prepared, Replay, Taught
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _VALIDATED = 200  # the latest predictions that a lesson is judged by
 _ENOUGH = 5  # judged URLs before the first lesson
-_BASELINE = INPUTS.index("best_relevance")
 
 
 class Apprentice:
@@ -183,7 +182,7 @@ class Apprentice:
         kept = np.arange(len(urls))
         if learner.remembers:
             kept = kept[max(0, len(kept) - at.new) :]
-        kept = self._contrasting(kept, at.inputs, at.value)
+        kept = self._contrasting(kept, at)
         instances, owner = bags(
             known,
             n_links,
@@ -224,13 +223,14 @@ class Apprentice:
             standing=standing,
         )
 
-    def _contrasting(
-        self, kept: NDArray[np.int64], inputs: NDArray[np.float64], value: NDArray[np.float64]
-    ) -> NDArray[np.int64]:
+    def _contrasting(self, kept: NDArray[np.int64], at: Prepared) -> NDArray[np.int64]:
         """Keep the share of instances with the largest |R(u) - R(v)| [A02 section 4]."""
         if self.options.contrast == 1.0 or not len(kept):
             return kept
-        contrast = np.abs(inputs[kept, _BASELINE] - value[kept])
+        best = np.zeros(len(at.y))  # R(u); not the input, which is 0 where its group is off
+        links = slice(at.links)
+        np.maximum.at(best, self.known.target.data[links], self.known.relevance.data[links])
+        contrast = np.abs(best[at.urls[kept]] - at.y[at.urls[kept]])
         most = np.argsort(-contrast, kind="stable")
         return np.sort(kept[most[: max(1, round(self.options.contrast * len(kept)))]])
 
@@ -261,7 +261,7 @@ class Apprentice:
     def state(self, taught: Taught) -> bytes:
         """Return what `load` needs, right after the lesson was adopted."""
         since = self._judged.ever - taught.judged
-        window = slice(len(self._judged) - since, None)
+        window = slice(max(0, len(self._judged) - since), None)
         return join(
             taught.state,
             pack_arrays(

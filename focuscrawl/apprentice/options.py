@@ -92,10 +92,12 @@ class Options:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise UserError(f"{name} must be a whole number, {least} or more, not {value!r}")
-        if not _is_number(self.growth) or self.growth < 0.0:
+        if not _is_number(self.growth) or not 0.0 <= self.growth < float("inf"):
             raise UserError(f"growth must be a number, 0 or more, not {self.growth!r}")
         if not _is_number(self.contrast) or not 0.0 < self.contrast <= 1.0:
             raise UserError(f"contrast must be above 0 and at most 1, not {self.contrast!r}")
+        if not isinstance(self.tunnel, bool):
+            raise UserError(f"tunnel must be true or false, not {self.tunnel!r}")
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:
@@ -103,7 +105,7 @@ class Options:
         names = {field.name for field in fields(cls)}
         known = {name: value for name, value in given.items() if name in names}
         groups = known.get("groups", DEFAULT_GROUPS)
-        if isinstance(groups, str) or not all(isinstance(name, str) for name in groups):
+        if not isinstance(groups, list | tuple) or not all(isinstance(n, str) for n in groups):
             raise UserError(f"groups must be a list of names, not {groups!r}")
         return cls(**{**known, "groups": tuple(groups)})
 

@@ -105,8 +105,12 @@ class PageReader:
             url_indices=of_urls.indices,
             url_lengths=of_urls.lengths.astype(np.int32),
             url_keys=keys,
-            vocabulary=pack_words(dict.fromkeys(view.tokens)),
+            vocabulary=pack_words(dict.fromkeys([*view.tokens, *self._unseen(anchors)])),
         )
+
+    def _unseen(self, anchors: list[str]) -> list[str]:
+        """Return words of anchors; those that stand in for an image are not on the page."""
+        return tokenize(anchors)[0] if "anchor" in self._groups else []
 
     def _read(self, anchors: list[str], urls: list[str]) -> NDArray[np.float32]:
         if "reading" not in self._groups:
@@ -161,7 +165,7 @@ class PageReader:
         if "classes" in self._groups and probabilities is not None:
             top = np.argsort(-probabilities, kind="stable")[:_TOP]
             found += [self._class_features[i] for i in top.tolist() if probabilities[i] > _LIKELY]
-        return np.concatenate(found)
+        return np.unique(np.concatenate(found))
 
     def _prefixes(self, name: str) -> NDArray[np.int32]:
         return bucket(self._hashes(class_prefixes(name)), CLASS, BITS)

@@ -41,7 +41,8 @@ class Rewards:
     def found(self, url: int, targets: NDArray[np.int64], n_urls: int) -> None:
         """Take note that `targets` were met first on the page `url`; all below `n_urls`."""
         self._grow(n_urls)
-        self._parent.data[targets] = url
+        # a seed that was fetched before it was met is nobody's: it would be below its own pages
+        self._parent.data[targets[self._count.data[targets] == 0.0]] = url
 
     def observe(self, url: int, relevance: float) -> None:
         """Take in a fetch: it is to the credit of all pages on the way to it."""

@@ -156,7 +156,14 @@ def fold(text: str) -> str:
 
 
 def _heading(element: etree._Element) -> str:
-    return fold(" ".join(islice(element.itertext(), _HEADING_PARTS)))[:_HEADING_LENGTH]
+    walk = etree.iterwalk(element, events=("start", "end"))
+    texts: list[str | None] = []
+    for event, inside in islice(walk, 2 * _HEADING_PARTS):
+        if inside.tag in _HIDDEN and event == "start":
+            walk.skip_subtree()
+        elif inside is not element or event == "start":
+            texts.append(inside.text if event == "start" else inside.tail)
+    return fold(" ".join(filter(None, texts)))[:_HEADING_LENGTH]
 
 
 def _read_title(page: Outline, root: etree._Element) -> etree._Element | None:

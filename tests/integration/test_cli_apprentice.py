@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from focuscrawl.apprentice.packing import options_in
 from focuscrawl.cli.main import main
 
 from .running import Kept, crawl
@@ -19,6 +22,10 @@ GIVEN = {"web": "demo", "topic": "/Sports/Cycling", "seeds": "models/demo/seeds.
 
 def train(*arguments: object) -> Result:
     return CliRunner().invoke(main, ["apprentice", "train", *map(str, arguments)])
+
+
+def kept_in(model: Path) -> dict[str, Any]:
+    return options_in((model / "apprentice.npz").read_bytes())
 
 
 def mean_relevance(kept: Kept) -> float:
@@ -59,12 +66,71 @@ def test_a_crawl_of_the_apprentice_needs_no_web(first: Path, tmp_path: Path) -> 
     assert (tmp_path / "model" / "manifest.json").is_file()
 
 
+def test_a_crawl_is_learned_from_with_the_options_it_had(first: Path, tmp_path: Path) -> None:
+    given = {"groups": ["context", "classes", "paths"], "d_max": 2, "learner": "nb"}
+    options = ("-s", f"FOCUSCRAWL_STRATEGY_OPTIONS={json.dumps(given)}")
+    run = crawl(tmp_path / "crawl", *options, **GIVEN, budget=60)
+    assert run.returncode == 0, run.stderr
+    result = train(tmp_path / "crawl", "--out", tmp_path / "model")
+    assert result.exit_code == 0, result.output
+    assert given.items() <= kept_in(tmp_path / "model").items()
+
+    # so has one that began with this apprentice, though nobody told it
+    begun = crawl(tmp_path / "second", **GIVEN, budget=40, apprentice=tmp_path / "model")
+    assert begun.returncode == 0, begun.stderr
+    result = train(tmp_path / "second", "--out", tmp_path / "again")
+    assert result.exit_code == 0, result.output
+    assert given.items() <= kept_in(tmp_path / "again").items()
+
+
+def test_pages_are_read_again_for_other_options(first: Path, tmp_path: Path) -> None:
+    asked = ("--groups", "context, classes,paths", "--d-max", 2, "--evidence", "first")
+    for name in ("best-first", "apprentice"):
+        out = tmp_path / name
+        result = train(first / name, "--web", "demo", "--out", out, *asked, "--learner", "nb")
+        assert result.exit_code == 0, result.output
+        kept = kept_in(out)
+        assert kept["groups"] == ["context", "classes", "paths"]
+        assert (kept["d_max"], kept["evidence"], kept["learner"]) == (2, "first", "nb")
+
+
+def test_d_max_is_chosen_by_cross_validation(first: Path, tmp_path: Path) -> None:
+    printed = []
+    for name in ("one", "two"):
+        out = tmp_path / name
+        result = train(first / "best-first", "--web", "demo", "--d-max", "cv", "--out", out)
+        assert result.exit_code == 0, result.output
+        printed.append(result.stdout.replace(str(out), ""))
+        heading, *rows = [line.split() for line in result.stdout.splitlines()[:10]]
+        assert heading[0] == "d_max"
+        assert [row[0] for row in rows] == [str(d_max) for d_max in range(9)]
+        (choice,) = re.findall(r"^d_max = (\d): ", result.stdout, re.MULTILINE)
+        assert kept_in(out)["d_max"] == int(choice)
+    assert printed[0] == printed[1]
+    begun = crawl(tmp_path / "crawl", **GIVEN, budget=20, apprentice=tmp_path / "one")
+    assert begun.returncode == 0, begun.stderr
+
+
 def test_mistakes_end_in_one_line(first: Path, tmp_path: Path) -> None:
     out = tmp_path / "model"
+    few = crawl(tmp_path / "few", **GIVEN, budget=12, strategy="best-first")
+    assert few.returncode == 0, few.stderr
+    other, own = first / "best-first", first / "apprentice"
+    of_web = ("--out", out, "--web", "demo")
     for arguments, said in (
         ((tmp_path, "--out", out), "no crawl"),
-        ((first / "best-first", "--out", out), "--web"),
-        ((first / "apprentice", "--out", tmp_path), "there already"),
+        ((other, "--out", out), "--web"),
+        ((own, "--out", tmp_path), "there already"),
+        ((own, "--out", out, "--d-max", "cv"), "--web"),
+        ((own, "--out", out, "--d-max", "3"), "--web"),
+        ((own, "--out", out, "--groups", "context"), "--web"),
+        ((own, *of_web, "--d-max", "-1"), "0 or more"),
+        ((own, *of_web, "--d-max", "all"), "cv or a whole number"),
+        ((own, *of_web, "--groups", "contxt"), "did you mean context?"),
+        ((own, *of_web, "--groups", "url", "--d-max", "cv"), "nothing to choose"),
+        ((own, *of_web, "--learner", "svm"), "logistic"),
+        ((own, *of_web, "--evidence", "some"), "all, first"),
+        ((tmp_path / "few", *of_web, "--d-max", "cv"), "cross-validation takes 10"),
     ):
         result = train(*arguments)
         assert result.exit_code == 2

@@ -2,91 +2,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from threading import Thread
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
-from focuscrawl.apprentice.addresses import table_of_keys
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.facts import PageFacts, pack_words
+from focuscrawl.apprentice.drift import drift
 from focuscrawl.apprentice.inputs import INPUTS
 from focuscrawl.apprentice.known import Known
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.rates import Rates
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-
-class Toy:
-    """A web of numbered pages: links whose feature is 1 lead to relevant pages."""
-
-    def __init__(self, n: int = 400, out: int = 12, seed: int = 0) -> None:
-        rng = np.random.default_rng(seed)
-        self.good = rng.random(n) < 0.4
-        self.targets = rng.integers(0, n, (n, out))
-        self.noise = rng.integers(10, 200, (n, out))
-        self.urls = [f"http://h{i % 7}.example/d{i % 5}/page{i}.html" for i in range(n)]
-        self.keys = table_of_keys(self.urls)
-
-    def facts(self, u: int, new: NDArray[np.bool_]) -> PageFacts:
-        targets = self.targets[u].astype(np.int64)
-        fresh = np.unique(targets[new])
-        hint = np.where(self.good[targets], 1, 2)
-        n = len(targets)
-        return PageFacts(
-            relevance=np.array([float(self.good[u])]),
-            own_keys=self.keys[u : u + 1],
-            page_indices=np.array([u % 3], np.int32),
-            targets=targets,
-            position=np.arange(n, dtype=np.int32),
-            reading=np.zeros(n, np.float32),
-            link_indices=np.column_stack([hint, self.noise[u]]).ravel().astype(np.int32),
-            link_lengths=np.full(n, 2, np.int32),
-            new=fresh,
-            url_indices=(fresh % 50).astype(np.int32),
-            url_lengths=np.ones(len(fresh), np.int32),
-            url_keys=self.keys[fresh],
-            vocabulary=pack_words([]),
-        )
-
-
-class Crawl:
-    """The crawl's part of the loop, one request at a time."""
-
-    def __init__(self, toy: Toy, apprentice: Apprentice) -> None:
-        self.toy, self.apprentice = toy, apprentice
-        self.queue: dict[int, float] = {0: 9.0, 1: 9.0}
-        self.order: list[int] = []
-        self.memos: list[bytes] = []
-        self.state: bytes | None = None
-
-    def run(self, fetches: int) -> Crawl:
-        for _ in range(fetches):
-            u = max(self.queue, key=lambda url: (self.queue[url], -url))
-            del self.queue[u]
-            self.order.append(u)
-            self.apprentice.observe(u, float(self.toy.good[u]))
-            facts = self.toy.facts(u, self.apprentice.new(self.toy.targets[u]))
-            self.memos.append(facts.to_bytes())
-            self.take(*self.apprentice.expand(u, facts)[1:])
-            if self.apprentice.lesson_due():
-                taught = self.apprentice.learn()
-                self.take(taught.urls, taught.scores)
-                self.take(*self.apprentice.adopt(taught))
-                self.state = self.apprentice.state(taught)
-        return self
-
-    def take(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
-        done = set(self.order)
-        for url, score in zip(urls.tolist(), scores.tolist(), strict=True):
-            if url not in done:
-                self.queue[url] = score
-
-    @property
-    def harvest(self) -> float:
-        return float(self.toy.good[self.order].mean())
+from .toy_crawl import Crawl, Toy
 
 
 def test_it_learns_which_links_to_follow() -> None:
@@ -96,24 +23,33 @@ def test_it_learns_which_links_to_follow() -> None:
     assert crawl.apprentice.version == 12
 
 
-@pytest.mark.parametrize("stop", [37, 40, 61])
-def test_resumed_it_goes_on_as_if_nothing_had_happened(stop: int) -> None:
-    toy = Toy()
-    whole = Crawl(toy, Apprentice(Options(batch=10))).run(100)
-    begun = Crawl(toy, Apprentice(Options(batch=10))).run(stop)
-    again = Crawl(toy, Apprentice(Options(batch=10)))
-    assert begun.state is not None
-    again.apprentice.load(begun.state)
-    for u, memo in zip(begun.order, begun.memos, strict=True):
-        again.apprentice.observe(u, float(toy.good[u]))
-        again.apprentice.expand(u, PageFacts.from_bytes(memo))
-    again.order = list(begun.order)
-    again.queue = {}
-    again.take(*again.apprentice.rescore())
-    waiting = {u: s for u, s in begun.queue.items() if s != 9.0}
-    assert again.queue.keys() == waiting.keys()
-    again.run(100 - stop)
-    assert again.order == whole.order
+@pytest.mark.parametrize("lag", [0, 5])
+@pytest.mark.parametrize("slow", [False, True])
+@pytest.mark.parametrize("stop", [5, 12, 37, 40, 43, 45])
+def test_resumed_it_goes_on_as_if_nothing_had_happened(stop: int, slow: bool, lag: int) -> None:
+    crawl = Crawl(Toy(), Apprentice(Options(batch=10)), lag=lag, slow=slow).run(stop)
+    again = crawl.resumed(Apprentice(Options(batch=10)))
+    assert again.queue == crawl.queue
+    again.run(60 - stop)
+    crawl.run(60 - stop)
+    assert again.order == crawl.order
+    assert again.queue == crawl.queue
+    assert again.apprentice.version == crawl.apprentice.version
+
+
+def test_a_lesson_is_about_what_was_known_when_it_began() -> None:
+    quick, slow = (
+        Crawl(Toy(), Apprentice(Options(batch=10)), lag=5, slow=slow).run(70)
+        for slow in (False, True)
+    )
+    assert quick.order == slow.order
+    assert quick.queue == slow.queue
+    assert len(quick.taught) == len(slow.taught) == 6
+    for one, other in zip(quick.taught, slow.taught, strict=True):
+        assert one.metrics == other.metrics
+        assert np.array_equal(one.scores, other.scores)
+    at_once = Crawl(Toy(), Apprentice(Options(batch=10))).run(70)
+    assert at_once.order != quick.order
 
 
 def test_learning_does_not_disturb_what_goes_on_meanwhile() -> None:
@@ -157,8 +93,32 @@ def test_an_explanation_adds_up_to_the_score() -> None:
 def test_metrics_compare_predictions_with_what_came() -> None:
     crawl = Crawl(Toy(), Apprentice(Options(batch=10))).run(60)
     metrics = crawl.apprentice.learn().metrics
-    assert 0.0 <= metrics["auc"] <= 1.0
-    assert metrics["judged"] > 40
+    auc, judged = metrics["auc"], metrics["judged"]
+    assert not isinstance(auc, list)
+    assert not isinstance(judged, list)
+    assert 0.0 <= auc <= 1.0
+    assert judged > 40
+
+
+def test_the_scores_of_what_waits_are_compared_before_and_after_a_lesson() -> None:
+    crawl = Crawl(Toy(), Apprentice(Options(batch=10))).run(49)
+    before = crawl.apprentice.rescore()
+    taught = crawl.apprentice.learn()
+    metrics = taught.metrics
+    assert taught.urls.tolist() == before[0].tolist()
+    assert metrics["waiting"] == len(taught.urls)
+    assert metrics["drift"] == pytest.approx(np.abs(taught.scores - before[1]).mean())
+    for name, scores in (("before", before[1]), ("after", taught.scores)):
+        bins = np.minimum((scores * 10).astype(int), 9)
+        assert metrics[f"histogram_{name}"] == np.bincount(bins, minlength=10).tolist()
+
+
+def test_drift() -> None:
+    found = drift(np.array([0.0, 0.05, 0.95, 1.0]), np.array([0.1, 0.05, 0.45, 0.5]))
+    assert found["drift"] == pytest.approx(1.1 / 4)
+    assert found["histogram_before"] == [2, 0, 0, 0, 0, 0, 0, 0, 0, 2]
+    assert found["histogram_after"] == [1, 1, 0, 0, 1, 1, 0, 0, 0, 0]
+    assert drift(np.zeros(0), np.zeros(0)) == {}
 
 
 def test_memory_is_bounded() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -85,6 +86,76 @@ def test_naive_bayes_is_that_of_the_paper() -> None:
     theta_high, theta_low = (1 + 2) / (3 + 3), (1 + 0) / (3 + 2)
     one = Instances(Rows(np.array([0], np.int32), np.array([0, 1])), np.ones(1), np.zeros((1, 0)))
     assert np.isclose(learner.predict(one)[0], theta_high / (theta_high + theta_low))
+
+
+def bag(*rows: list[int], dense: list[list[float]]) -> Instances:
+    flat = [feature for row in rows for feature in row]
+    lengths = np.array([len(row) for row in rows], np.int64)
+    return Instances(
+        Rows(np.array(flat, np.int32), pointers(lengths)), np.ones(len(flat)), np.array(dense)
+    )
+
+
+def with_dense(instances: Instances, dense: NDArray[np.float64]) -> Instances:
+    return Instances(instances.rows, instances.values, dense)
+
+
+def test_naive_bayes_goes_by_the_prior_while_a_bucket_is_empty() -> None:
+    X = bag([0, 1], [2], dense=[[1.0], [0.0]])  # noqa: N806
+    learner = NaiveBayesLearner(4, prior=(1.5, -0.5))
+    believed = 1 / (1 + np.exp([-1.0, 0.5]))
+    assert np.allclose(learner.predict(X), believed)
+    learner.partial_fit(X, np.array([0.9, 1.0]))  # both high
+    assert np.allclose(learner.predict(X), believed)
+    weights, dense = learner.linear()
+    assert not weights.any()
+    assert dense.tolist() == [1.5, -0.5]
+    learner.partial_fit(X, np.array([0.0, 0.5]))  # both low: 1/2 is not high
+    assert learner.instances_.tolist() == [2.0, 2.0]
+    moved = learner.predict(with_dense(X, np.array([[9.0], [-9.0]])))
+    assert np.array_equal(moved, learner.predict(X))  # the prior has had its say
+
+
+def test_naive_bayes_says_nothing_of_features_it_has_not_seen() -> None:
+    X = bag([0, 1], [1, 2], [1], dense=[[]] * 3)  # noqa: N806
+    learner = NaiveBayesLearner(9).partial_fit(X, np.array([1.0, 0.0, 0.0]))
+    weights, dense = learner.linear()
+    assert np.flatnonzero(weights).tolist() == [0, 1, 2]
+    assert dense.tolist() == [pytest.approx(np.log(1 / 2))]
+    unseen = bag([5, 6], [], dense=[[]] * 2)
+    assert np.allclose(learner.predict(unseen), 1 / 3)
+    # |T| = 3; n(high) = 2, n(low) = 3
+    odds = 0.5 * (2 / 5 / (1 / 6)) * (2 / 5 / (3 / 6))
+    assert np.isclose(learner.predict(bag([0, 1], dense=[[]]))[0], odds / (1 + odds))
+
+
+@pytest.mark.parametrize("kind", LEARNERS)
+@pytest.mark.parametrize("lessons", [0, 1, 3])
+def test_what_is_predicted_is_the_response_to_the_linear_sum(
+    kind: type[Learner], lessons: int
+) -> None:
+    learner = kind(SPACE, prior=(0.7, -0.2, 0.1))  # type: ignore[call-arg]
+    rng = np.random.default_rng(0)
+    for seed in range(lessons):
+        X, y = lesson(50, seed)  # noqa: N806
+        learner.partial_fit(with_dense(X, rng.random((50, 2))), y)
+    X = with_dense(lesson(50, 9)[0], rng.random((50, 2)))  # noqa: N806
+    weights, dense = learner.linear()
+    assert (weights.shape, dense.shape) == ((SPACE,), (3,))
+    sums = X.dot(weights) + X.dense @ dense[:2] + dense[2]
+    assert np.allclose(learner.response(sums), learner.predict(X))
+    if not lessons:
+        assert not weights.any()
+        assert dense.tolist() == [0.7, -0.2, 0.1]
+
+
+@pytest.mark.parametrize("kind", LEARNERS)
+def test_a_shallow_copy_learns_by_itself(kind: type[Learner]) -> None:
+    X, y = lesson()  # noqa: N806
+    learner = make(kind).partial_fit(X, y)
+    before = learner.predict(X)
+    copy.copy(learner).partial_fit(*lesson(seed=3))
+    assert np.array_equal(learner.predict(X), before)
 
 
 def test_the_prior_decides_until_there_is_evidence() -> None:

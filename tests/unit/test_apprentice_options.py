@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from focuscrawl.apprentice.facts import PageFacts
     from focuscrawl.apprentice.rows import Rows
 
-PAGE = b"""<title>All boats</title><h1>Sailing <i>far</i></h1><p>read <a href=/knots/>many knots</a>
-and <a href=/sea/knots/reef.html>reef</a></p><h2>Money</h2>
+PAGE = b"""<title>All boats</title><h1>Sailing <i>far</i></h1><p>read
+<a href=/knots/>many knots</a> and <a href=/sea/knots/reef.html>reef</a></p><h2>Money</h2>
 <ul><li>pay <a href=http://other.example/tax?year=1997><img alt="the tax"></a></ul>"""
 
 OF_INPUTS = {
@@ -122,9 +122,19 @@ def test_other_groups_leave_links_and_page_alone(group: str) -> None:
     assert alone.links.lengths.tolist() == [0, 0, 0]
 
 
+def test_a_link_is_in_the_section_of_the_heading_it_begins() -> None:
+    body = b"<a href=1>a</a><h2><a href=2>first</a></h2><a href=3>b</a><h3></h3><a href=4>c</a>"
+    view = parse_page(body, "http://boats.example/")
+    reader = PageReader(WordReader(toy_critic()), groups=("section",))
+    read = reader.read(view, np.arange(4), np.arange(4), np.ones(4, bool), relevance=1.0)
+    assert read.links.lengths.tolist() == [0, 1, 1, 0]
+
+
 def test_only_unlikely_classes_are_not_named() -> None:
     view = parse_page(PAGE, "http://boats.example/")
-    reader = PageReader(WordReader(toy_critic()), groups=("classes",), classes=("/Boats", "/Money"))
+    reader = PageReader(
+        WordReader(toy_critic()), groups=("classes",), classes=("/Boats", "/Money")
+    )
     none = np.zeros(0, np.int64)
     for of_money, features in ((0.3, 3), (0.05, 2)):  # "/" is of both
         read = reader.read(
@@ -148,7 +158,7 @@ def inputs_with(crawl: Crawl, *groups: str) -> dict[str, NDArray[np.float64]]:
     options = Options(groups=groups)
     known, fetched = crawl.apprentice.known, Fetched()
     for u in crawl.order:
-        fetched.observe(known.keys(np.array([u]))[0], float(crawl.web.good[u]))
+        fetched.observe(known.keys(np.array([u]))[0], float(crawl.web.relevance[u]))
     model = Model(fresh_learner(options), options)
     standing = model.stand(known, len(known), known.n_urls, known.y.data)
     inputs = model.inputs(standing, known, fetched, standing.urls())
@@ -192,6 +202,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"groups": ["zzz"]}, "there are context"),
     ({"groups": "context"}, "list of names"),
     ({"groups": [1]}, "list of names"),
+    ({"groups": 5}, "list of names"),
+    ({"groups": None}, "list of names"),
     ({"learner": "svm"}, "learner must be one of logistic"),
     ({"learner": None}, "learner"),
     ({"evidence": "last"}, "evidence must be one of all, first"),
@@ -203,6 +215,9 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"d_max": -1}, "d_max"),
     ({"growth": -0.1}, "growth"),
     ({"growth": "1"}, "growth"),
+    ({"growth": float("nan")}, "growth"),
+    ({"growth": float("inf")}, "growth"),
+    ({"tunnel": "no"}, "tunnel"),
     ({"contrast": 0.0}, "contrast"),
     ({"contrast": 1.5}, "contrast"),
     ({"contrast": float("nan")}, "contrast"),

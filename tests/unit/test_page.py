@@ -202,3 +202,56 @@ def test_a_long_anchor_is_cut_but_not_what_it_covers() -> None:
     page = parse("<a href=x>" + "word <i>word</i> " * 1000)
     assert next(links(page))[2:] == (0, 1999)
     assert len(page.links.anchors[0]) < 1000 < len(page.tokens)
+
+
+def headings(page: PageView) -> list[tuple[str, int]]:
+    return list(zip(page.headings, page.heading_leaf.tolist(), strict=True))
+
+
+def test_headings_are_those_of_all_levels_at_their_first_leaf() -> None:
+    page = parse(
+        """<title>Name</title>intro<h1>All  about
+        <i>sailing</i> <a href=1>boats</a></h1>text<h3><span><b>Knots</b></span></h3>
+        <h6></h6><hr><header>no heading</header><h2><img alt=no></h2><h7>none</h7>"""
+    )
+    assert headings(page) == [("All about sailing boats", 2), ("Knots", 6), ("", 7), ("", 10)]
+    assert by_leaf(page)[2:5] == ["all about", "sailing", "boats"]
+    assert page.links.left.tolist() == [4]
+
+
+def test_a_heading_left_open_is_no_longer_than_a_heading() -> None:
+    page = parse("<h2>Open " + "<span>some of the <b>rest</b> of the page</span> " * 500)
+    (heading, leaf), *others = headings(page)
+    assert heading.startswith("Open some of the rest")
+    assert len(heading) <= 300
+    assert leaf == 0
+    assert not others
+    one = parse(f"<h2>{'word ' * 500}</h2>")
+    assert len(one.headings[0]) == 300
+
+
+def test_headings_in_each_other_and_without_text() -> None:
+    page = parse("<h1>out<div><h2>in</h2></div>side</h1><h3> </h3>")
+    assert headings(page) == [("out in side", 0), ("in", 1), ("", 3)]
+    assert parse("<p>none").heading_leaf.shape == (0,)
+    assert headings(parse("<template><h1>no</h1></template>yes")) == []
+
+
+def test_a_program_in_a_heading_is_no_text_of_it() -> None:
+    page = parse("<h1>Real<script>var x</script><style>b {}</style> name</h1>")
+    assert headings(page) == [("Real name", 0)]
+
+
+def test_depths_are_counted_if_asked_for() -> None:
+    markup = b"<title>T</title><div>a<p>b<i>c</i>d</p><hr></div><a href=x></a>"
+    page = parse_page(markup, HERE, depths=True)
+    # html 1, body 2, div 3, p 4, i 5; the title is above the tree
+    assert page.leaf_depth.tolist() == [0, 3, 4, 5, 4, 3, 2]
+    assert page.leaf_meeting.tolist() == [0, 0, 3, 4, 4, 3, 2]
+    plain = parse_page(markup, HERE)
+    assert plain.leaf_depth.shape == plain.leaf_meeting.shape == (0,)
+    assert plain.tokens == page.tokens
+    frames = parse_page(
+        b"<frameset><noframes><body><p>in</noframes></frameset>", HERE, depths=True
+    )
+    assert frames.leaf_depth.tolist() == [6]  # html, frameset, noframes; html, body, p in it

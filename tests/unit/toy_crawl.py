@@ -8,7 +8,6 @@ import numpy as np
 
 from focuscrawl.apprentice.addresses import table_of_keys
 from focuscrawl.apprentice.facts import PageFacts, pack_words
-from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.page_reader import PageReader
 from focuscrawl.apprentice.reading import WordReader
 from focuscrawl.critic.counts import ClassCounts
@@ -21,14 +20,15 @@ if TYPE_CHECKING:
 
     from focuscrawl.apprentice.apprentice import Apprentice
     from focuscrawl.apprentice.lesson import Taught
+    from focuscrawl.apprentice.options import Options
 
 _SEED = 9.0  # comes before every score
 
 
 class Web(Protocol):
-    """Numbered pages; `good` are relevant, `targets[u]` are the pages u links to."""
+    """Numbered pages with their relevance; `targets[u]` are the pages u links to."""
 
-    good: NDArray[np.bool_]
+    relevance: NDArray[np.float64]
     targets: NDArray[np.int64]
 
     def facts(self, u: int, new: NDArray[np.bool_]) -> PageFacts: ...
@@ -40,6 +40,7 @@ class Toy:
     def __init__(self, n: int = 400, out: int = 12, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
         self.good = rng.random(n) < 0.4
+        self.relevance = self.good.astype(np.float64)
         self.targets = rng.integers(0, n, (n, out))
         self.noise = rng.integers(10, 200, (n, out))
         self.urls = [f"http://h{i % 7}.example/d{i % 5}/page{i}.html" for i in range(n)]
@@ -51,7 +52,7 @@ class Toy:
         hint = np.where(self.good[targets], 1, 2)
         n = len(targets)
         return PageFacts(
-            relevance=np.array([float(self.good[u])]),
+            relevance=self.relevance[u : u + 1],
             own_keys=self.keys[u : u + 1],
             page_indices=np.array([u % 3], np.int32),
             targets=targets,
@@ -84,9 +85,10 @@ class Pages:
     def __init__(self, options: Options, n: int = 70, out: int = 8, seed: int = 3) -> None:
         rng = np.random.default_rng(seed)
         critic = toy_critic()
-        self.good = rng.random(n) < 0.4
+        good = rng.random(n) < 0.4
+        self.relevance = np.where(good, 0.9, 0.1)
         self.targets = rng.integers(0, n, (n, out))
-        name = ["knots" if good else "tax" for good in self.good]
+        name = np.where(good, "knots", "tax").tolist()
         urls = [f"http://h{i % 4}.example/d{i % 3}/{name[i]}{i}.html" for i in range(n)]
         self._views = []
         for u in range(n):
@@ -105,7 +107,7 @@ class Pages:
         )
 
     def facts(self, u: int, new: NDArray[np.bool_]) -> PageFacts:
-        relevance = 0.9 if self.good[u] else 0.1
+        relevance = float(self.relevance[u])
         targets = self.targets[u]
         return self._reader.read(
             self._views[u],
@@ -142,7 +144,7 @@ class Crawl:
     def run(self, fetches: int) -> Self:
         for _ in range(fetches):
             u = max(self.queue, key=lambda url: (self.queue[url], -url))
-            self.apprentice.observe(u, float(self.web.good[u]))
+            self.apprentice.observe(u, float(self.web.relevance[u]))
             facts = self.web.facts(u, self.apprentice.new(self.web.targets[u]))
             self._visited(u, facts.to_bytes())
             self.take(*self.apprentice.expand(u, facts)[1:])
@@ -155,7 +157,7 @@ class Crawl:
         learned_at = 0 if self.state is None else apprentice.load(self.state)
         again.state = self.state
         for u, memo in zip(self.order, self.memos, strict=True):
-            apprentice.observe(u, float(self.web.good[u]))
+            apprentice.observe(u, float(self.web.relevance[u]))
             again._visited(u, memo)
             _, urls, scores = apprentice.expand(u, PageFacts.from_bytes(memo))
             seq = len(again.order)
@@ -175,7 +177,7 @@ class Crawl:
 
     @property
     def harvest(self) -> float:
-        return float(self.web.good[self.order].mean())
+        return float((self.web.relevance[self.order] > 0.5).mean())
 
     def _visited(self, u: int, memo: bytes) -> None:
         self.queue.pop(u, None)

@@ -1,0 +1,232 @@
+"""The distiller against networkx, against a dense reference, and on graphs done on paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from focuscrawl.distiller import Distiller, LinkGraph, Scores, best
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from numpy.typing import NDArray
+
+NEVER = 10_000  # rounds, or fewer if the order settles; it never does for so long
+
+
+def graph(
+    links: list[tuple[int, int]], relevance: list[float], site: list[int] | None = None
+) -> LinkGraph:
+    """A graph of `links`; without `site` every page is a site of its own."""
+    pairs = np.array(links, np.int64).reshape(-1, 2)
+    sites = np.arange(len(relevance)) if site is None else np.array(site, np.int64)
+    return LinkGraph(pairs[:, 0], pairs[:, 1], sites, np.array(relevance))
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> LinkGraph:
+    n = draw(st.integers(1, 10))
+    page = st.integers(0, n - 1)
+    number = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.9, 1.0, np.nan])
+    links = draw(st.lists(st.tuples(page, page), max_size=40))
+    relevance = draw(st.lists(number, min_size=n, max_size=n))
+    site = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+    # pages that were not fetched have no links
+    links = [(u, v) for u, v in links if not np.isnan(relevance[u])]
+    return graph(links, relevance, site)
+
+
+def dense(
+    links: LinkGraph, threshold: float, *, damp: bool, rounds: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """METHODS 7 with full matrices, cell by cell."""
+    n = links.n_pages
+    there = np.zeros((n, n), bool)
+    there[links.source, links.target] = True
+    there &= links.site[:, None] != links.site[None, :]
+    forward, backward = np.zeros((n, n)), np.zeros((n, n))
+    for u, v in zip(*np.nonzero(there), strict=True):
+        if not links.relevance[v] > threshold:
+            continue
+        k = there[links.site == links.site[u], v].sum() if damp else 1
+        to_site = there[u] & (links.site == links.site[v]) & (links.relevance > threshold)
+        forward[u, v] = links.relevance[v] / k
+        backward[u, v] = links.relevance[u] / (to_site.sum() if damp else 1)
+    hubs, authorities = np.ones(n), np.zeros(n)
+    for _ in range(rounds):
+        authorities = forward.T @ hubs
+        authorities /= np.linalg.norm(authorities) or 1.0
+        hubs = backward @ authorities
+        hubs /= np.linalg.norm(hubs) or 1.0
+    return hubs, authorities
+
+
+@settings(max_examples=150, deadline=None)
+@given(graphs(), st.sampled_from([0.0, 0.2]), st.booleans(), st.integers(1, 30))
+def test_as_the_dense_reference(
+    links: LinkGraph, threshold: float, damp: bool, rounds: int
+) -> None:
+    scores = Distiller(links, threshold=threshold, damp=damp).distill(rounds=rounds, steady=NEVER)
+    assert scores.rounds == rounds
+    hubs, authorities = dense(links, threshold, damp=damp, rounds=rounds)
+    assert_allclose(scores.hubs, hubs, atol=1e-12)
+    assert_allclose(scores.authorities, authorities, atol=1e-12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(graphs(), st.randoms(use_true_random=False))
+def test_numbers_of_pages_and_order_of_links_do_not_matter(
+    links: LinkGraph, random: object
+) -> None:
+    rng = np.random.default_rng(random.getrandbits(32))
+    new = rng.permutation(links.n_pages)
+    order = rng.permutation(np.repeat(np.arange(len(links.source)), 2))  # each link twice
+    site, relevance = np.empty_like(links.site), np.empty_like(links.relevance)
+    site[new], relevance[new] = links.site, links.relevance
+    moved = LinkGraph(new[links.source[order]], new[links.target[order]], site, relevance)
+    one, other = (Distiller(each).distill(rounds=20, steady=NEVER) for each in (links, moved))
+    assert_allclose(other.hubs[new], one.hubs, atol=1e-12)
+    assert_allclose(other.authorities[new], one.authorities, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_as_networkx_with_unit_weights(seed: int) -> None:
+    web = nx.gnp_random_graph(60, 0.08, seed=seed, directed=True)
+    links = graph(list(web.edges), [1.0] * 60)
+    scores = Distiller(links, damp=False).distill(rounds=2000, steady=NEVER)
+    hubs, authorities = nx.hits(web, max_iter=5000, tol=1e-12)
+    for ours, theirs in ((scores.hubs, hubs), (scores.authorities, authorities)):
+        assert_allclose(ours / ours.sum(), [theirs[page] for page in range(60)], atol=1e-7)
+
+
+def test_links_within_a_site_count_for_nothing() -> None:
+    links = [(0, 1), (1, 0), (0, 2)]
+    scores = Distiller(graph(links, [1.0, 1.0, 1.0], site=[0, 0, 1])).distill()
+    assert_allclose(scores.hubs, [1.0, 0.0, 0.0])
+    assert_allclose(scores.authorities, [0.0, 0.0, 1.0])
+    nothing = Distiller(graph(links[:2], [1.0, 1.0], site=[0, 0])).distill()
+    assert not nothing.hubs.any()
+    assert not nothing.authorities.any()
+    assert nothing.stable
+
+
+def test_prestige_does_not_leak() -> None:
+    """Page 0 is a hub of relevant and of other pages; page 1, not relevant, links to the same."""
+    links = [(u, v) for u in (0, 1) for v in (2, 3, 4)]
+    scores = Distiller(graph(links, [0.9, 0.05, 0.9, 0.8, 0.1])).distill()
+    assert scores.hubs[0] > 10 * scores.hubs[1] > 0
+    assert scores.authorities[2] > scores.authorities[3] > 0
+    assert scores.authorities[4] == 0  # not above rho
+
+
+def test_a_site_has_one_voice() -> None:
+    """Page 5 has links from three pages of one site, page 6 from two of different sites."""
+    links = [(0, 5), (1, 5), (2, 5), (3, 6), (4, 6)]
+    relevance, site = [1.0] * 7, [0, 0, 0, 1, 2, 3, 4]
+    damped = Distiller(graph(links, relevance, site)).distill(rounds=1)
+    assert damped.authorities[6] == pytest.approx(2 * damped.authorities[5])
+    plain = Distiller(graph(links, relevance, site), damp=False).distill(rounds=1)
+    assert plain.authorities[5] == pytest.approx(1.5 * plain.authorities[6])
+
+
+def test_many_links_to_one_site_are_worth_one() -> None:
+    links = [(0, v) for v in (2, 3, 4)] + [(1, v) for v in (2, 5)]
+    scores = Distiller(graph(links, [1.0] * 6, site=[0, 1, 2, 2, 2, 3])).distill()
+    assert scores.hubs[1] > scores.hubs[0] > 0
+
+
+def test_what_is_unknown_makes_no_hub_but_is_promised_something() -> None:
+    unknown = float("nan")
+    links = [(0, 2), (0, 4), (1, 2), (1, 3), (1, 4), (1, 5)]
+    distiller = Distiller(graph(links, [1.0, 1.0, 0.9, 0.8, unknown, unknown]))
+    scores = distiller.distill()
+    without = [link for link in links if link[1] < 4]
+    known = Distiller(graph(without, [1.0, 1.0, 0.9, 0.8, unknown, unknown])).distill()
+    assert_allclose(scores.hubs, known.hubs)
+    assert_allclose(scores.authorities, known.authorities)
+    hubs = scores.hubs
+    assert_allclose(distiller.promise(scores), [0, 0, 0, 0, hubs[0] + hubs[1], hubs[1]])
+    assert_allclose(distiller.promise(scores, 1), [0, 0, 0, 0, hubs[1], hubs[1]])
+
+
+@settings(max_examples=100, deadline=None)
+@given(graphs())
+def test_promise_is_the_authority_it_would_have(links: LinkGraph) -> None:
+    """As the pages not fetched turned out relevant, one round later and not yet scaled."""
+    distiller = Distiller(links, damp=False)
+    scores = distiller.distill(rounds=5, steady=NEVER)
+    later = np.where(np.isnan(links.relevance), 1.0, links.relevance)
+    n = links.n_pages
+    there = np.zeros((n, n))
+    there[links.source, links.target] = 1.0
+    there[links.site[:, None] == links.site[None, :]] = 0.0
+    expected = np.where(np.isnan(links.relevance), later * (there.T @ scores.hubs), 0.0)
+    assert_allclose(distiller.promise(scores), expected, atol=1e-12)
+
+
+def power_law(seed: int, links: int, pages: int = 600) -> LinkGraph:
+    rng = np.random.default_rng(seed)
+    source = (pages * rng.random(links) ** 2).astype(np.int64)
+    target = rng.permutation(pages)[(pages * rng.random(links) ** 3).astype(np.int64)]
+    relevance = rng.random(pages)
+    return LinkGraph(source, target, rng.integers(0, 40, pages), relevance)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_stops_when_the_top_has_settled(seed: int) -> None:
+    distiller = Distiller(power_law(seed, 5000))
+    scores, exact = distiller.distill(), distiller.distill(rounds=500, steady=NEVER)
+    assert scores.stable
+    assert scores.rounds < 100
+    assert not exact.stable
+    for some, all_ in ((scores.hubs, exact.hubs), (scores.authorities, exact.authorities)):
+        assert_array_equal(best(some, 100), best(all_, 100))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_goes_on_from_earlier_scores(seed: int) -> None:
+    whole = power_law(seed, 5000)
+    before = 400  # pages known then, and the links between them
+    early = (whole.source < before) & (whole.target < before)
+    earlier = LinkGraph(
+        whole.source[early], whole.target[early], whole.site[:before], whole.relevance[:before]
+    )
+    distiller = Distiller(whole)
+    cold = distiller.distill()
+    warm = distiller.distill(cold)
+    assert warm.rounds < cold.rounds
+    grown = distiller.distill(Distiller(earlier).distill())
+    for scores in (warm, grown):
+        assert scores.stable
+        assert_array_equal(best(scores.hubs, 100), best(cold.hubs, 100))
+        assert_array_equal(best(scores.authorities, 100), best(cold.authorities, 100))
+
+
+def test_what_had_no_score_can_still_rise() -> None:
+    """All of the first graph is overtaken by pages that were not there."""
+    small, large = [(0, 1)], [(u, v) for u in range(2, 8) for v in range(8, 14)]
+    first = Distiller(graph(small, [1.0, 1.0])).distill()
+    later = Distiller(graph(small + large, [1.0] * 14)).distill(first, rounds=500, steady=50)
+    assert later.hubs[2] > 0.1
+    assert later.hubs[0] < 1e-6
+
+
+def test_without_scores_it_starts_anew() -> None:
+    distiller = Distiller(graph([(0, 1)], [1.0, 1.0]))
+    nothing = Scores(np.zeros(2), np.zeros(2), 1, True)
+    assert_allclose(distiller.distill(nothing).hubs, [1.0, 0.0])
+
+
+def test_best_breaks_ties_by_number() -> None:
+    scores = np.array([0.0, 0.5, 0.7, 0.5, 0.5 + 1e-15, 0.0])
+    assert best(scores, 2).tolist() == [2, 1]
+    assert best(scores, 4).tolist() == [2, 1, 3, 4]
+    assert best(scores, 10).tolist() == [2, 1, 3, 4]
+    assert best(scores, 0).tolist() == []
