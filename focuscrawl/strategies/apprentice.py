@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.strategies.protocol import JudgedPage, RecalledPage, StrategyContext
 
-_LAG = 5  # fetches a replay may go on while a lesson is learned
+_LAG = 3  # fetches a replay may go on while a lesson is learned
 
 
 class ApprenticeStrategy:
