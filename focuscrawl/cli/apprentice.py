@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import sqlalchemy as sa
 from tqdm import tqdm
 
 from focuscrawl.apprentice.files import save_apprentice
-from focuscrawl.crawl.hindsight import learn_from
+from focuscrawl.apprentice.options import Options
+from focuscrawl.crawl.hindsight import learn_from, options_of
 from focuscrawl.critic import load_critic
+from focuscrawl.critic.custom import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.report.opening import open_crawl
+from focuscrawl.report.plain import table
 from focuscrawl.store import schema
 from focuscrawl.webs import open_web
+
+if TYPE_CHECKING:
+    from focuscrawl.critic.protocol import Critic
+    from focuscrawl.store import CrawlStore
+    from focuscrawl.webs.protocol import Web
+
+# cross-validation loads scikit-learn: a second that the rest can do without
+# ruff: noqa: PLC0415
 
 
 @click.group()
@@ -26,35 +39,113 @@ def apprentice() -> None:
 @apprentice.command()
 @click.argument("crawl_dir", metavar="CRAWL_DIR")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="models/NAME.")
-@click.option("--web", help="Where the pages are, if another strategy crawled.")
-@click.option("--critic", help="Who reads links, if another strategy crawled: the crawl's own.")
-def train(crawl_dir: str, out: Path, web: str | None, critic: str | None) -> None:
+@click.option("--web", help="Where the pages are, if they have to be read again.")
+@click.option("--critic", help="Who reads links and pages then.  [default: the crawl's own]")
+@click.option("--d-max", metavar="N|cv", help="DOM offsets looked at; cv: by cross-validation.")
+@click.option("--groups", metavar="A,B,...", help="Kinds of features looked at.")
+@click.option("--learner", metavar="NAME", help="logistic, regression or nb.")
+@click.option("--evidence", metavar="NAME", help="all links into a URL, or the first.")
+def train(
+    *,
+    crawl_dir: str,
+    out: Path,
+    web: str | None,
+    critic: str | None,
+    d_max: str | None,
+    groups: str | None,
+    learner: str | None,
+    evidence: str | None,
+) -> None:
     """Train an apprentice on the crawl in CRAWL_DIR and write it to --out.
+
+    Its options are those the crawl's own apprentice had, or else the defaults. What that has not
+    kept of the pages takes --web: after a crawl of another strategy, for other --groups, for
+    another --d-max.
 
     \b
     focuscrawl apprentice train crawls/first --out models/cycling-links
+    focuscrawl apprentice train crawls/first --out models/x --d-max cv --web pages.warc
     scrapy crawl focused -a apprentice=models/cycling-links ...
     """
     if out.exists():
         raise UserError(f"{out} is there already: name another folder")
     with closing(open_crawl(crawl_dir)) as store:
+        options = _options(
+            options_of(store) or Options(),
+            groups=None if groups is None else tuple(g.strip() for g in groups.split(",")),
+            d_max=None if d_max in {None, "cv"} else _whole_number(d_max),
+            learner=learner,
+            evidence=evidence,
+        )
         identity = store.identity()
-        count = sa.select(sa.func.count().label("n")).select_from(schema.page)
-        (pages,) = store.rows(count)
-        judge = None
+        source, judge = None, None
         if web is not None:
-            judge = load_critic(critic or identity["critic_name"], identity["topic"])
-        with tqdm(total=pages.n, desc="Reading", unit=" pages", disable=None) as bar:
+            source = open_web(web)
+            judge = load_critic(critic or _trained(identity["critic_name"]), identity["topic"])
+        if d_max == "cv":
+            if source is None or judge is None:
+                raise UserError(
+                    "--d-max cv reads the pages of the crawl again: name their web with --web"
+                )
+            options = replace(options, d_max=_choose(store, options, judge, source))
+        with _reading(store) as bar:
             learned = learn_from(
-                store,
-                critic=judge,
-                web=None if web is None else open_web(web),
-                on_page=bar.update,
+                store, options=options, critic=judge, web=source, on_page=bar.update
             )
     about: dict[str, str | int] = {
         "topic": identity["topic"],
         "instances": learned.judged,
+        "d_max": learned.options.d_max,
         "crawl": crawl_dir,
     }
     save_apprentice(learned.graduate(), out, about)
     click.echo(f"{out}: learned from {learned.judged:,} URLs of {crawl_dir}")
+
+
+def _trained(name: str) -> str:
+    """Refuse a callable that only the crawl names: the crawl may be a stranger's."""
+    if is_callable_spec(name):
+        raise UserError(f"the crawl's critic {name} is a program: run it with --critic {name}")
+    return name
+
+
+def _options(options: Options, **given: str | int | tuple[str, ...] | None) -> Options:
+    """Change what was given."""
+    changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    return replace(options, **changes)
+
+
+def _whole_number(d_max: str) -> int:
+    if not d_max.isdecimal():
+        raise UserError(f"--d-max must be cv or a whole number, 0 or more, not {d_max!r}")
+    return int(d_max)
+
+
+def _reading(store: CrawlStore) -> tqdm[NoReturn]:
+    count = sa.select(sa.func.count().label("n")).select_from(schema.page)
+    (pages,) = store.rows(count)
+    return tqdm(total=pages.n, desc="Reading", unit=" pages", disable=None)
+
+
+def _choose(store: CrawlStore, options: Options, critic: Critic, web: Web) -> int:
+    """Choose d_max by cross-validation, and print what was compared."""
+    from focuscrawl.crawl.choosing import FITS, chosen, try_windows
+
+    with (
+        _reading(store) as pages,
+        tqdm(total=FITS, desc="Comparing", unit=" fits", disable=None) as fits,
+    ):
+        trials = try_windows(
+            store, options, critic=critic, web=web, on_page=pages.update, on_fit=fits.update
+        )
+    best, d_max = min(trials, key=lambda trial: trial.log_loss), chosen(trials)
+    rows = [["d_max", "log loss", "over least", "error", "AUC", "high", "low", "balanced"]]
+    for each in trials:
+        numbers = (each.log_loss, each.behind, each.error, each.auc, each.high, each.low)
+        rows.append([str(each.d_max), *(f"{x:.3f}" for x in (*numbers, each.balanced))])
+    click.echo("\n".join(table(rows, left=set())))
+    click.echo(
+        f"d_max = {d_max}: the smallest within a standard error of the least log loss "
+        f"(at {best.d_max})"
+    )
+    return d_max

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.facts import PageFacts
+from focuscrawl.apprentice.files import read_apprentice
 from focuscrawl.apprentice.options import Options
+from focuscrawl.apprentice.packing import options_in
 from focuscrawl.apprentice.page_reader import PageReader
 from focuscrawl.apprentice.reading import WordReader
+from focuscrawl.crawl.rereading import Rereader
 from focuscrawl.errors import UserError
-from focuscrawl.page import is_html, parse_page, read_content_type
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
@@ -23,13 +27,34 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
     from focuscrawl.webs.protocol import Web
 
+LESSONS = 5  # over the same instances: each is a few steps of the minimiser
 _ALL = 1_000_000  # judged URLs learned from: offline there is time
-_LESSONS = 5  # over the same instances: each is a few steps of the minimiser
+
+
+def options_of(store: CrawlStore) -> Options | None:
+    """Return the options that the apprentice crawled with; None if another strategy did.
+
+    What it kept of the pages was made with them.
+
+    Raises
+    ------
+    UserError
+        It began with what an earlier crawl had learned, and that is no longer there.
+    """
+    identity = store.identity()
+    if identity.get("strategy") != "apprentice":
+        return None
+    given = json.loads(identity.get("options", "{}"))
+    options, begun_with = Options.of(given), given.get("begin_with")
+    if begun_with is None:
+        return options
+    return options.following(options_in(read_apprentice(Path(begun_with))))
 
 
 def learn_from(
     store: CrawlStore,
     *,
+    options: Options | None = None,
     critic: Critic | None = None,
     web: Web | None = None,
     on_page: Callable[[], object] = lambda: None,
@@ -39,8 +64,10 @@ def learn_from(
     Parameters
     ----------
     store : of the finished crawl
-    critic, web : where a crawl of another strategy than the apprentice has its pages read again,
-        and by whom; a crawl of the apprentice has kept what it took from them
+    options : of the apprentice, `memory` apart; None: those of the crawl (`options_of`), or the
+        defaults after another strategy
+    critic, web : by whom and where the pages are read again, where the crawl has not kept what
+        these options look at: it was another strategy's, or of other `groups` or `d_max`
     on_page : called for every page
 
     Raises
@@ -48,68 +75,79 @@ def learn_from(
     UserError
         The crawl judged too few URLs, or it takes `critic` and `web` and they are not given.
     """
-    apprentice = Apprentice(Options(memory=_ALL))
+    kept = options_of(store)
+    options = options or kept or Options()
+    apprentice = Apprentice(replace(options, memory=_ALL))
+    remembered = kept is not None and _looks_at(kept) == _looks_at(options)
+    reader = None
+    if not remembered:
+        if critic is None or web is None:
+            why = "has kept features of other groups or another d_max"
+            if kept is None:
+                why = "is another strategy's than the apprentice"
+            raise UserError(
+                f"{store.where}: this crawl {why}; name the web to read its pages again with --web"
+            )
+        reader = _FactsReader(store, critic, web, apprentice)
     p, memo = schema.page.c, schema.memo.c
     pages = (
         sa.select(p.seq, p.url, p.relevance, p.digest, p.duplicate_of, memo.data)
         .outerjoin(schema.memo, memo.seq == p.seq)
         .order_by(p.seq)
     )
-    reader = None
     for page in store.rows(pages):
         on_page()
         apprentice.observe(page.url, page.relevance)
-        if page.data is not None:
-            apprentice.expand(page.url, PageFacts.from_bytes(page.data))
+        facts = None
+        if reader is None:
+            facts = None if page.data is None else PageFacts.from_bytes(page.data)
         elif page.digest is not None and page.duplicate_of is None:
-            if reader is None:
-                if critic is None or web is None:
-                    raise UserError(
-                        f"{store.where}: another strategy than the apprentice crawled here; "
-                        "name the web to read its pages again with --web"
-                    )
-                reader = _Rereader(store, critic, web, apprentice)
             facts = reader.read(page.url, page.relevance)
-            if facts is not None:
-                apprentice.expand(page.url, facts)
+        if facts is not None:
+            apprentice.expand(page.url, facts)
     if not apprentice.judged:
         raise UserError(
             f"{store.where}: no link of this crawl was followed: nothing to learn from"
         )
-    for _ in range(_LESSONS):
+    for _ in range(LESSONS):
         apprentice.adopt(apprentice.learn())
     return apprentice
 
 
-class _Rereader:
-    """Reads pages of a finished crawl again."""
+def _looks_at(options: Options) -> tuple[frozenset[str], int]:
+    """Return the options that what is kept of a page depends on."""
+    return frozenset(options.groups), options.d_max
+
+
+class _FactsReader:
+    """Takes the facts from pages of a finished crawl, read again."""
 
     def __init__(
         self, store: CrawlStore, critic: Critic, web: Web, apprentice: Apprentice
     ) -> None:
-        u = schema.url.c
-        self._urls = [row.url for row in store.rows(sa.select(u.url).order_by(u.id))]
-        self._numbers: dict[str | None, int] = {url: i for i, url in enumerate(self._urls)}
-        self._web = web
-        self._apprentice = apprentice
+        options = apprentice.options
         words = WordReader(critic, ask=getattr(critic, "reads_words", False))
-        self._reader = PageReader(words, classes=critic.classes)
+        self._apprentice = apprentice
+        self._reader = PageReader(
+            words, groups=options.groups, d_max=options.d_max, classes=critic.classes
+        )
+        self._pages = Rereader(
+            store,
+            web,
+            critic=critic if "classes" in options.groups else None,
+            depths=self._reader.needs_depths,
+        )
 
     def read(self, number: int, relevance: float) -> PageFacts | None:
         """Return the facts of a page; None if the web no longer has it."""
-        url = self._urls[number]
-        known = self._web.resolve([url])[0]
-        answer = None if known is None else self._web.fetch(known)
-        if answer is None:
+        page = self._pages.read(number)
+        if page is None:
             return None
-        header = next((v for name, v in answer.headers if name.lower() == "content-type"), None)
-        media_type, encoding = read_content_type(header)
-        if not is_html(media_type, answer.body):
-            return None
-        view = parse_page(answer.body, url, encoding=encoding)
-        found = [self._numbers.get(link) for link in self._web.resolve(view.links.urls)]
-        links = np.array([i for i, target in enumerate(found) if target is not None], np.int64)
-        targets = np.array([target for target in found if target is not None], np.int64)
         return self._reader.read(
-            view, links, targets, new=self._apprentice.new(targets), relevance=relevance
+            page.view,
+            page.links,
+            page.targets,
+            new=self._apprentice.new(page.targets),
+            relevance=relevance,
+            probabilities=page.probabilities,
         )
