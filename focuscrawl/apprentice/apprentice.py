@@ -15,7 +15,7 @@ from focuscrawl.apprentice.drift import drift
 from focuscrawl.apprentice.inputs import input_names
 from focuscrawl.apprentice.judged import Judged
 from focuscrawl.apprentice.known import Known
-from focuscrawl.apprentice.lesson import Prepared, Replay, Taught
+from focuscrawl.apprentice.lesson import Prepared, Replay, Taught, contrasting
 from focuscrawl.apprentice.model import Model, fresh_learner
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.packing import join, pack, pack_arrays, pack_options, part_of, parts_of
@@ -182,7 +182,8 @@ class Apprentice:
         kept = np.arange(len(urls))
         if learner.remembers:
             kept = kept[max(0, len(kept) - at.new) :]
-        kept = self._contrasting(kept, at)
+        if self.options.contrast < 1.0:
+            kept = contrasting(kept, known, at, self.options.contrast)
         instances, owner = bags(
             known,
             n_links,
@@ -222,17 +223,6 @@ class Apprentice:
             model=model,
             standing=standing,
         )
-
-    def _contrasting(self, kept: NDArray[np.int64], at: Prepared) -> NDArray[np.int64]:
-        """Keep the share of instances with the largest |R(u) - R(v)| [A02 section 4]."""
-        if self.options.contrast == 1.0 or not len(kept):
-            return kept
-        best = np.zeros(len(at.y))  # R(u); not the input, which is 0 where its group is off
-        links = slice(at.links)
-        np.maximum.at(best, self.known.target.data[links], self.known.relevance.data[links])
-        contrast = np.abs(best[at.urls[kept]] - at.y[at.urls[kept]])
-        most = np.argsort(-contrast, kind="stable")
-        return np.sort(kept[most[: max(1, round(self.options.contrast * len(kept)))]])
 
     def adopt(self, taught: Taught) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Score by what was learned from now on.
@@ -345,14 +335,8 @@ class Apprentice:
         ``intercept``.
         """
         with self._lock:
-            urls = np.array([url])
-            inputs, model = self._inputs_of(urls)[0], self._model
-            names = input_names(self.options)
-            parts = dict(zip(names, (inputs * model.dense[:-1]).tolist(), strict=True))
-            parts["links (words)"] = float(self._standing.margins(urls)[0])
-            parts["address (words)"] = float(model.address_margins(self.known, urls)[0])
-            parts["intercept"] = float(model.dense[-1])
-            return parts
+            inputs = self._inputs_of(np.array([url]))
+            return self._model.parts(self._standing, self.known, url, inputs)
 
     def features(self, url: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return what `explain` adds up as words, feature by feature.
@@ -363,20 +347,7 @@ class Apprentice:
         weights : float64 (n,), what each says for (above 0) or against the URL
         """
         with self._lock:
-            known, model = self.known, self._model
-            instances, _ = bags(
-                known,
-                len(known),
-                np.array([url]),
-                self._inputs_of(np.array([url])),
-                unit_length=model.learner.unit_length,
-                only_first=self.options.evidence == "first",
-                most=len(known),
-            )
-            features, at = np.unique(instances.rows.indices, return_inverse=True)
-            weights = model.weights[instances.rows.indices] * instances.values
-            total = np.bincount(at, weights, len(features)).astype(np.float64)
-            return features.astype(np.int64), total
+            return self._model.features(self.known, url, self._inputs_of(np.array([url])))
 
     # -- inside --------------------------------------------------------------------------
 

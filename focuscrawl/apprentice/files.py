@@ -45,6 +45,11 @@ def save_apprentice(graduate: bytes, out: Path, about: dict[str, str | int]) -> 
         raise UserError(f"{out} cannot be written: {error.strerror}") from None
 
 
+def apprentice_digest(folder: Path) -> str:
+    """Return what tells the apprentice in `folder` from others; raises as `read_apprentice`."""
+    return hashlib.sha256(read_apprentice(folder)).hexdigest()[:16]
+
+
 def read_apprentice(folder: Path) -> bytes:
     """Return what `save_apprentice` was given; it is plain arrays and runs nobody's code.
 

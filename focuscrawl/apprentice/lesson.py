@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
+    from focuscrawl.apprentice.known import Known
     from focuscrawl.apprentice.model import Model
     from focuscrawl.apprentice.standing import Standing
 
@@ -74,3 +76,20 @@ class Replay(NamedTuple):
     def has_come_to(point: tuple[int, int], now: tuple[int, int]) -> bool:
         """Tell whether what was known at `point` has been repeated."""
         return now[0] >= point[0] and now[1] >= point[1]
+
+
+def contrasting(
+    kept: NDArray[np.int64], known: Known, at: Prepared, share: float
+) -> NDArray[np.int64]:
+    """Keep the share of instances with the largest |R(u) - R(v)| [A02 section 4].
+
+    Parameters
+    ----------
+    kept : int64 (n,), ascending, instances to choose from, as places in ``at.urls``
+    """
+    best = np.zeros(len(at.y))  # R(u); not the input, which is 0 where its group is off
+    links = slice(at.links)
+    np.maximum.at(best, known.target.data[links], known.relevance.data[links])
+    contrast = np.abs(best[at.urls[kept]] - at.y[at.urls[kept]])
+    most = np.argsort(-contrast, kind="stable")
+    return np.sort(kept[most[: max(1, round(share * len(kept)))]]) if len(kept) else kept

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.bags import N_FEATURES, address_margins, link_margins
+from focuscrawl.apprentice.bags import N_FEATURES, address_margins, bags, link_margins
 from focuscrawl.apprentice.hubs import cocitation, hub_rates, near_links
 from focuscrawl.apprentice.inputs import INPUTS, input_names, prior_of, switched_on
 from focuscrawl.apprentice.learners.linear import LinearRegressor, LogisticLearner
@@ -145,6 +145,35 @@ class Model:
             counts=counts,
         )
         return standing
+
+    def parts(
+        self, standing: Standing, known: Known, url: int, inputs: NDArray[np.float64]
+    ) -> dict[str, float]:
+        """Return what adds up to the linear sum of a URL; see `Apprentice.explain`."""
+        names, urls = input_names(self.options), np.array([url])
+        parts = dict(zip(names, (inputs[0] * self.dense[:-1]).tolist(), strict=True))
+        parts["links (words)"] = float(standing.margins(urls)[0])
+        parts["address (words)"] = float(self.address_margins(known, urls)[0])
+        parts["intercept"] = float(self.dense[-1])
+        return parts
+
+    def features(
+        self, known: Known, url: int, inputs: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the hashed features of a URL and what each adds; see `Apprentice.features`."""
+        instances, _ = bags(
+            known,
+            len(known),
+            np.array([url]),
+            inputs,
+            unit_length=self.learner.unit_length,
+            only_first=self.options.evidence == "first",
+            most=len(known),
+        )
+        features, at = np.unique(instances.rows.indices, return_inverse=True)
+        weights = self.weights[instances.rows.indices] * instances.values
+        total = np.bincount(at, weights, len(features)).astype(np.float64)
+        return features.astype(np.int64), total
 
     def _evidence(self, known: Known, first: int, end: int) -> NDArray[np.bool_] | slice:
         """Tell which links count as evidence."""

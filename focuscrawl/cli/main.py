@@ -9,6 +9,7 @@ import click
 
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
+from focuscrawl.report.plain import printable
 
 #: subcommand: (module, attribute, one-line help); imported only when asked for
 COMMANDS = {
@@ -18,6 +19,7 @@ COMMANDS = {
         "Train apprentices on crawls that are over.",
     ),
     "critic": ("focuscrawl.cli.critic", "critic", "Train and check critics."),
+    "distill": ("focuscrawl.cli.distill", "distill", "List the hubs and authorities of a crawl."),
     "lab": ("focuscrawl.cli.lab", "lab", "Compare strategies on recorded webs."),
     "report": ("focuscrawl.cli.report", "report", "Summarise crawls and draw their curves."),
     "web": ("focuscrawl.cli.web", "web", "Look into recorded webs."),
@@ -46,7 +48,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except UserError as error:
-            click.echo(f"focuscrawl: {error}", err=True)
+            click.echo(f"focuscrawl: {printable(str(error))}", err=True)
             ctx.exit(2)
 
 

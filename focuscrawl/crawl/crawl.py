@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from focuscrawl.crawl.distilling import Distilling
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import may_be_page
 from focuscrawl.crawl.finding import Finding, visit_of
@@ -87,6 +88,7 @@ class Crawl:
         self._lessons = None
         if isinstance(strategy, Learner):
             self._lessons = Lessons(strategy, frontier, replay=web is not None)
+        self.distilling = Distilling(plan.distill, plan.distill_sites, replay=web is not None)
         # A crawl multiplies small vectors all the time: sharing them out among threads takes
         # longer than the work, and many times longer when several crawls share the machine.
         self._blas = threadpool_limits(1, user_api="blas")
@@ -113,6 +115,7 @@ class Crawl:
         """Record the stop reason and wait until everything is on disk."""
         if self._lessons is not None:
             self._lessons.close()
+        self.distilling.close()
         self._note_scores()
         self._put(VisitRecord(events=[(self.fetched, "stop", reason)]))
         self._writer.close()
@@ -144,9 +147,9 @@ class Crawl:
 
     @property
     def pausing(self) -> bool:
-        """True while `next` holds back although URLs wait: for the store, or for a lesson."""
+        """True while `next` holds back although URLs wait: for store, lesson or distiller."""
         learning = self._lessons is not None and self._lessons.waited_for(self.fetched)
-        return self._writer.full or learning
+        return self._writer.full or learning or self.distilling.waited_for(self.fetched)
 
     @property
     def store_failure(self) -> BaseException | None:
@@ -161,7 +164,7 @@ class Crawl:
         budget = self.plan.budget
         if budget and self.fetched + len(self.in_flight) >= budget:
             return None
-        self._adopt_lesson()
+        self._adopt()
         if self.stop_reason is not None or self.pausing:
             return None
         number = self.frontier.pop(now)
@@ -309,10 +312,7 @@ class Crawl:
             self._queue(target, score)
 
     def _resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
-        """Map URLs to those the crawl may fetch: in a closed replay what is recorded.
-
-        None is dropped.
-        """
+        """Map URLs to those the crawl may fetch, None: in a closed replay what is recorded."""
         known: Sequence[str | None] = urls
         if self.web is not None and self.plan.closed:
             known = self.web.resolve(urls)
@@ -354,15 +354,16 @@ class Crawl:
         if self._lessons is not None:
             self._lessons.begin_if_due(self.fetched)
 
-    def _adopt_lesson(self) -> None:
+    def _adopt(self) -> None:
         try:
             model = None if self._lessons is None else self._lessons.adopt(self.fetched)
+            raised = self.distilling.adopt(self.fetched, self.urls, self.frontier)
         except Exception:
-            logger.exception("a lesson failed, and the next one would fail, too")
+            logger.exception("a lesson failed, or the distiller: the next one would, too")
             self._halted = True
             return
-        if model is not None:
-            self._put(VisitRecord(model=model))
+        if model is not None or raised:
+            self._put(VisitRecord(model=model, events=raised))
 
     def _note_scores(self) -> None:
         """Write the scores the frontier ends with; those of a learner change with each lesson."""
@@ -388,6 +389,7 @@ class Crawl:
         self.count(self.fetched + 1, page.relevance)
         row = page.row(self.fetched, number, kept, fetched)
         self._put(VisitRecord(page=row, links=page.link_rows, memo=page.memo))
+        self.distilling.visited(self.urls, number, page)
         self.begin_lesson()
         return visit_of(row, self.urls)
 

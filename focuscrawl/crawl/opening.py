@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from focuscrawl import __version__
+from focuscrawl.apprentice.files import apprentice_digest
 from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.crawl.folder import CrawlFolder
 from focuscrawl.crawl.plan import CrawlPlan
@@ -60,6 +61,8 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
         "within": plan.within or "",
         "random_state": str(plan.random_state),
     }
+    if "begin_with" in plan.options:  # a path alone does not say which apprentice
+        identity["apprentice"] = apprentice_digest(Path(plan.options["begin_with"]))
     about = {
         "web_name": plan.web or "the live Web",
         "critic_name": plan.critic,

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
+from focuscrawl.taxonomy import normalise
+from focuscrawl.urls import without_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-from focuscrawl.taxonomy import normalise
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class CrawlPlan:
         3.6, the recall crawl]
     stagnation : stop after so many fetches without a relevant page; 0: never
     any_media : follow links whose ending promises no HTML page, too
+    distill, distill_sites : see `focuscrawl.crawl.distilling.Distilling`
     """
 
     topic: str
@@ -53,6 +55,8 @@ class CrawlPlan:
     within: str | None = None
     stagnation: int = 0
     any_media: bool = False
+    distill: int = 0
+    distill_sites: str = "auto"
 
     @staticmethod
     def whole_number(name: str, text: str) -> int:
@@ -63,10 +67,12 @@ class CrawlPlan:
 
     def describe(self) -> str:
         """Return the plan in one line, for the crawl's log of events."""
-        return ", ".join(
-            f"{each.name}={getattr(self, each.name)}"
-            for each in fields(self)
-            if getattr(self, each.name) not in (each.default, {})
+        return without_credentials(
+            ", ".join(
+                f"{each.name}={getattr(self, each.name)}"
+                for each in fields(self)
+                if getattr(self, each.name) not in (each.default, {})
+            )
         )
 
     @property

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sqlalchemy as sa
 
+from focuscrawl.crawl.distilling import DISTILLED
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.store import NewUrl, schema
 from focuscrawl.strategies import Learner, RecalledPage
@@ -32,6 +33,9 @@ def restore(crawl: Crawl) -> None:
     urls, scores = _load_pages(crawl, learned_at)
     if isinstance(crawl.strategy, Learner):
         crawl.frontier.rescore(urls, scores)
+    e = schema.events.c
+    raised = sa.select(sa.func.max(e.seq)).where(e.kind == DISTILLED)
+    crawl.distilling.resume(crawl.urls, next(crawl.store.rows(raised))[0] or 0)
 
 
 def _load_urls(crawl: Crawl) -> None:
@@ -75,13 +79,15 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
             rows = list(found)
             crawl.links = rows[-1].id + 1
             source, found = next(by_page, (None, iter(())))
+        targets = [link.target for link in rows]
+        crawl.distilling.recall(row.url, row.relevance, row.duplicate_of, targets)
         if rows or row.data is not None:
             urls, new = crawl.strategy.recall(
                 RecalledPage(
                     url=row.url,
                     seq=row.seq,
                     relevance=row.relevance,
-                    targets=np.array([link.target for link in rows], dtype=np.int64),
+                    targets=np.array(targets, dtype=np.int64),
                     link_scores=np.array(
                         [-np.inf if link.score is None else link.score for link in rows]
                     ),

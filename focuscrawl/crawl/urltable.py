@@ -93,6 +93,18 @@ class UrlTable:
         scores[np.isnan(scores)] = np.inf
         return urls, self._host.data[urls].astype(np.int64), scores
 
+    def hosts(self) -> NDArray[np.int64]:
+        """Return the number of the host of each URL, int64 (n_urls,)."""
+        return self._host.data[: len(self._urls)].astype(np.int64)
+
+    def host_names(self) -> list[str]:
+        """Return the names of the hosts by their numbers."""
+        return [self._hosts[number] for number in range(len(self._hosts))]
+
+    def referrers(self) -> NDArray[np.int64]:
+        """Return the page that each URL was found on, int64 (n_urls,); -1 for a seed."""
+        return self._referrer.data[: len(self._urls)].copy()
+
     def host(self, number: int) -> int:
         """Return the number of the URL's host."""
         return int(self._host.data[number])

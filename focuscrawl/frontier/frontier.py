@@ -134,7 +134,9 @@ class Frontier:
         what was their best when all was sorted, and `pop` finds out what is not any more.
         """
         urls, keys, hosts, bounds, heads = arrangement
+        first = urls[(self._keys.data[urls] == -np.inf) & (keys != -np.inf)]
         self._keys.data[urls] = keys
+        self._keys.data[first] = -np.inf  # put first since all was sorted
         for state in self._hosts:
             state.clear()
         self._available = []
@@ -147,6 +149,7 @@ class Frontier:
         heapq.heapify(self._available)
         since = self._queued.data.copy()
         since[urls] = False
+        since[first] = self._queued.data[first]
         for url in np.flatnonzero(since).tolist():
             host, entry = int(self._host_of.data[url]), (float(self._keys.data[url]), url)
             state = self._hosts[host]

@@ -9,9 +9,11 @@ import scrapy
 
 from focuscrawl.binding import bind_crawl
 from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl.distilling import SITES
 from focuscrawl.downloadermiddlewares.warc import recording_name
 from focuscrawl.errors import UserError
 from focuscrawl.meta import VISIT
+from focuscrawl.networks import Networks
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -37,6 +39,7 @@ ARGUMENTS = (
     "within",
 )
 _REPLAY = "focuscrawl.downloadhandlers.ReplayDownloadHandler"
+_NOT_FOLLOWED = ("data", "file", "ftp", "s3")
 
 
 class FocusedSpider(scrapy.Spider):
@@ -67,6 +70,7 @@ class FocusedSpider(scrapy.Spider):
         recording = recording_name(crawler.settings)
         if recording is not None and not recording.endswith(".warc.gz"):
             raise UserError(f"FOCUSCRAWL_WARC={recording}: name a file that ends in .warc.gz")
+        Networks.of(crawler.settings.getlist("FOCUSCRAWL_PRIVATE_ADDRESSES"))  # a slip ends here
         if "web" in arguments:
             _replay(crawler.settings)
         crawl = open_crawl(_plan(arguments, crawler.settings))
@@ -110,11 +114,24 @@ def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
             "FOCUSCRAWL_STAGNATION", str(settings.get("FOCUSCRAWL_STAGNATION", 0))
         ),
         any_media=_flag(settings, "FOCUSCRAWL_ANY_MEDIA", default=False),
+        distill=CrawlPlan.whole_number(
+            "FOCUSCRAWL_DISTILL", str(settings.get("FOCUSCRAWL_DISTILL", 0))
+        ),
+        distill_sites=_sites(settings),
         per_host=settings.getint(
             "CONCURRENT_REQUESTS" if replay else "CONCURRENT_REQUESTS_PER_DOMAIN"
         ),
         delay=settings.getfloat("DOWNLOAD_DELAY"),
     )
+
+
+def _sites(settings: BaseSettings) -> str:
+    sites: str = settings.get("FOCUSCRAWL_DISTILL_SITES", "auto")
+    if sites not in SITES:
+        raise UserError(
+            f"FOCUSCRAWL_DISTILL_SITES must be one of {', '.join(SITES)}, not {sites!r}"
+        )
+    return sites
 
 
 def _flag(settings: BaseSettings, name: str, *, default: bool) -> bool:
@@ -140,7 +157,7 @@ def _replay(settings: BaseSettings) -> None:
     before it has seen the pages that speak for or against them.
     """
     for name, value in {
-        "DOWNLOAD_HANDLERS": {"http": _REPLAY, "https": _REPLAY},
+        "DOWNLOAD_HANDLERS": dict.fromkeys(_NOT_FOLLOWED) | {"http": _REPLAY, "https": _REPLAY},
         "AUTOTHROTTLE_ENABLED": False,
         "DOWNLOAD_DELAY": 0,
         "CONCURRENT_REQUESTS": 1,

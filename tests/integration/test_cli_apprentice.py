@@ -59,6 +59,12 @@ def test_the_second_crawl_begins_with_what_the_first_learned(first: Path, tmp_pa
         assert again.returncode == 0, again.stderr
     assert Kept(tmp_path / "cut").order == whole
 
+    (tmp_path / "model").rename(tmp_path / "old")  # another apprentice in its place
+    assert train(first / "apprentice", "--out", tmp_path / "model").exit_code == 0
+    other = crawl(tmp_path / "cut", **GIVEN, budget=70, apprentice=tmp_path / "model")
+    assert other.returncode == 2
+    assert "its apprentice is" in other.stderr
+
 
 def test_a_crawl_of_the_apprentice_needs_no_web(first: Path, tmp_path: Path) -> None:
     result = train(first / "apprentice", "--out", tmp_path / "model")

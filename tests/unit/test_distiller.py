@@ -83,7 +83,7 @@ def test_as_the_dense_reference(
 @settings(max_examples=50, deadline=None)
 @given(graphs(), st.randoms(use_true_random=False))
 def test_numbers_of_pages_and_order_of_links_do_not_matter(
-    links: LinkGraph, random: object
+    links: LinkGraph, random: Random
 ) -> None:
     rng = np.random.default_rng(random.getrandbits(32))
     new = rng.permutation(links.n_pages)
@@ -134,6 +134,15 @@ def test_a_site_has_one_voice() -> None:
     assert damped.authorities[6] == pytest.approx(2 * damped.authorities[5])
     plain = Distiller(graph(links, relevance, site), damp=False).distill(rounds=1)
     assert plain.authorities[5] == pytest.approx(1.5 * plain.authorities[6])
+
+
+def test_many_links_of_one_site_are_worth_one() -> None:
+    """Three pages of one site link to page 4, one of another to page 5: neither side wins."""
+    links = [(0, 4), (1, 4), (2, 4), (3, 5)]
+    distiller = Distiller(graph(links, [1.0] * 6, site=[0, 0, 0, 1, 2, 3]))
+    scores = distiller.distill(rounds=50, steady=NEVER)
+    assert scores.authorities[4] == pytest.approx(scores.authorities[5])
+    assert scores.hubs[0] == pytest.approx(scores.hubs[3])
 
 
 def test_many_links_to_one_site_are_worth_one() -> None:
@@ -187,7 +196,8 @@ def test_stops_when_the_top_has_settled(seed: int) -> None:
     assert scores.rounds < 100
     assert not exact.stable
     for some, all_ in ((scores.hubs, exact.hubs), (scores.authorities, exact.authorities)):
-        assert_array_equal(best(some, 100), best(all_, 100))
+        assert len(set(best(some, 100)) & set(best(all_, 100))) > 95
+        assert_array_equal(best(some, 10), best(all_, 10))
 
 
 @pytest.mark.parametrize("seed", range(3))

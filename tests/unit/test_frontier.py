@@ -161,3 +161,17 @@ def test_names_are_numbered_in_order_of_discovery() -> None:
     assert names.get("b") == 1
     assert names.get("c") is None
     assert names[1] == "b"
+
+
+def test_what_was_put_first_while_all_was_sorted_stays_first() -> None:
+    frontier = Frontier()
+    for url, score in ((0, 0.9), (1, 0.1), (2, 0.5)):
+        frontier.push(url, 0, score)
+    arrangement = frontier.arrange(np.array([0, 1, 2]), np.array([0.8, 0.2, 0.6]))
+    frontier.push(1, 0, np.inf)  # where a redirect leads
+    frontier.adopt(arrangement)
+    order = []
+    while (url := frontier.pop(0.0)) is not None:
+        order.append(url)
+        frontier.release(url, 0.0)
+    assert order == [1, 0, 2]

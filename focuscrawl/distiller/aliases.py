@@ -1,0 +1,49 @@
+"""Several URLs of one page: what links to any of them links to the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_CHAIN = 5  # doublings: longer chains of redirects than 32 are loops
+
+
+def stand_ins(
+    fetched: NDArray[np.int64],
+    duplicate_of: NDArray[np.int64],
+    referrer: NDArray[np.int64],
+    source: NDArray[np.int64],
+) -> NDArray[np.int64]:
+    """Return for each URL the one that its page is known by.
+
+    For a duplicate that is the page it repeats. For a redirect it is where it leads, if nothing
+    had linked there before: the crawl then keeps the redirect as the referrer of its target, and
+    only a redirect is the referrer of anything without having a link.
+
+    Parameters
+    ----------
+    fetched : int64 (n_fetched,), numbers of the URLs fetched
+    duplicate_of : int64 (n_fetched,), the page each repeats; -1: none
+    referrer : int64 (n_urls,), where each URL was first found; -1: nowhere
+    source : int64 (n_links,), URLs that links were found on
+
+    Returns
+    -------
+    int64 (n_urls,); a URL's own number where nothing stands for it
+    """
+    stands = np.arange(len(referrer))
+    redirects = np.zeros(len(referrer), np.bool_)
+    redirects[fetched] = True
+    redirects[source] = False
+    found = np.flatnonzero(referrer >= 0)[::-1]  # the first target of a redirect comes last, wins
+    found = found[redirects[referrer[found]]]
+    stands[referrer[found]] = found
+    repeats = duplicate_of >= 0
+    stands[fetched[repeats]] = duplicate_of[repeats]
+    for _ in range(_CHAIN):
+        stands = stands[stands]
+    return stands

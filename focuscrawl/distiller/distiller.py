@@ -1,0 +1,195 @@
+"""Relevance-weighted HITS (METHODS 7; F99 section 3.2; Kleinberg 1999)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focuscrawl.distiller.graph import LinkGraph
+
+THRESHOLD = 0.2  # rho: the relevance above which a page can be an authority
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What a distillation found.
+
+    Attributes
+    ----------
+    hubs, authorities : float64 (n_pages,), each of length 1 (L2), or 0 where there are none
+    rounds : how often the scores were passed along the links
+    stable : whether the order at the top had settled by then
+    """
+
+    hubs: NDArray[np.float64]
+    authorities: NDArray[np.float64]
+    rounds: int
+    stable: bool
+
+
+class Distiller:
+    """Hubs and authorities among the pages of a graph.
+
+    a(v) = R(v) * sum of w(u,v) * h(u) over the off-site links into v, if v was fetched and
+    R(v) > rho; h(u) = R(u) * sum of w'(u,v) * a(v) over the off-site links of u to these. So the
+    weight of a link is E_F(u,v) = R(v) forward and E_B(u,v) = R(u) backward [F99 3.2]: no
+    prestige leaks from relevant hubs to irrelevant pages, nor back.
+
+    Damping [Bharat & Henzinger 1998]: k links from one site to one page weigh 1/k each (w), so
+    that a site has one voice about a page; l links from one page to authorities of one site
+    weigh 1/l each on the way back (w'), so that a site is praised once by a page. Weights of 1/k
+    both ways would count k links for less than one: k hubs of a k-th each give a k-th.
+
+    R(v) of a page that was not fetched is unknown, and it gives nothing to the pages that link
+    to it: a hub is a hub by what is known to be relevant. What such a page has been given is
+    its `promise`.
+
+    Parameters
+    ----------
+    graph : the links
+    threshold : rho; hubs have none
+    damp : whether links are damped
+    """
+
+    def __init__(
+        self, graph: LinkGraph, *, threshold: float = THRESHOLD, damp: bool = True
+    ) -> None:
+        self._relevance = graph.relevance
+        source, target = graph.off_site()
+        given = np.ones(len(source))
+        if damp:
+            given = _shares(graph.site[source], target, graph.n_pages)
+        self._unknown = np.flatnonzero(np.isnan(graph.relevance[target]))
+        self._source, self._target, self._given = source, target, given
+        known = np.flatnonzero(graph.relevance[target] > threshold)
+        source, target, given = source[known], target[known], given[known]
+        taken = np.ones(len(source))
+        if damp:
+            taken = _shares(source, graph.site[target], graph.n_pages)
+        #: pages with links to authorities, and the authorities, ascending
+        self._hubs, row = _compressed(source, graph.n_pages)
+        self._authorities, column = _compressed(target, graph.n_pages)
+        shape = len(self._hubs), len(self._authorities)
+        forward = given * graph.relevance[target]
+        backward = taken * graph.relevance[source]
+        self._forward = csr_array((forward, (column, row)), shape=shape[::-1])
+        self._backward = csr_array((backward, (row, column)), shape=shape)
+
+    def distill(
+        self,
+        start: Scores | None = None,
+        *,
+        top: int = 100,
+        steady: int = 3,
+        rounds: int = 200,
+    ) -> Scores:
+        """Pass scores along the links until the order of the best no longer changes.
+
+        Parameters
+        ----------
+        start : scores of an earlier distillation, when there were fewer pages and links: fewer
+            rounds are needed from there. Every page begins with at least their mean, since what
+            begins with nothing would keep nothing
+        top : how many of the best hubs, and authorities, have to keep their order
+        steady : for how many rounds
+        rounds : at most
+        """
+        hubs = np.ones(len(self._hubs))
+        if start is not None and start.hubs.any():
+            known = self._hubs[self._hubs < len(start.hubs)]
+            hubs = np.full(len(self._hubs), start.hubs.mean())
+            hubs[: len(known)] += start.hubs[known]
+        authorities = np.zeros(len(self._authorities))
+        order: tuple[bytes, bytes] | None = None
+        same = done = 0
+        while done < rounds and same < steady:
+            authorities = _unit(self._forward @ hubs)
+            hubs = _unit(self._backward @ authorities)
+            done += 1
+            before, order = order, (best(hubs, top).tobytes(), best(authorities, top).tobytes())
+            same = same + 1 if order == before else 0
+        return Scores(
+            hubs=self._spread(self._hubs, hubs),
+            authorities=self._spread(self._authorities, authorities),
+            rounds=done,
+            stable=same >= steady,
+        )
+
+    def promise(self, scores: Scores, hubs: int | None = None) -> NDArray[np.float64]:
+        """Return what pages that were not fetched are given by hubs.
+
+        It is the authority score that a page would have, before it is scaled, if R(v) = 1.
+
+        Parameters
+        ----------
+        hubs : only by so many of the best; None: by all
+
+        Returns
+        -------
+        float64 (n_pages,), 0 for pages that were fetched
+        """
+        giving = scores.hubs
+        if hubs is not None:
+            chosen = best(giving, hubs)
+            giving = self._spread(chosen, giving[chosen])
+        source, target = self._source[self._unknown], self._target[self._unknown]
+        given = self._given[self._unknown] * giving[source]
+        promised = np.bincount(target, weights=given, minlength=len(self._relevance))
+        return promised.astype(np.float64, copy=False)
+
+    def _spread(
+        self, pages: NDArray[np.int64], values: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """Return the values of some pages among zeros for the others."""
+        spread = np.zeros(len(self._relevance))
+        spread[pages] = values
+        return spread
+
+
+def best(scores: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+    """Return the pages with the `n` highest scores above 0, highest first.
+
+    Among equals, to twelve digits, the page found first comes first: what is added up in
+    another order differs in the last ones.
+    """
+    if n < 1:
+        return np.zeros(0, np.int64)
+    above = 0.0
+    if len(scores) > n:
+        above = max(0.0, float(np.partition(scores, -n)[-n]) * (1.0 - 1e-9))
+    pages = np.flatnonzero(scores >= above if above else scores > 0.0)
+    keys = np.round(scores[pages], 12)
+    return pages[np.lexsort((pages, -keys))][:n]
+
+
+def _unit(passed_on: object) -> NDArray[np.float64]:
+    scores = np.asarray(passed_on, np.float64)
+    length = float(np.sqrt(scores @ scores))
+    return scores / length if length else scores
+
+
+def _shares(first: NDArray[np.int64], second: NDArray[np.int64], n: int) -> NDArray[np.float64]:
+    """Return 1/k for each of k equal pairs; all numbers are below `n`."""
+    pairs = first * n + second
+    order = np.argsort(pairs)
+    pairs = pairs[order]
+    new = np.diff(pairs, prepend=-1) != 0
+    sizes = np.diff(np.flatnonzero(new), append=len(pairs))
+    shares = np.empty(len(pairs))
+    # not np.repeat: it keeps other threads, and so the crawl, from running
+    shares[order] = (1.0 / sizes)[np.cumsum(new) - 1]
+    return shares
+
+
+def _compressed(numbers: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the distinct numbers, ascending, and which of them each is; all are below `n`."""
+    there = np.zeros(n, np.bool_)
+    there[numbers] = True
+    place = np.cumsum(there) - 1
+    return np.flatnonzero(there), place[numbers]
