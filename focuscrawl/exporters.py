@@ -7,12 +7,26 @@ from typing import IO, TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from itemadapter import ItemAdapter
-from scrapy.exporters import BaseItemExporter
+from scrapy.exporters import BaseItemExporter, CsvItemExporter
+
+from focuscrawl.report.plain import cell
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from scrapy.item import Field
+
 _ROWS = 10_000  # items a row group
+
+
+class PlainCsvItemExporter(CsvItemExporter):
+    """Exports items as CSV that no spreadsheet takes for formulas: ``-O pages.csv``."""
+
+    def serialize_field(self, field: Mapping[str, Any] | Field, name: str, value: Any) -> Any:
+        """Return a value as it is written."""
+        serialized = super().serialize_field(field, name, value)
+        return cell(serialized) if isinstance(serialized, str) else serialized
 
 
 class ParquetItemExporter(BaseItemExporter):

@@ -73,7 +73,7 @@ class FrontierScheduler(BaseScheduler):
             return False
         number = self._crawl.urls.get(url)
         assert number is not None
-        self._requests[number] = request
+        self._requests[number] = request.replace(url=url)  # as stored: without credentials
         return True
 
     def next_request(self) -> Request | None:

@@ -27,6 +27,16 @@ COOKIES_ENABLED = False
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 
+# http and https, never into private networks: FOCUSCRAWL_PRIVATE_ADDRESSES names exceptions.
+DOWNLOAD_HANDLERS = {
+    "http": "focuscrawl.downloadhandlers.live.LiveDownloadHandler",
+    "https": "focuscrawl.downloadhandlers.live.LiveDownloadHandler",
+    "data": None,
+    "file": None,
+    "ftp": None,
+    "s3": None,
+}
+
 # The frontier orders, judges and remembers; Scrapy downloads.
 CONCURRENT_ITEMS = 1  # an item a page: a hundred workers would only be started and stopped
 SCHEDULER = "focuscrawl.scheduler.FrontierScheduler"
@@ -40,7 +50,10 @@ EXTENSIONS = {
     "focuscrawl.extensions.htmlonly.HtmlOnly": 0,
     "focuscrawl.extensions.progress.Progress": 0,
 }
-FEED_EXPORTERS = {"parquet": "focuscrawl.exporters.ParquetItemExporter"}
+FEED_EXPORTERS = {
+    "csv": "focuscrawl.exporters.PlainCsvItemExporter",
+    "parquet": "focuscrawl.exporters.ParquetItemExporter",
+}
 STATS_DUMP = False
 LOG_LEVEL = "INFO"
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"

@@ -6,9 +6,12 @@ what pages are written for. Query arguments keep their order: a server may tell 
 
 from __future__ import annotations
 
+import re
+
 import can_ada
 
 _WEB = ("http:", "https:")
+_CREDENTIALS = re.compile(r"(?<=://)[^/?#\\\s]*@")
 _NO_URL = (ValueError, TypeError)  # can_ada: the parser refuses; a lone surrogate in the text
 
 
@@ -55,6 +58,11 @@ def host(url: str) -> str:
         if at != -1:
             end = min(end, at)
     return url[start:end].rpartition("@")[2]
+
+
+def without_credentials(text: str) -> str:
+    """Return `text` with every ``name:password@`` taken out of the URLs in it."""
+    return _CREDENTIALS.sub("", text)
 
 
 def _finish(parsed: can_ada.URL) -> str | None:

@@ -14,6 +14,7 @@ from focuscrawl.report import Summary, comparison, html
 from focuscrawl.report.figures import harvest_figure, loss_figure
 from focuscrawl.report.measures import harvest_rate, load_pages, loss_rate
 from focuscrawl.report.opening import open_crawl
+from focuscrawl.report.plain import cell
 from focuscrawl.report.style import png
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ def _write_csv(path: Path, crawls: Mapping[str, pd.DataFrame]) -> Path:
     ]
     table = pd.concat(frames).reset_index()
     first = ["crawl", "seq", "url", "status", "relevance", "harvest_rate", "loss_rate"]
+    texts = [str(name) for name in table if table[name].dtype == object]  # some are of strangers
+    table[texts] = table[texts].map(lambda value: cell(value) if isinstance(value, str) else value)
     table = table[[*first, *table.columns.difference(first, sort=False)]]
     try:
         with path.open("w", encoding="utf-8", newline="") as file:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 
 import click
 
 from focuscrawl.errors import UserError
+from focuscrawl.report.plain import one_line, printable
 from focuscrawl.urls import host, normalize
 from focuscrawl.webs import RecordedWeb, Web, open_web
 
@@ -51,17 +53,21 @@ def urls(warc: str) -> None:
 @click.argument("url")
 @click.option("--head", is_flag=True, help="Print the status and the header fields instead.")
 def get(warc: str, url: str, head: bool) -> None:
-    """Print the body that URL was answered with, byte for byte."""
+    """Print the body that URL was answered with, byte for byte.
+
+    A terminal is shown it as text, without what it would obey.
+    """
     opened = open_web(warc)
     answer = opened.fetch(_resolve(opened, warc, url))
     if answer is None:
         raise UserError(f"{url} has no answer in {warc}")
-    if not head:
+    if head:
+        lines = [f"{answer.status} {answer.url}", *map(": ".join, answer.headers)]
+        click.echo("\n".join(map(one_line, lines)))
+    elif sys.stdout.isatty():
+        click.echo(printable(answer.body.decode("utf-8", "replace")))
+    else:
         click.echo(answer.body, nl=False)
-        return
-    click.echo(f"{answer.status} {answer.url}")
-    for name, value in answer.headers:
-        click.echo(f"{name}: {value}")
 
 
 def _describe_file(recorded: RecordedWeb) -> None:

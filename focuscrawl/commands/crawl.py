@@ -13,6 +13,9 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from twisted.internet.defer import Deferred
 
 from focuscrawl.errors import UserError
+from focuscrawl.plainlog import PlainRecord
+from focuscrawl.report.plain import one_line
+from focuscrawl.urls import without_credentials
 
 if TYPE_CHECKING:
     import argparse
@@ -36,7 +39,7 @@ def _only_warnings(record: logging.LogRecord) -> bool:
 
 
 def _no_traceback(record: logging.LogRecord) -> bool:
-    record.exc_info = None
+    record.exc_info = record.exc_text = None
     return True
 
 
@@ -50,15 +53,17 @@ class Command(crawl.Command):
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         """Take in the options; leave Scrapy's account of its own set-up out of the log.
 
-        ``-L`` or ``-s LOG_LEVEL`` bring it back.
+        ``-L`` or ``-s LOG_LEVEL`` bring it back, all but the settings.
         """
         super().process_options(args, opts)
         assert self.settings is not None
+        logging.setLogRecordFactory(PlainRecord)
+        # what was set on the command line or in a file may hold passwords, whatever the level
+        logging.getLogger("scrapy.crawler").addFilter(_no_settings)
         if (self.settings.getpriority("LOG_LEVEL") or 0) < SETTINGS_PRIORITIES["cmdline"]:
             # filters outlive the logging configuration that follows, levels do not
             for name in _SETUP_LOGGERS:
                 logging.getLogger(name).addFilter(_only_warnings)
-            logging.getLogger("scrapy.crawler").addFilter(_no_settings)
             # a dead host is an everyday thing: the line that says so is enough
             logging.getLogger("scrapy.downloadermiddlewares.robotstxt").addFilter(_no_traceback)
 
@@ -95,5 +100,6 @@ class Command(crawl.Command):
 
     def _refuse(self, spider: str, why: str) -> None:
         """Say in one line what the user can put right."""
+        why = one_line(without_credentials(why))
         print(f"scrapy crawl {spider}: {why}", file=sys.stderr)  # noqa: T201
         self.exitcode = 2

@@ -12,6 +12,7 @@ import hashlib
 import io
 import json
 import tempfile
+import unicodedata
 import zipfile
 import zlib
 from pathlib import Path
@@ -173,6 +174,9 @@ def _unpack(manifest: dict[str, Any], contents: dict[str, bytes]) -> TrainedCrit
     model = unpack_model(manifest, arrays)
     if list(model.classes) != manifest["classes"]:
         msg = "classes do not match"
+        raise ValueError(msg)
+    if any(unicodedata.category(c).startswith("C") for path in model.classes for c in path):
+        msg = "a class has a name that cannot be printed"
         raise ValueError(msg)
     if not {topic for _, topic in rows[1:]} <= set(model.classes):
         msg = f"{_EXAMPLES} has a topic that is no class"

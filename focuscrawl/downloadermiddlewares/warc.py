@@ -11,6 +11,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from focuscrawl.binding import crawl_of
+from focuscrawl.urls import normalize
 from focuscrawl.webs import WarcRecorder
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Headers, Response
     from scrapy.settings import BaseSettings
+
+
+_SECRET = ("authorization", "proxy-authorization", "cookie")  # recordings are passed on
 
 
 class WarcMiddleware:
@@ -48,8 +52,10 @@ class WarcMiddleware:
         took = timedelta(seconds=float(request.meta.get("download_latency") or 0))
         self._recorder.record(
             request_method=request.method,
-            url=request.url,
-            request_headers=_pairs(request.headers),
+            url=normalize(request.url) or request.url,  # a redirected robots.txt has its URL
+            request_headers=[
+                pair for pair in _pairs(request.headers) if pair[0].lower() not in _SECRET
+            ],
             request_body=request.body,
             status=response.status,
             reason=_reason(response.status),

@@ -4,23 +4,42 @@ from __future__ import annotations
 
 import unicodedata
 
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+
+def printable(text: str) -> str:
+    """Return `text` with a space for everything that a terminal or a browser would obey.
+
+    Control characters (escape sequences of terminals begin with one), format characters (which
+    can turn the direction of writing) and code points without meaning go; line ends, tabs and
+    other white space stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c in "\n\t" or not _obeyed(c) else " " for c in text)
+
 
 def one_line(text: str, width: int | None = None) -> str:
     """Return `text` on one line, without anything that a terminal or a browser would obey.
 
-    Control characters (escape sequences of terminals begin with one), format characters (which
-    can turn the direction of writing) and code points without meaning go; white space becomes
-    one space.
+    As `printable`, but white space, line ends included, becomes one space.
 
     Parameters
     ----------
     width : characters at most; what is longer ends in an ellipsis
     """
-    kept = (c if not unicodedata.category(c).startswith("C") else " " for c in text)
-    line = " ".join("".join(kept).split())
+    line = " ".join(printable(text).split())
     if width is not None and len(line) > width:
         return line[: max(width - 1, 0)].rstrip() + "…"
     return line
+
+
+def cell(text: str) -> str:
+    """Return `text` for a CSV file: spreadsheets compute what begins like a formula.
+
+    An apostrophe before it, which they do not show, makes it a text.
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def middle(text: str, width: int) -> str:
@@ -34,6 +53,10 @@ def middle(text: str, width: int) -> str:
 def counted(n: int, thing: str) -> str:
     """Return ``1 page``, ``2 pages``."""
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
+
+
+def _obeyed(character: str) -> bool:
+    return unicodedata.category(character).startswith("C")
 
 
 def table(rows: list[list[str]], left: set[int], gap: str = "  ") -> list[str]:

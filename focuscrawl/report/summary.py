@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from focuscrawl.crawl.crawl import RELEVANT
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, is_error, outcome
-from focuscrawl.report.plain import counted, middle, one_line, table
+from focuscrawl.report.plain import counted, middle, one_line, printable, table
 from focuscrawl.report.stopping import in_words, stop_reason, time_crawling
 from focuscrawl.store import schema
 
@@ -161,7 +161,7 @@ class Summary:
         if self.model is not None:
             lines.append(("model", f"version {self.model}, trained at fetch {self.models_at:,}"))
         lines.append(("kept in", str(Path(self.where).parent)))
-        return lines
+        return [(name, printable(value)) for name, value in lines]
 
     def text(self) -> str:
         """Return the summary for a terminal: at most 20 lines, without a final newline."""

@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from focuscrawl.report.finding import find_url
 from focuscrawl.report.outcome import PAGE, outcome
-from focuscrawl.report.plain import counted, one_line, table
+from focuscrawl.report.plain import counted, one_line, printable, table
 from focuscrawl.report.reasons import Reasons, reasons
 from focuscrawl.store import schema
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
@@ -116,7 +116,7 @@ class Explanation:
         if len(self.path) > 1:
             lines += ["path    each page the first on which the next was found:"]
             lines += self._path_table()
-        return "\n".join(lines)
+        return printable("\n".join(lines))
 
     def _link_table(self) -> list[str]:
         rows = [["  score", "model", "fetch", "R", "anchor", "on"]]
@@ -268,7 +268,9 @@ def _path(store: CrawlStore, row: sa.Row[Any]) -> list[Step]:
     )
     steps: list[Step] = []
     number: int | None = row.id
-    while number is not None:
+    passed: set[int] = set()
+    while number is not None and number not in passed:  # a stranger's store may go in circles
+        passed.add(number)
         (step,) = store.rows(statement.where(u.id == number))
         steps.append(Step(step.url, step.seq, step.relevance))
         number = step.referrer

@@ -113,6 +113,7 @@ def _sqlite(path: Path) -> Engine:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -65536")
 
+    event.listen(engine, "connect", _distrust)
     return engine
 
 
@@ -121,7 +122,14 @@ def _reading(path: Path) -> Engine:
     # nobody can be writing, and the file may be taken as it is
     how = "mode=ro" if os.access(path.parent, os.W_OK) else "mode=ro&immutable=1"
     name = quote(str(path.resolve()))
-    return sa.create_engine(
+    engine = sa.create_engine(
         f"sqlite:///file:{name}?{how}&uri=true",
         connect_args={"check_same_thread": False, "timeout": 30},
     )
+    event.listen(engine, "connect", _distrust)
+    return engine
+
+
+def _distrust(connection: Any, _: Any) -> None:
+    # views and triggers of a stranger's file may call nothing that has an effect outside of it
+    connection.execute("PRAGMA trusted_schema = OFF")

@@ -1,0 +1,79 @@
+"""Crawl the outer and the inner network of `tests/server/networks.py`, with names that change."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .running import ROOT, Run, crawl
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+# by name, what each look-up answers; the last answer is for good
+NAMES = {
+    "inner.example": [["127.0.0.22"]],
+    "sixth.example": [["::1"]],
+    "mapped.example": [["::ffff:127.0.0.22"]],
+    "both.example": [["127.0.0.22", "127.0.0.21"]],
+    "moved-robots.example": [["127.0.0.21"]],
+    "changing.example": [["127.0.0.21"], ["127.0.0.21"], ["127.0.0.22"]],  # robots.txt, a page
+    "public.example": [["93.184.215.14"]],
+    "partly.example": [["93.184.215.14", "10.0.0.7"]],
+    "nowhere.example": [[]],
+}
+
+
+@dataclass(frozen=True)
+class Nets:
+    """The servers: their ports, and what they noted."""
+
+    port: int
+    tls: int
+    log: Path
+
+    def noted(self) -> list[str]:
+        """Return ``server what`` for every connection and every request."""
+        return self.log.read_text(encoding="utf-8").splitlines()
+
+    def url(self, pattern: str) -> str:
+        """Fill in the ports."""
+        return pattern.replace("{port}", str(self.port)).replace("{tls}", str(self.tls))
+
+
+@contextmanager
+def listening(log: Path, site: Mapping[str, Any]) -> Iterator[Nets]:
+    """Start the servers in a process of their own; `site` says where the outer one leads."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "server.networks", str(log)],
+        cwd=ROOT / "tests",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(f"{json.dumps(site)}\n")
+        process.stdin.flush()
+        yield Nets(**json.loads(process.stdout.readline()), log=log)
+        process.communicate(timeout=30)
+
+
+def explore(folder: Path, seeds: str, *options: str) -> Run:
+    """Crawl with the name server of `NAMES`, without waiting."""
+    given = {
+        "TWISTED_DNS_RESOLVER": "server.names.Names",
+        "TEST_NAMES": json.dumps(NAMES),
+        "AUTOTHROTTLE_ENABLED": 0,
+        "DOWNLOAD_DELAY": 0,
+        "DOWNLOAD_TIMEOUT": 5,
+    }
+    settings = [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
+    critic = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "breadth-first"}
+    return crawl(folder, *settings, *options, **critic, seeds=seeds, budget=200)

@@ -1,0 +1,118 @@
+"""What a page or a server says is obeyed by no terminal, no browser and no spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import os
+import pty
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import lxml.html
+import pytest
+
+from .networks import explore, listening
+from .running import ROOT, Run
+
+FOCUSCRAWL = str(Path(sys.executable).with_name("focuscrawl"))
+SITE: dict[str, object] = {"links": ["/evil"], "moves": {}}
+
+
+@pytest.fixture(scope="module")
+def evil(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, str]:
+    """A crawl of a page that tries everything, and its URL."""
+    folder = tmp_path_factory.mktemp("evil")
+    options = ["FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8", "FOCUSCRAWL_WARC=1"]
+    given = [part for option in options for part in ("-s", option)]
+    items = folder / "items.csv"
+    with listening(folder / "connections", SITE) as nets:
+        front = nets.url("http://127.0.0.21:{port}/")
+        run = explore(folder / "crawl", front, *given, "-L", "DEBUG", "-O", str(items))
+    assert run.returncode == 0, run.stderr
+    kinds = run.kept.query("SELECT status > 0, count(*) FROM pages GROUP BY 1")
+    assert kinds == [(0, 4), (1, 4)]
+    return run, f"{front}evil"
+
+
+def focuscrawl(*arguments: object) -> str:
+    """Run a command; return what it printed."""
+    done = subprocess.run(
+        [FOCUSCRAWL, *map(str, arguments)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout + done.stderr
+
+
+def obeyed(text: str) -> set[str]:
+    """Return the characters of `text` that a terminal or a browser would obey."""
+    return {c for c in text if c != "\n" and unicodedata.category(c).startswith("C")}
+
+
+def test_the_log_and_the_summary_are_plain(evil: tuple[Run, str]) -> None:
+    run, _ = evil
+    assert "evil" in run.stderr  # the page's items are in a log of this level
+    assert obeyed(run.stderr) == set()
+
+
+def test_the_commands_print_plain_text(evil: tuple[Run, str], tmp_path: Path) -> None:
+    run, url = evil
+    printed = focuscrawl("report", run.kept.folder, "--out", tmp_path / "report")
+    for page in (url, url.replace("/evil", "/status")):
+        printed += focuscrawl("why", run.kept.folder, page)
+    printed += focuscrawl("web", "get", run.kept.folder / "pages.warc.gz", url, "--head")
+    assert "HYPERLINK" in printed
+    assert obeyed(printed) == set()
+
+
+def test_a_page_printed_to_a_terminal_is_plain(evil: tuple[Run, str]) -> None:
+    run, url = evil
+    ours, theirs = pty.openpty()
+    command = [FOCUSCRAWL, "web", "get", str(run.kept.folder / "pages.warc.gz"), url]
+    subprocess.run(command, cwd=ROOT, stdout=theirs, check=True)
+    os.close(theirs)
+    shown = os.read(ours, 65536).decode().replace("\r\n", "\n")
+    os.close(ours)
+    assert "bicycle" in shown
+    assert obeyed(shown) == set()
+
+
+def test_the_report_runs_no_code_of_a_page(evil: tuple[Run, str], tmp_path: Path) -> None:
+    run, _ = evil
+    focuscrawl("report", run.kept.folder, "--out", tmp_path)
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "&lt;script&gt;" in text
+    assert obeyed(text) == set()
+    elements = [each for each in lxml.html.fromstring(text).iter() if isinstance(each.tag, str)]
+    tags = {element.tag for element in elements}
+    assert not tags & {"script", "iframe", "object", "embed", "form", "link", "base", "svg"}
+    values = [(str(name), str(value)) for each in elements for name, value in each.items()]
+    assert not [name for name, _ in values if name.startswith("on")]
+    assert all(value.startswith("data:image/png") for name, value in values if name == "src")
+    assert all(value.startswith("http://") for name, value in values if name == "href")
+    policy = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
+    assert ("content", policy) in values
+
+
+def test_spreadsheets_compute_nothing_of_a_page(evil: tuple[Run, str], tmp_path: Path) -> None:
+    run, _ = evil
+    focuscrawl("report", run.kept.folder, "--out", tmp_path, "--csv", tmp_path / "report.csv")
+    for path in (tmp_path / "report.csv", run.kept.folder.parent / "items.csv"):
+        rows = list(csv.reader(path.read_text(encoding="utf-8").splitlines()))
+        titles = [cell for row in rows for cell in row if "HYPERLINK" in cell]
+        assert titles, path.name
+        assert all(title.startswith("'=") for title in titles)
+        texts = [cell for row in rows for cell in row if not _number(cell)]
+        assert not [cell for cell in texts if cell.startswith(("=", "+", "-", "@"))]
+
+
+def _number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,60 @@
+"""A name server whose answers change: ``-s TWISTED_DNS_RESOLVER=server.names.Names``."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from twisted.internet.address import IPv4Address, IPv6Address
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+
+
+@dataclass(frozen=True)
+class LookUp:
+    """A look-up, which is over at once."""
+
+    name: str
+
+
+class Names:
+    """Answers from ``TEST_NAMES``: by name the answers, of which the last one is for good.
+
+    What is not in there answers to its own name, as an IP address does.
+    """
+
+    def __init__(self, reactor: Any, answers: Mapping[str, Sequence[Sequence[str]]]) -> None:
+        self._reactor = reactor
+        self._answers = {name: list(each) for name, each in answers.items()}
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, reactor: Any) -> Self:
+        """Make the resolver as Scrapy does."""
+        return cls(reactor, crawler.settings.getdict("TEST_NAMES"))
+
+    def install_on_reactor(self) -> None:
+        """Answer whatever the process looks up."""
+        self._reactor.installNameResolver(self)
+
+    def resolveHostName(  # noqa: N802 - Twisted's name
+        self,
+        receiver: Any,
+        host_name: str,
+        portNumber: int = 0,  # noqa: N803
+        *_: Any,
+    ) -> LookUp:
+        """Look up a name; see Twisted's `IHostnameResolver`."""
+        answers = self._answers.get(host_name, [[host_name]])
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        look_up = LookUp(host_name)
+        receiver.resolutionBegan(look_up)
+        for address in answer:
+            kind = IPv4Address if ipaddress.ip_address(address).version == 4 else IPv6Address
+            receiver.addressResolved(kind("TCP", address, portNumber))
+        receiver.resolutionComplete()
+        return look_up

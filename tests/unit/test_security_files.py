@@ -1,0 +1,173 @@
+"""Models and crawls of strangers run no code."""
+
+from __future__ import annotations
+
+import ast
+import io
+import json
+import re
+import shutil
+import sqlite3
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner
+
+from focuscrawl.apprentice.files import read_apprentice
+from focuscrawl.apprentice.packing import join, options_in
+from focuscrawl.cli.main import main
+from focuscrawl.critic import load_critic
+from focuscrawl.errors import UserError
+from focuscrawl.page import parse_page
+from focuscrawl.store import CrawlStore
+from focuscrawl.strategies import StrategyContext
+from focuscrawl.strategies.apprentice import ApprenticeStrategy
+
+from .toy_crawl import toy_critic
+
+ROOT = Path(__file__).resolve().parents[2]
+#: modules that make objects, and so can call anything, from what a file says
+MAKERS = {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "marshal", "shelve"}
+MAKERS |= {"yaml", "ruamel", "jsonpickle", "torch"}
+CALLS = {"eval", "exec", "compile", "__import__", "read_pickle", "system", "popen", "Popen"}
+
+
+class Evil:
+    """Touches a file when it is unpickled."""
+
+    def __init__(self, marker: Path) -> None:
+        self._marker = marker
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self._marker,)
+
+
+@pytest.fixture
+def evil(tmp_path: Path) -> bytes:
+    """Arrays under all names that files of ours use, each an object that touches ``marker``."""
+    array = np.array([Evil(tmp_path / "marker")], dtype=object)
+    packed = io.BytesIO()
+    names = ("counts", "words", "calibration", "options", "lesson", "urls", "m_coef", "adopted")
+    np.savez(packed, allow_pickle=True, **dict.fromkeys(names, array))
+    return packed.getvalue()
+
+
+def test_the_evil_arrays_do_what_they_are_feared_for(evil: bytes, tmp_path: Path) -> None:
+    with np.load(io.BytesIO(evil), allow_pickle=True) as arrays:
+        assert arrays["words"].dtype == object
+    assert (tmp_path / "marker").exists()
+
+
+def test_a_strangers_critic_runs_no_code(evil: bytes, tmp_path: Path) -> None:
+    folder = tmp_path / "critic"
+    shutil.copytree(ROOT / "models" / "demo", folder)
+    (folder / "model.npz").write_bytes(evil)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["files"]["model.npz"] = sha256(evil).hexdigest()
+    del manifest["digest"]
+    digest = sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    (folder / "manifest.json").write_text(json.dumps(manifest | {"digest": digest}))
+    with pytest.raises(UserError, match="Object arrays cannot be loaded"):
+        load_critic(str(folder), "/Sports/Cycling")
+    assert not (tmp_path / "marker").exists()
+
+
+def test_a_strangers_apprentice_runs_no_code(evil: bytes, tmp_path: Path) -> None:
+    manifest = {"kind": "apprentice", "format": 2, "digest": sha256(evil).hexdigest()}
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "apprentice.npz").write_bytes(evil)
+    assert read_apprentice(tmp_path) == evil
+    with pytest.raises(ValueError, match="Object arrays cannot be loaded"):
+        options_in(evil)
+    assert not (tmp_path / "marker").exists()
+
+
+def test_a_strangers_crawl_holds_no_model_that_runs_code(evil: bytes, tmp_path: Path) -> None:
+    strategy = ApprenticeStrategy(StrategyContext(critic=toy_critic(), random_state=0, web=None))
+    with pytest.raises(ValueError, match="Object arrays cannot be loaded"):
+        strategy.load(join(evil, evil))
+    assert not (tmp_path / "marker").exists()
+
+
+def test_a_critic_that_only_a_crawl_names_is_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "evil.py").write_text("open('marker', 'w').close()\njudge = print\n")
+    identity = {"topic": "/Sports/Cycling", "critic_name": "evil:judge", "strategy": "best-first"}
+    (tmp_path / "crawl").mkdir()
+    CrawlStore.create(tmp_path / "crawl" / "crawl.db", identity).close()
+    command = ["apprentice", "train", "crawl", "--web", "demo", "--out", "model"]
+    result = CliRunner().invoke(main, command)
+    assert result.exit_code == 2
+    assert "evil:judge is a program: run it with --critic evil:judge" in result.output
+    assert not (tmp_path / "marker").exists()
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_the_schema_of_a_strangers_crawl_is_not_trusted(tmp_path: Path, read_only: bool) -> None:
+    path = tmp_path / "crawl.db"
+    CrawlStore.create(path, {}).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE VIEW evil AS SELECT load_extension('./evil') AS loaded")
+    store = CrawlStore.open(path, read_only=read_only)
+    try:
+        ((trusted,),) = store.rows(sa.text("PRAGMA trusted_schema"))
+        assert trusted == 0
+        with pytest.raises(sa.exc.OperationalError, match=r"unsafe use|not authorized|prohibited"):
+            list(store.rows(sa.text("SELECT * FROM evil")))
+    finally:
+        store.close()
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "focuscrawl").rglob("*.py")), ids=lambda path: path.stem
+)
+def test_no_module_makes_objects_of_files(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            packages = {alias.name.partition(".")[0] for alias in node.names}
+            assert not packages & {*MAKERS, "joblib"}
+        elif isinstance(node, ast.ImportFrom):
+            package = (node.module or "").partition(".")[0]
+            assert package not in MAKERS
+            # joblib pickles what goes to processes of our own; its `load` and `Memory`, files
+            names = {alias.name for alias in node.names}
+            assert package != "joblib" or names <= {"Parallel", "delayed"}
+        elif isinstance(node, ast.Call):
+            name = getattr(node.func, "id", None) or getattr(node.func, "attr", "")
+            on = getattr(getattr(node.func, "value", None), "id", None)
+            assert name not in CALLS or (name, on) == ("compile", "re")
+            for keyword in node.keywords:
+                assert (keyword.arg, ast.unparse(keyword.value)) != ("allow_pickle", "True")
+                assert (keyword.arg, ast.unparse(keyword.value)) != ("shell", "True")
+
+
+def test_a_page_reads_no_files(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("topsecret")
+    uri = (tmp_path / "secret").as_uri()
+    html = f"""<?xml version="1.0"?><!DOCTYPE html [<!ENTITY x SYSTEM "{uri}">]>
+        <html xmlns:xi="http://www.w3.org/2001/XInclude"><title>&x;</title>
+        <p>seen &x; <xi:include href="{uri}" parse="text"/> <iframe src="{uri}"></iframe>"""
+    view = parse_page(html.encode(), "http://host.example/")
+    assert "seen" in view.tokens
+    assert "topsecret" not in view.tokens
+    assert "topsecret" not in (view.title or "")
+
+
+def test_every_threat_names_tests_that_there_are() -> None:
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    threats = [row for row in rows if not row.startswith("| threat |")]
+    assert len(threats) > 15
+    for threat in threats:
+        named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", threat)
+        assert named, threat
+        for file, test in named:
+            defined = [path.read_text("utf-8") for path in (ROOT / "tests").glob(f"*/{file}")]
+            assert any(f"\ndef {test}(" in source for source in defined), (file, test)

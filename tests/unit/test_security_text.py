@@ -1,0 +1,108 @@
+"""What strangers say, and what nobody is told: terminals, spreadsheets, logs, passwords."""
+
+from __future__ import annotations
+
+import csv
+import io
+import logging
+import unicodedata
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from focuscrawl.crawl import CrawlPlan
+from focuscrawl.exporters import PlainCsvItemExporter
+from focuscrawl.plainlog import PlainRecord
+from focuscrawl.report.plain import cell, one_line, printable
+from focuscrawl.urls import normalize, without_credentials
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ESCAPE = "\x1b]0;owned\x07"
+HIDDEN = "\u202e\u2066\u200b\ufeff\x9b\x00"
+
+
+@given(st.text())
+def test_nothing_printed_is_obeyed(text: str) -> None:
+    shown = printable(text)
+    assert not [c for c in shown if unicodedata.category(c).startswith("C") and c not in "\n\t"]
+    assert len(shown) == len(text)
+    assert not [c for c in one_line(text) if unicodedata.category(c).startswith("C")]
+
+
+def test_what_can_be_read_stays() -> None:
+    text = "Über 東京 café\n\ttab"
+    assert printable(text) == text
+    assert printable(f"a{ESCAPE}b{HIDDEN}c").split() == ["a", "]0;owned", "b", "c"]
+
+
+@given(st.text())
+def test_no_cell_is_a_formula(text: str) -> None:
+    assert not cell(text).startswith(("=", "+", "-", "@", "\t", "\r"))
+    assert cell(text).endswith(text)
+
+
+def test_items_in_csv_hold_no_formula() -> None:
+    file = io.BytesIO()
+    exporter = PlainCsvItemExporter(file)
+    exporter.start_exporting()
+    exporter.export_item({"title": "=1+1", "score": -0.5, "error": None})
+    exporter.finish_exporting()
+    rows = list(csv.reader(file.getvalue().decode().splitlines()))
+    assert rows == [["title", "score", "error"], ["'=1+1", "-0.5", ""]]
+
+
+NAMES = st.text("abcXYZ019-._~%:!$&'()*+,;=@", min_size=1, max_size=12)
+
+
+@given(NAMES, NAMES)
+def test_credentials_come_out_of_urls(user: str, password: str) -> None:
+    url = f"http://{user}:{password}@host.example:8080/path?q=a@b"
+    assert without_credentials(f"seeds {url},{url}") == "seeds {0},{0}".format(
+        "http://host.example:8080/path?q=a@b"
+    )
+    assert normalize(url) == "http://host.example:8080/path?q=a@b"
+
+
+def test_text_without_credentials_stays() -> None:
+    text = "mail a@b.example, see http://host.example/@user and http://a.example/x?y=c@d"
+    assert without_credentials(text) == text
+
+
+def test_a_plan_is_written_down_without_credentials() -> None:
+    plan = CrawlPlan("/good", seeds="http://me:secret@host.example/,https://b.example/")
+    assert "http://host.example/,https://b.example/" in plan.describe()
+    assert "secret" not in plan.describe()
+
+
+@pytest.fixture
+def log() -> Iterator[io.StringIO]:
+    """What a logger with our records says."""
+    factory = logging.getLogRecordFactory()
+    logging.setLogRecordFactory(PlainRecord)
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger = logging.getLogger("security")
+    logger.addHandler(handler)
+    yield stream
+    logger.removeHandler(handler)
+    logging.setLogRecordFactory(factory)
+
+
+def test_log_lines_are_plain_and_without_credentials(log: io.StringIO) -> None:
+    logger = logging.getLogger("security")
+    logger.warning("stored in %s: %s", "ftp://me:secret@host.example/f", f"x{ESCAPE}{HIDDEN}")
+    try:
+        raise ValueError(f"got {ESCAPE} from https://me:secret@host.example/")
+    except ValueError:
+        logger.exception("failed")
+    said = log.getvalue()
+    assert "ftp://host.example/f" in said
+    assert "ValueError: got" in said
+    assert said.count("Traceback") == 1
+    assert "secret" not in said
+    assert not [c for c in said if c != "\n" and unicodedata.category(c).startswith("C")]
