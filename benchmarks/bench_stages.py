@@ -109,7 +109,11 @@ def crawl(web: str, topic: str, strategy: str, pages: int, accounts: Accounts) -
 
 def take(opened: Crawl) -> Fetch | None:
     """Return what comes next, waiting for a lesson if need be."""
-    while (fetch := opened.next(float(opened.fetched))) is None and opened.pausing and not opened.stop_reason:
+    while (
+        (fetch := opened.next(float(opened.fetched))) is None
+        and opened.pausing
+        and not opened.stop_reason
+    ):
         sleep(0.001)
     return fetch
 

@@ -171,7 +171,7 @@ def test_what_was_put_first_while_all_was_sorted_stays_first() -> None:
     frontier.push(1, 0, np.inf)  # where a redirect leads
     frontier.adopt(arrangement)
     order = []
-    while (url := frontier.pop(0.0)) is not None:
-        order.append(url)
-        frontier.release(url, 0.0)
+    while (popped := frontier.pop(0.0)) is not None:
+        order.append(popped)
+        frontier.release(popped, 0.0)
     assert order == [1, 0, 2]
