@@ -71,15 +71,17 @@ class Rates:
         rate : float64 (n,)
         count : float64 (n,), fetches in the smallest set
         """
+        deepest = int((keys > 0).any(axis=0).sum())
+        inside = keys[:, :deepest].T > 0
+        slots = keys[:, :deepest].T & _MASK
+        # where a chain has ended, no fetches in no set leave the rate as it is
+        count = self._count[slots] * inside
+        total = self._total[slots] * inside
         rate = np.full(len(keys), self._all / self._n)
-        count = np.zeros(len(keys))
-        for column in keys.T:
-            inside = column > 0
-            if not inside.any():
-                break
-            slots = column & _MASK
-            n = self._count[slots]
-            better = (self._total[slots] + self.weight * rate) / (n + self.weight)
-            rate = np.where(inside, better, rate)
-            count = np.where(inside, n, count)
-        return rate, count
+        for part, n in zip(total, count + self.weight, strict=True):
+            rate *= self.weight
+            rate += part
+            rate /= n
+        length = inside.sum(axis=0)
+        last = count[np.maximum(length - 1, 0), np.arange(len(keys))] if deepest else rate * 0.0
+        return rate, last.astype(np.float64)

@@ -25,10 +25,13 @@ _CHANGE = (
 )
 
 
-class StoreWriter:
-    """Commits records in the order they are put, several in one transaction when they queue up.
+_GATHER = 0.05  # seconds in which records are gathered for a transaction, which costs a page's
 
-    A record is on its way to the disk at once and is committed whole or not at all. Records put
+
+class StoreWriter:
+    """Commits records in the order they are put, those of some moments in one transaction.
+
+    A record is committed whole or not at all, 50 ms after it was put or little later. Records put
     while a transaction is being written go into the next one (group commit), so a slow disk
     makes transactions larger instead of holding up the event loop.
 
@@ -79,9 +82,11 @@ class StoreWriter:
                     last = True
                     break
                 batch.append(record)
-                if self._queue.empty() or time.monotonic() - began > 0.5:
+                try:
+                    left = began + _GATHER - time.monotonic()
+                    record = self._queue.get(timeout=max(0.0, left))
+                except queue.Empty:
                     break
-                record = self._queue.get()
             if self._failure is None and batch:
                 try:
                     with self._engine.begin() as connection:
