@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -15,9 +15,6 @@ from focuscrawl.lab.replay import replay
 from focuscrawl.lab.takeover import take_over
 from focuscrawl.lab.tasks import Task, do_all, read_tables
 from focuscrawl.report.measures import load_pages
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOPIC = "/Sports/Cycling"
 
@@ -73,7 +70,10 @@ def square(task: Task) -> dict[str, pd.DataFrame]:
     return {"numbers": pd.DataFrame({"square": [task.budget**2]})}
 
 
-def test_work_is_kept_under_its_terms(task: Task, tmp_path: Path) -> None:
+def test_work_is_kept_under_its_terms(
+    task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(Path(__file__).parents[1])  # its processes import this module
     other = dataclasses.replace(task, topic="/B", folder=str(tmp_path / "takeover/demo/B"))
     tasks = [task, other, dataclasses.replace(task, budget=13, folder=str(tmp_path / "bad"))]
     ended = {each.budget: error for each, error in do_all(square, tasks[1:], 1)}
