@@ -21,7 +21,11 @@ COMMANDS = {
     "critic": ("focuscrawl.cli.critic", "critic", "Train and check critics."),
     "distill": ("focuscrawl.cli.distill", "distill", "List the hubs and authorities of a crawl."),
     "lab": ("focuscrawl.cli.lab", "lab", "Compare strategies on recorded webs."),
+    "pause": ("focuscrawl.cli.control", "pause", "Let a running crawl wait."),
     "report": ("focuscrawl.cli.report", "report", "Summarise crawls and draw their curves."),
+    "resume": ("focuscrawl.cli.control", "resume", "Let a paused crawl go on."),
+    "status": ("focuscrawl.cli.status", "status", "Show how crawls are doing."),
+    "stop": ("focuscrawl.cli.control", "stop", "End a running crawl."),
     "web": ("focuscrawl.cli.web", "web", "Look into recorded webs."),
     "why": ("focuscrawl.cli.why", "why", "Say why a URL was fetched, or waits."),
 }

@@ -89,13 +89,12 @@ class Crawl:
         if isinstance(strategy, Learner):
             self._lessons = Lessons(strategy, frontier, replay=web is not None)
         self.distilling = Distilling(plan.distill, plan.distill_sites, replay=web is not None)
-        # A crawl multiplies small vectors all the time: sharing them out among threads takes
-        # longer than the work, and many times longer when several crawls share the machine.
+        # sharing small vectors out among threads takes longer than the work on them
         self._blas = threadpool_limits(1, user_api="blas")
 
     def start(self, seeds: Sequence[str]) -> None:
         """Begin a run: queue the seeds that are new."""
-        self._put(VisitRecord(events=[(self.fetched, "start", self.plan.describe())]))
+        self.note("start", self.plan.describe())
         self.add_seeds(seeds)
         self.begin_lesson()  # one may have been under way when the last run ended
 
@@ -108,8 +107,12 @@ class Crawl:
                 self._queue(self.urls.add(url, 0, None), math.inf)
                 new.append(url)
         if new:
-            self._put(VisitRecord(events=[(self.fetched, "seeds", f"{len(new)} start URLs")]))
+            self.note("seeds", f"{len(new)} start URLs")
         return len(new)
+
+    def note(self, kind: str, detail: str = "") -> None:
+        """Write an event down."""
+        self._put(VisitRecord(events=[(self.fetched, kind, detail)]))
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""
@@ -117,7 +120,7 @@ class Crawl:
             self._lessons.close()
         self.distilling.close()
         self._note_scores()
-        self._put(VisitRecord(events=[(self.fetched, "stop", reason)]))
+        self.note("stop", reason)
         self._writer.close()
         self.store.close()
         self.folder.release()
@@ -161,8 +164,7 @@ class Crawl:
 
         It counts as under way until `visit`, `fail`, `exclude` or `put_back` is called for it.
         """
-        budget = self.plan.budget
-        if budget and self.fetched + len(self.in_flight) >= budget:
+        if 0 < self.plan.budget <= self.fetched + len(self.in_flight):
             return None
         self._adopt()
         if self.stop_reason is not None or self.pausing:
@@ -202,7 +204,7 @@ class Crawl:
         del self.in_flight[number]
         self.frontier.release(number, now)
         self.urls.change(number, EXCLUDED, self.urls.score(number))
-        self._put(VisitRecord(events=[(self.fetched, "excluded", f"{self.urls[number]}: {why}")]))
+        self.note("excluded", f"{self.urls[number]}: {why}")
 
     def fail(self, number: int, error: str, now: float) -> Visit:
         """Record a fetch that brought no answer."""

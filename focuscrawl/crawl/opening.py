@@ -42,7 +42,9 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
         Anything the user has to put right; nothing has been written then.
     """
     if not plan.topics:
-        raise UserError("no topic given: add -a topic=..., a topic path of the critic")
+        raise UserError(
+            "no topic given: add -a topic=... (or FOCUSCRAWL_TOPIC), a topic path of the critic"
+        )
     web = open_web(plan.web) if plan.web is not None else None
     critic = load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
     name = plan.crawl_dir or CrawlFolder.new_name(plan.topics[0], datetime.now())
@@ -90,6 +92,8 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
 
 
 def _seeds(plan: CrawlPlan, critic: Critic, web: Web | None) -> list[str]:
+    if plan.seeds == "":
+        return []
     if plan.seeds is None:
         if not critic.examples:
             raise UserError(
