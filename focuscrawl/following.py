@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _PARSE = "parse"
+_MAXSIZE = 10 * 1024 * 1024  # bytes; no page is longer
 
 
 class Following:
@@ -50,6 +51,8 @@ class Following:
             raise UserError(
                 "FOCUSCRAWL_META must be a JSON object, as in '{\"playwright\": true}'"
             ) from None
+        if not settings.getpriority("DOWNLOAD_MAXSIZE"):  # Scrapy's own: a gigabyte
+            meta.setdefault("download_maxsize", _MAXSIZE)
         visits = bool(getattr(spider, "yields_visits", False))
         return cls(_callback(spider, settings.get("FOCUSCRAWL_CALLBACK", _PARSE)), meta, visits)
 

@@ -6,6 +6,7 @@ import heapq
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.meta import OWN, URL_ID, VISIT
+from focuscrawl.requestfile import RequestFile
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 from focuscrawl.urls import host, normalize
 
@@ -13,10 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from scrapy import Request
+    from scrapy import Request, Spider
     from twisted.python.failure import Failure
 
     from focuscrawl.crawl import Crawl, Fetch
+    from focuscrawl.following import Following
 
 _SLOT = "download_slot"
 
@@ -36,17 +38,29 @@ class OwnRequests:
     """Keeps requests until the frontier says that it is their URL's turn.
 
     A page that the crawl knows keeps its place in the frontier, and comes with the request's
-    callback. One that it does not know comes next, like a seed. What is no page, or asked for
-    once more on purpose, goes past the frontier: it is neither judged nor counted.
+    callback. One that it does not know comes next, like a seed. What is no page, asked for once
+    more on purpose, or fetched before the spider asked for it, goes past the frontier: it is
+    neither judged nor counted.
 
     Parameters
     ----------
+    following : what happens to pages that the spider does not ask for
     failed : told of every failure of a request for a page, before its own errback is
     """
 
-    def __init__(self, crawl: Crawl, failed: Callable[[Failure], object]) -> None:
+    def __init__(
+        self,
+        crawl: Crawl,
+        spider: Spider,
+        following: Following,
+        failed: Callable[[Failure], object],
+    ) -> None:
         self._crawl = crawl
+        self._spider = spider
+        self._following = following
         self._failed = failed
+        self._file = RequestFile(crawl.folder.path, spider)
+        self._file.load(self._waits)
         self._held: dict[int, Request] = {}
         self._aside: list[tuple[int, int, Request]] = []
         self._count = 0
@@ -67,16 +81,20 @@ class OwnRequests:
             crawl.add_seeds([url])
             number = crawl.urls.get(url)
         elif known not in (QUEUED, UNFOLLOWED) or number in crawl.in_flight:
-            return self._put_aside(request) if request.dont_filter else False
+            again = request.dont_filter or not self._was_given(url, request)
+            self._file.give(url)
+            return again and self._put_aside(request)
         assert number is not None
-        self._held[number] = request.replace(url=url)  # as stored: without credentials
+        self._held[number] = request = request.replace(url=url)  # as stored: without credentials
+        self._file.hold(url, request)
         return True
 
     def pop(self, fetch: Fetch, meta: dict[str, Any]) -> Request | None:
         """Return the request kept for a URL, with `meta` on it; None if there is none."""
-        held = self._held.pop(fetch.id, None)
+        held = self._held.pop(fetch.id, None) or self._file.pop(fetch.url)
         if held is None:
             return None
+        self._file.give(fetch.url)
         if isinstance(held.errback, _Told):
             return held.replace(meta=held.meta | meta)  # it was under way before
         own = Own(redirects=bool(held.meta.get("dont_redirect")) or _sees_redirects(held))
@@ -93,6 +111,17 @@ class OwnRequests:
     def waiting(self) -> bool:
         """True if anything waits to go past the frontier."""
         return bool(self._aside)
+
+    def _waits(self, url: str) -> bool:
+        number = self._crawl.urls.get(url)
+        return number is not None and self._crawl.urls.state(number) in (QUEUED, UNFOLLOWED)
+
+    def _was_given(self, url: str, request: Request) -> bool:
+        """Tell whether the spider had the page, in this callback or one that does the same."""
+        if url in self._file.given:
+            return True
+        default = request.callback in (None, getattr(self._spider, "parse", None))
+        return default and not request.cb_kwargs and self._following.callback is None
 
     def _put_aside(self, request: Request) -> bool:
         url = normalize(request.url)

@@ -44,9 +44,9 @@ class FrontierScheduler(BaseScheduler):
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._crawl = crawl_of(crawler)
-        self._own = OwnRequests(self._crawl, self._note)
         assert crawler.spider is not None
         self._following = Following.of(crawler.spider, crawler.settings)
+        self._own = OwnRequests(self._crawl, crawler.spider, self._following, self._note)
         self._wakes_at: float | None = None
 
     @classmethod

@@ -8,10 +8,12 @@ import time
 from typing import TYPE_CHECKING
 
 from scrapy import signals
+from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError
 
+from focuscrawl.binding import crawl_of
 from focuscrawl.engine import is_closing
 from focuscrawl.errors import GivenUpError
 from focuscrawl.report.plain import counted
@@ -47,7 +49,9 @@ class SwiftEnd:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the extension."""
+        """Make the extension, or raise NotConfigured: a recording answers at once."""
+        if crawl_of(crawler).web is not None:
+            raise NotConfigured
         extension = cls(crawler)
         crawler.signals.connect(extension.engine_started, signal=signals.engine_started)
         crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
