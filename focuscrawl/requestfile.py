@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _KINDS = {kind.__name__: kind for kind in (Request, FormRequest, JsonRequest)}
-_LEFT_OUT = ("body", "_class")  # none of them has a body; a file must not name what is imported
+#: what a file may say of a request: not its class, which would be imported; a body it has not
+_SAID = (
+    "url", "callback", "errback", "method", "headers", "cookies", "meta", "encoding", "priority",
+    "dont_filter", "flags", "cb_kwargs",
+)  # fmt: skip
 
 
 class RequestFile:
@@ -73,9 +77,12 @@ class RequestFile:
             kind = type(request).__name__
             if _KINDS.get(kind) is not type(request):
                 raise TypeError(kind)
-            headers = request.headers.to_unicode_dict()
-            kept = {k: v for k, v in said.items() if k not in _LEFT_OUT}
-            self._append([url, {**kept, "headers": dict(headers), "kind": kind}])
+            headers = {
+                name.decode("latin-1"): [value.decode("latin-1") for value in values]
+                for name, values in request.headers.items()
+            }
+            kept = {name: said[name] for name in _SAID}
+            self._append([url, {**kept, "headers": headers, "kind": kind}])
         except (TypeError, ValueError) as error:
             if not self._warned:
                 self._warned = True
@@ -92,9 +99,14 @@ class RequestFile:
         kept = self._kept.pop(url, None)
         if kept is None:
             return None
-        kind = _KINDS.get(kept.pop("kind", ""), Request)
+        kind = _KINDS.get(kept.get("kind", ""), Request)
         try:
-            plain = request_from_dict({**kept, "body": b""}, spider=self._spider)
+            said = {name: kept[name] for name in _SAID if name in kept}
+            said["headers"] = {
+                name.encode("latin-1"): [value.encode("latin-1") for value in values]
+                for name, values in kept.get("headers", {}).items()
+            }
+            plain = request_from_dict(said, spider=self._spider)
         except (TypeError, ValueError, AttributeError) as error:
             logger.warning("cannot ask for %s as before: %s", url, error)
             return None
