@@ -2,7 +2,7 @@
 
 Run: ``python benchmarks/bench_ending.py [--links N]``, or with pytest. What a signal to end waits
 for besides requests under way is `Crawl.close`: a learner's scores have changed with each lesson
-and are written down for the next run. Afterwards the frontier is read back and must be what it was.
+and are written down for the next run. Afterwards the frontier is read back and compared.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ def test_half_a_line_is_no_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "request_",
-    [Request(URL, callback=lambda _: None), Request(URL, meta={"a": object()})],
+    [Request(URL, callback=print), Request(URL, meta={"a": object()})],
 )
 def test_what_cannot_be_written_is_left_out_with_a_word(
     request_: Request, tmp_path: Path, caplog: pytest.LogCaptureFixture

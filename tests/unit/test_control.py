@@ -27,7 +27,7 @@ def test_a_stop_is_for_one_run_and_a_pause_for_all(tmp_path: Path) -> None:
     control = Control(tmp_path)
     control.ask(Wanted.STOP)
     control.obeyed(Wanted.STOP)
-    assert control.wanted is Wanted.RUN
+    assert Control(tmp_path).wanted is Wanted.RUN
     control.ask(Wanted.PAUSE)
     control.obeyed(Wanted.STOP)  # asked for a pause since: that holds
     control.obeyed(Wanted.PAUSE)
