@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     help="File of what is known.  [default: knowledge/TOPIC.db]",
 )
 @click.option("--critic", help="Who judges.  [default: who judged before; at first models/demo]")
-@click.option("--seeds", help="Start URLs, or a file.  [default: none but the first time]")
+@click.option("--seeds", help="Start URLs, or a file, of the first time.  [default: the critic's]")
 @click.option("--web", help="A recorded web.  [default: the live Web]")
 @click.option("--crawl-dir", help="[default: crawls/TOPIC-TIME]")
 @click.option("-s", "settings", multiple=True, metavar="NAME=VALUE", help="A Scrapy setting.")
@@ -71,6 +71,7 @@ def recrawl(
                 )
         arguments["knowledge"] = str(path)
         settings = ("FOCUSCRAWL_REVISIT=1", *settings)
+        seeds = None
     given = {"critic": critic, "seeds": seeds, "web": web}
     arguments |= {name: value for name, value in given.items() if value is not None}
     with _alone(path):

@@ -159,8 +159,8 @@ class Crawl:
     @property
     def pausing(self) -> bool:
         """True while `next` holds back although URLs wait: for store, lesson or distiller."""
-        others = (self.distilling, *filter(None, [self._lessons]))
-        return self._writer.full or any(each.waited_for(self.fetched) for each in others)
+        learning = self._lessons is not None and self._lessons.waited_for(self.fetched)
+        return self._writer.full or learning or self.distilling.waited_for(self.fetched)
 
     @property
     def store_failure(self) -> BaseException | None:

@@ -47,8 +47,8 @@ def collection_of(
     """
     identity = store.identity()
     p = schema.page.c
-    found = sa.select(sa.func.min(p.fetched_at).label("first"), sa.func.count().label("n"))
-    (pages,) = store.rows(found)
+    found: list[Any] = [sa.func.min(p.fetched_at).label("first"), sa.func.count().label("n")]
+    (pages,) = store.rows(sa.select(*found))
     if not pages.n:
         raise UserError(f"{store.where}: this crawl fetched nothing: nothing to learn from")
     about = "\n".join(f"{key}={identity[key]}" for key in sorted(identity))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FORGIVEN = 3  # failures in a row after which a page is given up
+DUE = 0.1  # chance that a page has changed, below which it is not visited again
 _TRUST = 2.0  # visits that what is known of all pages counts for, in judging one
 
 
@@ -82,7 +83,7 @@ class History:
         With chance p it has changed and is worth its relevance, and what a hub is worth besides: a
         changed hub has new links. An unchanged one is worth nothing, but costs only `cheap` if it
         can be asked for on condition: p (R + h) / (p + (1 - p) cheap). Each failure halves it;
-        after `FORGIVEN` it is 0.
+        after `FORGIVEN`, and while p is below `DUE`, it is 0.
 
         Parameters
         ----------
@@ -90,8 +91,8 @@ class History:
         cheap : what "not modified" costs, in fetches
         """
         p = self.changed(now)
+        p = np.where(p < DUE, 0.0, p)
         cost = np.where(self.validated, p + (1.0 - p) * cheap, 1.0)
         worth = np.where(p > 0.0, p * (self.relevance + self.hub) / np.maximum(cost, 1e-9), 0.0)
         worth *= np.where(self.failures >= FORGIVEN, 0.0, 0.5**self.failures)
-        rounded: NDArray[np.float64] = np.round(worth, 9)
-        return rounded
+        return np.round(worth, 9).astype(np.float64)

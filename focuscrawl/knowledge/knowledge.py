@@ -188,9 +188,19 @@ class Knowledge:
             "FROM page ORDER BY key"
         )
         table = np.fromiter(rows, np.dtype([(f"c{i}", np.float64) for i in range(9)]))
-        columns = [np.ascontiguousarray(table[name]) for name in table.dtype.names or ()]
-        worth = History(*columns[:7], columns[7] > 0.0).worth(now, cheap)
-        return np.where(columns[8] > 0.0, worth, 0.0)
+        columns = [np.ascontiguousarray(table[f"c{i}"]) for i in range(9)]
+        relevance, visited, accesses, changes, span, failures, hub, validated, judged = columns
+        history = History(
+            relevance=relevance,
+            visited=visited,
+            accesses=accesses,
+            changes=changes,
+            span=span,
+            failures=failures,
+            hub=hub,
+            validated=validated > 0.0,
+        )
+        return np.where(judged > 0.0, history.worth(now, cheap), 0.0)
 
     def places(self, urls: Sequence[str]) -> NDArray[np.int64]:
         """Return where URLs are in what `worth` returns, int64 (n,); -1 where nothing is known."""

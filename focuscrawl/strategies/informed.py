@@ -124,5 +124,4 @@ class Informed:
         # all URLs with links have been looked up; the array may have grown beyond them since
         known = self._known.data[urls]
         corrected = self._sure * known + (1.0 - self._sure) * scores
-        rounded: NDArray[np.float64] = np.round(np.where(np.isnan(known), scores, corrected), 9)
-        return rounded
+        return np.round(np.where(np.isnan(known), scores, corrected), 9).astype(np.float64)

@@ -106,7 +106,7 @@ def _add_paragraph(root: etree._Element, life: Life, revision: int) -> None:
     body = root.find("body")
     if body is None:
         return
-    words = [word for text in body.itertext() for word in text.split()]
+    words = [word for text in body.itertext() for word in str(text).split()]
     if not words:
         return
     paragraph = etree.SubElement(body, "p")
