@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 FORGIVEN = 3  # failures in a row after which a page is given up
 DUE = 0.1  # chance that a page has changed, below which it is not visited again
+_SHORTEST = 1e-6  # of an interval: nothing changes between visits a moment apart
 _TRUST = 2.0  # visits that what is known of all pages counts for, in judging one
 
 
@@ -43,8 +44,8 @@ def change_rate(
     n, found = accesses + _TRUST, changes + _TRUST * often
     usual = float(span.sum() / accesses.sum()) if accesses.any() else 1.0
     interval = np.where(accesses > 0, span / np.maximum(accesses, 1.0), usual)
-    interval = np.where(interval > 0, interval, max(usual, 1e-6))
-    rate: NDArray[np.float64] = -np.log((n - found + 0.5) / (n + 0.5)) / interval
+    rate: NDArray[np.float64] = -np.log((n - found + 0.5) / (n + 0.5))
+    rate /= np.maximum(interval, _SHORTEST)
     return rate
 
 

@@ -35,11 +35,10 @@ class Life(NamedTuple):
     rate: float
     key: int
 
-    def revision(self, version: int) -> int:
-        """Return how often it was edited by a version."""
-        return sum(
-            fraction(self.key, step) < self.rate for step in range(self.born + 1, version + 1)
-        )
+    def edits(self, version: int) -> list[int]:
+        """Return the versions, up to one, that brought the page as it is: its first and edits."""
+        steps = range(self.born + 1, version + 1)
+        return [self.born, *(step for step in steps if fraction(self.key, step) < self.rate)]
 
 
 class Lives:

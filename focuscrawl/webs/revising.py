@@ -36,9 +36,9 @@ def revised(
 ) -> Answer:
     """Return what a version answers in place of what was recorded.
 
-    Links to pages that are still to come are left out. An edit adds a paragraph of the page's
-    own words in another order, so that the page stays on its topic. What is no page is left as
-    it is.
+    An edit adds a paragraph of the page's own words in another order, so that the page stays on
+    its topic, and links to the pages that have come: links to pages that had not come with the
+    last edit are left out. What is no page is left as it is.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ def revised(
     anchors = list(root.iter("a", "area"))
     targets = resolve(answer.url, [each.get("href") or "" for each in anchors])
     born = births(targets)
+    edits = life.edits(version)
     for anchor, first in zip(anchors, born, strict=True):
-        if first > version:
+        if first > edits[-1]:
             _drop(anchor)
-    revision = life.revision(version)
-    if revision:
-        _add_paragraph(root, life, revision)
+    if len(edits) > 1:
+        _add_paragraph(root, life, len(edits) - 1)
     body = etree.tostring(root, method="html", encoding="utf-8", doctype="<!doctype html>")
     kept = [
         (name, value)
@@ -72,17 +72,9 @@ def revised(
     own = [
         ("Content-Type", "text/html; charset=utf-8"),
         ("ETag", f'"{blake2b(body, digest_size=8).hexdigest()}"'),
-        ("Last-Modified", _date(_changed_with(life, version, born))),
+        ("Last-Modified", _date(edits[-1])),
     ]
     return Answer(url, 200, kept + own, body)
-
-
-def _changed_with(life: Life, version: int, born: Sequence[int]) -> int:
-    """Return the version that brought the page as it is."""
-    for step in range(version, life.born, -1):
-        if step in born or step == life.moved or life.revision(step) != life.revision(step - 1):
-            return step
-    return life.born
 
 
 def _date(version: int) -> str:
