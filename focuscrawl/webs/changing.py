@@ -23,9 +23,10 @@ class ChangingWeb:
     """One version of a web whose pages come, change, move and go (`protocol.Web`).
 
     Pages are those of `web`; some of them come only with a later version, and links to them with
-    the next edit of the pages that hold them. Of what is there a page may be edited, move to another URL of its host, which the
-    old one redirects to, or be removed, which its URL answers 404 from then on, while the links
-    to it stay. HTML is served with ETag and Last-Modified. `focuscrawl.webs.lives` has the rates.
+    the next edit of the pages that hold them. A page may be edited; move to another URL of its
+    host, which the old one redirects to; or be removed, which its URL answers 404 from then on,
+    while the links to it stay. HTML is served with ETag and Last-Modified.
+    `focuscrawl.webs.lives` has the rates.
 
     Parameters
     ----------

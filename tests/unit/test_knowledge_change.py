@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from focuscrawl.knowledge.change import DUE, FORGIVEN, History, change_rate
 
 
-def history(n: int = 1, **columns: object) -> History:
+def history(n: int = 1, **columns: float) -> History:
     """Pages of relevance 1 visited once at time 1, but for what is given."""
     usual = {
         "relevance": 1.0,
@@ -20,10 +20,11 @@ def history(n: int = 1, **columns: object) -> History:
         "span": 0.0,
         "failures": 0.0,
         "hub": 0.0,
-        "validated": False,
+        "validated": 0.0,
     }
-    values = {name: columns.get(name, value) for name, value in usual.items()}
-    return History(**{name: np.broadcast_to(value, (n,)) for name, value in values.items()})  # type: ignore[arg-type]
+    given = {name: np.full(n, columns.get(name, value)) for name, value in usual.items()}
+    validated = given.pop("validated") > 0.0
+    return History(**given, validated=validated)
 
 
 def test_the_rate_of_a_poisson_process_is_found() -> None:
@@ -79,7 +80,7 @@ def test_worth_is_bounded_and_grows_with_time(
 def test_what_is_worth_a_visit() -> None:
     assert history().worth(1.0, 0.1)[0] == 0.0  # no time has passed
     plain, validated, hub = (
-        history(**kind).worth(2.0, 0.1)[0] for kind in ({}, {"validated": True}, {"hub": 1.0})
+        history(**kind).worth(2.0, 0.1)[0] for kind in ({}, {"validated": 1.0}, {"hub": 1.0})
     )
     assert validated > plain > 0.0
     assert hub > plain
@@ -90,7 +91,7 @@ def test_what_is_worth_a_visit() -> None:
 
 def test_a_page_is_not_visited_before_it_is_due() -> None:
     page = history(accesses=20.0, changes=1.0, span=20.0)
-    chance = page.changed(np.float64(1.5))[0]
+    chance = page.changed(1.5)[0]
     assert chance < DUE
     assert page.worth(1.5, 0.1)[0] == 0.0
     assert page.worth(9.0, 0.1)[0] > 0.0
