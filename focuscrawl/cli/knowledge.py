@@ -138,7 +138,11 @@ def _of_all(known: Knowledge, top: int) -> list[str]:
     weights = list(known.keywords.weights.items())[:top]
     lines = [*(f"{name:<11}{value}" for name, value in facts.items()), "", *table(rows, {7, 8})]
     lines += ["", "seeds", *(f"  {middle(one_line(url), _URL)}" for url in known.seeds(top))]
-    lines += ["", "keywords", "  " + ", ".join(f"{w} {weight:.2f}" for w, weight in weights)]
+    lines += [
+        "",
+        "keywords",
+        "  " + ", ".join(f"{one_line(w)} {weight:.2f}" for w, weight in weights),
+    ]
     return lines
 
 

@@ -15,6 +15,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge
 from focuscrawl.store import schema
 from focuscrawl.store.schema import QUEUED
+from focuscrawl.urls import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -76,7 +77,12 @@ class Returning:
         if page is None or page.content is None:
             return {}
         fields = {"If-None-Match": page.etag, "If-Modified-Since": page.last_modified}
-        return {name: value for name, value in fields.items() if value is not None}
+        # the file may be a stranger's: no line ends, nothing a header field cannot have
+        return {
+            name: value
+            for name, value in fields.items()
+            if value is not None and value.isascii() and value.isprintable()
+        }
 
 
 def open_knowledge(plan: CrawlPlan, folder: CrawlFolder) -> Knowledge | None:
@@ -147,9 +153,9 @@ def queue_known(crawl: Crawl) -> None:
     pages = known.knowledge.urls_at(places)
     waiting = known.knowledge.waiting(most)
     found = [*zip(pages, known.worth[places].tolist(), strict=True), *waiting]
-    urls = [url for url, _ in found]
+    urls = [normalize(url) or "" for url, _ in found]
     for url, (_, score) in zip(crawl.resolve(urls), found, strict=True):
-        if url is not None and crawl.urls.get(url) is None:
+        if url and crawl.urls.get(url) is None:
             number = crawl.urls.add(url, 0, None)
             crawl.urls.change(number, QUEUED, score)
             crawl.frontier.push(number, crawl.urls.host(number), score)

@@ -14,7 +14,8 @@ from focuscrawl.knowledge.change import History
 from focuscrawl.knowledge.file import open_file, read_meta
 from focuscrawl.knowledge.keys import key_of, keys_of
 from focuscrawl.knowledge.keywords import Keywords, WordCount
-from focuscrawl.knowledge.prediction import Prediction
+from focuscrawl.knowledge.prediction import BITS, Prediction
+from focuscrawl.urls import normalize
 
 if TYPE_CHECKING:
     import sqlite3
@@ -69,6 +70,9 @@ class Knowledge:
         self.path = path
         self._file = open_file(path)
         self.about = read_meta(self._file)
+        for count in ("crawls", "relevant_pages", "other_pages"):
+            if not self.about.get(count, "").isdecimal():
+                raise self._damaged(count)
         rows = self._file.execute("SELECT key, relevance FROM page ORDER BY key")
         table = np.fromiter(rows, np.dtype([("key", np.int64), ("relevance", np.float32)]))
         self._keys = np.ascontiguousarray(table["key"])
@@ -107,6 +111,9 @@ class Knowledge:
             )
         return self
 
+    def _damaged(self, what: str) -> UserError:
+        return UserError(f"knowledge {self.path} is damaged: its {what} are not what was kept")
+
     @property
     def now(self) -> float:
         """The time of the next crawl where time is counted in crawls, as in replays."""
@@ -117,7 +124,7 @@ class Knowledge:
     def seeds(self, most: int = SEEDS) -> list[str]:
         """Return the best start URLs: hubs and authorities (METHODS 8, seed URLs)."""
         found = self._file.execute("SELECT url FROM seed ORDER BY rank LIMIT ?", (most,))
-        return [url for (url,) in found]
+        return [url for url in (normalize(text) for (text,) in found) if url is not None]
 
     @cached_property
     def keywords(self) -> Keywords:
@@ -160,9 +167,13 @@ class Knowledge:
     @cached_property
     def _nearest(self) -> Prediction:
         rows = self._file.execute("SELECT relevance, words FROM exemplar ORDER BY key").fetchall()
+        if any(len(packed) % 4 for _, packed in rows):
+            raise self._damaged("exemplars")
         words = [np.frombuffer(packed, "<i4") for _, packed in rows]
         lengths = np.array([len(each) for each in words], np.int64)
         features = np.concatenate([np.zeros(0, "<i4"), *words]).astype(np.int32)
+        if len(features) and not 0 <= features.min() <= features.max() < 1 << BITS:
+            raise self._damaged("exemplars")
         return Prediction(
             Rows(features, pointers(lengths)), np.array([r for r, _ in rows], np.float64)
         )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from focuscrawl.lab.figures.source import fetches_of
 from focuscrawl.report.learning import Curve, learning_curves
 
 if TYPE_CHECKING:
@@ -20,6 +19,9 @@ NOTE = (
     "whose knowledge it began with; alone: above that of a crawl from the same start URLs "
     "without knowledge. Positive: on how many topics. Mean over topics."
 )
+
+_WHOSE = ["web", "topic", "draw"]
+_TEXTS = ["web", "topic", "strategy"]
 
 
 def chains(results: Results) -> list[list[str]]:
@@ -40,12 +42,13 @@ def curves_of(
 ) -> Iterator[tuple[str, str, int, dict[str, Curve]]]:
     """Yield the learning curves of a chain and of its crawls alone: web, topic, draw, by label."""
     labels = [*chain, *(results.alone[label] for label in chain if label in results.alone)]
-    fetches = fetches_of(results, list(dict.fromkeys(labels)), "url")
-    if fetches is None:
+    if not set(labels) <= results.strategies.keys():
         return
-    whose = ["web", "topic", "draw"]
-    budgets = results.runs.groupby(whose, observed=True)["budget"].max().to_dict()
-    for (web, topic, draw), run in fetches.groupby(whose, sort=False):
+    columns = [*_WHOSE, "strategy", "seq", "url", "relevance"]
+    parts = [results.fetches(columns, strategy=label) for label in dict.fromkeys(labels)]
+    fetches = pd.concat(part.astype(dict.fromkeys(_TEXTS, object)) for part in parts)
+    budgets = results.runs.groupby(_WHOSE, observed=True)["budget"].max().to_dict()
+    for (web, topic, draw), run in fetches.groupby(_WHOSE, sort=False):
         crawls = {
             str(label): rows.sort_values("seq").reset_index(drop=True)
             for label, rows in run.groupby("strategy", sort=False)

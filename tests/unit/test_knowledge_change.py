@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from focuscrawl.knowledge.change import DUE, FORGIVEN, History, change_rate
 
 
-def history(n: int = 1, **columns: float) -> History:
+def history(**columns: float) -> History:
     """Pages of relevance 1 visited once at time 1, but for what is given."""
     usual = {
         "relevance": 1.0,
@@ -22,7 +22,7 @@ def history(n: int = 1, **columns: float) -> History:
         "hub": 0.0,
         "validated": 0.0,
     }
-    given = {name: np.full(n, columns.get(name, value)) for name, value in usual.items()}
+    given = {name: np.full(1, columns.get(name, value)) for name, value in usual.items()}
     validated = given.pop("validated") > 0.0
     return History(**given, validated=validated)
 

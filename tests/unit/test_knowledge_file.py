@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from focuscrawl.crawl.returning import Returning
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge, learn
 from focuscrawl.knowledge.file import draft_of
@@ -127,3 +128,39 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match="cannot be written"):
         learn(tmp_path / "file" / "boats.db", crawl(1, fetch("http://h.example/")))
+
+
+def test_a_strangers_knowledge_is_not_trusted(path: Path) -> None:
+    url = "http://h.example/0"
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE page SET etag = ? WHERE url = ?", ('"a"\r\nX-Evil: 1', url))
+        file.execute("INSERT INTO seed VALUES (0, 'file:///etc/passwd', 1, 1)")
+    with closing(Knowledge(path)) as known:
+        assert "file:" not in "".join(known.seeds())
+        page = known.page(url)
+        assert page is not None
+        assert "Evil" in str(page.etag)
+        assert Returning(known, revisit=True).validators(url) == {}
+        assert Returning(known, revisit=False).validators(url) == {}
+    for change, named in (
+        ("UPDATE exemplar SET words = x'FFFFFFFF'", "exemplars"),
+        ("UPDATE exemplar SET words = x'01'", "exemplars"),
+        ("UPDATE meta SET value = 'many' WHERE key = 'crawls'", "crawls"),
+    ):
+        with closing(sqlite3.connect(path)) as file, file:
+            file.execute(change)
+        with pytest.raises(UserError, match=f"{named} are not what was kept"):
+            Knowledge(path).predict(["http://never.example/"], [""])
+
+
+def test_views_of_a_stranger_call_nothing(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("DROP TABLE waiting")
+        file.execute(
+            "CREATE VIEW waiting AS SELECT 1 AS key, load_extension('x') AS url, 0.5 AS score"
+        )
+    with (
+        closing(Knowledge(path)) as known,
+        pytest.raises(sqlite3.OperationalError, match="unsafe"),
+    ):
+        known.waiting(5)
