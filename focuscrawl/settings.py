@@ -42,6 +42,7 @@ CONCURRENT_ITEMS = 1  # an item a page: a hundred workers would only be started 
 SCHEDULER = "focuscrawl.scheduler.FrontierScheduler"
 DOWNLOADER_MIDDLEWARES = {
     "focuscrawl.downloadermiddlewares.focus.FocusMiddleware": 40,
+    "focuscrawl.downloadermiddlewares.conditional.ConditionalMiddleware": 45,
     "focuscrawl.downloadermiddlewares.warc.WarcMiddleware": 950,
 }
 EXTENSIONS = {

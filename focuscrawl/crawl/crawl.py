@@ -12,13 +12,13 @@ from threadpoolctl import threadpool_limits
 from focuscrawl.crawl.distilling import Distilling
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import may_be_page
-from focuscrawl.crawl.finding import Finding, visit_of
+from focuscrawl.crawl.finding import Finding, answer_of, rows_of, visit_of
 from focuscrawl.crawl.lessons import Lessons
-from focuscrawl.crawl.types import Fetch, Fetched, Visit
+from focuscrawl.crawl.returning import Returning
+from focuscrawl.crawl.types import NOT_MODIFIED, Fetch, Fetched, Visit
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
-from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 from focuscrawl.strategies import JudgedPage, Learner
 
@@ -49,6 +49,8 @@ class Crawl:
     ----------
     critic, strategy, frontier, store, folder, web, plan : what `open_crawl` makes of a plan
     within : URLs the crawl is confined to; None: no such limit
+    returning : what earlier crawls know of the pages
+    urls : an empty table, if the strategy has to have it, too
 
     Attributes
     ----------
@@ -67,6 +69,8 @@ class Crawl:
         web: Web | None,
         plan: CrawlPlan,
         within: frozenset[str] | None = None,
+        returning: Returning = Returning(),  # noqa: B008 - it is immutable: nothing is known
+        urls: UrlTable | None = None,
     ) -> None:
         self.critic = critic
         self.strategy = strategy
@@ -75,14 +79,16 @@ class Crawl:
         self.folder = folder
         self.web = web
         self.plan = plan
+        self.returning = returning
         self._within = within
-        self.urls = UrlTable()
+        self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates()
         self.fetched = 0
         self.links = 0
         self.in_flight: dict[int, float] = {}
         self._relevance_sum = 0.0
         self._last_relevant = 0
+        self._not_modified = 0
         self._halted = False
         self._writer = StoreWriter(store.engine)
         self._lessons = None
@@ -134,13 +140,18 @@ class Crawl:
         return self._relevance_sum / self.fetched if self.fetched else 0.0
 
     @property
+    def spent(self) -> int:
+        """Fetches as they count against the budget: "not modified" costs less than one."""
+        return self.fetched - int(self._not_modified * (1.0 - self.plan.not_modified_cost))
+
+    @property
     def stop_reason(self) -> str | None:
         """Why `next` will give out nothing any more; None while it may."""
         if self._writer.failure is not None:
             return "store_error"
         if self._halted:
             return "error"
-        if self.plan.budget and self.fetched >= self.plan.budget:
+        if self.plan.budget and self.spent >= self.plan.budget:
             return "budget"
         if self.plan.stagnation and self.fetched - self._last_relevant >= self.plan.stagnation:
             return "no_relevant_page"
@@ -164,7 +175,7 @@ class Crawl:
 
         It counts as under way until `visit`, `fail`, `exclude` or `put_back` is called for it.
         """
-        if 0 < self.plan.budget <= self.fetched + len(self.in_flight):
+        if 0 < self.plan.budget <= self.spent + len(self.in_flight):
             return None
         self._adopt()
         if self.stop_reason is not None or self.pausing:
@@ -234,6 +245,8 @@ class Crawl:
             self._redirect(number, fetched.location, page)
         elif view is not None:
             self._judge(number, fetched, view, page)
+        elif fetched.status == NOT_MODIFIED:
+            page.relevance = self.returning.relevance(self.urls[number])
         elif 200 <= fetched.status < 300:
             page.error = "no HTML"
         self.strategy.observe(number, page.relevance, page.duplicate_of)
@@ -244,7 +257,7 @@ class Crawl:
     def _redirect(self, number: int, location: str, page: Finding) -> None:
         """Queue where a redirect leads in place of what was redirected: it comes next."""
         page.links = 1
-        (target,) = self._resolve([location])
+        (target,) = self.resolve([location])
         if target is not None and target != self.urls[number]:
             page.followed = 1
             new = self.urls.add(target, self.urls.depth(number), number)
@@ -256,7 +269,7 @@ class Crawl:
         page.title, page.links = view.title, len(view.links)
         page.digest = Duplicates.digest(fetched.body)
         if view.canonical is not None:
-            page.canonical = self._resolve([view.canonical])[0] or view.canonical
+            page.canonical = self.resolve([view.canonical])[0] or view.canonical
         names = Duplicates.names(self.urls[number], page.canonical)
         page.duplicate_of = self.duplicates.find(page.digest, names)
         if page.duplicate_of is not None:
@@ -269,13 +282,14 @@ class Crawl:
         if judgement.probabilities is not None:
             page.probabilities = judgement.probabilities[0]
             page.topic = self.critic.classes[int(np.argmax(page.probabilities))]
+        page.answer = answer_of(view, fetched)
 
     def _expand(self, number: int, view: PageView, page: Finding) -> None:
         """Score the links of a page and queue where they lead."""
         depth = self.urls.depth(number)
         links: list[int] = []
         targets: list[int] = []
-        for i, url in enumerate(self._resolve(view.links.urls)):
+        for i, url in enumerate(self.resolve(view.links.urls)):
             if url is not None and (self.plan.any_media or may_be_page(url)):
                 links.append(i)
                 targets.append(self.urls.add(url, depth + 1, number))
@@ -290,30 +304,13 @@ class Crawl:
             targets=np.array(targets, dtype=np.int64),
         )
         expansion = self.strategy.expand(judged)
-        version = self.model_version
-        for i, target, left, score in zip(
-            links,
-            targets,
-            view.links.left[judged.links].tolist(),
-            expansion.link_scores.tolist(),
-            strict=True,
-        ):
-            row = LinkRow(
-                id=self.links,
-                source=number,
-                target=target,
-                anchor=view.links.anchors[i],
-                dom_position=left,
-                score=score if math.isfinite(score) else None,
-                model_version=version,
-            )
-            page.link_rows.append(row)
-            self.links += 1
+        page.link_rows = rows_of(judged, expansion.link_scores, self.model_version, self.links)
+        self.links += len(links)
         page.followed, page.memo = len(links), expansion.memo
         for target, score in zip(expansion.urls.tolist(), expansion.scores.tolist(), strict=True):
             self._queue(target, score)
 
-    def _resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
+    def resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
         """Map URLs to those the crawl may fetch, None: in a closed replay what is recorded."""
         known: Sequence[str | None] = urls
         if self.web is not None and self.plan.closed:
@@ -376,9 +373,10 @@ class Crawl:
 
     # -- the record ----------------------------------------------------------------------
 
-    def count(self, seq: int, relevance: float) -> None:
+    def count(self, seq: int, relevance: float, status: int) -> None:
         """Count a fetch."""
         self.fetched = seq
+        self._not_modified += status == NOT_MODIFIED
         self._relevance_sum += relevance
         if relevance > RELEVANT:
             self._last_relevant = seq
@@ -388,9 +386,9 @@ class Crawl:
         kept = None if score == math.inf else score
         self.frontier.release(number, now)
         self.urls.change(number, FETCHED, self.urls.score(number))
-        self.count(self.fetched + 1, page.relevance)
+        self.count(self.fetched + 1, page.relevance, fetched.status)
         row = page.row(self.fetched, number, kept, fetched)
-        self._put(VisitRecord(page=row, links=page.link_rows, memo=page.memo))
+        self._put(VisitRecord(row, links=page.link_rows, memo=page.memo, answer=page.answer))
         self.distilling.visited(self.urls, number, page)
         self.begin_lesson()
         return visit_of(row, self.urls)
