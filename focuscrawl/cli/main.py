@@ -22,6 +22,7 @@ COMMANDS = {
     "distill": ("focuscrawl.cli.distill", "distill", "List the hubs and authorities of a crawl."),
     "lab": ("focuscrawl.cli.lab", "lab", "Compare strategies on recorded webs."),
     "report": ("focuscrawl.cli.report", "report", "Summarise crawls and draw their curves."),
+    "topic": ("focuscrawl.cli.topic", "topic", "Define topics; judge pages of a crawl."),
     "web": ("focuscrawl.cli.web", "web", "Look into recorded webs."),
     "why": ("focuscrawl.cli.why", "why", "Say why a URL was fetched, or waits."),
 }

@@ -44,7 +44,7 @@ class StoreWriter:
     def __init__(self, engine: Engine, backlog: int = 256) -> None:
         self._engine = engine
         self._backlog = backlog
-        self._queue: queue.SimpleQueue[VisitRecord | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[VisitRecord | threading.Event | None] = queue.SimpleQueue()
         self._failure: BaseException | None = None
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
@@ -64,6 +64,12 @@ class StoreWriter:
         """Queue `record`; returns at once."""
         self._queue.put(record)
 
+    def flush(self) -> None:
+        """Wait until everything put so far is committed, or cannot be."""
+        reached = threading.Event()
+        self._queue.put(reached)
+        reached.wait()
+
     def close(self) -> None:
         """Wait until everything is committed. May be called twice."""
         if not self._closed:
@@ -75,11 +81,15 @@ class StoreWriter:
         last = False
         while not last:
             batch: list[VisitRecord] = []
+            reached: threading.Event | None = None
             record = self._queue.get()
             began = time.monotonic()
             while True:
                 if record is None:
                     last = True
+                    break
+                if isinstance(record, threading.Event):
+                    reached = record
                     break
                 batch.append(record)
                 try:
@@ -93,6 +103,8 @@ class StoreWriter:
                         _write(connection, batch)
                 except Exception as error:
                     self._failure = error
+            if reached is not None:
+                reached.set()
 
 
 def _write(connection: Connection, batch: list[VisitRecord]) -> None:
