@@ -30,9 +30,7 @@ _EACH = 3  # classes shown of a page
     "--bookmarks", type=click.Path(path_type=Path), help="Also the pages of a bookmarks.html."
 )
 @click.option("--folder", help="Only bookmarks in a folder of this name.")
-@click.option(
-    "--top", default=10, show_default=True, type=click.IntRange(1), help="Rows."
-)
+@click.option("--top", default=10, show_default=True, type=click.IntRange(1), help="Rows.")
 def classify(
     *,
     urls: tuple[str, ...],
