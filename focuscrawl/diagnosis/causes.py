@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 RELEVANT = 0.5
 NO_PAGE = "no page"  # redirects, errors, duplicates, what is no HTML
 FAILING, STAGNATING, DRIFTING = "failing", "stagnating", "drifting"
-_SPENT = 0.25  # below this share of fetches from relevant pages, their links are spent
 _SHOWN = 3
 _LEAST = 0.05  # of the fetches, for a class to be proposed
 
@@ -55,9 +54,9 @@ class Diagnosis:
     ----------
     seq : fetches when it was told
     now, before : harvest rate of the latest fetches, and of all before them
-    cause : ``failing``: most fetches bring no new page; ``stagnating``: the links of relevant
-        pages are spent, what is fetched was found elsewhere; ``drifting``: the links of relevant
-        pages lead to other topics
+    cause : of most fetches that are lost. ``failing``: they bring no new page; ``drifting``: they
+        are of other topics though found on relevant pages; ``stagnating``: they were found on
+        other pages, as the links of relevant ones are spent
     eating : classes that the fetches go to instead, the largest shares first
     proposals : what could be marked to go on, the largest shares first
     """
@@ -112,11 +111,11 @@ def _rate(fetches: Sequence[Outcome]) -> float:
 
 
 def _cause(latest: Sequence[Outcome]) -> str:
+    """Return what most of the lost fetches have in common."""
     lost = [each for each in latest if each.relevance <= RELEVANT]
     if sum(not each.judged for each in lost) > len(lost) / 2:
         return FAILING
-    followed = sum(each.from_relevant for each in latest)
-    return STAGNATING if followed < _SPENT * len(latest) else DRIFTING
+    return DRIFTING if sum(each.from_relevant for each in lost) > len(lost) / 2 else STAGNATING
 
 
 def _eating(latest: Sequence[Outcome], earlier: Sequence[Outcome]) -> tuple[Share, ...]:

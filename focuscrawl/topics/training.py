@@ -193,7 +193,7 @@ def _largest(marked: Sequence[str], placed: Sequence[tuple[str, str]]) -> str:
 
 
 def _bag_of(words: Sequence[str]) -> Bag:
-    return dict.fromkeys((word for part in tokenize(list(words)) for word in part), _OFTEN)
+    return dict.fromkeys(tokenize(list(words))[0], _OFTEN)
 
 
 def _existing(marked: Sequence[str], trained: TrainedCritic) -> tuple[str, ...]:

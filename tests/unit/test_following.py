@@ -55,9 +55,12 @@ def copied(begun: CrawlPlan, folder: Path) -> CrawlPlan:
 
 
 def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:
-    with closing(CrawlStore.open(folder / "crawl.db", read_only=True)) as store:
-        with store.engine.connect() as connection:
-            return [tuple(row) for row in connection.exec_driver_sql(sql)]
+    path = folder / "crawl.db"
+    with (
+        closing(CrawlStore.open(path, read_only=True)) as store,
+        store.engine.connect() as connection,
+    ):
+        return [tuple(row) for row in connection.exec_driver_sql(sql)]
 
 
 def judged(folder: Path) -> list[list[tuple[Any, ...]]]:
@@ -160,7 +163,7 @@ def test_a_web_that_is_another_by_now_is_refused_and_nothing_changes(
     with closing(CrawlStore.open(folder / "crawl.db")) as store:
         with store.engine.begin() as connection:
             connection.exec_driver_sql("UPDATE meta SET value = 'x' WHERE key = 'web'")
-        with pytest.raises(UserError, match="is not what .* crawled"):
+        with pytest.raises(UserError, match=r"is not what .* crawled"):
             follow(store, folder, "critic-1", OTHER)
         with store.engine.begin() as connection:
             connection.exec_driver_sql("UPDATE meta SET value = 'live' WHERE key = 'web'")
