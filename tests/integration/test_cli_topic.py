@@ -147,10 +147,8 @@ def test_a_class_is_refined_and_its_other_pages_are_off_the_topic(
 ) -> None:
     path, moved = tmp_path / "mine.toml", tmp_path / "moved.csv"
     topic("new", path, "--critic", "models/demo", "--topic", TOPIC, "--web", "demo")
-    good = [str(row["url"]) for row in pages_of(folder) if row["relevance"] == 1.0]
-    clubs = [url for url in good if "/cycling-guides/" in url]
-    assert clubs
-    moved.write_text("url,topic\n" + "".join(f"{url},{TOPIC}/Guides\n" for url in clubs))
+    guides = [url for url in SyntheticWeb().urls() if "/cycling-guides/" in url]
+    moved.write_text("url,topic\n" + "".join(f"{url},{TOPIC}/Guides\n" for url in guides))
     done = topic("refine", path, moved, "--mark", f"{TOPIC}/Guides")
     assert done.exit_code == 0, done.output
     assert read_definition(path).topics == (f"{TOPIC}/Guides",)
@@ -158,8 +156,9 @@ def test_a_class_is_refined_and_its_other_pages_are_off_the_topic(
     classes = {row["topic"] for row in pages_of(folder)}
     assert {f"{TOPIC}/Guides", f"{TOPIC}/Other"} <= classes
     of = {str(row["url"]): row["topic"] for row in pages_of(folder)}
-    assert sum(of[url] == f"{TOPIC}/Guides" for url in clubs) > 0.8 * len(clubs)
-    moved.write_text(f"url,topic\n{clubs[0]},/Nowhere/Else\n")
+    fetched = [url for url in guides if url in of]
+    assert sum(of[url] == f"{TOPIC}/Guides" for url in fetched) > 0.8 * len(fetched) > 0
+    moved.write_text(f"url,topic\n{guides[0]},/Nowhere/Else\n")
     assert "/Nowhere/Else lies below no class" in refused("refine", path, moved)
 
 
