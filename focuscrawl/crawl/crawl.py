@@ -21,7 +21,7 @@ from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
 from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
-from focuscrawl.strategies import JudgedPage, Learner
+from focuscrawl.strategies import JudgedPage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -293,7 +293,7 @@ class Crawl:
             targets=np.array(targets, dtype=np.int64),
         )
         expansion = self.strategy.expand(judged)
-        version = self.model_version  # asked once: it takes longer than all else done to a link
+        version = self.model_version
         for i, target, left, score in zip(
             links,
             targets,
@@ -345,7 +345,7 @@ class Crawl:
     @property
     def model_version(self) -> int:
         """Version of the model that scores links; 0 for a strategy that does not learn."""
-        return self.strategy.model_version if isinstance(self.strategy, Learner) else 0
+        return 0 if self._lessons is None else self._lessons.model_version
 
     def begin_lesson(self) -> None:
         """Have the strategy learn if it is due."""

@@ -40,6 +40,11 @@ class Lessons:
         """Return the lessons of a strategy; None for one that does not learn."""
         return cls(strategy, frontier, replay=replay) if isinstance(strategy, Learner) else None
 
+    @property
+    def model_version(self) -> int:
+        """Version of the model that scores links now."""
+        return self._learner.model_version
+
     def waited_for(self, fetched: int) -> bool:
         """Tell whether nothing may be fetched before the lesson under way is adopted.
 

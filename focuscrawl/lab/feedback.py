@@ -14,8 +14,9 @@ import pandas as pd
 
 from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.critic import load_critic
-from focuscrawl.critic.checking import check_relevance
 from focuscrawl.critic.files import save_critic
+from focuscrawl.critic.focused import FocusedCritic
+from focuscrawl.critic.reading import read_bags
 from focuscrawl.critic.topics import lies_under
 from focuscrawl.critic.words import ON_TOPIC
 from focuscrawl.feedback import apply_definition, suggest
@@ -32,13 +33,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.critic.bags import Bag
     from focuscrawl.lab.tasks import Task
     from focuscrawl.taxonomy import Label
     from focuscrawl.webs.protocol import Web
 
 JUDGEMENTS = 20
 EXAMPLES = 5  # of either kind that the poor critic learns from
-DRAWS = 3
+DRAWS = 2
 STRATEGIES = ("best-first", "apprentice")
 
 
@@ -49,6 +51,7 @@ class _Setting(NamedTuple):
     web: Web
     labels: list[Label]
     truth: Mapping[str, float]  # R by the study's critic
+    tested: list[tuple[Bag, bool]]  # the test rows, and whether they are on the topic
 
 
 def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
@@ -68,7 +71,8 @@ def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
     critic = load_critic(task.critic, task.topic)
     whole = whole_web(web, critic)
     truth = dict(zip(whole.urls, whole.relevance(task.topic).tolist(), strict=True))
-    setting = _Setting(task, web, read_labels(task.labels), truth)
+    labels = read_labels(task.labels)
+    setting = _Setting(task, web, labels, truth, _tested(task, web, labels))
     rows = []
     for draw in range(DRAWS):
         definition = _ten_pages(setting, draw)
@@ -138,12 +142,26 @@ def _crawl(
         "harvest_after": after,
     }
     for when, critic in (("before", plan.critic), ("after", str(applied.critic))):
-        report = check_relevance(
-            load_critic(critic, ON_TOPIC), [task.topic], setting.labels, setting.web
-        )
-        on_topic = report.classes[1]
-        found |= {f"precision_{when}": on_topic.precision, f"recall_{when}": on_topic.recall}
+        judge = load_critic(critic, ON_TOPIC)
+        assert isinstance(judge, FocusedCritic)
+        said = judge.judge_bags([bag for bag, _ in setting.tested]).relevance > 0.5
+        true = np.array([on_topic for _, on_topic in setting.tested])
+        found[f"precision_{when}"] = float(true[said].mean()) if said.any() else np.nan
+        found[f"recall_{when}"] = float(said[true].mean())
     return found
+
+
+def _tested(task: Task, web: Web, labels: list[Label]) -> list[tuple[Bag, bool]]:
+    """Read the test rows that the web has."""
+    rows = [label for label in labels if label.split == "test"]
+    known = web.resolve([label.url for label in rows])
+    there = [(url, row) for url, row in zip(known, rows, strict=True) if url is not None]
+    bags = read_bags(web, [url for url, _ in there])
+    return [
+        (bag, lies_under(row.topic, [task.topic]))
+        for bag, (_, row) in zip(bags, there, strict=True)
+        if bag is not None
+    ]
 
 
 def _labels(setting: _Setting) -> dict[str, bool]:
