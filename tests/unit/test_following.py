@@ -50,7 +50,7 @@ def begun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def copied(begun: CrawlPlan, folder: Path) -> CrawlPlan:
     assert begun.crawl_dir is not None
     shutil.copytree(begun.crawl_dir, folder)
-    shutil.copytree(find_model("demo"), folder / "critic-1")
+    shutil.copytree(str(find_model("demo")), folder / "critic-1")
     return plan(folder, begun.strategy)
 
 
