@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl.folder import CrawlFolder
     from focuscrawl.crawl.plan import CrawlPlan
-    from focuscrawl.crawl.types import Fetch, Visit
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.frontier import Frontier
     from focuscrawl.page import PageView
@@ -287,8 +286,7 @@ class Crawl:
     def _expand(self, number: int, view: PageView, page: Finding) -> None:
         """Score the links of a page and queue where they lead."""
         depth = self.urls.depth(number)
-        links: list[int] = []
-        targets: list[int] = []
+        links, targets = list[int](), list[int]()
         for i, url in enumerate(self.resolve(view.links.urls)):
             if url is not None and (self.plan.any_media or may_be_page(url)):
                 links.append(i)
