@@ -11,13 +11,16 @@ import sys
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from focuscrawl.cli.main import main
+from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge
+from focuscrawl.lab.replay import replay
 from focuscrawl.webs import open_web
 
 from .running import TOPIC, Kept, Run, crawl_until
@@ -100,25 +103,28 @@ def test_what_learning_refuses(first: Path, tmp_path: Path) -> None:
     assert cut.read_bytes() == before[:5000]
 
 
+def replayed(folder: Path, **plan: Any) -> list[tuple[str, float]]:
+    """Crawl the first version without Scrapy; return URLs and relevances in their order."""
+    given = {"topic": TOPIC, "critic": "models/demo", "web": "demo@1", "budget": BUDGET, **plan}
+    replay(open_crawl(CrawlPlan(crawl_dir=str(folder), **given)))
+    pages = "SELECT u.url, p.relevance FROM page p JOIN url u ON u.id = p.url ORDER BY p.seq"
+    return [(url, relevance) for url, relevance in Kept(folder).query(pages)]
+
+
 @pytest.mark.parametrize("strategy", ["apprentice", "learnable"])
 def test_a_crawl_with_knowledge_finds_more(
     first: Path, tmp_path: Path, strategy: str, demo: dict[str, str]
 ) -> None:
     """From one start page; and from its own start pages if it is given none."""
-    found_there = open_web("demo@1").resolve(demo["seeds"].split(","))
-    seed = next(url for url in found_there if url is not None)
-    given = {"strategy": strategy, "seeds": seed, "version": 1}
-    known = again(tmp_path / "known", first / "k.db", **given)  # type: ignore[arg-type]
-    assert known.returncode == 0, known.stderr
-    same = {**demo, "strategy": strategy, "seeds": seed, "web": "demo@1", "budget": str(BUDGET)}
-    alone = run_crawl(tmp_path / "alone", **same)
-    assert alone.returncode == 0, alone.stderr
-    found = "SELECT sum(relevance) FROM page"
-    assert known.kept.query(found) > alone.kept.query(found)
-    own = again(tmp_path / "own", first / "k.db", strategy=strategy, budget=25)
-    assert own.returncode == 0, own.stderr
+    there = open_web("demo@1").resolve(demo["seeds"].split(","))
+    given = {"strategy": strategy, "seeds": next(url for url in there if url is not None)}
+    known = replayed(tmp_path / "known", knowledge=str(first / "k.db"), **given)
+    alone = replayed(tmp_path / "alone", **given)
+    assert sum(r for _, r in known) > sum(r for _, r in alone)
+    assert known == replayed(tmp_path / "again", knowledge=str(first / "k.db"), **given)
+    own = replayed(tmp_path / "own", strategy=strategy, knowledge=str(first / "k.db"), budget=8)
     with closing(Knowledge(first / "k.db")) as knowledge:
-        assert set(own.kept.urls[:5]) <= set(knowledge.seeds())
+        assert [url for url, _ in own] == knowledge.seeds(8)
 
 
 def test_a_revisit_asks_on_condition_and_resumes_exactly(first: Path, tmp_path: Path) -> None:
@@ -153,19 +159,21 @@ def test_a_revisit_asks_on_condition_and_resumes_exactly(first: Path, tmp_path: 
 
 
 def test_what_a_crawl_refuses(first: Path, tmp_path: Path) -> None:
-    newer = tmp_path / "none.db"
-    known = first / "k.db"
-    for options, given, named in (
-        ((), {"knowledge": newer}, "there is no knowledge at"),
-        ((), {"topic": "/Home/Cooking"}, "not /Home/Cooking"),
-        ((), {"strategy": "best-first"}, "does not use knowledge"),
-        (("-s", "FOCUSCRAWL_REVISIT=1"), {"strategy": "learnable"}, "goes with the strategy"),
-        (("-s", "FOCUSCRAWL_NOT_MODIFIED_COST=2"), {}, "from 0 to 1"),
+    refused = again(tmp_path / "crawl", tmp_path / "none.db")
+    assert refused.returncode == 2, refused.stderr
+    one_line(refused.stderr, "there is no knowledge at")
+    cost = again(tmp_path / "crawl", first / "k.db", "-s", "FOCUSCRAWL_NOT_MODIFIED_COST=2")
+    assert cost.returncode == 2
+    one_line(cost.stderr, "from 0 to 1")
+    for given, named in (
+        ({"topic": "/Home/Cooking"}, "not /Home/Cooking"),
+        ({"strategy": "best-first"}, "does not use knowledge"),
+        ({"strategy": "learnable", "revisit": True}, "goes with the strategy"),
+        ({"knowledge": None, "revisit": True}, "add -a knowledge=FILE"),
     ):
-        refused = again(tmp_path / "crawl", known, *options, **given)
-        assert refused.returncode == 2, refused.stderr
-        one_line(refused.stderr, named)
-        assert not (tmp_path / "crawl").exists()
+        with pytest.raises(UserError, match=named):
+            replayed(tmp_path / "crawl", **{"knowledge": str(first / "k.db"), **given})
+    assert not (tmp_path / "crawl").exists()
 
 
 def recrawl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -195,8 +203,8 @@ def test_recrawl_is_one_command(tmp_path: Path, demo: dict[str, str]) -> None:
         assert [row[0] for row in history] == [1, 2, 3]
         assert known.graduate is not None
         before = known.about["state"]
-    refused = recrawl(tmp_path, "--budget", "many", "--web", "demo@4")
-    assert refused.returncode == 2
+    refused = invoke("recrawl", TOPIC, "--budget", "many", "--web", "demo@4")
+    assert refused.exit_code == 2
     one_line(refused.stderr, "--budget must be a whole number")
     missing = recrawl(tmp_path, "--budget", "5", "--web", "nothing.warc")
     assert missing.returncode == 2
