@@ -20,7 +20,9 @@ from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge
+from focuscrawl.lab.figures import FIGURES
 from focuscrawl.lab.replay import replay
+from focuscrawl.lab.results import Results
 from focuscrawl.webs import open_web
 
 from .running import TOPIC, Kept, Run, crawl_until
@@ -210,6 +212,52 @@ def test_recrawl_is_one_command(tmp_path: Path, demo: dict[str, str]) -> None:
     assert missing.returncode == 2
     with closing(Knowledge(tmp_path / "knowledge" / "Sports_Cycling.db")) as known:
         assert known.about["state"] == before
+
+
+STUDY = f"""
+draws = 1
+budget = 12
+baseline = "one"
+[[webs]]
+name = "demo"
+recording = "demo"
+labels = "models/demo/examples.csv"
+seeds = "models/demo/seeds.csv"
+critic = "models/demo"
+topics = ["{TOPIC}"]
+[[strategies]]
+label = "one"
+strategy = "learnable"
+[[strategies]]
+label = "two"
+strategy = "learnable"
+knows = "one"
+seeds = 1
+[[strategies]]
+label = "two, alone"
+strategy = "learnable"
+seeds = 1
+"""
+
+
+def test_crawls_of_a_study_learn_from_each_other(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY)
+    done = invoke("lab", "run", tmp_path / "study.toml", "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "demo: learning from crawl to crawl" in done.output
+    results = Results.open(tmp_path / "out")
+    assert (results.knows, results.alone) == ({"two": "one"}, {"two": "two, alone"})
+    starts = {
+        label: set(results.fetches(["url"], strategy=label)["url"][:5])
+        for label in results.strategies
+    }
+    assert starts["two"] == starts["two, alone"]
+    assert not starts["one"] & starts["two"]
+    assert not [*(tmp_path / "out").glob("runs/**/knowledge.db")]
+    tables = (tmp_path / "out" / "tables.md").read_text()
+    assert "| two |" in tables.partition("learning from crawl to crawl")[2]
+    drawn = FIGURES["l-learning-learnable"][1](results)
+    assert drawn is not None
 
 
 class _Site(BaseHTTPRequestHandler):
