@@ -50,6 +50,10 @@ EXTENSIONS = {
     "focuscrawl.extensions.stop.StopReason": 0,
     "focuscrawl.extensions.htmlonly.HtmlOnly": 0,
     "focuscrawl.extensions.progress.Progress": 0,
+    "focuscrawl.extensions.control.Obedience": 0,
+    "focuscrawl.extensions.leaving.SwiftEnd": 0,
+    "focuscrawl.extensions.metrics.Metrics": 0,
+    "focuscrawl.extensions.jsonlog.JsonLog": -1,  # before those that have something to say
 }
 FEED_EXPORTERS = {
     "csv": "focuscrawl.exporters.PlainCsvItemExporter",

@@ -144,5 +144,13 @@ def _distinct(
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
     """Keep each word once a leaf, in document order."""
     pairs = (token_leaf.astype(np.uint64) << np.uint64(32)) | words
-    first = np.sort(np.unique(pairs, return_index=True)[1])
-    return words[first], token_leaf[first]
+    ordered = np.sort(pairs)
+    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not len(repeated):
+        return words, token_leaf
+    # only these few are put in order with their places, which takes much longer than to sort
+    place = np.minimum(np.searchsorted(repeated, pairs), len(repeated) - 1)
+    kept = repeated[place] != pairs
+    again = np.flatnonzero(~kept)
+    kept[again[np.unique(pairs[again], return_index=True)[1]]] = True
+    return words[kept], token_leaf[kept]

@@ -95,8 +95,7 @@ class Crawl:
         if isinstance(strategy, Learner):
             self._lessons = Lessons(strategy, frontier, replay=web is not None)
         self.distilling = Distilling(plan.distill, plan.distill_sites, replay=web is not None)
-        # A crawl multiplies small vectors all the time: sharing them out among threads takes
-        # longer than the work, and many times longer when several crawls share the machine.
+        # sharing small vectors out among threads takes longer than the work on them
         self._blas = threadpool_limits(1, user_api="blas")
 
     def start(self, seeds: Sequence[str]) -> None:
@@ -116,6 +115,10 @@ class Crawl:
         if new:
             self.note("seeds", f"{len(new)} start URLs")
         return len(new)
+
+    def note(self, kind: str, detail: str = "") -> None:
+        """Write an event down."""
+        self._put(VisitRecord(events=[(self.fetched, kind, detail)]))
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""
@@ -172,8 +175,7 @@ class Crawl:
 
         It counts as under way until `visit`, `fail`, `exclude` or `put_back` is called for it.
         """
-        budget = self.plan.budget
-        if budget and self.spent + len(self.in_flight) >= budget:
+        if 0 < self.plan.budget <= self.spent + len(self.in_flight):
             return None
         self._adopt()
         if self.stop_reason is not None or self.pausing:
@@ -344,7 +346,7 @@ class Crawl:
     @property
     def model_version(self) -> int:
         """Version of the model that scores links; 0 for a strategy that does not learn."""
-        return self.strategy.model_version if isinstance(self.strategy, Learner) else 0
+        return 0 if self._lessons is None else self._lessons.model_version
 
     def begin_lesson(self) -> None:
         """Have the strategy learn if it is due."""
@@ -378,10 +380,6 @@ class Crawl:
         self._relevance_sum += relevance
         if relevance > RELEVANT:
             self._last_relevant = seq
-
-    def note(self, kind: str, detail: str) -> None:
-        """Record an event, with everything that has changed about URLs."""
-        self._put(VisitRecord(events=[(self.fetched, kind, detail)]))
 
     def _record(self, number: int, fetched: Fetched, page: Finding, now: float) -> Visit:
         score = self.in_flight.pop(number)

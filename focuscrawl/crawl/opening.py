@@ -49,7 +49,9 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
         Anything the user has to put right; nothing has been written then.
     """
     if not plan.topics:
-        raise UserError("no topic given: add -a topic=..., a topic path of the critic")
+        raise UserError(
+            "no topic given: add -a topic=... (or FOCUSCRAWL_TOPIC), a topic path of the critic"
+        )
     web = open_web(plan.web) if plan.web is not None else None
     critic = load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
     name = plan.crawl_dir or CrawlFolder.new_name(plan.topics[0], datetime.now())
@@ -117,6 +119,8 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
 def _seeds(
     plan: CrawlPlan, critic: Critic, web: Web | None, knowledge: Knowledge | None
 ) -> list[str]:
+    if plan.seeds == "":
+        return []
     if plan.seeds is None and plan.revisit:
         return []  # what is worth a visit is queued, and the best of it comes first
     if plan.seeds is None and knowledge is not None and knowledge.seeds():

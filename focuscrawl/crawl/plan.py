@@ -20,7 +20,8 @@ class CrawlPlan:
     Attributes
     ----------
     topic : topic paths, comma-separated
-    seeds : see `focuscrawl.crawl.seeds.read_seeds`; None: the critic's examples of the topic
+    seeds : see `focuscrawl.crawl.seeds.read_seeds`; None: the critic's examples of the topic;
+        empty: none, as those come with a spider's requests
     critic : a trained critic or ``module:callable``
     strategy : name of a strategy
     options : what to set of the strategy's options

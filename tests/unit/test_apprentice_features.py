@@ -89,6 +89,19 @@ def test_a_word_repeated_in_a_leaf_counts_once_unless_asked_for() -> None:
     assert (once.lengths.tolist(), all_of_them.lengths.tolist()) == ([2], [3])
 
 
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=40))
+def test_each_word_is_kept_once_a_leaf_where_it_came_first(tokens: list[tuple[int, int]]) -> None:
+    tokens.sort(key=lambda token: token[0])  # in document order
+    words = np.array([word for _, word in tokens], np.uint64)
+    leaf = np.array([at for at, _ in tokens], np.int32)
+    everywhere = np.array([0], np.int32), np.array([3], np.int32)
+    near = window(words, leaf, *everywhere, d_max=0)
+    assert list(zip(near.leaf.tolist(), near.words.tolist(), strict=True)) == [
+        *dict.fromkeys(tokens)
+    ]
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.data())
 def test_context_of_a_link_does_not_depend_on_other_links(data: st.DataObject) -> None:
