@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BUDGET = 60
+NAME = "Sports_Cycling.db"
 
 
 def invoke(*arguments: str | Path) -> Result:
@@ -200,7 +202,7 @@ def test_recrawl_is_one_command(tmp_path: Path, demo: dict[str, str]) -> None:
         outputs.append(done.stdout.splitlines()[-1])
     assert "0 changed, 0 unchanged" in outputs[0]
     assert "0 changed" not in outputs[1]
-    with closing(Knowledge(tmp_path / "knowledge" / "Sports_Cycling.db")) as known:
+    with closing(Knowledge(tmp_path / "knowledge" / NAME)) as known:
         history = [*known.history()]
         assert [row[0] for row in history] == [1, 2, 3]
         assert known.graduate is not None
@@ -210,8 +212,40 @@ def test_recrawl_is_one_command(tmp_path: Path, demo: dict[str, str]) -> None:
     one_line(refused.stderr, "--budget must be a whole number")
     missing = recrawl(tmp_path, "--budget", "5", "--web", "nothing.warc")
     assert missing.returncode == 2
-    with closing(Knowledge(tmp_path / "knowledge" / "Sports_Cycling.db")) as known:
+    with closing(Knowledge(tmp_path / "knowledge" / NAME)) as known:
         assert known.about["state"] == before
+
+
+def test_a_recrawl_told_to_end_learns_what_it_has(tmp_path: Path) -> None:
+    program = "from focuscrawl.cli.main import main; main()"
+    arguments = ["recrawl", TOPIC, "--budget", "0", "--web", "demo", "--crawl-dir", "crawl"]
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        while process.poll() is None and stored(tmp_path / "crawl") < 20:
+            time.sleep(0.01)
+        refused = invoke(
+            "recrawl", TOPIC, "--budget", "5", "--knowledge", tmp_path / "knowledge" / NAME
+        )
+        assert refused.exit_code == 2
+        one_line(refused.stderr, "is running")
+        process.terminate()
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "fetches" in output
+    with closing(Knowledge(tmp_path / "knowledge" / NAME)) as known:
+        assert len(known) >= 20
+
+
+def stored(folder: Path) -> int:
+    try:
+        return int(Kept(folder).query("SELECT count(*) FROM page")[0][0])
+    except sqlite3.OperationalError:  # the store is not there yet
+        return -1
 
 
 STUDY = f"""
