@@ -31,6 +31,7 @@ SEEDS = 100
 _NOT_MODIFIED = 304
 _BATCH = 2_000  # pages described at a time
 _GONE = (404, 410)
+_GREATEST = (1 << 63) - 1  # of all keys
 
 
 def learn(path: Path, collection: Collection) -> Learned:
@@ -112,6 +113,7 @@ class _Merge:
         self._words: Counter[tuple[str, bool]] = Counter()
         self._exemplars: list[tuple[int, str, str, float]] = []
         self._describe = Describer()
+        self._bound = self._last_exemplar()
         self.described: Counter[bool] = Counter()
 
     def add(self, fetch: Collected) -> None:
@@ -154,7 +156,8 @@ class _Merge:
         words = words_of((*fetch.texts, *fetch.anchors))
         self._words.update((word, relevant) for word in words)
         self.described[relevant] += 1
-        self._exemplars.append((key, fetch.url, " ".join(fetch.anchors), fetch.relevance))
+        if key <= self._bound:
+            self._exemplars.append((key, fetch.url, " ".join(fetch.anchors), fetch.relevance))
         if len(self._exemplars) >= _BATCH:
             self._describe_pages()
         if old is None or old[0] is None:
@@ -248,3 +251,11 @@ class _Merge:
                 for (key, _, _, relevance), start, end in zip(pages, ends, ends[1:], strict=False)
             ),
         )
+        self._bound = self._last_exemplar()
+
+    def _last_exemplar(self) -> int:
+        """Return the greatest key that an exemplar can have: beyond it there are enough."""
+        row = self._file.execute(
+            "SELECT key FROM exemplar ORDER BY key LIMIT 1 OFFSET ?", (EXEMPLARS - 1,)
+        ).fetchone()
+        return _GREATEST if row is None else int(row[0])
