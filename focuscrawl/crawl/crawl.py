@@ -125,9 +125,8 @@ class Crawl:
         """Record the stop reason and wait until everything is on disk."""
         self.following.close()
         if self._lessons is not None:
-            self._lessons.close()
+            self._lessons.close(self.urls)
         self.distilling.close()
-        self._note_scores()
         self.note("stop", reason)
         self._writer.close()
         self.store.close()
@@ -365,13 +364,6 @@ class Crawl:
         if model is not None or raised:
             self._put(VisitRecord(model=model, events=raised))
         return False
-
-    def _note_scores(self) -> None:
-        """Write the scores the frontier ends with; those of a learner change with each lesson."""
-        if self._lessons is not None:
-            for number in self.frontier.queued().tolist():
-                score = self.frontier.score(number)
-                self.urls.change(number, QUEUED, None if score == math.inf else score)
 
     # -- the record ----------------------------------------------------------------------
 
