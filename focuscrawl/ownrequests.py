@@ -94,13 +94,12 @@ class OwnRequests:
         held = self._held.pop(fetch.id, None) or self._file.pop(fetch.url)
         if held is None:
             return None
+        if URL_ID in held.meta:  # it was under way before
+            return held.replace(meta=held.meta | meta)
         self._file.give(fetch.url)
-        if isinstance(held.errback, _Told):
-            return held.replace(meta=held.meta | meta)  # it was under way before
         own = Own(redirects=bool(held.meta.get("dont_redirect")) or _sees_redirects(held))
         return held.replace(
-            meta=held.meta | meta | {OWN: held.meta.get(OWN, own)},
-            errback=_Told(self._failed, held.errback),
+            meta=held.meta | meta | {OWN: own}, errback=_Told(self._failed, held.errback)
         )
 
     def pop_aside(self) -> Request | None:

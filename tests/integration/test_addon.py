@@ -139,8 +139,11 @@ def test_pages_nobody_asked_for_go_to_parse(local_web: LocalWeb, tmp_path: Path)
     assert {statuses[url] for url in parsed} == {200}  # no redirect, no error: as ever
 
 
-def test_the_budget_is_exact(local_web: LocalWeb, tmp_path: Path) -> None:
-    job = focused(local_web, tmp_path / "job", FOCUSCRAWL_BUDGET=7)
+def test_the_budget_is_exact_though_somebody_waits_for_more(
+    local_web: LocalWeb, tmp_path: Path
+) -> None:
+    job = focused(local_web, tmp_path / "job", FOCUSCRAWL_BUDGET=7, CLUBS_WAITS=1)
+    assert job.returncode == 0, job.stderr
     assert [seq for seq, _ in job.kept.order] == list(range(1, 8))
     assert job.kept.stop_reasons == ["budget"]
 

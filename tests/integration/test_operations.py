@@ -54,6 +54,14 @@ def metrics(port: int) -> dict[str, float]:
     }
 
 
+def listens(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address, port)).close()
+    except OSError:
+        return False
+    return True
+
+
 @pytest.fixture(scope="module")
 def operated(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A crawl that is looked at, paused, resumed and stopped; what was seen on the way."""
@@ -65,6 +73,7 @@ def operated(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
         running.wait_for(10)
         seen["crawling"] = ask("status", folder)
         seen["metrics"] = metrics(port)
+        seen["elsewhere"] = listens("127.0.0.2", port)
         seen["pause"] = ask("pause", folder)
         seen["paused"] = status(folder)
         time.sleep(PAUSED)
@@ -125,6 +134,10 @@ def test_metrics_are_those_of_the_crawl(operated: dict[str, Any]) -> None:
     assert paused["focuscrawl_responses_total 200"] >= before["focuscrawl_responses_total 200"] > 0
     assert paused["focuscrawl_budget"] == 0
     assert any(name.startswith("focuscrawl_crawl_info") for name in paused)
+
+
+def test_metrics_are_for_this_machine_alone(operated: dict[str, Any]) -> None:
+    assert not operated["elsewhere"]
 
 
 def test_the_log_is_there_as_json(operated: dict[str, Any]) -> None:
