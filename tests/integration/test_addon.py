@@ -58,7 +58,7 @@ def run(
         | {"SCRAPY_SETTINGS_MODULE": module},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=280,  # seconds after which it hangs
         check=False,
     )
     lines = feed.read_text(encoding="utf-8").splitlines() if feed.exists() else []
