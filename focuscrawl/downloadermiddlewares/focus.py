@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from focuscrawl.ownrequests import Own
 
 
+_LONGEST_FIELD = 256  # characters of a validator; longer ones are no use
 _LARGE = 300_000  # bytes; parsing more would hold the event loop for over 10 ms
 
 
@@ -114,4 +115,11 @@ def _fetched(response: Response) -> Fetched:
         encoding=encoding,
         location=resolve(response.url, [location])[0] if location else None,
         size=len(response.body),
+        etag=_field(response, "ETag"),
+        last_modified=_field(response, "Last-Modified"),
     )
+
+
+def _field(response: Response, name: str) -> str | None:
+    value = (response.headers.get(name) or b"").decode("latin-1").strip()
+    return value if value and len(value) <= _LONGEST_FIELD else None

@@ -40,6 +40,7 @@ ARGUMENTS = (
     "random_state",
     "apprentice",
     "within",
+    "knowledge",
 )
 _REPLAY = "focuscrawl.downloadhandlers.ReplayDownloadHandler"
 _NOT_FOLLOWED = ("data", "file", "ftp", "s3")
@@ -135,6 +136,8 @@ def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
             "FOCUSCRAWL_DISTILL", str(settings.get("FOCUSCRAWL_DISTILL", 0))
         ),
         distill_sites=_sites(settings),
+        revisit=_flag(settings, "FOCUSCRAWL_REVISIT", default=False),
+        not_modified_cost=_share(settings, "FOCUSCRAWL_NOT_MODIFIED_COST", 0.1),
         per_host=settings.getint(
             "CONCURRENT_REQUESTS" if replay else "CONCURRENT_REQUESTS_PER_DOMAIN"
         ),
@@ -156,6 +159,16 @@ def _flag(settings: BaseSettings, name: str, *, default: bool) -> bool:
         return settings.getbool(name, default)
     except ValueError:
         raise UserError(f"{name} must be 0 or 1, not {settings.get(name)!r}") from None
+
+
+def _share(settings: BaseSettings, name: str, default: float) -> float:
+    try:
+        share = settings.getfloat(name, default)
+    except (TypeError, ValueError):
+        share = -1.0
+    if not 0.0 <= share <= 1.0:
+        raise UserError(f"{name} must be a number from 0 to 1, not {settings.get(name)!r}")
+    return share
 
 
 def _options(settings: BaseSettings) -> dict[str, Any]:
