@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import signal
 import socket
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
     from .conftest import LocalWeb
 
+ANEW = b"\x1b[5F\x1b[J"  # five lines up, and away with what is there
 PAUSED = 2.0  # seconds in which a crawl that is not paused fetches a lot
 
 
@@ -62,6 +67,21 @@ def listens(address: str, port: int) -> bool:
     return True
 
 
+def watched(folder: Path) -> tuple[str, int]:
+    """Look at a crawl in a terminal until it was shown three times, and leave with Ctrl-C."""
+    ours, theirs = pty.openpty()
+    program = "from focuscrawl.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "status", str(folder), "--every", "0.1"]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        seen = b""
+        while seen.count(ANEW) < 2:
+            seen += os.read(ours, 65536)
+        process.send_signal(signal.SIGINT)
+    os.close(ours)
+    return seen.decode(), process.returncode
+
+
 @pytest.fixture(scope="module")
 def operated(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A crawl that is looked at, paused, resumed and stopped; what was seen on the way."""
@@ -76,7 +96,9 @@ def operated(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
         seen["elsewhere"] = listens("127.0.0.2", port)
         seen["pause"] = ask("pause", folder)
         seen["paused"] = status(folder)
-        time.sleep(PAUSED)
+        began = time.monotonic()
+        seen["watched"] = watched(folder)
+        time.sleep(max(0.0, began + PAUSED - time.monotonic()))
         seen["after"] = status(folder)
         seen["metrics paused"] = metrics(port)
         seen["resume"] = ask("resume", folder)
@@ -95,6 +117,15 @@ def test_status_shows_a_crawl_under_way(operated: dict[str, Any]) -> None:
     assert "URLs wait on" in crawled
     assert "pages/s" in columns
     assert worker.split()[:2] == ["alone", "crawling"]
+
+
+def test_in_a_terminal_status_is_shown_again_and_again(operated: dict[str, Any]) -> None:
+    text, code = operated["watched"]
+    assert code == 0
+    first, second, _ = text.replace("\r", "").split(ANEW.decode())[:3]
+    assert first.count("\n") == 5  # so many lines above, the next one begins
+    assert all("best-first of /Sports/Cycling on demo: paused" in each for each in (first, second))
+    assert "Traceback" not in text
 
 
 def test_a_paused_crawl_fetches_nothing(operated: dict[str, Any]) -> None:
