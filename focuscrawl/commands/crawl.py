@@ -13,7 +13,7 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from twisted.internet.defer import Deferred
 
 from focuscrawl.errors import UserError
-from focuscrawl.plainlog import PlainRecord
+from focuscrawl.plainlog import PlainRecord, no_settings
 from focuscrawl.report.plain import one_line
 from focuscrawl.urls import without_credentials
 
@@ -45,10 +45,6 @@ def _no_traceback(record: logging.LogRecord) -> bool:
     return True
 
 
-def _no_settings(record: logging.LogRecord) -> bool:
-    return not str(record.msg).startswith("Overridden settings")
-
-
 class Command(crawl.Command):
     """Scrapy's own command; what a user can put right is said in one line."""
 
@@ -61,7 +57,7 @@ class Command(crawl.Command):
         assert self.settings is not None
         logging.setLogRecordFactory(PlainRecord)
         # what was set on the command line or in a file may hold passwords, whatever the level
-        logging.getLogger("scrapy.crawler").addFilter(_no_settings)
+        logging.getLogger("scrapy.crawler").addFilter(no_settings)
         if (self.settings.getpriority("LOG_LEVEL") or 0) < SETTINGS_PRIORITIES["cmdline"]:
             # filters outlive the logging configuration that follows, levels do not
             for name in _SETUP_LOGGERS:

@@ -43,8 +43,7 @@ RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
 class Crawl:
     """One focused crawl: its frontier in memory, everything else in its store.
 
-    Every change goes to the store as one record that is written whole or not at all; after a
-    crash the crawl goes on from the last record.
+    Every change is a record of the store, whole or not at all; a crash leaves the last of them.
 
     Parameters
     ----------
@@ -181,9 +180,8 @@ class Crawl:
 
         It counts as under way until `visit`, `fail`, `exclude` or `put_back` is called for it.
         """
-        if 0 < self.plan.budget <= self.spent + len(self.in_flight):
-            return None
-        if self._adopt() or self.stop_reason is not None or self.pausing:
+        given = 0 < self.plan.budget <= self.spent + len(self.in_flight)
+        if given or self._adopt() or self.stop_reason is not None or self.pausing:
             return None
         number = self.frontier.pop(now)
         if number is None:
