@@ -13,8 +13,10 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.log import failure_to_exc_info
 
 from focuscrawl.binding import crawl_of
+from focuscrawl.causes import UnusableError, cause
 from focuscrawl.errors import UserError
 from focuscrawl.meta import URL_ID, VISIT
+from focuscrawl.signals import page_visited
 from focuscrawl.urls import normalize
 
 if TYPE_CHECKING:
@@ -96,13 +98,16 @@ class FrontierScheduler(BaseScheduler):
         """Record what no middleware saw fail, and give the fetch to the item pipelines."""
         request: Request = failure.request  # type: ignore[attr-defined]
         number = request.meta[URL_ID]
-        if VISIT not in request.meta and not isinstance(failure.value, IgnoreRequest):
+        expected = (IgnoreRequest, UnusableError)
+        if VISIT not in request.meta and not isinstance(failure.value, expected):
             known = isinstance(failure.value, UserError)
             trace = None if known else failure_to_exc_info(failure)
             logger.error("cannot process %s: %s", request.url, failure.value, exc_info=trace)
         if number in self._crawl.in_flight:
-            error = f"{failure.type.__name__}: {failure.value}"  # type: ignore[union-attr]
-            request.meta[VISIT] = self._crawl.fail(number, error, time.monotonic())
+            assert isinstance(failure.value, Exception)
+            visit = self._crawl.fail(number, cause(failure.value), time.monotonic())
+            request.meta[VISIT] = visit
+            self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
         if VISIT in request.meta:
             yield request.meta[VISIT]
 

@@ -1,5 +1,7 @@
 """Scrapy settings of the project: a crawl that is decent to the sites it visits."""
 
+from scrapy.settings.default_settings import RETRY_EXCEPTIONS as _RETRIED
+
 from focuscrawl import __version__
 
 BOT_NAME = "focuscrawl"
@@ -20,10 +22,22 @@ AUTOTHROTTLE_START_DELAY = 1.0
 AUTOTHROTTLE_MAX_DELAY = 60.0
 AUTOTHROTTLE_TARGET_CONCURRENCY = 1.0
 
+# A host that is busy or does not answer is asked again after a wait that doubles, or the one
+# it names; one that goes on failing is left alone.
+FOCUSCRAWL_BACKOFF = 1.0
+FOCUSCRAWL_BACKOFF_MAX = 120.0
+FOCUSCRAWL_HOST_FAILURES = 8
+RETRY_EXCEPTIONS = [
+    *_RETRIED,
+    "focuscrawl.downloadermiddlewares.robots.RobotsUnreachableError",
+]
+
 DOWNLOAD_TIMEOUT = 30
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
 COOKIES_ENABLED = False
+# A look-up that hangs holds a thread for longer than its request waits; pages are parsed in them.
+REACTOR_THREADPOOL_MAXSIZE = 32
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 
@@ -42,6 +56,11 @@ CONCURRENT_ITEMS = 1  # an item a page: a hundred workers would only be started 
 SCHEDULER = "focuscrawl.scheduler.FrontierScheduler"
 DOWNLOADER_MIDDLEWARES = {
     "focuscrawl.downloadermiddlewares.focus.FocusMiddleware": 40,
+    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+    "focuscrawl.downloadermiddlewares.robots.RobotsMiddleware": 100,
+    "focuscrawl.downloadermiddlewares.backoff.BackoffMiddleware": 560,
+    "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
+    "focuscrawl.downloadermiddlewares.compression.CompressionMiddleware": 590,
     "focuscrawl.downloadermiddlewares.warc.WarcMiddleware": 950,
 }
 EXTENSIONS = {

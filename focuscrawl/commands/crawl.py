@@ -38,11 +38,6 @@ def _only_warnings(record: logging.LogRecord) -> bool:
     return record.levelno >= logging.WARNING
 
 
-def _no_traceback(record: logging.LogRecord) -> bool:
-    record.exc_info = record.exc_text = None
-    return True
-
-
 def _no_settings(record: logging.LogRecord) -> bool:
     return not str(record.msg).startswith("Overridden settings")
 
@@ -64,8 +59,6 @@ class Command(crawl.Command):
             # filters outlive the logging configuration that follows, levels do not
             for name in _SETUP_LOGGERS:
                 logging.getLogger(name).addFilter(_only_warnings)
-            # a dead host is an everyday thing: the line that says so is enough
-            logging.getLogger("scrapy.downloadermiddlewares.robotstxt").addFilter(_no_traceback)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Run one spider of the project."""

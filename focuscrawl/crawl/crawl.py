@@ -12,9 +12,10 @@ from threadpoolctl import threadpool_limits
 from focuscrawl.crawl.distilling import Distilling
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import may_be_page
-from focuscrawl.crawl.finding import Finding, visit_of
+from focuscrawl.crawl.finding import Finding, fetch_of, visit_of
 from focuscrawl.crawl.lessons import Lessons
-from focuscrawl.crawl.types import Fetch, Fetched, Visit
+from focuscrawl.crawl.redirects import Redirects
+from focuscrawl.crawl.types import Fetched
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl.folder import CrawlFolder
     from focuscrawl.crawl.plan import CrawlPlan
+    from focuscrawl.crawl.types import Fetch, Visit
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.frontier import Frontier
     from focuscrawl.page import PageView
@@ -78,6 +80,7 @@ class Crawl:
         self._within = within
         self.urls = UrlTable()
         self.duplicates = Duplicates()
+        self.redirects = Redirects(self.urls)
         self.fetched = 0
         self.links = 0
         self.in_flight: dict[int, float] = {}
@@ -95,7 +98,7 @@ class Crawl:
 
     def start(self, seeds: Sequence[str]) -> None:
         """Begin a run: queue the seeds that are new."""
-        self._put(VisitRecord(events=[(self.fetched, "start", self.plan.describe())]))
+        self.note("start", self.plan.describe())
         self.add_seeds(seeds)
         self.begin_lesson()  # one may have been under way when the last run ended
 
@@ -108,7 +111,7 @@ class Crawl:
                 self._queue(self.urls.add(url, 0, None), math.inf)
                 new.append(url)
         if new:
-            self._put(VisitRecord(events=[(self.fetched, "seeds", f"{len(new)} start URLs")]))
+            self.note("seeds", f"{len(new)} start URLs")
         return len(new)
 
     def close(self, reason: str) -> None:
@@ -117,7 +120,7 @@ class Crawl:
             self._lessons.close()
         self.distilling.close()
         self._note_scores()
-        self._put(VisitRecord(events=[(self.fetched, "stop", reason)]))
+        self.note("stop", reason)
         self._writer.close()
         self.store.close()
         self.folder.release()
@@ -141,8 +144,8 @@ class Crawl:
             return "budget"
         if self.plan.stagnation and self.fetched - self._last_relevant >= self.plan.stagnation:
             return "no_relevant_page"
-        if not len(self.frontier) and not self.in_flight:
-            return "frontier_empty"
+        if len(self.frontier) == self.frontier.left and not self.in_flight:
+            return "hosts_unavailable" if len(self.frontier) else "frontier_empty"
         return None
 
     @property
@@ -171,14 +174,7 @@ class Crawl:
         if number is None:
             return None
         self.in_flight[number] = self.frontier.score(number)
-        return Fetch(
-            id=number,
-            url=self.urls[number],
-            host=self.urls.host_name(number),
-            depth=self.urls.depth(number),
-            score=self.urls.score(number),
-            referrer=self.urls.referrer(number),
-        )
+        return fetch_of(number, self.urls)
 
     # -- what came of it -----------------------------------------------------------------
 
@@ -202,7 +198,7 @@ class Crawl:
         del self.in_flight[number]
         self.frontier.release(number, now)
         self.urls.change(number, EXCLUDED, self.urls.score(number))
-        self._put(VisitRecord(events=[(self.fetched, "excluded", f"{self.urls[number]}: {why}")]))
+        self.note("excluded", f"{self.urls[number]}: {why}")
 
     def fail(self, number: int, error: str, now: float) -> Visit:
         """Record a fetch that brought no answer."""
@@ -228,7 +224,7 @@ class Crawl:
         now : seconds on the clock of `next`
         """
         page = Finding()
-        if 300 <= fetched.status < 400 and fetched.location is not None:
+        if 300 <= fetched.status < 400:
             self._redirect(number, fetched.location, page)
         elif view is not None:
             self._judge(number, fetched, view, page)
@@ -239,11 +235,12 @@ class Crawl:
             self._expand(number, view, page)
         return self._record(number, fetched, page, now)
 
-    def _redirect(self, number: int, location: str, page: Finding) -> None:
+    def _redirect(self, number: int, location: str | None, page: Finding) -> None:
         """Queue where a redirect leads in place of what was redirected: it comes next."""
-        page.links = 1
-        (target,) = self._resolve([location])
-        if target is not None and target != self.urls[number]:
+        target = None if location is None else self._resolve([location])[0]
+        page.links = int(location is not None)
+        page.error = self.redirects.refusal(number, location, target)
+        if target is not None and page.error is None:
             page.followed = 1
             new = self.urls.add(target, self.urls.depth(number), number)
             if new not in self.in_flight:
@@ -251,7 +248,7 @@ class Crawl:
 
     def _judge(self, number: int, fetched: Fetched, view: PageView, page: Finding) -> None:
         """Have the critic judge an HTML page, unless it is a duplicate."""
-        page.title, page.links = view.title, len(view.links)
+        page.title, page.links = view.title, len(view.links) + view.links_cut
         page.digest = Duplicates.digest(fetched.body)
         if view.canonical is not None:
             page.canonical = self._resolve([view.canonical])[0] or view.canonical
@@ -392,6 +389,10 @@ class Crawl:
         self.distilling.visited(self.urls, number, page)
         self.begin_lesson()
         return visit_of(row, self.urls)
+
+    def note(self, kind: str, detail: str) -> None:
+        """Write down an event."""
+        self._put(VisitRecord(events=[(self.fetched, kind, detail)]))
 
     def _put(self, record: VisitRecord) -> None:
         self.urls.flush(record)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from focuscrawl.crawl.types import Visit
+from focuscrawl.crawl.types import Fetch, Visit
 from focuscrawl.store import PageRow
 
 if TYPE_CHECKING:
@@ -63,6 +63,18 @@ class Finding:
             links=self.links,
             dropped=self.links - self.followed,
         )
+
+
+def fetch_of(number: int, urls: UrlTable) -> Fetch:
+    """Return a URL as it is given out."""
+    return Fetch(
+        id=number,
+        url=urls[number],
+        host=urls.host_name(number),
+        depth=urls.depth(number),
+        score=urls.score(number),
+        referrer=urls.referrer(number),
+    )
 
 
 def visit_of(row: PageRow, urls: UrlTable) -> Visit:

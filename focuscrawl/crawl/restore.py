@@ -63,7 +63,10 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
     scores = np.full(len(crawl.urls), np.nan)
     p, m, link = schema.page.c, schema.memo.c, schema.link.c
     pages = (
-        sa.select(p.seq, p.url, p.relevance, p.canonical, p.digest, p.duplicate_of, m.data)
+        sa.select(
+            *(p.seq, p.url, p.status, p.relevance),
+            *(p.canonical, p.digest, p.duplicate_of, m.data),
+        )
         .outerjoin(schema.memo, m.seq == p.seq)
         .order_by(p.seq)
     )
@@ -74,6 +77,8 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
     for row in crawl.store.rows(pages):
         crawl.count(row.seq, row.relevance)
         crawl.strategy.observe(row.url, row.relevance, row.duplicate_of)
+        if 300 <= row.status < 400:
+            crawl.redirects.add(row.url)
         rows = []
         if source == row.url:
             rows = list(found)

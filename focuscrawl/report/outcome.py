@@ -20,13 +20,14 @@ def outcome(status: int, error: str | None, duplicate: bool) -> str:
     Returns
     -------
     ``page`` (the only one with a relevance), ``duplicate``, ``redirect``, ``no HTML``,
-    ``HTTP <status>``, or the name of what went wrong when no answer came.
+    ``HTTP <status>``, or the cause when no answer came or a redirect leads nowhere.
     """
     if duplicate:
         return DUPLICATE
-    if status == 0:
+    redirect = 300 <= status < 400
+    if status == 0 or (redirect and error is not None):
         return (error or "no answer").partition(":")[0].strip()
-    if 300 <= status < 400:
+    if redirect:
         return REDIRECT
     if not 200 <= status < 300:
         return f"HTTP {status}"
