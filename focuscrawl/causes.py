@@ -49,12 +49,13 @@ _CAUSES: tuple[tuple[type[Exception], str], ...] = (
     (DownloadConnectionRefusedError, "refused"),
     (CannotResolveHostError, "host not found"),
     (ResponseDataLossError, "cut short"),
-    (DownloadCancelledError, "too large"),  # by DOWNLOAD_MAXSIZE; nothing else cancels
 )
 
 
 def cause(error: Exception) -> str:
     """Return ``cause: details``; an error that is none of a bad web keeps its own name."""
+    if isinstance(error, DownloadCancelledError):  # nothing else cancels a download
+        return f"too large: {error}" if str(error) else "too large: more than DOWNLOAD_MAXSIZE"
     for kind, name in _CAUSES:
         if isinstance(error, kind):
             return _with_details(name, error)

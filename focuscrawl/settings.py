@@ -27,6 +27,7 @@ AUTOTHROTTLE_TARGET_CONCURRENCY = 1.0
 FOCUSCRAWL_BACKOFF = 1.0
 FOCUSCRAWL_BACKOFF_MAX = 120.0
 FOCUSCRAWL_HOST_FAILURES = 8
+RETRY_GIVE_UP_LOG_LEVEL = "INFO"  # the summary counts the causes
 RETRY_EXCEPTIONS = [
     *_RETRIED,
     "focuscrawl.downloadermiddlewares.robots.RobotsUnreachableError",

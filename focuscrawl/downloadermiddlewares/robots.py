@@ -38,14 +38,22 @@ class RobotsUnreachableError(UnusableError):
 
     Attributes
     ----------
+    cause : why there is no robots.txt, as of a page; ``robots.txt`` if that is what the host said
     retry_after : seconds the host asked to wait, None if it did not say
     """
 
-    cause = "robots.txt"
-
     def __init__(self, why: str, retry_after: float | None = None) -> None:
         super().__init__(why)
+        self.cause = "robots.txt"
         self.retry_after = retry_after
+
+    @classmethod
+    def after(cls, error: Exception) -> Self:
+        """Return what to raise when robots.txt could not be fetched."""
+        name, _, details = cause(error).partition(": ")
+        unreachable = cls(f"robots.txt: {details}" if details else "robots.txt")
+        unreachable.cause = name
+        return unreachable
 
 
 class RobotsMiddleware:
@@ -133,7 +141,7 @@ class RobotsMiddleware:
             stats.inc_value(f"robotstxt/exception_count/{type(error)}")
             if self._replays:
                 return None, 0
-            raise RobotsUnreachableError(cause(error)) from error
+            raise RobotsUnreachableError.after(error) from error
         stats.inc_value("robotstxt/response_count")
         stats.inc_value(f"robotstxt/response_status_count/{response.status}")
         if (response.status == 429 or response.status >= 500) and not self._replays:

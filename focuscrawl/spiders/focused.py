@@ -10,6 +10,7 @@ import scrapy
 from focuscrawl.binding import bind_crawl
 from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.crawl.distilling import SITES
+from focuscrawl.downloadermiddlewares.backoff import patience_of
 from focuscrawl.downloadermiddlewares.warc import recording_name
 from focuscrawl.errors import UserError
 from focuscrawl.meta import VISIT
@@ -71,6 +72,7 @@ class FocusedSpider(scrapy.Spider):
         if recording is not None and not recording.endswith(".warc.gz"):
             raise UserError(f"FOCUSCRAWL_WARC={recording}: name a file that ends in .warc.gz")
         Networks.of(crawler.settings.getlist("FOCUSCRAWL_PRIVATE_ADDRESSES"))  # a slip ends here
+        patience_of(crawler.settings)
         if "web" in arguments:
             _replay(crawler.settings)
         crawl = open_crawl(_plan(arguments, crawler.settings))

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 CRITIC = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "breadth-first"}
-#: a short patience, and politeness that takes no time
+#: politeness that takes no time
 SETTINGS: dict[str, object] = {
     "AUTOTHROTTLE_ENABLED": 0,
     "DOWNLOAD_DELAY": 0,
-    "DOWNLOAD_TIMEOUT": 2,
+    "DOWNLOAD_TIMEOUT": 60,
     "RETRY_TIMES": 1,
     "FOCUSCRAWL_BACKOFF": 0.1,
     "FOCUSCRAWL_BACKOFF_MAX": 5,
@@ -97,11 +97,10 @@ def listening(log: Path) -> Iterator[BadWeb]:
         process.communicate(timeout=30)
 
 
-def explore(
-    folder: Path, seeds: str, settings: dict[str, object] | None = None, **arguments: object
-) -> Measured:
-    """Crawl to the end."""
-    given = SETTINGS | (settings or {})
+def explore(folder: Path, seeds: str, /, **more: object) -> Measured:
+    """Crawl to the end; `more` are arguments, in small letters, and settings, in capitals."""
+    arguments = {name: value for name, value in more.items() if name.islower()}
+    given = SETTINGS | {name: value for name, value in more.items() if name.isupper()}
     options = [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
     line = command(folder, *options, **{**CRITIC, "budget": 1000, **arguments, "seeds": seeds})
     return measured(line, folder)
@@ -144,3 +143,9 @@ def _peak(pid: int) -> int:
         return 0
     fields = dict(line.split(":", 1) for line in status.splitlines())
     return int(fields.get("VmHWM", "0 kB").split()[0]) * 1024
+
+
+def good_pages(run: Measured, web: BadWeb) -> int:
+    """Return how many pages of the good site were fetched; it has 9."""
+    pages = run.pages(web)
+    return sum(page["status"] == 200 for name, page in pages.items() if name.startswith("good/"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import sys
 import tempfile
 import time
@@ -27,11 +28,7 @@ PAGES = 8  # of the good site, besides its front page
 async def good(asked: Asked, to: Connection) -> None:
     """Answer as a site does that nothing is wrong with."""
     links = [f"/{number}" for number in range(PAGES)] if asked.path == "/" else []
-    await to.reply(html(f"Good page {asked.path}", links))
-
-
-async def hanging(_: Asked, to: Connection) -> None:
-    """Never come to an answer: the handshake of TLS waits for one."""
+    await to.reply(html(f"Page {asked.path} of {asked.host}", links))
 
 
 CASES: dict[str, Callable[..., object]] = {
@@ -47,7 +44,7 @@ CASES: dict[str, Callable[..., object]] = {
     "tls-self-signed": good,
     "tls-wrong-host": good,
     "tls-not": good,
-    "tls-silent": transport.silent,
+    "tls-silent": good,
 }
 
 
@@ -80,10 +77,13 @@ class BadWeb:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         to = Connection(reader, writer)
         case = self._cases[to.address]
-        if case == "tls-silent":
-            with contextlib.suppress(OSError):
-                await transport.silent(Asked("", 0, {}, "", ""), to)
         with contextlib.suppress(OSError):
+            if case == "tls-silent":
+                await asyncio.sleep(transport.PATIENCE)
+            elif case == "tls-not":
+                await reader.read(1)
+                await to.reply(b"no TLS here", "400 Bad Request")
+                to.spent = True
             while not to.spent and (line := await to.request_line()) is not None:
                 await self._answer(case, line[0], line[1], to)
         await to.close()
@@ -111,6 +111,7 @@ async def serve(log: IO[str]) -> None:
         said = {"origins": web.origins, "authority": str(Path(folder) / "authority.pem")}
         print(json.dumps(said), flush=True)  # noqa: T201
         await asyncio.to_thread(sys.stdin.read)
+    os._exit(0)  # whoever is still being served is not waited for
 
 
 def main(log_path: str) -> None:

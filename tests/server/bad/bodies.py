@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import random
 import zlib
@@ -66,7 +67,7 @@ def _deflate_bomb() -> bytes:
 
 def _packed(pack: Callable[[], bytes], coding: str) -> Callable[[Asked, Connection], object]:
     async def case(_: Asked, to: Connection) -> None:
-        await to.reply(pack(), Content_Encoding=coding)
+        await to.reply(await asyncio.to_thread(pack), Content_Encoding=coding)
 
     return case
 
@@ -79,8 +80,11 @@ def _often() -> bytes:
 
 
 def _page(make: Callable[[], bytes], kind: str = "text/html") -> Callable[..., object]:
-    async def case(_: Asked, to: Connection) -> None:
-        await to.reply(make(), Content_Type=kind)
+    async def case(asked: Asked, to: Connection) -> None:
+        if asked.path == "/":
+            await to.reply(await asyncio.to_thread(make), Content_Type=kind)
+        else:
+            await to.reply(html(f"Below {asked.host}{asked.path}"))
 
     return case
 
@@ -92,16 +96,14 @@ def _many_links() -> bytes:
 
 
 def _million_links() -> bytes:
-    return html("A million links") + b"".join(
-        b"<a href=/%d>link</a>" % n for n in range(1_000_000)
-    )
+    anchors = b"".join(b"<a href=/%d>link</a>" % number for number in range(1_000))
+    return html("A million links") + anchors * 1_000
 
 
 def _many_words() -> bytes:
-    letters = random.Random(5).choices(b"abcdefghijklmnopqrstuvwxyz", k=_FULL)
-    text = bytearray(letters)
+    text = bytearray(random.Random(5).choices(b"abcdefghijklmnopqrstuvwxyz", k=95_000))
     text[::4] = b" " * len(text[::4])
-    return html("Many words") + bytes(text)
+    return html("Many words") + bytes(text) * (_FULL // 95_000)
 
 
 def _many_elements() -> bytes:
@@ -116,8 +118,8 @@ def _deeper() -> bytes:
     return html("Deeper") + b"<div>x" * (_FULL // 6)
 
 
-def _binary() -> bytes:
-    return random.Random(7).randbytes(200_000)
+def _binary(seed: int = 7) -> bytes:
+    return random.Random(seed).randbytes(200_000)
 
 
 def _picture() -> bytes:
@@ -144,5 +146,5 @@ CASES = {
     "deeper": _page(_deeper),
     "binary": _page(_binary),
     "picture": _page(_picture),
-    "binary-unsaid": _page(_binary, ""),
+    "binary-unsaid": _page(lambda: _binary(9), ""),
 }

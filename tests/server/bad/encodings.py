@@ -15,10 +15,12 @@ _TEXT = "Fahrräder für Großstädte, vélos à Orléans"
 
 
 def _encoded(encoding: str, kind: str, bom: bytes = b"") -> Callable[..., object]:
-    body = bom + html(_TEXT, ["/next"]).decode().encode(encoding)
+    body = bom + html(f"{_TEXT} {encoding} {kind}", ["/next"]).decode().encode(encoding)
 
     async def case(asked: Asked, to: Connection) -> None:
-        await to.reply(body if asked.path == "/" else html("Next"), Content_Type=kind)
+        await to.reply(
+            body if asked.path == "/" else html(f"Next of {asked.host}"), Content_Type=kind
+        )
 
     return case
 

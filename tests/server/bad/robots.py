@@ -20,8 +20,8 @@ _RULES = b"User-agent: *\nDisallow: /private\n"
 async def huge(_: Asked, to: Connection) -> None:
     """Send 40 MB of rules, of which the first count."""
     rule = b"Disallow: /*somewhere/%d/else$\n"
-    rules = _RULES + b"".join(rule % number for number in range(1_000_000))
-    await to.reply(rules, Content_Type=_TEXT)
+    block = b"".join(rule % number for number in range(10_000))
+    await to.reply(_RULES + block * 120, Content_Type=_TEXT)
 
 
 async def endless(_: Asked, to: Connection) -> None:
@@ -75,7 +75,7 @@ async def loop(asked: Asked, to: Connection) -> None:
 
 async def bomb(_: Asked, to: Connection) -> None:
     """Send little that becomes much."""
-    body = gzip.compress(_RULES + b"\n" * 50_000_000, mtime=0)
+    body = gzip.compress(_RULES + b"\n" * 1_000_000, mtime=0) * 50
     await to.reply(body, Content_Type=_TEXT, Content_Encoding="gzip")
 
 
@@ -87,7 +87,7 @@ async def waiting(_: Asked, to: Connection) -> None:
 async def site(asked: Asked, to: Connection) -> None:
     """Answer for the pages of all these hosts."""
     links = ["/a", "/b", "/private/diary"] if asked.path == "/" else []
-    await to.reply(html(f"Page {asked.path}", links))
+    await to.reply(html(f"Page {asked.path} of {asked.host}", links))
 
 
 ROBOTS = {

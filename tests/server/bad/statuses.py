@@ -67,7 +67,7 @@ def _busy(status: str, after: Callable[[], object], hits: int) -> Callable[..., 
         if asked.hits <= hits:
             await to.reply(b"busy", status, Retry_After=after())
         else:
-            await to.reply(html("Not busy any more"))
+            await to.reply(html(f"{asked.host} is not busy any more"))
 
     return case
 
@@ -77,7 +77,9 @@ def _links(case: Callable[..., object], pages: int) -> Callable[..., object]:
 
     async def front(asked: Asked, to: Connection) -> None:
         if asked.path == "/":
-            await to.reply(html("Front", [f"/{number}" for number in range(pages)]))
+            await to.reply(
+                html(f"Front of {asked.host}", [f"/{number}" for number in range(pages)])
+            )
         else:
             await case(asked, to)  # type: ignore[misc]
 

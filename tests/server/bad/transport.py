@@ -10,13 +10,13 @@ from .text import html
 if TYPE_CHECKING:
     from .connection import Asked, Connection
 
-_PATIENCE = 120.0  # seconds; longer than any client here waits
+PATIENCE = 120.0  # seconds; longer than any client here waits
 _FLOOD = 2_000_000_000  # bytes; no client here should take so many
 
 
 async def silent(_: Asked, to: Connection) -> None:
     """Take the request and never answer."""
-    await asyncio.sleep(_PATIENCE)
+    await asyncio.sleep(PATIENCE)
 
 
 async def slow_headers(_: Asked, to: Connection) -> None:
