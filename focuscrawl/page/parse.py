@@ -15,7 +15,7 @@ from focuscrawl.page.view import Links, PageView
 from focuscrawl.page.walk import Outline, anchor_texts, outline
 
 #: bytes of UTF-8; what comes after is not read. A page is dozens of times as large in memory
-MAX_SIZE = 4 * 1024 * 1024
+MAX_SIZE = 2 * 1024 * 1024
 #: of a page; what comes after is counted
 MAX_LINKS = 10_000
 
