@@ -6,3 +6,5 @@ URL_ID = "focuscrawl_url"
 VISIT = "focuscrawl_visit"
 #: bytes received so far; only requests for a robots.txt have it
 ROBOTS = "focuscrawl_robots"
+#: on requests that a project's own spider yielded
+OWN = "focuscrawl_own"

@@ -1,7 +1,5 @@
 """Scrapy settings of the project: a crawl that is decent to the sites it visits."""
 
-from scrapy.settings.default_settings import RETRY_EXCEPTIONS as _RETRIED
-
 from focuscrawl import __version__
 
 BOT_NAME = "focuscrawl"
@@ -22,16 +20,7 @@ AUTOTHROTTLE_START_DELAY = 1.0
 AUTOTHROTTLE_MAX_DELAY = 60.0
 AUTOTHROTTLE_TARGET_CONCURRENCY = 1.0
 
-# A host that is busy or does not answer is asked again after a wait that doubles, or the one
-# it names; one that goes on failing is left alone.
-FOCUSCRAWL_BACKOFF = 1.0
-FOCUSCRAWL_BACKOFF_MAX = 120.0
-FOCUSCRAWL_HOST_FAILURES = 8
 RETRY_GIVE_UP_LOG_LEVEL = "INFO"  # the summary counts the causes
-RETRY_EXCEPTIONS = [
-    *_RETRIED,
-    "focuscrawl.downloadermiddlewares.robots.RobotsUnreachableError",
-]
 
 DOWNLOAD_TIMEOUT = 30
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
@@ -57,6 +46,7 @@ CONCURRENT_ITEMS = 1  # an item a page: a hundred workers would only be started 
 SCHEDULER = "focuscrawl.scheduler.FrontierScheduler"
 DOWNLOADER_MIDDLEWARES = {
     "focuscrawl.downloadermiddlewares.focus.FocusMiddleware": 40,
+    "focuscrawl.downloadermiddlewares.conditional.ConditionalMiddleware": 45,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "focuscrawl.downloadermiddlewares.robots.RobotsMiddleware": 100,
     "focuscrawl.downloadermiddlewares.backoff.BackoffMiddleware": 560,
@@ -69,6 +59,10 @@ EXTENSIONS = {
     "focuscrawl.extensions.stop.StopReason": 0,
     "focuscrawl.extensions.htmlonly.HtmlOnly": 0,
     "focuscrawl.extensions.progress.Progress": 0,
+    "focuscrawl.extensions.control.Obedience": 0,
+    "focuscrawl.extensions.leaving.SwiftEnd": 0,
+    "focuscrawl.extensions.metrics.Metrics": 0,
+    "focuscrawl.extensions.jsonlog.JsonLog": -1,  # before those that have something to say
 }
 FEED_EXPORTERS = {
     "csv": "focuscrawl.exporters.PlainCsvItemExporter",

@@ -12,14 +12,14 @@ from threadpoolctl import threadpool_limits
 from focuscrawl.crawl.distilling import Distilling
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import may_be_page
-from focuscrawl.crawl.finding import Finding, fetch_of, visit_of
+from focuscrawl.crawl.finding import Finding, answer_of, fetch_of, rows_of, visit_of
 from focuscrawl.crawl.lessons import Lessons
 from focuscrawl.crawl.redirects import Redirects
-from focuscrawl.crawl.types import Fetched
+from focuscrawl.crawl.returning import Returning
+from focuscrawl.crawl.types import NOT_MODIFIED, Fetched
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
-from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 from focuscrawl.strategies import JudgedPage, Learner
 
@@ -51,6 +51,8 @@ class Crawl:
     ----------
     critic, strategy, frontier, store, folder, web, plan : what `open_crawl` makes of a plan
     within : URLs the crawl is confined to; None: no such limit
+    returning : what earlier crawls know of the pages
+    urls : an empty table, if the strategy has to have it, too
 
     Attributes
     ----------
@@ -69,6 +71,8 @@ class Crawl:
         web: Web | None,
         plan: CrawlPlan,
         within: frozenset[str] | None = None,
+        returning: Returning = Returning(),  # noqa: B008 - it is immutable: nothing is known
+        urls: UrlTable | None = None,
     ) -> None:
         self.critic = critic
         self.strategy = strategy
@@ -77,8 +81,9 @@ class Crawl:
         self.folder = folder
         self.web = web
         self.plan = plan
+        self.returning = returning
         self._within = within
-        self.urls = UrlTable()
+        self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates()
         self.redirects = Redirects(self.urls)
         self.fetched = 0
@@ -86,14 +91,14 @@ class Crawl:
         self.in_flight: dict[int, float] = {}
         self._relevance_sum = 0.0
         self._last_relevant = 0
+        self._not_modified = 0
         self._halted = False
         self._writer = StoreWriter(store.engine)
         self._lessons = None
         if isinstance(strategy, Learner):
             self._lessons = Lessons(strategy, frontier, replay=web is not None)
         self.distilling = Distilling(plan.distill, plan.distill_sites, replay=web is not None)
-        # A crawl multiplies small vectors all the time: sharing them out among threads takes
-        # longer than the work, and many times longer when several crawls share the machine.
+        # sharing small vectors out among threads takes longer than the work on them
         self._blas = threadpool_limits(1, user_api="blas")
 
     def start(self, seeds: Sequence[str]) -> None:
@@ -113,6 +118,10 @@ class Crawl:
         if new:
             self.note("seeds", f"{len(new)} start URLs")
         return len(new)
+
+    def note(self, kind: str, detail: str = "") -> None:
+        """Write an event down."""
+        self._put(VisitRecord(events=[(self.fetched, kind, detail)]))
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""
@@ -134,13 +143,18 @@ class Crawl:
         return self._relevance_sum / self.fetched if self.fetched else 0.0
 
     @property
+    def spent(self) -> int:
+        """Fetches as they count against the budget: "not modified" costs less than one."""
+        return self.fetched - int(self._not_modified * (1.0 - self.plan.not_modified_cost))
+
+    @property
     def stop_reason(self) -> str | None:
         """Why `next` will give out nothing any more; None while it may."""
         if self._writer.failure is not None:
             return "store_error"
         if self._halted:
             return "error"
-        if self.plan.budget and self.fetched >= self.plan.budget:
+        if self.plan.budget and self.spent >= self.plan.budget:
             return "budget"
         if self.plan.stagnation and self.fetched - self._last_relevant >= self.plan.stagnation:
             return "no_relevant_page"
@@ -164,8 +178,7 @@ class Crawl:
 
         It counts as under way until `visit`, `fail`, `exclude` or `put_back` is called for it.
         """
-        budget = self.plan.budget
-        if budget and self.fetched + len(self.in_flight) >= budget:
+        if 0 < self.plan.budget <= self.spent + len(self.in_flight):
             return None
         self._adopt()
         if self.stop_reason is not None or self.pausing:
@@ -224,10 +237,12 @@ class Crawl:
         now : seconds on the clock of `next`
         """
         page = Finding()
-        if 300 <= fetched.status < 400:
+        if 300 <= fetched.status < 400 and fetched.status != NOT_MODIFIED:
             self._redirect(number, fetched.location, page)
         elif view is not None:
             self._judge(number, fetched, view, page)
+        elif fetched.status == NOT_MODIFIED:
+            page.relevance = self.returning.relevance(self.urls[number])
         elif 200 <= fetched.status < 300:
             page.error = "no HTML"
         self.strategy.observe(number, page.relevance, page.duplicate_of)
@@ -237,7 +252,7 @@ class Crawl:
 
     def _redirect(self, number: int, location: str | None, page: Finding) -> None:
         """Queue where a redirect leads in place of what was redirected: it comes next."""
-        target = None if location is None else self._resolve([location])[0]
+        target = None if location is None else self.resolve([location])[0]
         page.links = int(location is not None)
         page.error = self.redirects.refusal(number, location, target)
         if target is not None and page.error is None:
@@ -251,7 +266,7 @@ class Crawl:
         page.title, page.links = view.title, len(view.links) + view.links_cut
         page.digest = Duplicates.digest(fetched.body)
         if view.canonical is not None:
-            page.canonical = self._resolve([view.canonical])[0] or view.canonical
+            page.canonical = self.resolve([view.canonical])[0] or view.canonical
         names = Duplicates.names(self.urls[number], page.canonical)
         page.duplicate_of = self.duplicates.find(page.digest, names)
         if page.duplicate_of is not None:
@@ -264,13 +279,14 @@ class Crawl:
         if judgement.probabilities is not None:
             page.probabilities = judgement.probabilities[0]
             page.topic = self.critic.classes[int(np.argmax(page.probabilities))]
+        page.answer = answer_of(view, fetched)
 
     def _expand(self, number: int, view: PageView, page: Finding) -> None:
         """Score the links of a page and queue where they lead."""
         depth = self.urls.depth(number)
         links: list[int] = []
         targets: list[int] = []
-        for i, url in enumerate(self._resolve(view.links.urls)):
+        for i, url in enumerate(self.resolve(view.links.urls)):
             if url is not None and (self.plan.any_media or may_be_page(url)):
                 links.append(i)
                 targets.append(self.urls.add(url, depth + 1, number))
@@ -285,30 +301,13 @@ class Crawl:
             targets=np.array(targets, dtype=np.int64),
         )
         expansion = self.strategy.expand(judged)
-        version = self.model_version  # asked once: it takes longer than all else done to a link
-        for i, target, left, score in zip(
-            links,
-            targets,
-            view.links.left[judged.links].tolist(),
-            expansion.link_scores.tolist(),
-            strict=True,
-        ):
-            row = LinkRow(
-                id=self.links,
-                source=number,
-                target=target,
-                anchor=view.links.anchors[i],
-                dom_position=left,
-                score=score if math.isfinite(score) else None,
-                model_version=version,
-            )
-            page.link_rows.append(row)
-            self.links += 1
+        page.link_rows = rows_of(judged, expansion.link_scores, self.model_version, self.links)
+        self.links += len(links)
         page.followed, page.memo = len(links), expansion.memo
         for target, score in zip(expansion.urls.tolist(), expansion.scores.tolist(), strict=True):
             self._queue(target, score)
 
-    def _resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
+    def resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
         """Map URLs to those the crawl may fetch, None: in a closed replay what is recorded."""
         known: Sequence[str | None] = urls
         if self.web is not None and self.plan.closed:
@@ -344,7 +343,7 @@ class Crawl:
     @property
     def model_version(self) -> int:
         """Version of the model that scores links; 0 for a strategy that does not learn."""
-        return self.strategy.model_version if isinstance(self.strategy, Learner) else 0
+        return 0 if self._lessons is None else self._lessons.model_version
 
     def begin_lesson(self) -> None:
         """Have the strategy learn if it is due."""
@@ -371,9 +370,10 @@ class Crawl:
 
     # -- the record ----------------------------------------------------------------------
 
-    def count(self, seq: int, relevance: float) -> None:
+    def count(self, seq: int, relevance: float, status: int) -> None:
         """Count a fetch."""
         self.fetched = seq
+        self._not_modified += status == NOT_MODIFIED
         self._relevance_sum += relevance
         if relevance > RELEVANT:
             self._last_relevant = seq
@@ -383,16 +383,12 @@ class Crawl:
         kept = None if score == math.inf else score
         self.frontier.release(number, now)
         self.urls.change(number, FETCHED, self.urls.score(number))
-        self.count(self.fetched + 1, page.relevance)
+        self.count(self.fetched + 1, page.relevance, fetched.status)
         row = page.row(self.fetched, number, kept, fetched)
-        self._put(VisitRecord(page=row, links=page.link_rows, memo=page.memo))
+        self._put(VisitRecord(row, links=page.link_rows, memo=page.memo, answer=page.answer))
         self.distilling.visited(self.urls, number, page)
         self.begin_lesson()
         return visit_of(row, self.urls)
-
-    def note(self, kind: str, detail: str) -> None:
-        """Write down an event."""
-        self._put(VisitRecord(events=[(self.fetched, kind, detail)]))
 
     def _put(self, record: VisitRecord) -> None:
         self.urls.flush(record)

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_DEFAULTS = {
+    "FOCUSCRAWL_BACKOFF": 1.0,
+    "FOCUSCRAWL_BACKOFF_MAX": 120.0,
+    "FOCUSCRAWL_HOST_FAILURES": 8.0,
+}
 _BUSY = (429, 502, 503, 504)
 
 
@@ -96,11 +101,10 @@ def patience_of(settings: BaseSettings) -> Patience:
     UserError
         One of them is no number of 0 or more.
     """
-    names = ("FOCUSCRAWL_BACKOFF", "FOCUSCRAWL_BACKOFF_MAX", "FOCUSCRAWL_HOST_FAILURES")
     values = []
-    for name in names:
+    for name, default in _DEFAULTS.items():
         try:
-            values.append(settings.getfloat(name))
+            values.append(settings.getfloat(name, default))
         except (TypeError, ValueError):
             values.append(math.nan)
         if not 0 <= values[-1] < math.inf:

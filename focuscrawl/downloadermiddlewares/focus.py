@@ -13,7 +13,9 @@ from twisted.internet.threads import deferToThread
 from focuscrawl.binding import crawl_of
 from focuscrawl.causes import cause
 from focuscrawl.crawl import Fetched
-from focuscrawl.meta import URL_ID, VISIT
+from focuscrawl.errors import GivenUpError
+from focuscrawl.meta import OWN, URL_ID, VISIT
+from focuscrawl.ownrequests import redirected
 from focuscrawl.page import read_content_type
 from focuscrawl.signals import page_visited
 from focuscrawl.urls import resolve
@@ -25,9 +27,11 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from focuscrawl.ownrequests import Own
     from focuscrawl.page import PageView
 
 
+_LONGEST_FIELD = 256  # characters of a validator; longer ones are no use
 _LARGE = 300_000  # bytes; parsing more would hold the event loop for over 10 ms
 
 
@@ -50,8 +54,11 @@ class FocusMiddleware:
         """Make the middleware of a crawler whose crawl is open."""
         return cls(crawler)
 
-    async def process_response(self, request: Request, response: Response) -> Response:
-        """Judge and record the answer to a request that came out of the frontier."""
+    async def process_response(self, request: Request, response: Response) -> Request | Response:
+        """Judge and record the answer to a request that came out of the frontier.
+
+        A spider's own request goes on to where its page has moved, as it would without a crawl.
+        """
         number = request.meta.get(URL_ID)
         if number is not None:
             fetched = _fetched(response)
@@ -65,6 +72,7 @@ class FocusMiddleware:
                     self._one_large.release()
             else:
                 self._visit(number, request, fetched, self._crawl.parse(number, fetched))
+            return self._moved(request, fetched) or response
         return response
 
     def _visit(
@@ -84,6 +92,9 @@ class FocusMiddleware:
         number = request.meta.get(URL_ID)
         if number is None:
             return
+        if isinstance(exception, GivenUpError):
+            self._crawl.put_back(number, time.monotonic())
+            return
         if isinstance(exception, IgnoreRequest):
             self._crawl.exclude(number, str(exception), time.monotonic())
             self._crawler.stats.inc_value("focuscrawl/excluded")
@@ -91,6 +102,13 @@ class FocusMiddleware:
         visit = self._crawl.fail(number, cause(exception), time.monotonic())
         request.meta[VISIT] = visit
         self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
+
+    def _moved(self, request: Request, fetched: Fetched) -> Request | None:
+        own: Own | None = request.meta.get(OWN)
+        if own is None or own.redirects or not 300 <= fetched.status < 400:
+            return None
+        known = fetched.location is not None and self._crawl.urls.get(fetched.location) is not None
+        return redirected(request, str(fetched.location)) if known else None
 
     def _take_over_delay(self, number: int, request: Request) -> None:
         """Let the frontier wait as long as AutoThrottle has made the downloader's slot wait."""
@@ -110,4 +128,11 @@ def _fetched(response: Response) -> Fetched:
         encoding=encoding,
         location=resolve(response.url, [location])[0] if location else None,
         size=len(response.body),
+        etag=_field(response, "ETag"),
+        last_modified=_field(response, "Last-Modified"),
     )
+
+
+def _field(response: Response, name: str) -> str | None:
+    value = (response.headers.get(name) or b"").decode("latin-1").strip()
+    return value if value and len(value) <= _LONGEST_FIELD else None

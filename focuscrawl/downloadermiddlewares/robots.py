@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from scrapy import Request, signals
-from scrapy.exceptions import IgnoreRequest, NotConfigured, StopDownload
+from scrapy.exceptions import DownloadFailedError, IgnoreRequest, NotConfigured, StopDownload
 from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
@@ -18,6 +18,7 @@ from twisted.internet.threads import deferToThread
 from focuscrawl.binding import crawl_of
 from focuscrawl.causes import PrivateAddressError, UnusableError, cause
 from focuscrawl.crawl.patience import read_retry_after
+from focuscrawl.errors import GivenUpError
 from focuscrawl.meta import ROBOTS
 
 if TYPE_CHECKING:
@@ -33,8 +34,10 @@ _KEPT = 32 * 1024 * 1024  # bytes of robots.txt whose rules are kept; more than 
 _ENTRY = 1024  # bytes; what the rules of an empty robots.txt count for
 
 
-class RobotsUnreachableError(UnusableError):
+class RobotsUnreachableError(UnusableError, DownloadFailedError):
     """There is no telling what a host forbids: it must not be crawled (RFC 9309, 2.3.1.4).
+
+    Scrapy retries it like any download that failed.
 
     Attributes
     ----------
@@ -137,6 +140,8 @@ class RobotsMiddleware:
             response = await self._crawler.engine.download_async(_robots_of(origin))
         except (IgnoreRequest, PrivateAddressError):
             return None, 0  # redirected in a circle, or to where nobody may look
+        except GivenUpError:
+            raise
         except Exception as error:
             stats.inc_value(f"robotstxt/exception_count/{type(error)}")
             if self._replays:
