@@ -96,7 +96,7 @@ def test_the_summary_counts_the_causes(light: Measured, bad_web: BadWeb) -> None
 
 def test_memory_is_bounded(light: Measured, heavy: Measured) -> None:
     assert light.peak < 250 * MEGABYTE
-    assert heavy.peak < 700 * MEGABYTE
+    assert heavy.peak < 500 * MEGABYTE
 
 
 def test_no_more_is_taken_than_can_be_used(heavy: Measured, bad_web: BadWeb) -> None:
@@ -104,7 +104,7 @@ def test_no_more_is_taken_than_can_be_used(heavy: Measured, bad_web: BadWeb) -> 
     for case in ("endless-chunks", "endless-body", "large", "large-unsaid"):
         assert sent[case] < 30 * MEGABYTE  # what the sockets hold was sent before
     pages = heavy.pages(bad_web)
-    assert pages["many-links/"]["links"] > 600_000
+    assert pages["many-links/"]["links"] > 100_000  # of 680,000, in the part that is read
     assert pages["many-links/"]["links"] - pages["many-links/"]["dropped"] == 10_000
 
 
