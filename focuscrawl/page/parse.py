@@ -18,6 +18,8 @@ from focuscrawl.page.walk import Outline, anchor_texts, outline
 MAX_SIZE = 2 * 1024 * 1024
 #: of a page; what comes after is counted
 MAX_LINKS = 10_000
+#: words of a page; critics and learners read no more. A book of 300 pages has as many
+MAX_TOKENS = 100_000
 
 
 def parse_page(
@@ -40,7 +42,8 @@ def parse_page(
     Notes
     -----
     Never raises on any bytes. Leaves and offsets are those of METHODS 4 [A02 section 2.2.1]. Of
-    more than `MAX_SIZE` the beginning is read; of more than `MAX_LINKS` links the first are kept.
+    more than `MAX_SIZE` the beginning is read; of more than `MAX_LINKS` links, or `MAX_TOKENS`
+    tokens, the first are kept.
     """
     utf8, read_in = to_utf8(body, encoding)
     if len(utf8) > MAX_SIZE:
@@ -57,8 +60,8 @@ def parse_page(
     return PageView(
         url=own,
         title=seen.title,
-        tokens=tokens,
-        token_leaf=token_leaf,
+        tokens=tokens[:MAX_TOKENS],
+        token_leaf=token_leaf[:MAX_TOKENS],
         n_leaves=len(seen.leaves),
         links=to_links(seen, targets[2:]),
         links_cut=links_cut,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from focuscrawl.page import parse_page
-from focuscrawl.page.parse import MAX_LINKS, MAX_SIZE
+from focuscrawl.page.parse import MAX_LINKS, MAX_SIZE, MAX_TOKENS
 
 from .shelves import Shelf, open_crawl, run
 
@@ -21,7 +21,13 @@ def test_of_a_page_without_end_the_beginning_is_read() -> None:
     assert page.title == "Long"
     assert page.tokens[:3] == ["long", "first", "straße"]
     assert "last" not in page.tokens
-    assert set(page.tokens[2:-1]) == {"straße"}  # no character is cut in two
+    assert set(page.tokens[2:]) == {"straße"}
+    assert len(page.tokens) == len(page.token_leaf) == MAX_TOKENS
+
+
+def test_no_character_is_cut_in_two() -> None:
+    page = parse_page(b"<p>" + "Straße ".encode() * 9 + "ß".encode() * MAX_SIZE, URL)
+    assert page.tokens == ["straße"] * 9  # and one word too long for a token
 
 
 def test_links_beyond_the_limit_are_counted_only() -> None:
