@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_NO_LINKS = ("frontier_empty", "hosts_unavailable")  # what goes past the frontier goes on
 _PAUSE = 0.002  # seconds until the crawl is asked again whether its pause is over
 
 
@@ -67,7 +68,7 @@ class FrontierScheduler(BaseScheduler):
             self._crawl.fail(number, "lost", time.monotonic())
         if self._crawl.stop_reason is None:
             return self._own.waiting or len(self._crawl.frontier) > 0
-        return self._own.waiting and self._crawl.stop_reason == "frontier_empty"
+        return self._own.waiting and self._crawl.stop_reason in _NO_LINKS
 
     def enqueue_request(self, request: Request) -> bool:
         """Queue a request that did not come out of the frontier, or comes back to it."""
@@ -81,7 +82,7 @@ class FrontierScheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         """Make the Request for the best link that may be fetched now."""
         now = time.monotonic()
-        if self._crawl.stop_reason in (None, "frontier_empty") and self._own.waiting:
+        if self._crawl.stop_reason in (None, *_NO_LINKS) and self._own.waiting:
             self._crawler.stats.inc_value("focuscrawl/aside")
             return self._own.pop_aside()
         fetch = self._crawl.next(now)

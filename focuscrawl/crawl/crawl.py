@@ -13,6 +13,7 @@ from focuscrawl.crawl.distilling import Distilling
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import may_be_page
 from focuscrawl.crawl.finding import Finding, answer_of, fetch_of, rows_of, visit_of
+from focuscrawl.crawl.following import Following
 from focuscrawl.crawl.lessons import Lessons
 from focuscrawl.crawl.redirects import Redirects
 from focuscrawl.crawl.returning import Returning
@@ -21,7 +22,7 @@ from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
-from focuscrawl.strategies import JudgedPage, Learner
+from focuscrawl.strategies import JudgedPage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,8 +75,6 @@ class Crawl:
         returning: Returning = Returning(),  # noqa: B008 - it is immutable: nothing is known
         urls: UrlTable | None = None,
     ) -> None:
-        self.critic = critic
-        self.strategy = strategy
         self.frontier = frontier
         self.store = store
         self.folder = folder
@@ -86,20 +85,22 @@ class Crawl:
         self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates()
         self.redirects = Redirects(self.urls)
-        self.fetched = 0
         self.links = 0
         self.in_flight: dict[int, float] = {}
-        self._relevance_sum = 0.0
-        self._last_relevant = 0
-        self._not_modified = 0
         self._halted = False
         self._writer = StoreWriter(store.engine)
-        self._lessons = None
-        if isinstance(strategy, Learner):
-            self._lessons = Lessons(strategy, frontier, replay=web is not None)
-        self.distilling = Distilling(plan.distill, plan.distill_sites, replay=web is not None)
+        self.take_up(critic, strategy)
+        self.following = Following(folder.path)
         # sharing small vectors out among threads takes longer than the work on them
         self._blas = threadpool_limits(1, user_api="blas")
+
+    def take_up(self, critic: Critic, strategy: Strategy) -> None:
+        """Have another critic and strategy from now on; what was fetched is to be recalled."""
+        self.critic, self.strategy = critic, strategy
+        self.fetched, self._relevance_sum, self._last_relevant, self._not_modified = 0, 0.0, 0, 0
+        plan, replay = self.plan, self.web is not None
+        self._lessons = Lessons.of(strategy, self.frontier, replay=replay)
+        self.distilling = Distilling(plan.distill, plan.distill_sites, replay=replay)
 
     def start(self, seeds: Sequence[str]) -> None:
         """Begin a run: queue the seeds that are new."""
@@ -125,6 +126,7 @@ class Crawl:
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""
+        self.following.close()
         if self._lessons is not None:
             self._lessons.close()
         self.distilling.close()
@@ -134,6 +136,10 @@ class Crawl:
         self.store.close()
         self.folder.release()
         self._blas.restore_original_limits()
+
+    def flush(self) -> None:
+        """Wait until everything recorded so far is on disk."""
+        self._writer.flush()
 
     # -- what comes next -----------------------------------------------------------------
 
@@ -158,15 +164,17 @@ class Crawl:
             return "budget"
         if self.plan.stagnation and self.fetched - self._last_relevant >= self.plan.stagnation:
             return "no_relevant_page"
-        if len(self.frontier) == self.frontier.left and not self.in_flight:
+        idle = not (self.in_flight or self.following.holds_back)
+        if idle and len(self.frontier) == self.frontier.left:
             return "hosts_unavailable" if len(self.frontier) else "frontier_empty"
         return None
 
     @property
     def pausing(self) -> bool:
-        """True while `next` holds back although URLs wait: for store, lesson or distiller."""
+        """True while `next` holds back: for store, lesson, distiller or a new definition."""
         learning = self._lessons is not None and self._lessons.waited_for(self.fetched)
-        return self._writer.full or learning or self.distilling.waited_for(self.fetched)
+        distilling = self.distilling.waited_for(self.fetched)
+        return self._writer.full or learning or distilling or self.following.holds_back
 
     @property
     def store_failure(self) -> BaseException | None:
@@ -180,8 +188,7 @@ class Crawl:
         """
         if 0 < self.plan.budget <= self.spent + len(self.in_flight):
             return None
-        self._adopt()
-        if self.stop_reason is not None or self.pausing:
+        if self._adopt() or self.stop_reason is not None or self.pausing:
             return None
         number = self.frontier.pop(now)
         if number is None:
@@ -350,16 +357,20 @@ class Crawl:
         if self._lessons is not None:
             self._lessons.begin_if_due(self.fetched)
 
-    def _adopt(self) -> None:
+    def _adopt(self) -> bool:
+        """Take up what was worked out beside the crawl; tell whether it has to hold back."""
         try:
+            if self.following.look(self):
+                return True
             model = None if self._lessons is None else self._lessons.adopt(self.fetched)
             raised = self.distilling.adopt(self.fetched, self.urls, self.frontier)
         except Exception:
-            logger.exception("a lesson failed, or the distiller: the next one would, too")
+            logger.exception("a lesson failed, or the distiller, or a new definition")
             self._halted = True
-            return
+            return True
         if model is not None or raised:
             self._put(VisitRecord(model=model, events=raised))
+        return False
 
     def _note_scores(self) -> None:
         """Write the scores the frontier ends with; those of a learner change with each lesson."""

@@ -74,18 +74,6 @@ class Finding:
         )
 
 
-def fetch_of(number: int, urls: UrlTable) -> Fetch:
-    """Return a URL as it is given out."""
-    return Fetch(
-        id=number,
-        url=urls[number],
-        host=urls.host_name(number),
-        depth=urls.depth(number),
-        score=urls.score(number),
-        referrer=urls.referrer(number),
-    )
-
-
 def answer_of(view: PageView, fetched: Fetched) -> AnswerRow:
     """Return what the next crawl wants to know of a page: its text, headings and validators.
 
@@ -131,6 +119,18 @@ def rows_of(
         )
         for number, (i, target, left, score) in enumerate(columns, first)
     ]
+
+
+def fetch_of(number: int, urls: UrlTable) -> Fetch:
+    """Return a URL as it is given out to be fetched."""
+    return Fetch(
+        id=number,
+        url=urls[number],
+        host=urls.host_name(number),
+        depth=urls.depth(number),
+        score=urls.score(number),
+        referrer=urls.referrer(number),
+    )
 
 
 def visit_of(row: PageRow, urls: UrlTable) -> Visit:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import sqlalchemy as sa
 
 from focuscrawl.crawl.crawl import RELEVANT
+from focuscrawl.report.diagnosed import last_alarm
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
 from focuscrawl.report.plain import counted, middle, one_line, printable, table
 from focuscrawl.report.stopping import hosts_left, in_words, stop_reason, time_crawling
@@ -55,6 +56,7 @@ class Summary:
     model, models_at : version of the last model and the fetch it was trained at, if there is one
     best_hosts : the hosts with the largest sums of relevance
     left : hosts that the last run left alone, and why
+    alarm : why the harvest rate has fallen, if it has (`focuscrawl.diagnosis`)
     """
 
     identity: dict[str, str]
@@ -74,6 +76,7 @@ class Summary:
     models_at: int | None
     best_hosts: list[HostYield]
     left: dict[str, str]
+    alarm: str | None = None
 
     @classmethod
     def of(cls, store: CrawlStore) -> Summary:
@@ -119,6 +122,7 @@ class Summary:
             models_at=None if model is None else model.trained_at_seq,
             best_hosts=_best_hosts(store, fetched),
             left=hosts_left(store),
+            alarm=last_alarm(store),
         )
 
     @property
@@ -167,6 +171,8 @@ class Summary:
         lines.append(("frontier", frontier))
         if self.model is not None:
             lines.append(("model", f"version {self.model}, trained at fetch {self.models_at:,}"))
+        if self.alarm is not None:
+            lines.append(("alarm", one_line(self.alarm)))
         lines.append(("kept in", str(Path(self.where).parent)))
         return [(name, printable(value)) for name, value in lines]
 
