@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
-from scrapy.utils.misc import load_object
 
 from focuscrawl.binding import crawl_of
 from focuscrawl.causes import cause
@@ -34,6 +33,8 @@ _DEFAULTS = {
     "FOCUSCRAWL_HOST_FAILURES": 8.0,
 }
 _BUSY = (429, 502, 503, 504)
+# what a host does that is not there; one that sends half a page, or no HTTP, is
+_ABSENT = ("timed out", "refused", "host not found", "hung up", "no TLS", "certificate")
 
 
 class BackoffMiddleware:
@@ -48,8 +49,6 @@ class BackoffMiddleware:
     def __init__(self, crawler: Crawler, patience: Patience) -> None:
         self._crawl = crawl_of(crawler)
         self._patience = patience
-        names = crawler.settings.getlist("RETRY_EXCEPTIONS")
-        self._failures = tuple(load_object(name) for name in names)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -74,11 +73,13 @@ class BackoffMiddleware:
     def process_exception(self, request: Request, exception: Exception) -> None:
         """Count a request that brought no answer."""
         number = request.meta.get(URL_ID)
-        if number is not None and isinstance(exception, self._failures):
-            wait = None
-            if isinstance(exception, RobotsUnreachableError):
-                wait = exception.retry_after
-            self._failed(number, cause(exception).partition(":")[0], wait)
+        if number is None:
+            return
+        why = cause(exception).partition(":")[0]
+        if isinstance(exception, RobotsUnreachableError):
+            self._failed(number, why, exception.retry_after)
+        elif why in _ABSENT:
+            self._failed(number, why, None)
 
     def _failed(self, number: int, why: str, retry_after: float | None) -> None:
         host = self._crawl.urls.host(number)
