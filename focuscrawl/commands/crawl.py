@@ -45,6 +45,10 @@ def _no_traceback(record: logging.LogRecord) -> bool:
     return True
 
 
+def _no_settings(record: logging.LogRecord) -> bool:
+    return not str(record.msg).startswith("Overridden settings")
+
+
 class Command(crawl.Command):
     """Scrapy's own command; what a user can put right is said in one line."""
 
@@ -62,8 +66,6 @@ class Command(crawl.Command):
             # filters outlive the logging configuration that follows, levels do not
             for name in _SETUP_LOGGERS:
                 logging.getLogger(name).addFilter(_only_warnings)
-            # a dead host is an everyday thing: the line that says so is enough
-            logging.getLogger("scrapy.downloadermiddlewares.robotstxt").addFilter(_no_traceback)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Run one spider of the project."""

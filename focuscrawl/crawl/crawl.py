@@ -15,8 +15,9 @@ from focuscrawl.crawl.filters import may_be_page
 from focuscrawl.crawl.finding import Finding, answer_of, fetch_of, rows_of, visit_of
 from focuscrawl.crawl.following import Following
 from focuscrawl.crawl.lessons import Lessons
+from focuscrawl.crawl.redirects import Redirects
 from focuscrawl.crawl.returning import Returning
-from focuscrawl.crawl.types import NOT_MODIFIED, Fetch, Fetched, Visit
+from focuscrawl.crawl.types import NOT_MODIFIED, Fetched
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
@@ -81,6 +82,7 @@ class Crawl:
         self._within = within
         self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates()
+        self.redirects = Redirects(self.urls)
         self.links = 0
         self.in_flight: dict[int, float] = {}
         self._halted = False
@@ -159,8 +161,9 @@ class Crawl:
             return "budget"
         if self.plan.stagnation and self.fetched - self._last_relevant >= self.plan.stagnation:
             return "no_relevant_page"
-        if not (len(self.frontier) or self.in_flight or self.following.holds_back):
-            return "frontier_empty"
+        idle = not (self.in_flight or self.following.holds_back)
+        if idle and len(self.frontier) == self.frontier.left:
+            return "hosts_unavailable" if len(self.frontier) else "frontier_empty"
         return None
 
     @property
@@ -237,7 +240,7 @@ class Crawl:
         now : seconds on the clock of `next`
         """
         page = Finding()
-        if 300 <= fetched.status < 400 and fetched.location is not None:
+        if 300 <= fetched.status < 400 and fetched.status != NOT_MODIFIED:
             self._redirect(number, fetched.location, page)
         elif view is not None:
             self._judge(number, fetched, view, page)
@@ -250,11 +253,12 @@ class Crawl:
             self._expand(number, view, page)
         return self._record(number, fetched, page, now)
 
-    def _redirect(self, number: int, location: str, page: Finding) -> None:
+    def _redirect(self, number: int, location: str | None, page: Finding) -> None:
         """Queue where a redirect leads in place of what was redirected: it comes next."""
-        page.links = 1
-        (target,) = self.resolve([location])
-        if target is not None and target != self.urls[number]:
+        target = None if location is None else self.resolve([location])[0]
+        page.links = int(location is not None)
+        page.error = self.redirects.refusal(number, location, target)
+        if target is not None and page.error is None:
             page.followed = 1
             new = self.urls.add(target, self.urls.depth(number), number)
             if new not in self.in_flight:
@@ -262,7 +266,7 @@ class Crawl:
 
     def _judge(self, number: int, fetched: Fetched, view: PageView, page: Finding) -> None:
         """Have the critic judge an HTML page, unless it is a duplicate."""
-        page.title, page.links = view.title, len(view.links)
+        page.title, page.links = view.title, len(view.links) + view.links_cut
         page.digest = Duplicates.digest(fetched.body)
         if view.canonical is not None:
             page.canonical = self.resolve([view.canonical])[0] or view.canonical

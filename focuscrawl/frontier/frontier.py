@@ -64,6 +64,7 @@ class Frontier:
         self._available: list[tuple[float, int, int]] = []  # key, URL, host
         self._timers: list[tuple[float, int]] = []  # ready_at, host
         self._length = 0
+        self._left: set[int] = set()
 
     def __len__(self) -> int:
         """URLs waiting."""
@@ -215,6 +216,22 @@ class Frontier:
         """Set the seconds between the starts of two requests to `host`."""
         self._delays[host] = delay
 
+    def hold(self, host: int, until: float) -> None:
+        """Start no request to `host` before `until`; inf: never again."""
+        state = self._hosts[host]
+        if until <= state.ready_at:
+            return
+        state.ready_at = until
+        state.offered = None  # the entry in the heap of hosts is out of date now
+        if until == np.inf:
+            self._left.add(host)
+        self._make_available(host, -np.inf)  # not now: when the time has come
+
+    @property
+    def left(self) -> int:
+        """URLs that wait at hosts held for ever."""
+        return sum(self._hosts[host].queued for host in self._left)
+
     def next_ready(self) -> float | None:
         """Return the earliest time at which a host that waits for a timer has room."""
         return self._timers[0][0] if self._timers else None
@@ -247,7 +264,8 @@ class Frontier:
             return
         if state.ready_at > now:
             state.timed = True
-            heapq.heappush(self._timers, (state.ready_at, host))
+            if state.ready_at < np.inf:
+                heapq.heappush(self._timers, (state.ready_at, host))
             return
         best = state.best(self._keys.data, self._queued.data)
         if best is not None:
