@@ -12,13 +12,13 @@ from threadpoolctl import threadpool_limits
 from focuscrawl.crawl.distilling import Distilling
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import may_be_page
-from focuscrawl.crawl.finding import Finding, visit_of
+from focuscrawl.crawl.finding import Finding, link_rows, visit_of
 from focuscrawl.crawl.lessons import Lessons
-from focuscrawl.crawl.types import Fetch, Fetched, Visit
+from focuscrawl.crawl.traps import Traps
+from focuscrawl.crawl.types import RELEVANT, Fetch, Fetched, Visit
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
-from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 from focuscrawl.strategies import JudgedPage, Learner
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from focuscrawl.webs.protocol import Web
 
 logger = logging.getLogger(__name__)
-
-RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
 
 
 class Crawl:
@@ -78,6 +76,9 @@ class Crawl:
         self._within = within
         self.urls = UrlTable()
         self.duplicates = Duplicates()
+        self.traps = Traps(
+            self.urls, frontier, limits=plan.limits, near_duplicates=plan.near_duplicates
+        )
         self.fetched = 0
         self.links = 0
         self.in_flight: dict[int, float] = {}
@@ -147,7 +148,14 @@ class Crawl:
 
     @property
     def pausing(self) -> bool:
-        """True while `next` holds back although URLs wait: for store, lesson or distiller."""
+        """True while `next` holds back although URLs wait: for store, lesson or distiller.
+
+        Also while it is not yet through with what limits hold back.
+        """
+        return self._waits or self.frontier.sifting
+
+    @property
+    def _waits(self) -> bool:
         learning = self._lessons is not None and self._lessons.waited_for(self.fetched)
         return self._writer.full or learning or self.distilling.waited_for(self.fetched)
 
@@ -165,9 +173,12 @@ class Crawl:
         if budget and self.fetched + len(self.in_flight) >= budget:
             return None
         self._adopt()
-        if self.stop_reason is not None or self.pausing:
+        if self.stop_reason is not None or self._waits:
             return None
         number = self.frontier.pop(now)
+        if number is None and self.frontier.all_held and not self.in_flight:
+            self._put(VisitRecord(events=[self.traps.raise_limits(self.fetched)]))
+            number = self.frontier.pop(now)
         if number is None:
             return None
         self.in_flight[number] = self.frontier.score(number)
@@ -263,6 +274,7 @@ class Crawl:
         self.duplicates.add(number, page.digest, names)
         for name in names[1:]:
             self._strike_out(name)
+        self.traps.judged(number, view, page)
         page.relevance = float(judgement.relevance[0])
         if judgement.probabilities is not None:
             page.probabilities = judgement.probabilities[0]
@@ -288,25 +300,8 @@ class Crawl:
             targets=np.array(targets, dtype=np.int64),
         )
         expansion = self.strategy.expand(judged)
-        version = self.model_version  # asked once: it takes longer than all else done to a link
-        for i, target, left, score in zip(
-            links,
-            targets,
-            view.links.left[judged.links].tolist(),
-            expansion.link_scores.tolist(),
-            strict=True,
-        ):
-            row = LinkRow(
-                id=self.links,
-                source=number,
-                target=target,
-                anchor=view.links.anchors[i],
-                dom_position=left,
-                score=score if math.isfinite(score) else None,
-                model_version=version,
-            )
-            page.link_rows.append(row)
-            self.links += 1
+        page.link_rows = link_rows(judged, expansion.link_scores, self.links, self.model_version)
+        self.links += len(links)
         page.followed, page.memo = len(links), expansion.memo
         for target, score in zip(expansion.urls.tolist(), expansion.scores.tolist(), strict=True):
             self._queue(target, score)
@@ -388,7 +383,8 @@ class Crawl:
         self.urls.change(number, FETCHED, self.urls.score(number))
         self.count(self.fetched + 1, page.relevance)
         row = page.row(self.fetched, number, kept, fetched)
-        self._put(VisitRecord(page=row, links=page.link_rows, memo=page.memo))
+        events = self.traps.visited(self.fetched, number, page)
+        self._put(VisitRecord(page=row, links=page.link_rows, memo=page.memo, events=events))
         self.distilling.visited(self.urls, number, page)
         self.begin_lesson()
         return visit_of(row, self.urls)

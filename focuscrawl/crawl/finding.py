@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from focuscrawl.crawl.types import Visit
 from focuscrawl.store import PageRow
+from focuscrawl.store.records import LinkRow
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl.types import Fetched
     from focuscrawl.crawl.urltable import UrlTable
-    from focuscrawl.store.records import LinkRow
+    from focuscrawl.strategies import JudgedPage
 
 
 @dataclass(slots=True)
@@ -26,6 +28,8 @@ class Finding:
     ----------
     probabilities : float64 (n_classes,), posteriors of the critic's classes, if it has any
     links, followed : links on the page, and how many of them lead into the crawl
+    digest : as in the store: of the body, and the page's sketch if there is one
+    resembles : the earlier page that says nearly the same, and how much the two are alike
     link_rows : these
     memo : what the strategy wants back of them
     """
@@ -37,6 +41,7 @@ class Finding:
     canonical: str | None = None
     digest: bytes | None = None
     duplicate_of: int | None = None
+    resembles: tuple[int, float] | None = None
     error: str | None = None
     links: int = 0
     followed: int = 0
@@ -63,6 +68,41 @@ class Finding:
             links=self.links,
             dropped=self.links - self.followed,
         )
+
+
+def link_rows(
+    page: JudgedPage, scores: NDArray[np.float64], first: int, version: int
+) -> list[LinkRow]:
+    """Return the rows of a page's links for the store.
+
+    Parameters
+    ----------
+    scores : float64 (n,), one for each of ``page.links``
+    first : number of the first; they are numbered on
+    version : of the model that gave the scores
+    """
+    links = page.view.links
+    return [
+        LinkRow(
+            id=number,
+            source=page.url,
+            target=target,
+            anchor=links.anchors[i],
+            dom_position=left,
+            score=score if math.isfinite(score) else None,
+            model_version=version,
+        )
+        for number, (i, target, left, score) in enumerate(
+            zip(
+                page.links.tolist(),
+                page.targets.tolist(),
+                links.left[page.links].tolist(),
+                scores.tolist(),
+                strict=True,
+            ),
+            first,
+        )
+    ]
 
 
 def visit_of(row: PageRow, urls: UrlTable) -> Visit:

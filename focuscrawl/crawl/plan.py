@@ -35,6 +35,7 @@ class CrawlPlan:
     within : folder of an earlier crawl: only URLs that it fetched are followed [A02 section
         3.6, the recall crawl]
     stagnation : stop after so many fetches without a relevant page; 0: never
+    limits, near_duplicates : see `focuscrawl.crawl.traps.Traps`
     any_media : follow links whose ending promises no HTML page, too
     distill, distill_sites : see `focuscrawl.crawl.distilling.Distilling`
     """
@@ -55,6 +56,8 @@ class CrawlPlan:
     within: str | None = None
     stagnation: int = 0
     any_media: bool = False
+    limits: bool = True
+    near_duplicates: bool = True
     distill: int = 0
     distill_sites: str = "auto"
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
+
 
 @dataclass(frozen=True, slots=True)
 class Fetch:

@@ -1,0 +1,124 @@
+"""What keeps a crawl out of traps: limits that must be earned, and pages that say nothing new."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from focuscrawl.crawl.allowances import Allowances
+from focuscrawl.crawl.duplicates import DIGEST
+from focuscrawl.crawl.sketches import Sketches, sketch
+from focuscrawl.crawl.types import RELEVANT
+
+if TYPE_CHECKING:
+    from focuscrawl.crawl.finding import Finding
+    from focuscrawl.crawl.urltable import UrlTable
+    from focuscrawl.frontier import Frontier
+    from focuscrawl.page import PageView
+
+#: kinds of events
+LIMITED, RAISED, NEAR_DUPLICATE = "limited", "raised", "near-duplicate"
+
+
+class Traps:
+    """Sees every fetch; holds back URLs whose host or pattern has had its share.
+
+    Nothing is lost: what is held back waits until nothing else does; then the limits of all are
+    doubled. So a crawl whose links are all on one host goes on as it would without limits.
+
+    Parameters
+    ----------
+    urls, frontier : the crawl's
+    limits : hold back; else nothing is
+    near_duplicates : look for pages that say nearly the same as an earlier one
+    """
+
+    def __init__(
+        self, urls: UrlTable, frontier: Frontier, *, limits: bool, near_duplicates: bool
+    ) -> None:
+        self._urls = urls
+        self._frontier = frontier
+        self._allowances = Allowances() if limits else None
+        self._sketches = Sketches() if near_duplicates else None
+        if limits:
+            frontier.admits = self._admits
+
+    def judged(self, number: int, view: PageView, page: Finding) -> None:
+        """Find out whether a page says something new; its sketch goes with its digest."""
+        if self._sketches is None or page.digest is None:
+            return
+        seen = sketch(view.tokens)
+        if seen is not None:
+            page.digest += seen
+            page.resembles = self._sketches.find_or_add(number, seen)
+
+    def visited(self, seq: int, number: int, page: Finding) -> list[tuple[int, str, str]]:
+        """Count a fetch; return the events of it, as the store has them."""
+        events = []
+        if page.resembles is not None:
+            other, alike = page.resembles
+            detail = f"{self._urls[number]}: {alike:.0%} like {self._urls[other]}"
+            events.append((seq, NEAR_DUPLICATE, detail))
+        return events + self._count(seq, number, page.relevance, page.resembles is not None)
+
+    def recall(
+        self, seq: int, number: int, relevance: float, digest: bytes | None, *, repeats: bool
+    ) -> None:
+        """Count a fetch of an earlier run.
+
+        Parameters
+        ----------
+        digest : as `judged` left it
+        repeats : the page is a duplicate, to the byte or by its canonical URL
+        """
+        near = None
+        seen = b"" if digest is None or repeats else digest[DIGEST:]
+        if self._sketches is not None and seen:
+            near = self._sketches.find_or_add(number, seen)
+        self._count(seq, number, relevance, near is not None)
+
+    def raise_limits(self, seq: int) -> tuple[int, str, str]:
+        """Double all limits, as nothing else waits; return the event of it."""
+        assert self._allowances is not None
+        for account in self._allowances.raise_all():
+            self._readmit(account.held)
+        times = self._allowances.generosity
+        return seq, RAISED, f"all limits are {times} times as high: nothing else waits"
+
+    def recall_raise(self) -> None:
+        """Raise the limits as an earlier run did."""
+        if self._allowances is not None:
+            self._allowances.raise_all()
+
+    def _count(
+        self, seq: int, number: int, relevance: float, near: bool
+    ) -> list[tuple[int, str, str]]:
+        if self._allowances is None:
+            return []
+        events = []
+        earns = relevance > RELEVANT and not near
+        url, referrer = self._urls[number], self._urls.referrer(number)
+        for account in self._allowances.count(url, referrer, earns=earns):
+            if not account.closed:
+                self._readmit(account.held)
+            elif not account.told:
+                account.told = True
+                events.append(
+                    (
+                        seq,
+                        LIMITED,
+                        f"{account.name}: {account.fetched:,} fetches have brought "
+                        f"{account.earned:,} relevant pages; other links come first",
+                    )
+                )
+        return events
+
+    def _admits(self, number: int) -> bool:
+        assert self._allowances is not None
+        account = self._allowances.barred(self._urls[number])
+        if account is not None:
+            account.held.append(number)
+        return account is None
+
+    def _readmit(self, held: list[int]) -> None:
+        self._frontier.readmit(held)
+        held.clear()
