@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 FIRST_OF_HOST = 100  # fetches that need not have been earned
 FIRST_OF_PATTERN = 30
-EARNED = 20  # fetches for each relevant page
+EARNED = 20  # fetches for each relevant page more than there are repeats
 
 
 @dataclass(slots=True)
@@ -25,7 +25,8 @@ class Account:
     name : the host or the pattern
     first : fetches that need not have been earned
     fetched : fetches, whatever came of them
-    earned : its relevant pages, and those first found on its pages; near-duplicates left out
+    earned : its relevant pages that say something new, and those first found on its pages
+    repeats : its duplicates, to the byte or nearly
     closed : no more fetches for now
     told : it was closed before
     held : numbers of the URLs that wait for it to open
@@ -35,6 +36,7 @@ class Account:
     first: int
     fetched: int = 0
     earned: int = 0
+    repeats: int = 0
     closed: bool = False
     told: bool = False
     held: list[int] = field(default_factory=list)
@@ -44,18 +46,25 @@ class Account:
         """What it is an account of: ``host`` or ``pattern``."""
         return "pattern" if "/" in self.name else "host"
 
+    @property
+    def in_words(self) -> str:
+        """What it has brought."""
+        words = f"{self.fetched:,} fetches have brought {self.earned:,} relevant pages"
+        return f"{words}, {self.repeats:,} repeats" if self.repeats else words
+
     def balance(self, generosity: int) -> int:
         """Return how many fetches are left."""
-        return generosity * (self.first + EARNED * self.earned) - self.fetched
+        gain = max(self.earned - self.repeats, 0)
+        return generosity * (self.first + EARNED * gain) - self.fetched
 
 
 class Allowances:
     """Limits that grow with the harvest, for every host and every pattern of URLs.
 
-    An account closes when it has had its first fetches and 20 more for each relevant page it
-    brought. It opens when it has earned as many as its first, through pages found on it, or when
-    the limits of all are raised. Everything here is a function of the fetches in their order and
-    of when limits were raised.
+    An account closes when it has had its first fetches, and 20 more for each relevant page by
+    which these outnumber its repeats. It opens when it has earned as many as its first, through
+    pages found on it, or when the limits of all are raised. Everything here is a function of the
+    fetches in their order and of when limits were raised.
 
     Attributes
     ----------
@@ -74,7 +83,9 @@ class Allowances:
                 return account
         return None
 
-    def count(self, url: str, referrer: str | None, *, earns: bool) -> Iterator[Account]:
+    def count(
+        self, url: str, referrer: str | None, *, earns: bool, repeats: bool
+    ) -> Iterator[Account]:
         """Count a fetch.
 
         Parameters
@@ -82,6 +93,7 @@ class Allowances:
         url : what was fetched
         referrer : the page it was first found on
         earns : it is a relevant page that says something new
+        repeats : it is a duplicate, to the byte or nearly
 
         Yields
         ------
@@ -91,6 +103,7 @@ class Allowances:
         for account in own:
             account.fetched += 1
             account.earned += earns
+            account.repeats += repeats
         yield from filter(self._turned, own)
         if earns and referrer is not None:
             for name in (host(referrer), pattern(referrer)):

@@ -58,7 +58,8 @@ class Traps:
             other, alike = page.resembles
             detail = f"{self._urls[number]}: {alike:.0%} like {self._urls[other]}"
             events.append((seq, NEAR_DUPLICATE, detail))
-        return events + self._count(seq, number, page.relevance, page.resembles is not None)
+        repeats = page.resembles is not None or page.duplicate_of is not None
+        return events + self._count(seq, number, page.relevance, repeats=repeats)
 
     def recall(
         self, seq: int, number: int, relevance: float, digest: bytes | None, *, repeats: bool
@@ -74,7 +75,7 @@ class Traps:
         seen = b"" if digest is None or repeats else digest[DIGEST:]
         if self._sketches is not None and seen:
             near = self._sketches.find_or_add(number, seen)
-        self._count(seq, number, relevance, near is not None)
+        self._count(seq, number, relevance, repeats=repeats or near is not None)
 
     def raise_limits(self, seq: int) -> tuple[int, str, str]:
         """Double all limits, as nothing else waits; return the event of it."""
@@ -90,14 +91,14 @@ class Traps:
             self._allowances.raise_all()
 
     def _count(
-        self, seq: int, number: int, relevance: float, near: bool
+        self, seq: int, number: int, relevance: float, *, repeats: bool
     ) -> list[tuple[int, str, str]]:
         if self._allowances is None:
             return []
         events = []
-        earns = relevance > RELEVANT and not near
+        earns = relevance > RELEVANT and not repeats
         url, referrer = self._urls[number], self._urls.referrer(number)
-        for account in self._allowances.count(url, referrer, earns=earns):
+        for account in self._allowances.count(url, referrer, earns=earns, repeats=repeats):
             if not account.closed:
                 self._readmit(account.held)
             elif not account.told:
@@ -106,8 +107,7 @@ class Traps:
                     (
                         seq,
                         LIMITED,
-                        f"{account.name}: {account.fetched:,} fetches have brought "
-                        f"{account.earned:,} relevant pages; other links come first",
+                        f"{account.name}: {account.in_words}; other links come first",
                     )
                 )
         return events

@@ -75,7 +75,7 @@ def _accounts(store: CrawlStore) -> Allowances:
     nothing_new = {row.seq for row in store.rows(near)}
     raised_at = Counter(row.seq for row in store.rows(sa.select(e.seq).where(e.kind == RAISED)))
     pages = (
-        sa.select(p.seq, u.url, p.relevance, r.c.url.label("referrer"))
+        sa.select(p.seq, u.url, p.relevance, p.duplicate_of, r.c.url.label("referrer"))
         .select_from(schema.page)
         .join(schema.url, u.id == p.url)
         .join(r, r.c.id == u.referrer, isouter=True)
@@ -83,8 +83,9 @@ def _accounts(store: CrawlStore) -> Allowances:
     )
     allowances = Allowances()
     for row in store.rows(pages):
-        earns = row.relevance > RELEVANT and row.seq not in nothing_new
-        for _ in allowances.count(row.url, row.referrer, earns=earns):
+        repeats = row.seq in nothing_new or row.duplicate_of is not None
+        earns = row.relevance > RELEVANT and not repeats
+        for _ in allowances.count(row.url, row.referrer, earns=earns, repeats=repeats):
             pass
         for _ in range(raised_at[row.seq]):
             allowances.raise_all()
@@ -92,7 +93,4 @@ def _accounts(store: CrawlStore) -> Allowances:
 
 
 def _in_words(account: Account) -> str:
-    return (
-        f"held back: {account.kind} {account.name} has brought {account.earned:,} relevant "
-        f"pages in {account.fetched:,} fetches"
-    )
+    return f"held back: of {account.kind} {account.name}, {account.in_words}"
