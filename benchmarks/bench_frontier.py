@@ -28,6 +28,7 @@ import psutil
 
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.opening import open_crawl
+from focuscrawl.crawl.traps import Traps
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.frontier import Frontier
 from focuscrawl.store import VisitRecord
@@ -91,6 +92,7 @@ class Focused:
     def __init__(self) -> None:
         self.urls = UrlTable()
         self.frontier = Frontier(per_host=1, delay=DELAY)
+        self.traps = Traps(self.urls, self.frontier, limits=True, near_duplicates=False)
         self.held = 0.0
 
     def insert(self, page: list[tuple[str, float]]) -> None:

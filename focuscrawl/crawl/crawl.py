@@ -176,7 +176,7 @@ class Crawl:
         if self.stop_reason is not None or self._waits:
             return None
         number = self.frontier.pop(now)
-        if number is None and self.frontier.all_held and not self.in_flight:
+        while number is None and self.frontier.all_held and not self.in_flight:
             self._put(VisitRecord(events=[self.traps.raise_limits(self.fetched)]))
             number = self.frontier.pop(now)
         if number is None:
@@ -251,14 +251,17 @@ class Crawl:
         return self._record(number, fetched, page, now)
 
     def _redirect(self, number: int, location: str, page: Finding) -> None:
-        """Queue where a redirect leads in place of what was redirected: it comes next."""
+        """Queue where a redirect leads in place of what was redirected: it comes next.
+
+        Unless it is held back: redirects without end would come before everything else.
+        """
         page.links = 1
         (target,) = self._resolve([location])
         if target is not None and target != self.urls[number]:
             page.followed = 1
             new = self.urls.add(target, self.urls.depth(number), number)
             if new not in self.in_flight:
-                self._queue(new, math.inf)
+                self._queue(new, 0.0 if self.traps.bars(new) else math.inf)
 
     def _judge(self, number: int, fetched: Fetched, view: PageView, page: Finding) -> None:
         """Have the critic judge an HTML page, unless it is a duplicate."""

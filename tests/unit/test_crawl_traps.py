@@ -146,6 +146,18 @@ def test_near_duplicates_after_a_resumption(tmp_path: Path) -> None:
     assert events(tmp_path / "parts", kind) == events(tmp_path / "whole", kind)
 
 
+def test_redirects_without_end_do_not_come_before_all_else(tmp_path: Path) -> None:
+    web = Shelf()
+    web.page("/", "jazz", "/go?n=0", *(f"/p{i}" for i in range(40)))
+    for i in range(200):
+        web.put(f"/go?n={i}", "", 302, location=f"/go?n={i + 1}")
+    for i in range(40):
+        web.page(f"/p{i}", f"jazz {i}")
+    order = crawl(tmp_path, web, 72)
+    assert sum("/p" in url for url in order) == 40
+    assert crawl(tmp_path, web, 1) == [at(f"/go?n={72 - 41}")]  # none is lost
+
+
 def test_a_host_opens_when_what_it_links_to_is_relevant() -> None:
     allowances = Allowances()
     for i in range(FIRST_OF_HOST):
