@@ -39,7 +39,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
         "topic": TOPIC,
         "seeds": ",".join(SyntheticWeb().seeds(TOPIC)),
         "strategy": "apprentice",
-        "budget": 1500 if LONG else 150,
+        "budget": 1000 if LONG else 150,
     }
     done = crawl(tmp_path_factory.mktemp("undisturbed") / "crawl", **arguments)
     assert done.returncode == 0, done.stderr

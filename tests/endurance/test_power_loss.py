@@ -40,7 +40,7 @@ def test_power_is_lost_between_two_writes(tmp_path: Path, undisturbed: Undisturb
             running.signal(signal.SIGCONT)
     lost = [lose_power(folder, rng) for folder in folders]
     assert any(lost)
-    resumed = folders if LONG else folders[-1:]
+    resumed = folders[2::4] if LONG else folders[-1:]
     left = [assert_sound(Kept(folder)) for folder in folders]
     print(f"{sum(lost):,} bytes lost at {LOSSES} moments; pages left: {left}")
     for folder in resumed:
