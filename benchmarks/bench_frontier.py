@@ -92,7 +92,7 @@ class Focused:
     def __init__(self) -> None:
         self.urls = UrlTable()
         self.frontier = Frontier(per_host=1, delay=DELAY)
-        self.traps = Traps(self.urls, self.frontier, limits=True, near_duplicates=False)
+        self.traps = Traps(self.urls, self.frontier, CrawlPlan(topic=""))
         self.held = 0.0
 
     def insert(self, page: list[tuple[str, float]]) -> None:

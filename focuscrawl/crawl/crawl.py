@@ -12,10 +12,11 @@ from threadpoolctl import threadpool_limits
 from focuscrawl.crawl.distilling import Distilling
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import may_be_page
-from focuscrawl.crawl.finding import Finding, link_rows, visit_of
+from focuscrawl.crawl.finding import Finding, answer_of, fetch_of, rows_of, visit_of
 from focuscrawl.crawl.lessons import Lessons
+from focuscrawl.crawl.returning import Returning
 from focuscrawl.crawl.traps import Traps
-from focuscrawl.crawl.types import RELEVANT, Fetch, Fetched, Visit
+from focuscrawl.crawl.types import NOT_MODIFIED, RELEVANT, Fetch, Fetched, Visit
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
@@ -47,6 +48,8 @@ class Crawl:
     ----------
     critic, strategy, frontier, store, folder, web, plan : what `open_crawl` makes of a plan
     within : URLs the crawl is confined to; None: no such limit
+    returning : what earlier crawls know of the pages
+    urls : an empty table, if the strategy has to have it, too
 
     Attributes
     ----------
@@ -65,6 +68,8 @@ class Crawl:
         web: Web | None,
         plan: CrawlPlan,
         within: frozenset[str] | None = None,
+        returning: Returning = Returning(),  # noqa: B008 - it is immutable: nothing is known
+        urls: UrlTable | None = None,
     ) -> None:
         self.critic = critic
         self.strategy = strategy
@@ -73,30 +78,29 @@ class Crawl:
         self.folder = folder
         self.web = web
         self.plan = plan
+        self.returning = returning
         self._within = within
-        self.urls = UrlTable()
+        self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates()
-        self.traps = Traps(
-            self.urls, frontier, limits=plan.limits, near_duplicates=plan.near_duplicates
-        )
+        self.traps = Traps(self.urls, frontier, plan)
         self.fetched = 0
         self.links = 0
         self.in_flight: dict[int, float] = {}
         self._relevance_sum = 0.0
         self._last_relevant = 0
+        self._not_modified = 0
         self._halted = False
         self._writer = StoreWriter(store.engine)
         self._lessons = None
         if isinstance(strategy, Learner):
             self._lessons = Lessons(strategy, frontier, replay=web is not None)
         self.distilling = Distilling(plan.distill, plan.distill_sites, replay=web is not None)
-        # A crawl multiplies small vectors all the time: sharing them out among threads takes
-        # longer than the work, and many times longer when several crawls share the machine.
+        # sharing small vectors out among threads takes longer than the work on them
         self._blas = threadpool_limits(1, user_api="blas")
 
     def start(self, seeds: Sequence[str]) -> None:
         """Begin a run: queue the seeds that are new."""
-        self._put(VisitRecord(events=[(self.fetched, "start", self.plan.describe())]))
+        self.note("start", self.plan.describe())
         self.add_seeds(seeds)
         self.begin_lesson()  # one may have been under way when the last run ended
 
@@ -109,8 +113,12 @@ class Crawl:
                 self._queue(self.urls.add(url, 0, None), math.inf)
                 new.append(url)
         if new:
-            self._put(VisitRecord(events=[(self.fetched, "seeds", f"{len(new)} start URLs")]))
+            self.note("seeds", f"{len(new)} start URLs")
         return len(new)
+
+    def note(self, kind: str, detail: str = "") -> None:
+        """Write an event down."""
+        self._put(VisitRecord(events=[(self.fetched, kind, detail)]))
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""
@@ -118,7 +126,7 @@ class Crawl:
             self._lessons.close()
         self.distilling.close()
         self._note_scores()
-        self._put(VisitRecord(events=[(self.fetched, "stop", reason)]))
+        self.note("stop", reason)
         self._writer.close()
         self.store.close()
         self.folder.release()
@@ -132,13 +140,18 @@ class Crawl:
         return self._relevance_sum / self.fetched if self.fetched else 0.0
 
     @property
+    def spent(self) -> int:
+        """Fetches as they count against the budget: "not modified" costs less than one."""
+        return self.fetched - int(self._not_modified * (1.0 - self.plan.not_modified_cost))
+
+    @property
     def stop_reason(self) -> str | None:
         """Why `next` will give out nothing any more; None while it may."""
         if self._writer.failure is not None:
             return "store_error"
         if self._halted:
             return "error"
-        if self.plan.budget and self.fetched >= self.plan.budget:
+        if self.plan.budget and self.spent >= self.plan.budget:
             return "budget"
         if self.plan.stagnation and self.fetched - self._last_relevant >= self.plan.stagnation:
             return "no_relevant_page"
@@ -148,10 +161,7 @@ class Crawl:
 
     @property
     def pausing(self) -> bool:
-        """True while `next` holds back although URLs wait: for store, lesson or distiller.
-
-        Also while it is not yet through with what limits hold back.
-        """
+        """True while `next` holds back although URLs wait: for a lesson, limits, the store..."""
         return self._waits or self.frontier.sifting
 
     @property
@@ -169,27 +179,19 @@ class Crawl:
 
         It counts as under way until `visit`, `fail`, `exclude` or `put_back` is called for it.
         """
-        budget = self.plan.budget
-        if budget and self.fetched + len(self.in_flight) >= budget:
+        if 0 < self.plan.budget <= self.spent + len(self.in_flight):
             return None
         self._adopt()
         if self.stop_reason is not None or self._waits:
             return None
         number = self.frontier.pop(now)
         while number is None and self.frontier.all_held and not self.in_flight:
-            self._put(VisitRecord(events=[self.traps.raise_limits(self.fetched)]))
+            self.note(*self.traps.raise_limits())
             number = self.frontier.pop(now)
         if number is None:
             return None
         self.in_flight[number] = self.frontier.score(number)
-        return Fetch(
-            id=number,
-            url=self.urls[number],
-            host=self.urls.host_name(number),
-            depth=self.urls.depth(number),
-            score=self.urls.score(number),
-            referrer=self.urls.referrer(number),
-        )
+        return fetch_of(number, self.urls)
 
     # -- what came of it -----------------------------------------------------------------
 
@@ -213,7 +215,7 @@ class Crawl:
         del self.in_flight[number]
         self.frontier.release(number, now)
         self.urls.change(number, EXCLUDED, self.urls.score(number))
-        self._put(VisitRecord(events=[(self.fetched, "excluded", f"{self.urls[number]}: {why}")]))
+        self.note("excluded", f"{self.urls[number]}: {why}")
 
     def fail(self, number: int, error: str, now: float) -> Visit:
         """Record a fetch that brought no answer."""
@@ -243,6 +245,8 @@ class Crawl:
             self._redirect(number, fetched.location, page)
         elif view is not None:
             self._judge(number, fetched, view, page)
+        elif fetched.status == NOT_MODIFIED:
+            page.relevance = self.returning.relevance(self.urls[number])
         elif 200 <= fetched.status < 300:
             page.error = "no HTML"
         self.strategy.observe(number, page.relevance, page.duplicate_of)
@@ -251,12 +255,9 @@ class Crawl:
         return self._record(number, fetched, page, now)
 
     def _redirect(self, number: int, location: str, page: Finding) -> None:
-        """Queue where a redirect leads in place of what was redirected: it comes next.
-
-        Unless it is held back: redirects without end would come before everything else.
-        """
+        """Queue where a redirect leads in its place: it comes next, unless limits hold it back."""
         page.links = 1
-        (target,) = self._resolve([location])
+        (target,) = self.resolve([location])
         if target is not None and target != self.urls[number]:
             page.followed = 1
             new = self.urls.add(target, self.urls.depth(number), number)
@@ -268,7 +269,7 @@ class Crawl:
         page.title, page.links = view.title, len(view.links)
         page.digest = Duplicates.digest(fetched.body)
         if view.canonical is not None:
-            page.canonical = self._resolve([view.canonical])[0] or view.canonical
+            page.canonical = self.resolve([view.canonical])[0] or view.canonical
         names = Duplicates.names(self.urls[number], page.canonical)
         page.duplicate_of = self.duplicates.find(page.digest, names)
         if page.duplicate_of is not None:
@@ -282,13 +283,14 @@ class Crawl:
         if judgement.probabilities is not None:
             page.probabilities = judgement.probabilities[0]
             page.topic = self.critic.classes[int(np.argmax(page.probabilities))]
+        page.answer = answer_of(view, fetched)
 
     def _expand(self, number: int, view: PageView, page: Finding) -> None:
         """Score the links of a page and queue where they lead."""
         depth = self.urls.depth(number)
         links: list[int] = []
         targets: list[int] = []
-        for i, url in enumerate(self._resolve(view.links.urls)):
+        for i, url in enumerate(self.resolve(view.links.urls)):
             if url is not None and (self.plan.any_media or may_be_page(url)):
                 links.append(i)
                 targets.append(self.urls.add(url, depth + 1, number))
@@ -303,13 +305,13 @@ class Crawl:
             targets=np.array(targets, dtype=np.int64),
         )
         expansion = self.strategy.expand(judged)
-        page.link_rows = link_rows(judged, expansion.link_scores, self.links, self.model_version)
+        page.link_rows = rows_of(judged, expansion.link_scores, self.model_version, self.links)
         self.links += len(links)
         page.followed, page.memo = len(links), expansion.memo
         for target, score in zip(expansion.urls.tolist(), expansion.scores.tolist(), strict=True):
             self._queue(target, score)
 
-    def _resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
+    def resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
         """Map URLs to those the crawl may fetch, None: in a closed replay what is recorded."""
         known: Sequence[str | None] = urls
         if self.web is not None and self.plan.closed:
@@ -345,7 +347,7 @@ class Crawl:
     @property
     def model_version(self) -> int:
         """Version of the model that scores links; 0 for a strategy that does not learn."""
-        return self.strategy.model_version if isinstance(self.strategy, Learner) else 0
+        return 0 if self._lessons is None else self._lessons.model_version
 
     def begin_lesson(self) -> None:
         """Have the strategy learn if it is due."""
@@ -372,9 +374,10 @@ class Crawl:
 
     # -- the record ----------------------------------------------------------------------
 
-    def count(self, seq: int, relevance: float) -> None:
+    def count(self, seq: int, relevance: float, status: int) -> None:
         """Count a fetch."""
         self.fetched = seq
+        self._not_modified += status == NOT_MODIFIED
         self._relevance_sum += relevance
         if relevance > RELEVANT:
             self._last_relevant = seq
@@ -384,10 +387,9 @@ class Crawl:
         kept = None if score == math.inf else score
         self.frontier.release(number, now)
         self.urls.change(number, FETCHED, self.urls.score(number))
-        self.count(self.fetched + 1, page.relevance)
+        self.count(self.fetched + 1, page.relevance, fetched.status)
         row = page.row(self.fetched, number, kept, fetched)
-        events = self.traps.visited(self.fetched, number, page)
-        self._put(VisitRecord(page=row, links=page.link_rows, memo=page.memo, events=events))
+        self._put(page.record(row, self.traps.visited(self.fetched, number, page)))
         self.distilling.visited(self.urls, number, page)
         self.begin_lesson()
         return visit_of(row, self.urls)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from focuscrawl.crawl.types import Visit
-from focuscrawl.store import PageRow
+from focuscrawl.crawl.types import Fetch, Visit
+from focuscrawl.store import AnswerRow, PageRow, VisitRecord
 from focuscrawl.store.records import LinkRow
 
 if TYPE_CHECKING:
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl.types import Fetched
     from focuscrawl.crawl.urltable import UrlTable
+    from focuscrawl.page import PageView
     from focuscrawl.strategies import JudgedPage
+
+
+_HEADINGS = 50  # of a page
 
 
 @dataclass(slots=True)
@@ -32,6 +37,7 @@ class Finding:
     resembles : the earlier page that says nearly the same, and how much the two are alike
     link_rows : these
     memo : what the strategy wants back of them
+    answer : what the next crawl wants to know of the page
     """
 
     relevance: float = 0.0
@@ -47,6 +53,7 @@ class Finding:
     followed: int = 0
     link_rows: list[LinkRow] = field(default_factory=list)
     memo: bytes | None = None
+    answer: AnswerRow | None = None
 
     def row(self, seq: int, url: int, score: float | None, fetched: Fetched) -> PageRow:
         """Return the page's row for the store."""
@@ -69,40 +76,70 @@ class Finding:
             dropped=self.links - self.followed,
         )
 
+    def record(self, row: PageRow, events: list[tuple[int, str, str]]) -> VisitRecord:
+        """Return all that the fetch changes, for the store."""
+        return VisitRecord(
+            row, links=self.link_rows, memo=self.memo, answer=self.answer, events=events
+        )
 
-def link_rows(
-    page: JudgedPage, scores: NDArray[np.float64], first: int, version: int
+
+def answer_of(view: PageView, fetched: Fetched) -> AnswerRow:
+    """Return what the next crawl wants to know of a page: its text, headings and validators.
+
+    The digest is of the text alone: bytes that nobody reads change with every answer of many a
+    server.
+    """
+    text = " ".join(view.tokens).encode("utf-8", "replace")
+    return AnswerRow(
+        content=hashlib.blake2b(text, digest_size=12).digest(),
+        headings="\n".join(view.headings[:_HEADINGS]),
+        etag=fetched.etag,
+        last_modified=fetched.last_modified,
+    )
+
+
+def rows_of(
+    judged: JudgedPage, scores: NDArray[np.float64], version: int, first: int
 ) -> list[LinkRow]:
-    """Return the rows of a page's links for the store.
+    """Return the rows of a page's links, numbered from `first` on.
 
     Parameters
     ----------
-    scores : float64 (n,), one for each of ``page.links``
-    first : number of the first; they are numbered on
-    version : of the model that gave the scores
+    scores : float64 (n,), of the links
+    version : of the model that gave them
     """
-    links = page.view.links
+    anchors = judged.view.links.anchors
+    columns = zip(
+        judged.links.tolist(),
+        judged.targets.tolist(),
+        judged.view.links.left[judged.links].tolist(),
+        scores.tolist(),
+        strict=True,
+    )
     return [
         LinkRow(
             id=number,
-            source=page.url,
+            source=judged.url,
             target=target,
-            anchor=links.anchors[i],
+            anchor=anchors[i],
             dom_position=left,
             score=score if math.isfinite(score) else None,
             model_version=version,
         )
-        for number, (i, target, left, score) in enumerate(
-            zip(
-                page.links.tolist(),
-                page.targets.tolist(),
-                links.left[page.links].tolist(),
-                scores.tolist(),
-                strict=True,
-            ),
-            first,
-        )
+        for number, (i, target, left, score) in enumerate(columns, first)
     ]
+
+
+def fetch_of(number: int, urls: UrlTable) -> Fetch:
+    """Return a URL that is to be fetched as downloaders see it."""
+    return Fetch(
+        id=number,
+        url=urls[number],
+        host=urls.host_name(number),
+        depth=urls.depth(number),
+        score=urls.score(number),
+        referrer=urls.referrer(number),
+    )
 
 
 def visit_of(row: PageRow, urls: UrlTable) -> Visit:

@@ -11,6 +11,7 @@ from focuscrawl.crawl.types import RELEVANT
 
 if TYPE_CHECKING:
     from focuscrawl.crawl.finding import Finding
+    from focuscrawl.crawl.plan import CrawlPlan
     from focuscrawl.crawl.urltable import UrlTable
     from focuscrawl.frontier import Frontier
     from focuscrawl.page import PageView
@@ -28,18 +29,16 @@ class Traps:
     Parameters
     ----------
     urls, frontier : the crawl's
-    limits : hold back; else nothing is
-    near_duplicates : look for pages that say nearly the same as an earlier one
+    plan : its `limits`: hold back, else nothing is; its `near_duplicates`: look for pages that
+        say nearly the same as an earlier one
     """
 
-    def __init__(
-        self, urls: UrlTable, frontier: Frontier, *, limits: bool, near_duplicates: bool
-    ) -> None:
+    def __init__(self, urls: UrlTable, frontier: Frontier, plan: CrawlPlan) -> None:
         self._urls = urls
         self._frontier = frontier
-        self._allowances = Allowances() if limits else None
-        self._sketches = Sketches() if near_duplicates else None
-        if limits:
+        self._allowances = Allowances() if plan.limits else None
+        self._sketches = Sketches() if plan.near_duplicates else None
+        if plan.limits:
             frontier.admits = self._admits
 
     def bars(self, number: int) -> bool:
@@ -84,13 +83,13 @@ class Traps:
             near = self._sketches.find_or_add(number, seen)
         self._count(seq, number, relevance, repeats=repeats or near is not None)
 
-    def raise_limits(self, seq: int) -> tuple[int, str, str]:
-        """Double all limits, as nothing else waits; return the event of it."""
+    def raise_limits(self) -> tuple[str, str]:
+        """Double all limits, as nothing else waits; return kind and detail of the event."""
         assert self._allowances is not None
         for account in self._allowances.raise_all():
             self._readmit(account.held)
         times = self._allowances.generosity
-        return seq, RAISED, f"all limits are {times} times as high: nothing else waits"
+        return RAISED, f"all limits are {times} times as high: nothing else waits"
 
     def recall_raise(self) -> None:
         """Raise the limits as an earlier run did."""

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import queue
 import threading
-import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -46,7 +46,7 @@ class StoreWriter:
         self._backlog = backlog
         self._queue: queue.SimpleQueue[VisitRecord | None] = queue.SimpleQueue()
         self._failure: BaseException | None = None
-        self._closed = False
+        self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
@@ -66,33 +66,29 @@ class StoreWriter:
 
     def close(self) -> None:
         """Wait until everything is committed. May be called twice."""
-        if not self._closed:
-            self._closed = True
+        if not self._closing.is_set():
+            self._closing.set()
             self._queue.put(None)
             self._thread.join()
 
     def _run(self) -> None:
-        last = False
-        while not last:
-            batch: list[VisitRecord] = []
-            record = self._queue.get()
-            began = time.monotonic()
-            while True:
-                if record is None:
-                    last = True
-                    break
-                batch.append(record)
-                try:
-                    left = began + _GATHER - time.monotonic()
-                    record = self._queue.get(timeout=max(0.0, left))
-                except queue.Empty:
-                    break
-            if self._failure is None and batch:
+        record = self._queue.get()
+        while record is not None:
+            batch = []
+            # asleep, not waiting for each: to be woken costs the event loop more than to put
+            self._closing.wait(_GATHER)
+            with contextlib.suppress(queue.Empty):
+                while record is not None:
+                    batch.append(record)
+                    record = self._queue.get_nowait()
+            if self._failure is None:
                 try:
                     with self._engine.begin() as connection:
                         _write(connection, batch)
                 except Exception as error:
                     self._failure = error
+            if record is not None:
+                record = self._queue.get()
 
 
 def _write(connection: Connection, batch: list[VisitRecord]) -> None:
@@ -112,6 +108,11 @@ def _write(connection: Connection, batch: list[VisitRecord]) -> None:
         for record in batch
         if record.page is not None and record.memo is not None
     ]
+    answers = [
+        {"seq": record.page.seq, **dataclasses.asdict(record.answer)}
+        for record in batch
+        if record.page is not None and record.answer is not None
+    ]
     models = [dataclasses.asdict(record.model) for record in batch if record.model is not None]
     if models:
         for model in models[:-1]:
@@ -123,6 +124,7 @@ def _write(connection: Connection, batch: list[VisitRecord]) -> None:
         (schema.page, pages),
         (schema.link, links),
         (schema.memo, memos),
+        (schema.answer, answers),
         (schema.models, models),
         (schema.events, events),
     ):
