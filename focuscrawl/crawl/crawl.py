@@ -255,14 +255,14 @@ class Crawl:
         return self._record(number, fetched, page, now)
 
     def _redirect(self, number: int, location: str, page: Finding) -> None:
-        """Queue where a redirect leads in its place: it comes next, unless limits hold it back."""
+        """Queue where a redirect leads in place of what was redirected: it comes next."""
         page.links = 1
         (target,) = self.resolve([location])
         if target is not None and target != self.urls[number]:
             page.followed = 1
             new = self.urls.add(target, self.urls.depth(number), number)
             if new not in self.in_flight:
-                self._queue(new, 0.0 if self.traps.bars(new) else math.inf)
+                self._queue(new, math.inf)
 
     def _judge(self, number: int, fetched: Fetched, view: PageView, page: Finding) -> None:
         """Have the critic judge an HTML page, unless it is a duplicate."""

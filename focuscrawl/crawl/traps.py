@@ -41,13 +41,6 @@ class Traps:
         if plan.limits:
             frontier.admits = self._admits
 
-    def bars(self, number: int) -> bool:
-        """Tell whether the host or the pattern of a URL has had its share."""
-        return (
-            self._allowances is not None
-            and self._allowances.barred(self._urls[number]) is not None
-        )
-
     def judged(self, number: int, view: PageView, page: Finding) -> None:
         """Find out whether a page says something new; its sketch goes with its digest."""
         if self._sketches is None or page.digest is None:

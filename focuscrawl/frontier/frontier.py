@@ -226,7 +226,7 @@ class Frontier:
                     self._offer(host, best)
                 continue
             if self.admits is not None and key != -np.inf and not self.admits(url):
-                self._hold(url)
+                self._put_aside(url)
                 state.take(best)
                 self._make_available(host, now)
                 sifted += 1
@@ -287,7 +287,7 @@ class Frontier:
         while len(self._hosts) < hosts:
             self._hosts.append(Host())
 
-    def _hold(self, url: int) -> None:
+    def _put_aside(self, url: int) -> None:
         self._held.data[url] = True  # first: `arrange` may be reading in another thread
         self._n_held += 1
         self._leave(url)

@@ -12,7 +12,7 @@ from focuscrawl.report import Summary
 from focuscrawl.report.why import Explanation
 from focuscrawl.store import CrawlStore
 
-from .shelves import Shelf, at, open_crawl, run, urls
+from .shelves import Shelf, answer, at, open_crawl, run, urls
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,16 +146,21 @@ def test_near_duplicates_after_a_resumption(tmp_path: Path) -> None:
     assert events(tmp_path / "parts", kind) == events(tmp_path / "whole", kind)
 
 
-def test_redirects_without_end_do_not_come_before_all_else(tmp_path: Path) -> None:
+def test_limits_are_raised_until_something_may_come(tmp_path: Path) -> None:
     web = Shelf()
-    web.page("/", "jazz", "/go?n=0", *(f"/p{i}" for i in range(40)))
-    for i in range(200):
-        web.put(f"/go?n={i}", "", 302, location=f"/go?n={i + 1}")
-    for i in range(40):
-        web.page(f"/p{i}", f"jazz {i}")
-    order = crawl(tmp_path, web, 72)
-    assert sum("/p" in url for url in order) == 40
-    assert crawl(tmp_path, web, 1) == [at(f"/go?n={72 - 41}")]  # none is lost
+    web.page("/", "jazz", *(f"/go?n={i}" for i in range(80)))
+    for i in range(80):
+        web.page(f"/go?n={i}", f"nothing {i}")
+    opened = open_crawl(tmp_path, web, "/", per_host=50)
+    run(opened, 1)
+    under_way = [fetch for _ in range(50) if (fetch := opened.next(0.0)) is not None]
+    assert len(under_way) == 50  # all at once: no limit could be reached
+    for fetch in under_way:
+        answer(opened, fetch)
+    assert len(run(opened)) == 30
+    opened.close("over")
+    # 50 fetches: limits twice as high would leave 10, and an account opens for 30
+    assert [seq for seq, _ in events(tmp_path, "raised")] == [51, 51]
 
 
 def test_a_host_opens_when_what_it_links_to_is_relevant() -> None:
