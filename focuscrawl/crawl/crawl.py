@@ -13,6 +13,7 @@ from focuscrawl.crawl.distilling import Distilling
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import may_be_page
 from focuscrawl.crawl.finding import Finding, answer_of, fetch_of, rows_of, visit_of
+from focuscrawl.crawl.following import Following
 from focuscrawl.crawl.lessons import Lessons
 from focuscrawl.crawl.returning import Returning
 from focuscrawl.crawl.traps import Traps
@@ -21,13 +22,14 @@ from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
-from focuscrawl.strategies import JudgedPage, Learner
+from focuscrawl.strategies import JudgedPage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from focuscrawl.crawl.folder import CrawlFolder
     from focuscrawl.crawl.plan import CrawlPlan
+    from focuscrawl.crawl.types import Fetch, Visit
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.frontier import Frontier
     from focuscrawl.page import PageView
@@ -71,8 +73,6 @@ class Crawl:
         returning: Returning = Returning(),  # noqa: B008 - it is immutable: nothing is known
         urls: UrlTable | None = None,
     ) -> None:
-        self.critic = critic
-        self.strategy = strategy
         self.frontier = frontier
         self.store = store
         self.folder = folder
@@ -82,21 +82,23 @@ class Crawl:
         self._within = within
         self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates()
-        self.traps = Traps(self.urls, frontier, plan)
-        self.fetched = 0
         self.links = 0
         self.in_flight: dict[int, float] = {}
-        self._relevance_sum = 0.0
-        self._last_relevant = 0
-        self._not_modified = 0
         self._halted = False
         self._writer = StoreWriter(store.engine)
-        self._lessons = None
-        if isinstance(strategy, Learner):
-            self._lessons = Lessons(strategy, frontier, replay=web is not None)
-        self.distilling = Distilling(plan.distill, plan.distill_sites, replay=web is not None)
+        self.take_up(critic, strategy)
+        self.following = Following(folder.path)
         # sharing small vectors out among threads takes longer than the work on them
         self._blas = threadpool_limits(1, user_api="blas")
+
+    def take_up(self, critic: Critic, strategy: Strategy) -> None:
+        """Have another critic and strategy from now on; what was fetched is to be recalled."""
+        self.critic, self.strategy = critic, strategy
+        self.fetched, self._relevance_sum, self._last_relevant, self._not_modified = 0, 0.0, 0, 0
+        plan, replay = self.plan, self.web is not None
+        self.traps = Traps(self.urls, self.frontier, plan)
+        self._lessons = Lessons.of(strategy, self.frontier, replay=replay)
+        self.distilling = Distilling(plan.distill, plan.distill_sites, replay=replay)
 
     def start(self, seeds: Sequence[str]) -> None:
         """Begin a run: queue the seeds that are new."""
@@ -122,15 +124,20 @@ class Crawl:
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""
+        self.following.close()
         if self._lessons is not None:
             self._lessons.close()
+            self.urls.take_scores(self.frontier)  # those of a learner change with each lesson
         self.distilling.close()
-        self._note_scores()
         self.note("stop", reason)
         self._writer.close()
         self.store.close()
         self.folder.release()
         self._blas.restore_original_limits()
+
+    def flush(self) -> None:
+        """Wait until everything recorded so far is on disk."""
+        self._writer.flush()
 
     # -- what comes next -----------------------------------------------------------------
 
@@ -155,7 +162,7 @@ class Crawl:
             return "budget"
         if self.plan.stagnation and self.fetched - self._last_relevant >= self.plan.stagnation:
             return "no_relevant_page"
-        if not len(self.frontier) and not self.in_flight:
+        if not (len(self.frontier) or self.in_flight or self.following.holds_back):
             return "frontier_empty"
         return None
 
@@ -167,7 +174,8 @@ class Crawl:
     @property
     def _waits(self) -> bool:
         learning = self._lessons is not None and self._lessons.waited_for(self.fetched)
-        return self._writer.full or learning or self.distilling.waited_for(self.fetched)
+        distilling = self.distilling.waited_for(self.fetched)
+        return self._writer.full or learning or distilling or self.following.holds_back
 
     @property
     def store_failure(self) -> BaseException | None:
@@ -181,13 +189,9 @@ class Crawl:
         """
         if 0 < self.plan.budget <= self.spent + len(self.in_flight):
             return None
-        self._adopt()
-        if self.stop_reason is not None or self._waits:
+        if self._adopt() or self.stop_reason is not None or self._waits:
             return None
-        number = self.frontier.pop(now)
-        while number is None and self.frontier.all_held and not self.in_flight:
-            self.note(*self.traps.raise_limits())
-            number = self.frontier.pop(now)
+        number = self.traps.pop(now, self.note, idle=not self.in_flight)
         if number is None:
             return None
         self.in_flight[number] = self.frontier.score(number)
@@ -354,23 +358,20 @@ class Crawl:
         if self._lessons is not None:
             self._lessons.begin_if_due(self.fetched)
 
-    def _adopt(self) -> None:
+    def _adopt(self) -> bool:
+        """Take up what was worked out beside the crawl; tell whether it has to hold back."""
         try:
+            if self.following.look(self):
+                return True
             model = None if self._lessons is None else self._lessons.adopt(self.fetched)
             raised = self.distilling.adopt(self.fetched, self.urls, self.frontier)
         except Exception:
-            logger.exception("a lesson failed, or the distiller: the next one would, too")
+            logger.exception("a lesson failed, or the distiller, or a new definition")
             self._halted = True
-            return
+            return True
         if model is not None or raised:
             self._put(VisitRecord(model=model, events=raised))
-
-    def _note_scores(self) -> None:
-        """Write the scores the frontier ends with; those of a learner change with each lesson."""
-        if self._lessons is not None:
-            for number in self.frontier.queued().tolist():
-                score = self.frontier.score(number)
-                self.urls.change(number, QUEUED, None if score == math.inf else score)
+        return False
 
     # -- the record ----------------------------------------------------------------------
 

@@ -131,7 +131,7 @@ def rows_of(
 
 
 def fetch_of(number: int, urls: UrlTable) -> Fetch:
-    """Return a URL that is to be fetched as downloaders see it."""
+    """Return a URL as it is given out to be fetched."""
     return Fetch(
         id=number,
         url=urls[number],

@@ -16,6 +16,7 @@ from focuscrawl import __version__
 from focuscrawl.apprentice.files import apprentice_digest
 from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.crawl.folder import CrawlFolder
+from focuscrawl.crawl.following import following
 from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.crawl.restore import restore
 from focuscrawl.crawl.returning import keep_knowledge, open_knowledge, queue_known, returning
@@ -53,7 +54,7 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
             "no topic given: add -a topic=... (or FOCUSCRAWL_TOPIC), a topic path of the critic"
         )
     web = open_web(plan.web) if plan.web is not None else None
-    critic = load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
+    critic: Critic = load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
     name = plan.crawl_dir or CrawlFolder.new_name(plan.topics[0], datetime.now())
     folder = CrawlFolder(Path(name))
     knowledge = open_knowledge(plan, folder)
@@ -61,6 +62,7 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
         knowledge.check(",".join(plan.topics), critic.fingerprint)
     resumes = plan.seeds is None and folder.exists  # with the seeds it has
     seeds = [] if resumes else _seeds(plan, critic, web, knowledge)
+    plan, critic = following(folder, plan, critic)
     within = None if plan.within is None else _fetched_in(Path(plan.within))
     context = StrategyContext(critic, plan.random_state, web, plan.topics, knowledge)
     strategy = make_strategy(plan.strategy, context, plan.options)

@@ -10,6 +10,8 @@ from focuscrawl.crawl.sketches import Sketches, sketch
 from focuscrawl.crawl.types import RELEVANT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from focuscrawl.crawl.finding import Finding
     from focuscrawl.crawl.plan import CrawlPlan
     from focuscrawl.crawl.urltable import UrlTable
@@ -38,8 +40,8 @@ class Traps:
         self._frontier = frontier
         self._allowances = Allowances() if plan.limits else None
         self._sketches = Sketches() if plan.near_duplicates else None
-        if plan.limits:
-            frontier.admits = self._admits
+        frontier.readmit(frontier.held())  # by accounts that were kept for another topic
+        frontier.admits = self._admits if plan.limits else None
 
     def judged(self, number: int, view: PageView, page: Finding) -> None:
         """Find out whether a page says something new; its sketch goes with its digest."""
@@ -76,8 +78,21 @@ class Traps:
             near = self._sketches.find_or_add(number, seen)
         self._count(seq, number, relevance, repeats=repeats or near is not None)
 
-    def raise_limits(self) -> tuple[str, str]:
-        """Double all limits, as nothing else waits; return kind and detail of the event."""
+    def pop(self, now: float, note: Callable[[str, str], None], *, idle: bool) -> int | None:
+        """Take the next URL of the frontier; if all that wait are held back, raise the limits.
+
+        Parameters
+        ----------
+        note : writes an event down
+        idle : nothing is under way that could bring other URLs
+        """
+        number = self._frontier.pop(now)
+        while number is None and idle and self._frontier.all_held:
+            note(*self._raise_limits())
+            number = self._frontier.pop(now)
+        return number
+
+    def _raise_limits(self) -> tuple[str, str]:
         assert self._allowances is not None
         for account in self._allowances.raise_all():
             self._readmit(account.held)

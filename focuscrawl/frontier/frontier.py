@@ -249,6 +249,10 @@ class Frontier:
         elif url < len(self._held) and self._held.data[url]:
             self._let_go(url)
 
+    def held(self) -> list[int]:
+        """Return the numbers of all URLs that are held back, ascending."""
+        return np.flatnonzero(self._held.data).tolist()
+
     def readmit(self, urls: Iterable[int]) -> None:
         """Let those of `urls` that are held back take their places again."""
         for url in urls:

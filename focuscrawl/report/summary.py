@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from focuscrawl.crawl.traps import NEAR_DUPLICATE
 from focuscrawl.crawl.types import RELEVANT
+from focuscrawl.report.diagnosed import last_alarm
 from focuscrawl.report.limits import limits_in_words, trap_events
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
 from focuscrawl.report.plain import counted, middle, one_line, printable, table
@@ -56,6 +57,7 @@ class Summary:
     time, timed : time spent between fetches, breaks of a resumed crawl left out; for how many
     model, models_at : version of the last model and the fetch it was trained at, if there is one
     best_hosts : the hosts with the largest sums of relevance
+    alarm : why the harvest rate has fallen, if it has (`focuscrawl.diagnosis`)
     """
 
     identity: dict[str, str]
@@ -75,6 +77,7 @@ class Summary:
     model: int | None
     models_at: int | None
     best_hosts: list[HostYield]
+    alarm: str | None = None
 
     @classmethod
     def of(cls, store: CrawlStore) -> Summary:
@@ -120,6 +123,7 @@ class Summary:
             model=None if model is None else model.version,
             models_at=None if model is None else model.trained_at_seq,
             best_hosts=_best_hosts(store, fetched),
+            alarm=last_alarm(store),
         )
 
     @property
@@ -169,6 +173,8 @@ class Summary:
             lines.append(("limits", limits))
         if self.model is not None:
             lines.append(("model", f"version {self.model}, trained at fetch {self.models_at:,}"))
+        if self.alarm is not None:
+            lines.append(("alarm", one_line(self.alarm)))
         lines.append(("kept in", str(Path(self.where).parent)))
         return [(name, printable(value)) for name, value in lines]
 

@@ -14,7 +14,8 @@ from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC = "/Sports/Cycling"
-_LONG = 120  # seconds after which a process hangs
+# seconds after which a process hangs
+_LONG = 1200 if os.environ.get("FOCUSCRAWL_ENDURANCE") else 120
 
 
 class Kept:
