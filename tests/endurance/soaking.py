@@ -71,6 +71,8 @@ def _look(watched: psutil.Process, kept: Kept, seconds: float) -> Sample | None:
     ((urls,),) = kept.query("SELECT coalesce(max(id), 0) FROM url")
     try:
         with watched.oneshot():
+            if not watched.memory_info().rss:  # its memory is gone, it is not yet
+                return None
             used = watched.cpu_times()
             return Sample(
                 seconds,
