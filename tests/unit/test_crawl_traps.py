@@ -182,3 +182,14 @@ def test_a_host_opens_when_what_it_links_to_is_relevant() -> None:
     ]
     assert opened == ["hub.example", "hub.example/#/*"]
     assert allowances.barred("http://hub.example/new") is None
+
+
+def test_another_topic_begins_with_new_accounts(tmp_path: Path) -> None:
+    opened = open_crawl(tmp_path, calendar(), "/")
+    run(opened, 80)
+    assert opened.frontier.held()
+    waiting = len(opened.frontier)
+    opened.take_up(opened.critic, opened.strategy)
+    assert not opened.frontier.held()
+    assert len(opened.frontier) == waiting
+    opened.close("over")
