@@ -1,6 +1,6 @@
 # make crawl: a focused crawl of the synthetic web, to see what focuscrawl does
 # make test : lint, types, layers and the whole test suite
-# make endurance: what lasts too long for make test
+# make endurance: kills, full disks and power cuts by the dozen, and a crawl of 100,000 pages
 # make deploy-check: the steps of docs/deploy.md on a Scrapyd of this machine
 # Needs make and Python 3.11 or newer (make PYTHON=...); all else is installed into .venv.
 

@@ -17,7 +17,8 @@ from focuscrawl.crawl.following import Following
 from focuscrawl.crawl.lessons import Lessons
 from focuscrawl.crawl.redirects import Redirects
 from focuscrawl.crawl.returning import Returning
-from focuscrawl.crawl.types import NOT_MODIFIED, Fetched
+from focuscrawl.crawl.traps import Traps
+from focuscrawl.crawl.types import NOT_MODIFIED, RELEVANT, Fetched
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl.folder import CrawlFolder
     from focuscrawl.crawl.plan import CrawlPlan
+    from focuscrawl.crawl.types import Fetch, Visit
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.frontier import Frontier
     from focuscrawl.page import PageView
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
     from focuscrawl.webs.protocol import Web
 
 logger = logging.getLogger(__name__)
-
-RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
 
 
 class Crawl:
@@ -97,6 +97,7 @@ class Crawl:
         self.critic, self.strategy = critic, strategy
         self.fetched, self._relevance_sum, self._last_relevant, self._not_modified = 0, 0.0, 0, 0
         plan, replay = self.plan, self.web is not None
+        self.traps = Traps(self.urls, self.frontier, plan)
         self._lessons = Lessons.of(strategy, self.frontier, replay=replay)
         self.distilling = Distilling(plan.distill, plan.distill_sites, replay=replay)
 
@@ -168,7 +169,11 @@ class Crawl:
 
     @property
     def pausing(self) -> bool:
-        """True while `next` holds back: for store, lesson, distiller or a new definition."""
+        """True while `next` holds back although URLs wait: for a lesson, limits, the store..."""
+        return self._waits or self.frontier.sifting
+
+    @property
+    def _waits(self) -> bool:
         learning = self._lessons is not None and self._lessons.waited_for(self.fetched)
         distilling = self.distilling.waited_for(self.fetched)
         return self._writer.full or learning or distilling or self.following.holds_back
@@ -184,9 +189,9 @@ class Crawl:
         It counts as under way until `visit`, `fail`, `exclude` or `put_back` is called for it.
         """
         given = 0 < self.plan.budget <= self.spent + len(self.in_flight)
-        if given or self._adopt() or self.stop_reason is not None or self.pausing:
+        if given or self._adopt() or self.stop_reason is not None or self._waits:
             return None
-        number = self.frontier.pop(now)
+        number = self.traps.pop(now, self.note, idle=not self.in_flight)
         if number is None:
             return None
         self.in_flight[number] = self.frontier.score(number)
@@ -278,6 +283,7 @@ class Crawl:
         self.duplicates.add(number, page.digest, names)
         for name in names[1:]:
             self._strike_out(name)
+        self.traps.judged(number, view, page)
         page.relevance = float(judgement.relevance[0])
         if judgement.probabilities is not None:
             page.probabilities = judgement.probabilities[0]
@@ -384,7 +390,7 @@ class Crawl:
         self.urls.change(number, FETCHED, self.urls.score(number))
         self.count(self.fetched + 1, page.relevance, fetched.status)
         row = page.row(self.fetched, number, kept, fetched)
-        self._put(VisitRecord(row, links=page.link_rows, memo=page.memo, answer=page.answer))
+        self._put(page.record(row, self.traps.visited(self.fetched, number, page)))
         self.distilling.visited(self.urls, number, page)
         self.begin_lesson()
         return visit_of(row, self.urls)

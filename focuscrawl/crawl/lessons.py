@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import math
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from focuscrawl.store import ModelRow
-from focuscrawl.store.schema import QUEUED
 from focuscrawl.strategies import Learner
 
 if TYPE_CHECKING:
@@ -96,9 +94,7 @@ class Lessons:
         """Wait for a lesson under way, forget it, and note the scores the frontier ends with."""
         self._thread.shutdown()
         self._lesson = None
-        for number in self._frontier.queued().tolist():
-            score = self._frontier.score(number)
-            urls.change(number, QUEUED, None if score == math.inf else score)
+        urls.take_scores(self._frontier)
 
     def _learn(self) -> tuple[Lesson, Arrangement]:
         lesson = self._learner.learn()

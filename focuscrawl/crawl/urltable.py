@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.frontier import Frontier
     from focuscrawl.store import VisitRecord
 
 
@@ -141,6 +142,12 @@ class UrlTable:
         self._state.data[number] = state
         self._score.data[number] = np.nan if score is None else score
         self._changed.add(number)
+
+    def take_scores(self, frontier: Frontier) -> None:
+        """Set the scores that URLs wait with, which are the frontier's while a crawl runs."""
+        for number in frontier.queued().tolist():
+            score = frontier.score(number)
+            self.change(number, QUEUED, None if score == math.inf else score)
 
     def flush(self, record: VisitRecord) -> None:
         """Move all changes since the last call into `record`."""

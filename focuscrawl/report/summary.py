@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import sqlalchemy as sa
 
-from focuscrawl.crawl.crawl import RELEVANT
+from focuscrawl.crawl.traps import NEAR_DUPLICATE
+from focuscrawl.crawl.types import RELEVANT
 from focuscrawl.report.diagnosed import last_alarm
+from focuscrawl.report.limits import limits_in_words, trap_events
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
 from focuscrawl.report.plain import counted, middle, one_line, printable, table
 from focuscrawl.report.stopping import hosts_left, in_words, stop_reason, time_crawling
@@ -51,6 +53,7 @@ class Summary:
     relevant : pages of a relevance above ½
     outcomes : fetches by what came of them, see `focuscrawl.report.outcome`
     links, dropped : links on the pages fetched; of these, left out before the frontier
+    traps : what limits held back, and near-duplicates, see `focuscrawl.report.limits`
     states : URLs by state, see `focuscrawl.store.schema.STATES`
     time, timed : time spent between fetches, breaks of a resumed crawl left out; for how many
     model, models_at : version of the last model and the fetch it was trained at, if there is one
@@ -69,6 +72,7 @@ class Summary:
     outcomes: dict[str, int]
     links: int
     dropped: int
+    traps: dict[str, int]
     states: dict[str, int]
     time: timedelta
     timed: int
@@ -115,6 +119,7 @@ class Summary:
             outcomes=outcomes,
             links=totals.links,
             dropped=totals.dropped,
+            traps=trap_events(store),
             states=_states(store),
             time=time,
             timed=timed,
@@ -169,6 +174,9 @@ class Summary:
             if states.get(state):
                 frontier += f", {states[state]:,} {state}"
         lines.append(("frontier", frontier))
+        limits = limits_in_words(self.traps)
+        if limits is not None:
+            lines.append(("limits", limits))
         if self.model is not None:
             lines.append(("model", f"version {self.model}, trained at fetch {self.models_at:,}"))
         if self.alarm is not None:
@@ -207,7 +215,9 @@ class Summary:
     def _duplicates_in_words(self) -> str:
         redirects = counted(self.outcomes.get(REDIRECT, 0), "redirect")
         no_html = self.outcomes.get(NO_HTML, 0)
-        return f"{self.outcomes.get(DUPLICATE, 0):,}; {redirects}, {no_html:,} no HTML"
+        near = self.traps.get(NEAR_DUPLICATE, 0)
+        same = f"{self.outcomes.get(DUPLICATE, 0):,}" + (f", {near:,} more nearly" if near else "")
+        return f"{same}; {redirects}, {no_html:,} no HTML"
 
     def _left_in_words(self) -> str:
         """Name the first hosts that were left alone; the rest is counted."""

@@ -134,6 +134,8 @@ def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
             "FOCUSCRAWL_STAGNATION", str(settings.get("FOCUSCRAWL_STAGNATION", 0))
         ),
         any_media=_flag(settings, "FOCUSCRAWL_ANY_MEDIA", default=False),
+        limits=_flag(settings, "FOCUSCRAWL_LIMITS", default=True),
+        near_duplicates=_flag(settings, "FOCUSCRAWL_NEAR_DUPLICATES", default=True),
         distill=CrawlPlan.whole_number(
             "FOCUSCRAWL_DISTILL", str(settings.get("FOCUSCRAWL_DISTILL", 0))
         ),

@@ -63,7 +63,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BadWeb]:
 def table() -> Iterator[list[str]]:
     rows = ["| case | fetches | good pages | errors | stopped | s | MB |", "|---|" + "---|" * 6]
     yield rows
-    print("\n" + "\n".join(rows))  # noqa: T201
+    print("\n" + "\n".join(rows))
 
 
 @pytest.mark.parametrize("case", EXPECTED)
