@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_PAUSE = 0.002  # seconds until the crawl is asked again whether its pause is over
-
 
 class FrontierScheduler(BaseScheduler):
     """Gives Scrapy the best link whose host has room, and nothing else.
@@ -59,7 +57,7 @@ class FrontierScheduler(BaseScheduler):
         for number in list(self._crawl.in_flight):
             logger.error("no answer and no error came for %s", self._crawl.urls[number])
             self._crawl.fail(number, "lost", time.monotonic())
-        return self._crawl.stop_reason is None and len(self._crawl.frontier) > 0
+        return self._crawl.unfinished
 
     def enqueue_request(self, request: Request) -> bool:
         """Queue a request that did not come out of the frontier, or comes back to it."""
@@ -110,7 +108,7 @@ class FrontierScheduler(BaseScheduler):
         """Have the engine ask again when the next host is ready, not at its own heartbeat."""
         ready = self._crawl.frontier.next_ready()
         if self._crawl.pausing:
-            ready = now + _PAUSE
+            ready = now + self._crawl.pause
         if ready is None or (self._wakes_at is not None and now < self._wakes_at <= ready):
             return
         self._wakes_at = ready

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from focuscrawl.apprentice.apprentice import Apprentice
+from focuscrawl.apprentice.company import CompanyApprentice
 from focuscrawl.apprentice.files import read_apprentice
 from focuscrawl.apprentice.packing import options_in
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from focuscrawl.apprentice.options import Options
 
 
-def make_apprentice(options: Options, begin_with: str | None = None) -> Apprentice:
+def make_apprentice(options: Options, begin_with: str | None = None) -> CompanyApprentice:
     """Make an apprentice.
 
     Parameters
@@ -28,8 +28,8 @@ def make_apprentice(options: Options, begin_with: str | None = None) -> Apprenti
         `begin_with` holds no apprentice.
     """
     if begin_with is None:
-        return Apprentice(options)
+        return CompanyApprentice(options)
     graduate = read_apprentice(Path(begin_with))
-    apprentice = Apprentice(options.following(options_in(graduate)))
+    apprentice = CompanyApprentice(options.following(options_in(graduate)))
     apprentice.begin_with(graduate)
     return apprentice

@@ -49,12 +49,16 @@ class Crawl:
     ----------
     critic, strategy, frontier, store, folder, web, plan : what `open_crawl` makes of a plan
     within : URLs the crawl is confined to; None: no such limit
+    writer, urls : of one of several workers; None: this process is the only one
 
     Attributes
     ----------
     fetched : fetches recorded, those of earlier runs included
+    pause : seconds until a crawl that is `pausing` should be asked again
     in_flight : numbers of the URLs given out by `next`, with the scores they had
     """
+
+    pause = 0.002
 
     def __init__(
         self,
@@ -67,6 +71,8 @@ class Crawl:
         web: Web | None,
         plan: CrawlPlan,
         within: frozenset[str] | None = None,
+        writer: StoreWriter | None = None,
+        urls: UrlTable | None = None,
     ) -> None:
         self.critic = critic
         self.strategy = strategy
@@ -76,7 +82,7 @@ class Crawl:
         self.web = web
         self.plan = plan
         self._within = within
-        self.urls = UrlTable()
+        self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates()
         self.fetched = 0
         self.links = 0
@@ -84,8 +90,8 @@ class Crawl:
         self._relevance_sum = 0.0
         self._last_relevant = 0
         self._halted = False
-        self._writer = StoreWriter(store.engine)
-        self._lessons = None
+        self._writer = StoreWriter(store.engine) if writer is None else writer
+        self._lessons: Lessons | None = None
         if isinstance(strategy, Learner):
             self._lessons = Lessons(strategy, frontier, replay=web is not None)
         self.distilling = Distilling(plan.distill, plan.distill_sites, replay=web is not None)
@@ -152,6 +158,11 @@ class Crawl:
         return self._writer.full or learning or self.distilling.waited_for(self.fetched)
 
     @property
+    def unfinished(self) -> bool:
+        """True if the crawl goes on when everything under way is done."""
+        return self.stop_reason is None and len(self.frontier) > 0
+
+    @property
     def store_failure(self) -> BaseException | None:
         """What went wrong with the store; None while it works."""
         return self._writer.failure
@@ -167,6 +178,9 @@ class Crawl:
         self._adopt()
         if self.stop_reason is not None or self.pausing:
             return None
+        return self._give_out(now)
+
+    def _give_out(self, now: float) -> Fetch | None:
         number = self.frontier.pop(now)
         if number is None:
             return None

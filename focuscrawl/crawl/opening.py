@@ -7,7 +7,7 @@ import logging
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import sqlalchemy as sa
 
@@ -28,6 +28,7 @@ from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.strategies import Strategy
     from focuscrawl.webs.protocol import Web
 
 logger = logging.getLogger(__name__)
@@ -41,13 +42,59 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
     UserError
         Anything the user has to put right; nothing has been written then.
     """
-    if not plan.topics:
-        raise UserError("no topic given: add -a topic=..., a topic path of the critic")
+    name = plan.crawl_dir or CrawlFolder.new_name(_first_topic(plan), datetime.now())
+    folder = CrawlFolder(Path(name))
+    parts = check(plan, exists=folder.exists)
+    crawl = Crawl(
+        critic=parts.critic,
+        strategy=parts.strategy,
+        frontier=Frontier(plan.per_host, plan.delay),
+        store=folder.open_store(parts.identity, parts.about),
+        folder=folder,
+        web=parts.web,
+        plan=replace(plan, crawl_dir=str(folder.path)),
+        within=parts.within,
+    )
+    restore(crawl)
+    crawl.start(parts.seeds)
+    return crawl
+
+
+class Parts(NamedTuple):
+    """What a plan stands for.
+
+    Attributes
+    ----------
+    seeds : none for a crawl that exists and is to go on from where it is
+    within : see `Crawl`
+    identity, about : see `CrawlFolder.open_store`
+    """
+
+    web: Web | None
+    critic: Critic
+    strategy: Strategy
+    seeds: list[str]
+    within: frozenset[str] | None
+    identity: dict[str, str]
+    about: dict[str, str]
+
+
+def check(plan: CrawlPlan, *, exists: bool) -> Parts:
+    """Load all that a plan names; writes nothing.
+
+    Parameters
+    ----------
+    exists : there is a crawl already that may be resumed
+
+    Raises
+    ------
+    UserError
+        Anything the user has to put right.
+    """
+    _first_topic(plan)
     web = open_web(plan.web) if plan.web is not None else None
     critic = load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
-    name = plan.crawl_dir or CrawlFolder.new_name(plan.topics[0], datetime.now())
-    folder = CrawlFolder(Path(name))
-    resumes = plan.seeds is None and folder.exists  # with the seeds it has
+    resumes = plan.seeds is None and exists  # with the seeds it has
     seeds = [] if resumes else _seeds(plan, critic, web)
     within = None if plan.within is None else _fetched_in(Path(plan.within))
     context = StrategyContext(critic=critic, random_state=plan.random_state, web=web)
@@ -74,19 +121,13 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
             "%s knows the topics of the synthetic web only: for the live Web train a critic",
             plan.critic,
         )
-    crawl = Crawl(
-        critic=critic,
-        strategy=strategy,
-        frontier=Frontier(plan.per_host, plan.delay),
-        store=folder.open_store(identity, about),
-        folder=folder,
-        web=web,
-        plan=replace(plan, crawl_dir=str(folder.path)),
-        within=within,
-    )
-    restore(crawl)
-    crawl.start(seeds)
-    return crawl
+    return Parts(web, critic, strategy, seeds, within, identity, about)
+
+
+def _first_topic(plan: CrawlPlan) -> str:
+    if not plan.topics:
+        raise UserError("no topic given: add -a topic=..., a topic path of the critic")
+    return plan.topics[0]
 
 
 def _seeds(plan: CrawlPlan, critic: Critic, web: Web | None) -> list[str]:

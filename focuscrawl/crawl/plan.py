@@ -36,6 +36,8 @@ class CrawlPlan:
         3.6, the recall crawl]
     stagnation : stop after so many fetches without a relevant page; 0: never
     any_media : follow links whose ending promises no HTML page, too
+    store : database of a crawl that several workers share, as it may be shown; None: the folder
+        holds the store
     distill, distill_sites : see `focuscrawl.crawl.distilling.Distilling`
     """
 
@@ -55,6 +57,7 @@ class CrawlPlan:
     within: str | None = None
     stagnation: int = 0
     any_media: bool = False
+    store: str | None = None
     distill: int = 0
     distill_sites: str = "auto"
 

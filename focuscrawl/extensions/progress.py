@@ -17,7 +17,6 @@ from focuscrawl.binding import crawl_of
 from focuscrawl.report import Summary
 from focuscrawl.report.plain import counted
 from focuscrawl.signals import page_visited
-from focuscrawl.store import CrawlStore
 
 if TYPE_CHECKING:
     from typing import Self
@@ -110,7 +109,7 @@ class Progress:
 
     def engine_stopped(self) -> None:
         """Print the summary, below what others say about their closing."""
-        store = CrawlStore.open(self._crawl.folder.store_path, read_only=True)
+        store = self._crawl.store.reopened()
         try:
             text = Summary.of(store).text()
         finally:

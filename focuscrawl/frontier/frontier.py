@@ -177,28 +177,49 @@ class Frontier:
 
         The URL's request counts as under way until `release`.
         """
-        while self._timers and self._timers[0][0] <= now:
-            _, host = heapq.heappop(self._timers)
-            self._hosts[host].timed = False
-            self._make_available(host, now)
-        while self._available:
-            key, url, host = heapq.heappop(self._available)
-            state = self._hosts[host]
-            if state.offered != (key, url):
-                continue  # the host has offered a better one since
-            state.offered = None
-            best = state.best(self._keys.data, self._queued.data)
-            if best != (key, url):
-                if best is not None:
-                    self._offer(host, best)
-                continue
-            self._leave(url)
-            state.take(best)
-            state.active += 1
-            state.ready_at = now + self._delays.get(host, self._delay)
-            self._make_available(host, now)
-            return url
-        return None
+        found = self._best(now)
+        if found is None:
+            return None
+        key, url, host = found
+        state = self._hosts[host]
+        self._leave(url)
+        state.take((key, url))
+        state.active += 1
+        state.ready_at = now + self._delays.get(host, self._delay)
+        self._make_available(host, now)
+        return url
+
+    def peek(self, now: float) -> float | None:
+        """Return the score of what `pop` would give out, and leave it where it is."""
+        found = self._best(now)
+        if found is None:
+            return None
+        key, url, host = found
+        self._offer(host, (key, url))
+        return -key
+
+    def outlook(self, most: int) -> list[float]:
+        """Return the scores of the next `most` URLs that `pop` would give out, best first.
+
+        As if every request were answered at once; with a delay, a host is good for one URL.
+        """
+        each = 1 if self._delay else most
+        offers = heapq.nsmallest(2 * most, self._available)
+        heads = [host for key, url, host in offers if self._hosts[host].offered == (key, url)]
+        keys = [
+            key
+            for host in heads
+            for key in self._hosts[host].first(each, self._keys.data, self._queued.data)
+        ]
+        return [-key for key in heapq.nsmallest(most, keys)]
+
+    def hold(self, host: int, until: float) -> None:
+        """Give out nothing of `host` before the time `until`."""
+        self._make_room(0, host + 1)
+        state = self._hosts[host]
+        state.ready_at = max(state.ready_at, until)
+        state.offered = None  # what lies in the heap of hosts is found out of date
+        self._make_available(host, -float("inf"))
 
     def remove(self, url: int) -> None:
         """Take `url` out without fetching it; nothing happens if it does not wait."""
@@ -218,6 +239,25 @@ class Frontier:
     def next_ready(self) -> float | None:
         """Return the earliest time at which a host that waits for a timer has room."""
         return self._timers[0][0] if self._timers else None
+
+    def _best(self, now: float) -> tuple[float, int, int] | None:
+        """Take key, URL and host of the best link whose host has room out of the offers."""
+        while self._timers and self._timers[0][0] <= now:
+            _, host = heapq.heappop(self._timers)
+            self._hosts[host].timed = False
+            self._make_available(host, now)
+        while self._available:
+            key, url, host = heapq.heappop(self._available)
+            state = self._hosts[host]
+            if state.offered != (key, url):
+                continue  # the host has offered a better one since
+            state.offered = None
+            best = state.best(self._keys.data, self._queued.data)
+            if best == (key, url):
+                return key, url, host
+            if best is not None:
+                self._offer(host, best)
+        return None
 
     def _waiting(
         self, urls: NDArray[np.int64], scores: NDArray[np.float64]

@@ -14,6 +14,7 @@ from focuscrawl.downloadermiddlewares.warc import recording_name
 from focuscrawl.errors import UserError
 from focuscrawl.meta import VISIT
 from focuscrawl.networks import Networks
+from focuscrawl.sharing.opening import SharingOptions, open_shared_crawl
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
-    from focuscrawl.crawl import Visit
+    from focuscrawl.crawl import Crawl, Visit
 
 #: the arguments a user may give with -a
 ARGUMENTS = (
@@ -34,6 +35,7 @@ ARGUMENTS = (
     "budget",
     "web",
     "crawl_dir",
+    "store",
     "random_state",
     "apprentice",
     "within",
@@ -73,7 +75,14 @@ class FocusedSpider(scrapy.Spider):
         Networks.of(crawler.settings.getlist("FOCUSCRAWL_PRIVATE_ADDRESSES"))  # a slip ends here
         if "web" in arguments:
             _replay(crawler.settings)
-        crawl = open_crawl(_plan(arguments, crawler.settings))
+        store = arguments.pop("store", None)
+        plan = _plan(arguments, crawler.settings)
+        crawl: Crawl
+        if store is None:
+            crawl = open_crawl(plan)
+        else:
+            crawl = open_shared_crawl(plan, store, _sharing(crawler.settings))
+            kwargs["store"] = crawl.plan.store  # an attribute of the spider: without the password
         bind_crawl(crawler, crawl)
         # what is loaded now stays: without it, full collections would hold the event loop
         gc.collect()
@@ -123,6 +132,18 @@ def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
         ),
         delay=settings.getfloat("DOWNLOAD_DELAY"),
     )
+
+
+def _sharing(settings: BaseSettings) -> SharingOptions:
+    lease = CrawlPlan.whole_number("FOCUSCRAWL_LEASE", str(settings.get("FOCUSCRAWL_LEASE", 60)))
+    shards = CrawlPlan.whole_number(
+        "FOCUSCRAWL_SHARDS", str(settings.get("FOCUSCRAWL_SHARDS", 64))
+    )
+    if lease < 2:
+        raise UserError(f"FOCUSCRAWL_LEASE must be 2 seconds or more, not {lease}")
+    if not 1 <= shards <= 10_000:
+        raise UserError(f"FOCUSCRAWL_SHARDS must be 1 to 10000, not {shards}")
+    return SharingOptions(lease=lease, shards=shards)
 
 
 def _sites(settings: BaseSettings) -> str:

@@ -50,6 +50,7 @@ class PageRow:
     error: str | None = None
     links: int = 0
     dropped: int = 0
+    worker: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,8 @@ class VisitRecord:
     memo : what the strategy wants back of the page's links
     model : a lesson
     events : (seq, kind, detail)
+    first, held : where several workers share the crawl, URLs of other workers' hosts that come next;
+        and the shards that were this worker's
     """
 
     page: PageRow | None = None
@@ -87,3 +90,5 @@ class VisitRecord:
     memo: bytes | None = None
     model: ModelRow | None = None
     events: list[tuple[int, str, str]] = field(default_factory=list)
+    first: list[int] = field(default_factory=list)
+    held: frozenset[int] = frozenset()

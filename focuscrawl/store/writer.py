@@ -47,6 +47,7 @@ class StoreWriter:
         self._queue: queue.SimpleQueue[VisitRecord | None] = queue.SimpleQueue()
         self._failure: BaseException | None = None
         self._closed = False
+        self._put = self._written = 0
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
@@ -62,7 +63,18 @@ class StoreWriter:
 
     def put(self, record: VisitRecord) -> None:
         """Queue `record`; returns at once."""
+        self._put += 1
         self._queue.put(record)
+
+    @property
+    def put_so_far(self) -> int:
+        """Records put in so far."""
+        return self._put
+
+    @property
+    def written(self) -> int:
+        """Records done with, in the order they were put; not written after a failure."""
+        return self._written
 
     def close(self) -> None:
         """Wait until everything is committed. May be called twice."""
@@ -89,10 +101,15 @@ class StoreWriter:
                     break
             if self._failure is None and batch:
                 try:
-                    with self._engine.begin() as connection:
-                        _write(connection, batch)
+                    self.commit(batch)
                 except Exception as error:
                     self._failure = error
+            self._written += len(batch)
+
+    def commit(self, batch: list[VisitRecord]) -> None:
+        """Write records in one transaction."""
+        with self._engine.begin() as connection:
+            _write(connection, batch)
 
 
 def _write(connection: Connection, batch: list[VisitRecord]) -> None:
