@@ -178,15 +178,14 @@ class Apprentice:
             self._prepare()
         at, self._prepared = self._prepared, None
         assert at is not None
-        known, n_links, y, urls = self.known, at.links, at.y, at.urls
-        learner = copy.copy(self._model.learner)
+        learner, n_links, urls = copy.copy(self._model.learner), at.links, at.urls
         kept = np.arange(len(urls))
         if learner.remembers:
             kept = kept[max(0, len(kept) - at.new) :]
         if self.options.contrast < 1.0:
-            kept = contrasting(kept, known, at, self.options.contrast)
+            kept = contrasting(kept, self.known, at, self.options.contrast)
         instances, owner = bags(
-            known,
+            self.known,
             n_links,
             urls[kept],
             at.inputs[kept],

@@ -96,7 +96,8 @@ class Pool:
         -------
         A learner, the number of instances, and how well they had been predicted
         """
-        parts, values = [], []
+        parts: list[Judgements] = []
+        values: list[NDArray[np.float64]] = []
         kept = self.new if learner.remembers else len(self)
         for _, part, value in reversed(self._parts):
             if kept <= 0:

@@ -16,6 +16,7 @@ from focuscrawl.report.measures import harvest_rate, load_pages, loss_rate
 from focuscrawl.report.opening import open_crawl
 from focuscrawl.report.plain import cell
 from focuscrawl.report.style import png
+from focuscrawl.store.postgres import is_database_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +39,7 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
     Writes loss.png, harvest.png and report.html, a page of its own with everything in it.
     Several crawls are compared: the first is the baseline.
     """
-    folders = list({folder.resolve(): folder for folder in map(Path, crawl_dirs)}.values())
+    folders = list({_same(name): name for name in crawl_dirs}.values())
     with ExitStack() as opened:
         stores = [opened.enter_context(closing(open_crawl(folder))) for folder in folders]
         summaries = [Summary.of(store) for store in stores]
@@ -60,11 +61,21 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
         ]
     text = html.page(sections, compared, [(name[:-4], image) for name, image in curves.items()])
     if out is None:
-        out = folders[0] / "report" if len(folders) == 1 else Path("report")
+        alone = len(folders) == 1 and not is_database_url(folders[0])
+        out = Path(folders[0]) / "report" if alone else Path("report")
     written = _write(out, {**curves, "report.html": text.encode()})
     if csv is not None:
-        written.append(_write_csv(csv, dict(zip(map(str, folders), crawls, strict=True))))
+        written.append(
+            _write_csv(
+                csv, dict(zip([summary.home for summary in summaries], crawls, strict=True))
+            )
+        )
     click.echo("wrote " + ", ".join(map(str, written)))
+
+
+def _same(name: str) -> str:
+    """Return what two names of one crawl have in common."""
+    return name if is_database_url(name) else str(Path(name).resolve())
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> list[Path]:

@@ -13,12 +13,11 @@ from focuscrawl.crawl.distilling import Distilling
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import may_be_page
 from focuscrawl.crawl.finding import Finding, visit_of
-from focuscrawl.crawl.lessons import Lessons
+from focuscrawl.crawl.lessons import LessonPlan, Lessons
 from focuscrawl.crawl.types import Fetch, Fetched, Visit
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
-from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 from focuscrawl.strategies import JudgedPage, Learner
 
@@ -91,7 +90,7 @@ class Crawl:
         self._last_relevant = 0
         self._halted = False
         self._writer = StoreWriter(store.engine) if writer is None else writer
-        self._lessons: Lessons | None = None
+        self._lessons: LessonPlan | None = None
         if isinstance(strategy, Learner):
             self._lessons = Lessons(strategy, frontier, replay=web is not None)
         self.distilling = Distilling(plan.distill, plan.distill_sites, replay=web is not None)
@@ -303,25 +302,8 @@ class Crawl:
         )
         expansion = self.strategy.expand(judged)
         version = self.model_version  # asked once: it takes longer than all else done to a link
-        for i, target, left, score in zip(
-            links,
-            targets,
-            view.links.left[judged.links].tolist(),
-            expansion.link_scores.tolist(),
-            strict=True,
-        ):
-            row = LinkRow(
-                id=self.links,
-                source=number,
-                target=target,
-                anchor=view.links.anchors[i],
-                dom_position=left,
-                score=score if math.isfinite(score) else None,
-                model_version=version,
-            )
-            page.link_rows.append(row)
-            self.links += 1
-        page.followed, page.memo = len(links), expansion.memo
+        page.follow(judged, expansion, self.links, version)
+        self.links += len(links)
         for target, score in zip(expansion.urls.tolist(), expansion.scores.tolist(), strict=True):
             self._queue(target, score)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from focuscrawl.crawl.types import Visit
 from focuscrawl.store import PageRow
+from focuscrawl.store.records import LinkRow
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl.types import Fetched
     from focuscrawl.crawl.urltable import UrlTable
-    from focuscrawl.store.records import LinkRow
+    from focuscrawl.strategies import Expansion, JudgedPage
 
 
 @dataclass(slots=True)
@@ -42,6 +44,35 @@ class Finding:
     followed: int = 0
     link_rows: list[LinkRow] = field(default_factory=list)
     memo: bytes | None = None
+
+    def follow(self, page: JudgedPage, expansion: Expansion, first: int, version: int) -> None:
+        """Take in the links of the page with the scores a strategy gave them.
+
+        Parameters
+        ----------
+        first : number of the first of them
+        version : of the model that scored them
+        """
+        columns = zip(
+            page.links.tolist(),
+            page.targets.tolist(),
+            page.view.links.left[page.links].tolist(),
+            expansion.link_scores.tolist(),
+            strict=True,
+        )
+        self.link_rows = [
+            LinkRow(
+                id=number,
+                source=page.url,
+                target=target,
+                anchor=page.view.links.anchors[i],
+                dom_position=left,
+                score=score if math.isfinite(score) else None,
+                model_version=version,
+            )
+            for number, (i, target, left, score) in enumerate(columns, first)
+        ]
+        self.followed, self.memo = len(self.link_rows), expansion.memo
 
     def row(self, seq: int, url: int, score: float | None, fetched: Fetched) -> PageRow:
         """Return the page's row for the store."""

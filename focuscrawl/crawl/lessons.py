@@ -4,13 +4,33 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from focuscrawl.store import ModelRow
 
 if TYPE_CHECKING:
     from focuscrawl.frontier import Arrangement, Frontier
     from focuscrawl.strategies import Learner, Lesson
+
+
+class LessonPlan(Protocol):
+    """When lessons begin, and when they take effect; `Lessons` are those of a lone crawl."""
+
+    def waited_for(self, fetched: int) -> bool:
+        """Tell whether nothing may be fetched before the lesson under way is adopted."""
+        ...
+
+    def begin_if_due(self, fetched: int) -> None:
+        """Begin a lesson if one is due and none is under way."""
+        ...
+
+    def adopt(self, fetched: int) -> ModelRow | None:
+        """Re-order the frontier if there is a lesson to adopt; return what is to be recorded."""
+        ...
+
+    def close(self) -> None:
+        """Wait for a lesson under way, and forget it."""
+        ...
 
 
 class Lessons:

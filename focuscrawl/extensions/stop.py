@@ -34,5 +34,5 @@ class StopReason:
     def spider_idle(self) -> None:
         """Close the spider."""
         if self._crawl.store_failure is not None:
-            logger.error("the crawl store cannot be written: %s", self._crawl.store_failure)
+            logger.error("the crawl store cannot be used any more: %s", self._crawl.store_failure)
         raise CloseSpider(self._crawl.stop_reason or "finished")

@@ -20,6 +20,7 @@ _WORDS = {
     "frontier_empty": "the frontier is empty: every link that may be followed was",
     "no_relevant_page": "no relevant page for too many fetches",
     "interrupted": "interrupted; the same command goes on from here",
+    "lease_lost": "a worker was away for longer than its lease",
     "store_error": "the crawl store could not be written",
     "error": "the critic or the strategy failed on a page: see the log",
 }

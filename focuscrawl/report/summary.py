@@ -14,6 +14,7 @@ from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, is_error, ou
 from focuscrawl.report.plain import counted, middle, one_line, printable, table
 from focuscrawl.report.stopping import in_words, stop_reason, time_crawling
 from focuscrawl.store import schema
+from focuscrawl.store.postgres import is_database_url
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -160,8 +161,13 @@ class Summary:
         lines.append(("frontier", frontier))
         if self.model is not None:
             lines.append(("model", f"version {self.model}, trained at fetch {self.models_at:,}"))
-        lines.append(("kept in", str(Path(self.where).parent)))
+        lines.append(("kept in", self.home))
         return [(name, printable(value)) for name, value in lines]
+
+    @property
+    def home(self) -> str:
+        """Folder of the crawl, or URL of its database without user and password."""
+        return self.where if is_database_url(self.where) else str(Path(self.where).parent)
 
     def text(self) -> str:
         """Return the summary for a terminal: at most 20 lines, without a final newline."""

@@ -1,4 +1,4 @@
-"""Who may fetch, and how much: an exact budget, and one order over the frontiers of all workers."""
+"""Who may fetch, and how much: an exact budget, and one order over all frontiers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The thread of a worker that talks to the others through the database."""
+"""The threads of a worker that talk to the others through the database."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 import queue
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from focuscrawl.sharing.membership import LeaseLostError, Membership, Standing, 
 from focuscrawl.sharing.writer import TROUBLE, first_line, passes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from sqlalchemy import Engine
 
@@ -28,9 +28,9 @@ _AGAIN = 0.5  # seconds until the next attempt where the server is away
 
 
 class Courier:
-    """Keeps the lease, brings what is new, and takes shards away.
+    """Keeps the lease, and brings what is new: in two threads, as reading may take long.
 
-    What it brings waits in `deliveries` until the crawl takes it in, from its own thread.
+    What it brings waits in `deliveries` until the crawl takes it in, in its own thread.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Courier:
     deliveries : to be taken in
     standing : set by the crawl for the others to see
     model : version and state of a model later than ``standing.model_version``, None without
-    failure : what ended this thread
+    failure : what ended a thread
     """
 
     def __init__(
@@ -64,38 +64,39 @@ class Courier:
         self._allowance = allowance
         self._lease = lease
         self._patience = patience
-        self._held: list[int] = []
-        self._taken: list[int] = []  # in the database, and not read yet
-        self._releasing: list[int] = []
-        self._to_release: queue.SimpleQueue[list[int]] = queue.SimpleQueue()
+        self._held: list[int] = []  # of the reading thread
+        self._released: list[int] = []
+        self._to_release: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._changes: queue.SimpleQueue[_Change] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._renewed = time.monotonic()
-        self.standing = Standing(np.zeros(0), 0.0, 0, None, 0)
+        self.standing = Standing(np.zeros(0), 0.0, 0, None, 0, 0)
         self.deliveries: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
         self.model: tuple[int, bytes] | None = None
         self.failure: BaseException | None = None
         self.state: State = self._compare()
-        self._thread = threading.Thread(target=self._run, name="courier", daemon=True)
-        self._thread.start()
+        self._threads = [
+            threading.Thread(target=self._run, args=(step,), name=f"courier-{name}", daemon=True)
+            for name, step in (("lease", self._keep), ("reader", self._read))
+        ]
+        for thread in self._threads:
+            thread.start()
 
     @property
     def holds_surely(self) -> bool:
         """False once so long no renewal came through that a request may outlast the lease."""
         return time.monotonic() - self._renewed < self._lease / 2.0
 
-    @property
-    def held(self) -> list[int]:
-        """Shards that belong to this worker in the database."""
-        return list(self._held)
-
     def release(self, shards: Iterable[int]) -> None:
         """Have shards given away: nothing of them is under way, and everything is written."""
-        self._to_release.put(list(shards))
+        for shard in shards:
+            self._to_release.put(shard)
 
     def close(self) -> None:
         """Give everything back and end; when the writer has ended."""
         self._closing.set()
-        self._thread.join()
+        for thread in self._threads:
+            thread.join()
         if self.failure is None:
             try:
                 with self._engine.begin() as connection:
@@ -103,47 +104,72 @@ class Courier:
             except TROUBLE as error:
                 logger.warning("the lease is left to run out: %s", first_line(error))
 
-    def _run(self) -> None:
-        while not self._closing.wait(INTERVAL):
+    def _run(self, step: Callable[[], None]) -> None:
+        away_since = None
+        while not self._closing.wait(INTERVAL) and self.failure is None:
             try:
-                self.state = self._compare()
+                step()
+                away_since = None
+            except TROUBLE as error:
+                away_since = away_since or time.monotonic()
+                if not passes(error) or time.monotonic() - away_since > self._patience:
+                    self.failure = error
+                self._closing.wait(_AGAIN)
             except LeaseLostError as error:
                 self.failure = error
-                return
-            except TROUBLE as error:
-                away = time.monotonic() - self._renewed
-                if not passes(error) or away > self._patience:
-                    self.failure = error
-                    return
-                self._closing.wait(_AGAIN)
             except Exception as error:
                 logger.exception("the worker cannot go on")
                 self.failure = error
-                return
+
+    def _keep(self) -> None:
+        self.state = self._compare()
 
     def _compare(self) -> State:
-        """Do all there is to do once."""
+        """Renew the lease, and compare notes with the others."""
         asked = time.monotonic()
         while not self._to_release.empty():
-            self._releasing += self._to_release.get()
+            self._released.append(self._to_release.get())
         with self._engine.begin() as connection:
-            if self._releasing:
-                self._membership.release(connection, self._releasing)
-            state = self._membership.sync(
-                connection, self.standing, self._allowance, max(INTERVAL, asked - self._renewed)
-            )
+            if self._released:
+                self._membership.release(connection, self._released)
+            interval = max(INTERVAL, asked - self._renewed)
+            state = self._membership.sync(connection, self.standing, self._allowance, interval)
         self._allowance.set(state.granted)
-        self._held = [shard for shard in self._held if shard not in self._releasing]
-        self._reader.released(self._releasing)
-        self._releasing = []
-        self._taken += state.taken
         self._renewed = asked
-        with self._engine.connect() as connection:
-            delivery = self._reader.read(connection, self._held, self._taken, state.posted)
-            self._held += self._taken
-            self._taken = []
-            self.deliveries.put(delivery)
-            known = self.standing.model_version
-            if self.model is None or self.model[0] <= known:
-                self.model = self._reader.model(connection, known)
+        self._changes.put(_Change(self._released, state.taken, state.posted))
+        self._released = []
         return state
+
+    def _read(self) -> None:
+        """Read what is new on the shards that this worker has."""
+        change = self._change()
+        if change is None:
+            return
+        try:
+            with self._engine.connect() as connection:
+                delivery = self._reader.read(connection, self._held, change.taken, change.posted)
+                known = self.standing.model_version
+                if self.model is None or self.model[0] <= known:
+                    self.model = self._reader.model(connection, known)
+        except BaseException:
+            self._changes.put(change)
+            raise
+        self._held += change.taken
+        self.deliveries.put(delivery)
+
+    def _change(self) -> _Change | None:
+        """Return what changed since the last call, in one."""
+        taken, posted = [], -1
+        while not self._changes.empty():
+            change = self._changes.get()
+            self._held = [shard for shard in self._held if shard not in change.released]
+            self._reader.released(change.released)
+            taken += change.taken
+            posted = max(posted, change.posted)
+        return None if posted < 0 else _Change([], taken, posted)
+
+
+class _Change(NamedTuple):
+    released: list[int]
+    taken: list[int]
+    posted: int

@@ -15,7 +15,6 @@ from focuscrawl.sharing.intake import Intake
 from focuscrawl.sharing.lessons import SharedLessons
 from focuscrawl.sharing.membership import LeaseLostError, Standing
 from focuscrawl.sharing.twins import SharedDuplicates
-from focuscrawl.sharing.writer import SharedWriter
 from focuscrawl.store import VisitRecord
 from focuscrawl.strategies.sharing import SharedLearner
 
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from focuscrawl.sharing.allowance import Allowance
     from focuscrawl.sharing.courier import Courier
     from focuscrawl.sharing.urls import SharedUrlTable
+    from focuscrawl.sharing.writer import SharedWriter
 
 logger = logging.getLogger(__name__)
 
@@ -81,7 +81,9 @@ class SharedCrawl(Crawl):
 
     def catch_up(self) -> None:
         """Take in all that the store has for this worker so far."""
-        self._intake.go_on(math.inf)
+        while self._intake.posted < 0 and self.courier.failure is None:
+            self._intake.go_on(math.inf)
+            time.sleep(self.pause)
         self.fetched = self.courier.state.fetched
 
     def holds(self, number: int) -> bool:
@@ -161,6 +163,7 @@ class SharedCrawl(Crawl):
             pace=self._pace,
             queued=len(self.frontier),
             idle_at=self._intake.posted if settled and self._intake.empty else None,
+            shards=len(self.held),
             model_version=self.model_version,
         )
         self._part(state.surplus)

@@ -201,6 +201,6 @@ _OUTCOME = (
 )
 
 
-def _outcome(row: Row[Any]) -> Outcome:
+def _outcome(row: Any) -> Outcome:
     digest = row.digest if row.duplicate_of is None else None
     return Outcome(row.url, row.id, row.relevance, digest, row.canonical)

@@ -25,13 +25,13 @@ class Intake:
 
     Attributes
     ----------
-    posted : evidence up to this has been taken in
+    posted : evidence up to this has been taken in; -1: nothing has come yet
     """
 
     def __init__(self, crawl: SharedCrawl) -> None:
         self._crawl = crawl
         self._steps: Iterator[None] | None = None
-        self.posted = 0
+        self.posted = -1
 
     @property
     def empty(self) -> bool:

@@ -145,36 +145,28 @@ class SharedLessons:
         self._trained_at = fetched
         version = self._learner.model_version + 1
         state, count, metrics = self._learner.train(self._pool)
-        with self._engine.begin() as connection:
-            if not self._publish(connection, version, state, count, metrics, fetched):
-                return None
-        return self._take_up(version, state, fetched)
-
-    def _publish(
-        self,
-        connection: Connection,
-        version: int,
-        state: bytes,
-        count: int,
-        metrics: dict[str, float],
-        fetched: int,
-    ) -> bool:
-        """Write the model, unless another worker trains by now."""
-        trainer = connection.execute(sa.select(crawl.c.trainer).with_for_update(read=True))
-        if trainer.scalar_one() != self._me:
-            return False
-        latest = connection.execute(sa.select(sa.func.max(models.c.version))).scalar()
-        if latest is not None and latest >= version:
-            return False
-        connection.execute(sa.update(models).where(models.c.state.is_not(None)).values(state=None))
-        row = {
+        model = {
             "version": version,
             "trained_at_seq": fetched,
             "instances": count,
             "metrics": json.dumps(metrics),
             "state": state,
         }
-        connection.execute(sa.insert(models), row)
+        with self._engine.begin() as connection:
+            if not self._publish(connection, model):
+                return None
+        return self._take_up(version, state, fetched)
+
+    def _publish(self, connection: Connection, model: dict[str, Any]) -> bool:
+        """Write the model, unless another worker trains by now."""
+        trainer = connection.execute(sa.select(crawl.c.trainer).with_for_update(read=True))
+        if trainer.scalar_one() != self._me:
+            return False
+        latest = connection.execute(sa.select(sa.func.max(models.c.version))).scalar()
+        if latest is not None and latest >= model["version"]:
+            return False
+        connection.execute(sa.update(models).where(models.c.state.is_not(None)).values(state=None))
+        connection.execute(sa.insert(models), model)
         forget = sa.select(instances.c.id, instances.c.count).order_by(instances.c.id.desc())
         kept, memory = 0, self._pool.options.memory
         for row_id, size in connection.execute(forget):

@@ -23,7 +23,10 @@ _FRESH = 2.0  # seconds after which offers are held for out of date
 
 
 class LeaseLostError(Exception):
-    """This worker's lease has run out, and others have taken over what it had."""
+    """The lease of this worker has run out, and others have taken over what it had."""
+
+    def __init__(self) -> None:
+        super().__init__("the lease ran out, and other workers have its hosts: start it again")
 
 
 class Standing(NamedTuple):
@@ -36,6 +39,7 @@ class Standing(NamedTuple):
     queued : URLs that wait
     idle_at : it has nothing to do, having seen all evidence up to this; None: it has
     model_version : of the model it scores with
+    shards : how many it knew to be its own
     """
 
     offers: np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -43,6 +47,7 @@ class Standing(NamedTuple):
     queued: int
     idle_at: int | None
     model_version: int
+    shards: int
 
 
 class State(NamedTuple):
@@ -89,6 +94,7 @@ class Membership:
         self._shards = shards
         self._budget = budget
         self._learns = learns
+        self._owned = 0
 
     @staticmethod
     def join(connection: Connection, seconds: float) -> int:
@@ -197,7 +203,8 @@ class Membership:
                 offers=standing.offers.astype("<f8").tobytes(),
                 pace=standing.pace,
                 queued=standing.queued,
-                idle_at=standing.idle_at,
+                # whoever has got shards that it has not looked at yet is not idle
+                idle_at=standing.idle_at if standing.shards == self._owned else None,
                 model_version=standing.model_version,
             )
             .returning(worker.c.outstanding, worker.c.fetched)
@@ -234,8 +241,9 @@ class Membership:
         owners = connection.execute(
             sa.select(shard.c.owner, sa.func.count()).group_by(shard.c.owner)
         )
-        count = dict(owners.tuples().all())
+        count: dict[int | None, int] = dict(owners.tuples().all())
         mine, free = count.get(self.me, 0), count.get(None, 0)
+        self._owned = mine
         if not free or mine >= fair:
             return [], max(0, mine - fair), free
         chosen = (
@@ -253,6 +261,7 @@ class Membership:
             .returning(shard.c.number)
         )
         numbers = sorted(taken.scalars())
+        self._owned += len(numbers)
         if numbers:
             connection.execute(
                 sa.insert(lease).values(taken_at=_NOW),

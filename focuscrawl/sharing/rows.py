@@ -124,18 +124,18 @@ def _evidence(
                     "memo": record.memo if whole else part(record.memo, kept),
                 }
             )
-    for target in record.first:
-        rows.append(
-            {
-                "shard": urls.shard(target),
-                "applied_by": 0,
-                "source": source,
-                "relevance": relevance,
-                "targets": ids[target : target + 1].astype("<i8").tobytes(),
-                "scores": np.array([np.inf], "<f8").tobytes(),
-                "memo": None,
-            }
-        )
+    rows += [
+        {
+            "shard": urls.shard(target),
+            "applied_by": 0,
+            "source": source,
+            "relevance": relevance,
+            "targets": ids[target : target + 1].astype("<i8").tobytes(),
+            "scores": np.array([np.inf], "<f8").tobytes(),
+            "memo": None,
+        }
+        for target in record.first
+    ]
     return rows
 
 

@@ -125,7 +125,7 @@ class SharedWriter(StoreWriter):
             cursor.execute(_CHANGES, [numbers, list(scores), list(states)])
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         happened = [
-            {"at": at, "seq": seq, "kind": kind, "detail": f"worker {self._me}: {detail}"}
+            {"at": at, "seq": seq, "kind": kind, "detail": detail}
             for record in batch
             for seq, kind, detail in record.events
         ]
@@ -155,7 +155,7 @@ class SharedWriter(StoreWriter):
         raise LeaseLostError
 
     def _end(self, connection: Connection, rows: Rows) -> None:
-        """Number pages and evidence; nobody else does until this is committed."""
+        """Give pages and evidence their numbers; nobody else can until this is committed."""
         pages = rows.pages
         after = connection.execute(
             sa.update(crawl)
@@ -177,9 +177,8 @@ class SharedWriter(StoreWriter):
         if rows.evidence:
             names = [column.name for column in evidence.columns]
             begin = after.posted - len(rows.evidence) + 1
-            with _cursor(connection).copy(
-                f"COPY evidence ({', '.join(names)}) FROM STDIN"
-            ) as copy:
+            into = f"COPY evidence ({', '.join(names)}) FROM STDIN"
+            with _cursor(connection).copy(into) as copy:
                 for number, each in enumerate(rows.evidence, begin):
                     copy.write_row([{"id": number, **each}[name] for name in names])
 

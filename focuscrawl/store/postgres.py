@@ -38,7 +38,9 @@ class Database(NamedTuple):
     @property
     def shown(self) -> str:
         """The URL as it may be shown: no user, no password."""
-        bare = self.url.set(username=None, password=None, drivername="postgresql", query={})
+        bare = sa.URL.create(
+            "postgresql", host=self.url.host, port=self.url.port, database=self.url.database
+        )
         return f"{bare.render_as_string()}?crawl={self.name}"
 
 

@@ -78,8 +78,8 @@ class VisitRecord:
     memo : what the strategy wants back of the page's links
     model : a lesson
     events : (seq, kind, detail)
-    first, held : where several workers share the crawl, URLs of other workers' hosts that come next;
-        and the shards that were this worker's
+    first, held : where several workers share the crawl, URLs of other workers' hosts that come
+        next; and the shards that were this worker's
     """
 
     page: PageRow | None = None

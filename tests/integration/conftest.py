@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ import pytest
 
 from focuscrawl.webs.synthetic import SyntheticWeb
 
+from .postgres import PostgresServer, binaries
 from .running import ROOT, TOPIC
 
 if TYPE_CHECKING:
@@ -59,3 +61,15 @@ def local_web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalWeb]:
         assert process.stdout is not None
         yield LocalWeb(json.loads(process.stdout.readline()), log)
         process.communicate(timeout=30)  # closes its standard input, which ends it
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server; without its programs, tests are skipped, but not where it counts."""
+    if binaries() is None:
+        missing = "PostgreSQL is not installed (on Debian: apt-get install postgresql)"
+        if os.environ.get("CI"):
+            pytest.fail(missing)
+        pytest.skip(missing)
+    with PostgresServer() as server:
+        yield server
