@@ -301,8 +301,7 @@ class Crawl:
             targets=np.array(targets, dtype=np.int64),
         )
         expansion = self.strategy.expand(judged)
-        version = self.model_version  # asked once: it takes longer than all else done to a link
-        page.follow(judged, expansion, self.links, version)
+        page.follow(judged, expansion, self.links, self.model_version)
         self.links += len(links)
         for target, score in zip(expansion.urls.tolist(), expansion.scores.tolist(), strict=True):
             self._queue(target, score)
@@ -343,7 +342,7 @@ class Crawl:
     @property
     def model_version(self) -> int:
         """Version of the model that scores links; 0 for a strategy that does not learn."""
-        return self.strategy.model_version if isinstance(self.strategy, Learner) else 0
+        return 0 if self._lessons is None else self._lessons.model_version
 
     def begin_lesson(self) -> None:
         """Have the strategy learn if it is due."""

@@ -52,6 +52,11 @@ class Lessons:
         self._lesson: Future[tuple[Lesson, Arrangement]] | None = None
         self._begun_at = 0
 
+    @property
+    def model_version(self) -> int:
+        """Version of the model that scores links now."""
+        return self._learner.model_version
+
     def waited_for(self, fetched: int) -> bool:
         """Tell whether nothing may be fetched before the lesson under way is adopted.
 

@@ -6,23 +6,23 @@ import base64
 import json
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from jinja2 import Environment, StrictUndefined, Template
 
 from focuscrawl.report import comparison, measures
 from focuscrawl.report.figures import relevance_figure
 from focuscrawl.report.outcome import PAGE
 from focuscrawl.report.plain import counted, middle, one_line
 from focuscrawl.report.style import png
+from focuscrawl.report.templates import load_template
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
+    from jinja2 import Template
 
     from focuscrawl.report.comparison import Compared
     from focuscrawl.report.summary import Summary
@@ -110,15 +110,11 @@ def data_uri(image: bytes) -> str:
 
 @cache
 def _template() -> Template:
-    environment = Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    return load_template(
+        "report.html.j2",
+        one_line=lambda text: one_line(text, _TITLE),
+        shortened=lambda url: middle(one_line(url), _TITLE),
     )
-    environment.filters["one_line"] = lambda text: one_line(text, _TITLE)
-    environment.filters["shortened"] = lambda url: middle(one_line(url), _TITLE)
-    # a page may name itself anything; only what a browser fetches becomes a link
-    environment.tests["web"] = lambda url: url.startswith(("http://", "https://"))
-    source = resources.files("focuscrawl.report").joinpath("report.html.j2")
-    return environment.from_string(source.read_text(encoding="utf-8"))
 
 
 def _rows(frame: pd.DataFrame) -> list[Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import queue
 import threading
-import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -46,7 +46,7 @@ class StoreWriter:
         self._backlog = backlog
         self._queue: queue.SimpleQueue[VisitRecord | None] = queue.SimpleQueue()
         self._failure: BaseException | None = None
-        self._closed = False
+        self._closing = threading.Event()
         self._put = self._written = 0
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
@@ -78,33 +78,29 @@ class StoreWriter:
 
     def close(self) -> None:
         """Wait until everything is committed. May be called twice."""
-        if not self._closed:
-            self._closed = True
+        if not self._closing.is_set():
+            self._closing.set()
             self._queue.put(None)
             self._thread.join()
 
     def _run(self) -> None:
-        last = False
-        while not last:
-            batch: list[VisitRecord] = []
-            record = self._queue.get()
-            began = time.monotonic()
-            while True:
-                if record is None:
-                    last = True
-                    break
-                batch.append(record)
-                try:
-                    left = began + _GATHER - time.monotonic()
-                    record = self._queue.get(timeout=max(0.0, left))
-                except queue.Empty:
-                    break
-            if self._failure is None and batch:
+        record = self._queue.get()
+        while record is not None:
+            batch = []
+            # asleep, not waiting for each: to be woken costs the event loop more than to put
+            self._closing.wait(_GATHER)
+            with contextlib.suppress(queue.Empty):
+                while record is not None:
+                    batch.append(record)
+                    record = self._queue.get_nowait()
+            if self._failure is None:
                 try:
                     self.commit(batch)
                 except Exception as error:
                     self._failure = error
             self._written += len(batch)
+            if record is not None:
+                record = self._queue.get()
 
     def commit(self, batch: list[VisitRecord]) -> None:
         """Write records in one transaction."""

@@ -37,11 +37,9 @@ def test_as_many_links_are_in_reach_as_can_be_fetched(
     offers: list[list[float]], pace: float
 ) -> None:
     arrays = [np.array(each) for each in offers]
-    limits = {
-        threshold(arrays[i], arrays[:i] + arrays[i + 1 :], pace, 0.1)
-        for i in range(5 % len(arrays) + 1)
+    (limit,) = {  # all workers see the same
+        threshold(mine, arrays[:i] + arrays[i + 1 :], pace, 0.1) for i, mine in enumerate(arrays)
     }
-    (limit,) = limits  # all workers see the same
     together = np.concatenate(arrays)
     reach = max(4 * len(offers), np.ceil(0.2 * pace))
     assert (together > limit).sum() < max(reach, 1) or limit == -np.inf
