@@ -224,10 +224,8 @@ class Apprentice:
             observed=at.observed,
             links=at.links,
             instances=instances,
-            metrics={
-                **validate(at.predicted[recent], y[at.urls[recent]]),
-                **drift(at.score[waiting], scores),
-            },
+            metrics=validate(at.predicted[recent], y[at.urls[recent]])
+            | drift(at.score[waiting], scores),
             state=state,
             judged=at.judged,
             urls=waiting,

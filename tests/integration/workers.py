@@ -47,10 +47,10 @@ class Workers:
     def start(self, **changed: object) -> subprocess.Popen[bytes]:
         """Start a worker."""
         number = len(self.processes)
-        given = {**self.arguments, "crawl_dir": self.folder / f"worker-{number}", **changed}
+        given = {**self.arguments, **changed}
         with (self.folder / f"{number}.log").open("wb") as log:
             process = subprocess.Popen(
-                command(None, *self.options, **given),
+                command(self.folder / f"worker-{number}", *self.options, **given),
                 cwd=ROOT,
                 env=environment() | {"OPENBLAS_NUM_THREADS": "1"},
                 stdin=subprocess.DEVNULL,
