@@ -16,6 +16,11 @@ if TYPE_CHECKING:
 class LessonPlan(Protocol):
     """When lessons begin, and when they take effect; `Lessons` are those of a lone crawl."""
 
+    @property
+    def model_version(self) -> int:
+        """Version of the model that scores links."""
+        ...
+
     def waited_for(self, fetched: int) -> bool:
         """Tell whether nothing may be fetched before the lesson under way is adopted."""
         ...

@@ -33,6 +33,8 @@ class StopReason:
 
     def spider_idle(self) -> None:
         """Close the spider."""
-        if self._crawl.store_failure is not None:
-            logger.error("the crawl store cannot be used any more: %s", self._crawl.store_failure)
+        failure = self._crawl.store_failure
+        if failure is not None:
+            said = getattr(failure, "orig", failure)  # without statement and parameters
+            logger.error("the crawl store cannot be used any more: %s", said)
         raise CloseSpider(self._crawl.stop_reason or "finished")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _ENOUGH = 10  # judged URLs that can be learned from
+_LEARNED = "handed_in"  # metric: how far the table of instances was learned from
 
 
 class SharedLessons:
@@ -60,6 +61,12 @@ class SharedLessons:
         self._trained_at = 0
         self._pool: Any = learner.pool()
         self._pooled = 0  # of the rows in the table
+        self._unsent: tuple[bytes, int] | None = None
+
+    @property
+    def model_version(self) -> int:
+        """Version of the model that scores links."""
+        return self._learner.model_version
 
     def waited_for(self, fetched: int) -> bool:
         """Tell whether nothing may be fetched now: no worker waits for another."""
@@ -118,10 +125,10 @@ class SharedLessons:
         return lesson, self._frontier.arrange(lesson.urls, lesson.scores)
 
     def _hand_in(self) -> None:
-        found = self._learner.hand_in()
-        if found is None:
+        self._unsent = self._unsent or self._learner.hand_in()
+        if self._unsent is None:
             return
-        data, count = found
+        data, count = self._unsent
         with self._engine.begin() as connection:
             number = connection.execute(
                 sa.update(crawl)
@@ -130,14 +137,12 @@ class SharedLessons:
             ).scalar_one()
             row = {"id": number, "worker": self._me, "count": count, "data": data}
             connection.execute(sa.insert(instances), row)
+        self._unsent = None
 
     def _train(self, fetched: int, period: float) -> tuple[Lesson, Arrangement] | None:
         """Take in what was handed in, and learn if there is enough of it."""
         with self._engine.connect() as connection:
-            rows = sa.select(instances).where(instances.c.id > self._pooled)
-            for row in connection.execute(rows.order_by(instances.c.id)):
-                self._pool.add(row.worker, row.data)
-                self._pooled = row.id
+            self._read(connection)
         if fetched - self._trained_at < period or not self._pool.new:
             return None
         if len(self._pool) < _ENOUGH:
@@ -149,13 +154,27 @@ class SharedLessons:
             "version": version,
             "trained_at_seq": fetched,
             "instances": count,
-            "metrics": json.dumps(metrics),
+            "metrics": json.dumps({**metrics, _LEARNED: self._pooled}),
             "state": state,
         }
         with self._engine.begin() as connection:
             if not self._publish(connection, model):
                 return None
         return self._take_up(version, state, fetched)
+
+    def _read(self, connection: Connection) -> None:
+        """Take in what was handed in; of this, the new is what no lesson was about."""
+        learned = 0
+        if not self._pooled:  # another worker may have trained before
+            last = sa.select(models.c.metrics).order_by(models.c.version.desc()).limit(1)
+            metrics = connection.execute(last).scalar()
+            learned = json.loads(metrics)[_LEARNED] if metrics is not None else 0
+        rows = sa.select(instances).where(instances.c.id > self._pooled)
+        for row in connection.execute(rows.order_by(instances.c.id)):
+            self._pool.add(row.worker, row.data)
+            self._pooled = row.id
+            if row.id <= learned:
+                self._pool.new = 0
 
     def _publish(self, connection: Connection, model: dict[str, Any]) -> bool:
         """Write the model, unless another worker trains by now."""

@@ -116,7 +116,7 @@ def open_database(
         with engine.begin() as connection:
             lock = sa.func.pg_advisory_xact_lock(sa.func.hashtext(f"focuscrawl {database.name}"))
             connection.execute(sa.select(lock))
-            new = not _has_schema(connection, database.name)
+            new = not holds_anything(connection, database.name)
             if new:
                 _create(connection, database.name, {**about, **identity})
         store = CrawlStore(engine, database.shown)
@@ -136,7 +136,7 @@ def holds_crawl(database: Database) -> bool:
     engine = connect(database)
     try:
         with engine.connect() as connection:
-            return _has_schema(connection, database.name)
+            return holds_anything(connection, database.name)
     except sa.exc.DBAPIError as error:
         raise _refused(error, database) from None
     finally:
@@ -149,7 +149,7 @@ def read_database(database: Database) -> CrawlStore:
     store = CrawlStore(engine, database.shown)
     try:
         with engine.connect() as connection:
-            if not _has_schema(connection, database.name):
+            if not holds_anything(connection, database.name):
                 raise UserError(f"store {database.shown}: there is no crawl of this name")
         _known(store, database)
     except sa.exc.DBAPIError as error:
@@ -161,13 +161,14 @@ def read_database(database: Database) -> CrawlStore:
     return store
 
 
-def _has_schema(connection: Connection, name: str) -> bool:
-    found = sa.text("SELECT 1 FROM pg_namespace WHERE nspname = :name")
+def holds_anything(connection: Connection, name: str) -> bool:
+    """Tell whether there is a schema of this name with a table in it."""
+    found = sa.text("SELECT 1 FROM pg_class WHERE relnamespace = to_regnamespace(:name) LIMIT 1")
     return connection.execute(found, {"name": name}).first() is not None
 
 
 def _create(connection: Connection, name: str, identity: Mapping[str, str]) -> None:
-    connection.execute(sa.schema.CreateSchema(name))
+    connection.execute(sa.schema.CreateSchema(name, if_not_exists=True))
     for table in [*schema.metadata.sorted_tables, *shared.metadata.sorted_tables]:
         # A foreign key costs a look-up and a lock for every link and URL: a third of what a
         # page costs the server. Whoever writes here writes parents first as it is

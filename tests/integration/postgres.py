@@ -77,6 +77,11 @@ class PostgresServer:
         self.start()
 
     @property
+    def pid(self) -> int:
+        """Number of the server's first process."""
+        return int((self._data / "postmaster.pid").read_text().splitlines()[0])
+
+    @property
     def _data(self) -> Path:
         return self._folder / "data"
 
