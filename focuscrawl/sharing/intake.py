@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.store.schema import QUEUED, UNFOLLOWED
+from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED
 from focuscrawl.strategies import RecalledPage
 from focuscrawl.strategies.sharing import SharedLearner
 
@@ -108,10 +108,13 @@ class Intake:
     def _take_over(self, delivery: Delivery) -> Iterator[None]:
         """Queue the URLs of new shards: those the store has queued, and those links lead to."""
         crawl, urls = self._crawl, self._crawl.urls
-        states: dict[int, Known] = {}
+        queued: dict[int, Known] = {}
         for known in delivery.theirs:
             number = urls.add(known.url, known.depth, None)
-            states[number] = known
+            if known.state == QUEUED:
+                queued[number] = known
+            else:  # before the shard is taken: it must not be queued by a page visited meanwhile
+                urls.set_stored(number, known.state, known.score)
             yield
         everything = np.arange(len(urls))
         mine = everything[np.isin(urls.shards_of(everything), delivery.taken)]
@@ -123,13 +126,14 @@ class Intake:
             keep = ~np.isposinf(scores[waiting])
             scores[waiting[keep]] = new[keep]
             yield
-        crawl.take(delivery.taken)
         now = time.monotonic()
         for host in np.unique(urls.hosts()[mine]).tolist():
             # the worker that had it may just have asked it something
             crawl.frontier.hold(host, now + crawl.plan.delay)
+        crawl.take(delivery.taken)
         for number in mine.tolist():
-            self._queue(number, float(scores[number]), states.get(number))
+            if number not in crawl.in_flight and urls.state(number) not in (FETCHED, EXCLUDED):
+                self._queue(number, float(scores[number]), queued.get(number))
             yield
 
     def _queue(self, number: int, score: float, stored: Known | None) -> None:
@@ -143,12 +147,9 @@ class Intake:
         crawl, urls = self._crawl, self._crawl.urls
         if stored is None:
             if not math.isnan(score):
-                urls.set_stored(number, UNFOLLOWED, None)
                 crawl.queue(number, score)
             return
-        if stored.state == QUEUED:
-            if math.isnan(score):  # a start URL, or its links are still on their way
-                score = math.inf if stored.score is None else stored.score
-            crawl.frontier.push(number, urls.host(number), score)
-        kept = stored.score if stored.state != QUEUED or score == math.inf else score
-        urls.set_stored(number, stored.state, kept)
+        if math.isnan(score):  # a start URL, or its links are still on their way
+            score = math.inf if stored.score is None else stored.score
+        urls.set_stored(number, QUEUED, None if score == math.inf else score)
+        crawl.frontier.push(number, urls.host(number), score)

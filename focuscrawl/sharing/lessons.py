@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _ENOUGH = 10  # judged URLs that can be learned from
+_AGAIN = 2.0  # seconds without lessons where the server is away
 _LEARNED = "handed_in"  # metric: how far the table of instances was learned from
 
 
@@ -61,6 +63,7 @@ class SharedLessons:
         self._trained_at = 0
         self._pool: Any = learner.pool()
         self._pooled = 0  # of the rows in the table
+        self._not_before = 0.0
         self._unsent: tuple[bytes, int] | None = None
 
     @property
@@ -79,7 +82,7 @@ class SharedLessons:
         ----------
         fetched : fetches of all workers
         """
-        if self._job is not None:
+        if self._job is not None or time.monotonic() < self._not_before:
             return
         period = self._learner.period(fetched)
         state, model = self._courier.state, self._courier.model
@@ -104,6 +107,7 @@ class SharedLessons:
             if not passes(error):
                 raise
             logger.warning("a lesson is left out, the store is away: %s", first_line(error))
+            self._not_before = time.monotonic() + _AGAIN
             return
         if result is not None:
             lesson, arrangement = result
