@@ -226,8 +226,7 @@ def _check(store: CrawlStore, database: Database, identity: Mapping[str, str]) -
 
 def _refused(error: sa.exc.DBAPIError, database: Database) -> UserError:
     """Return what the server says, in one line."""
-    lines = [line.strip() for line in str(error.orig).splitlines() if line.strip()]
-    said = lines[-1] if lines else type(error.orig).__name__
+    said = " ".join(str(error.orig).split()) or type(error.orig).__name__
     hint = ""
     if getattr(error.orig, "sqlstate", "") == "42501":
         hint = "; a crawl needs the right CREATE on the database, or on its own schema"
