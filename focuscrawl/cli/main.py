@@ -20,8 +20,18 @@ COMMANDS = {
     ),
     "critic": ("focuscrawl.cli.critic", "critic", "Train and check critics."),
     "distill": ("focuscrawl.cli.distill", "distill", "List the hubs and authorities of a crawl."),
+    "knowledge": (
+        "focuscrawl.cli.knowledge",
+        "knowledge",
+        "Learn from crawls what the next ones can use.",
+    ),
     "lab": ("focuscrawl.cli.lab", "lab", "Compare strategies on recorded webs."),
+    "pause": ("focuscrawl.cli.control", "pause", "Let a running crawl wait."),
+    "recrawl": ("focuscrawl.cli.recrawl", "recrawl", "Crawl a topic again: what is new, changed."),
     "report": ("focuscrawl.cli.report", "report", "Summarise crawls and draw their curves."),
+    "resume": ("focuscrawl.cli.control", "resume", "Let a paused crawl go on."),
+    "status": ("focuscrawl.cli.status", "status", "Show how crawls are doing."),
+    "stop": ("focuscrawl.cli.control", "stop", "End a running crawl."),
     "web": ("focuscrawl.cli.web", "web", "Look into recorded webs."),
     "why": ("focuscrawl.cli.why", "why", "Say why a URL was fetched, or waits."),
 }

@@ -12,9 +12,10 @@ from threadpoolctl import threadpool_limits
 from focuscrawl.crawl.distilling import Distilling
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import may_be_page
-from focuscrawl.crawl.finding import Finding, visit_of
+from focuscrawl.crawl.finding import Finding, answer_of, rows_of, visit_of
 from focuscrawl.crawl.lessons import LessonPlan, Lessons
-from focuscrawl.crawl.types import Fetch, Fetched, Visit
+from focuscrawl.crawl.returning import Returning
+from focuscrawl.crawl.types import NOT_MODIFIED, Fetch, Fetched, Visit
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
@@ -48,13 +49,15 @@ class Crawl:
     ----------
     critic, strategy, frontier, store, folder, web, plan : what `open_crawl` makes of a plan
     within : URLs the crawl is confined to; None: no such limit
-    writer, urls : of one of several workers; None: this process is the only one
+    returning : what earlier crawls know of the pages
+    urls : an empty table, if the strategy has to have it, too
+    writer : of one of several workers; None: this process is the only one
 
     Attributes
     ----------
     fetched : fetches recorded, those of earlier runs included
-    pause : seconds until a crawl that is `pausing` should be asked again
     in_flight : numbers of the URLs given out by `next`, with the scores they had
+    pause : seconds until a crawl that is `pausing` should be asked again
     """
 
     pause = 0.002
@@ -70,8 +73,9 @@ class Crawl:
         web: Web | None,
         plan: CrawlPlan,
         within: frozenset[str] | None = None,
-        writer: StoreWriter | None = None,
+        returning: Returning = Returning(),  # noqa: B008 - it is immutable: nothing is known
         urls: UrlTable | None = None,
+        writer: StoreWriter | None = None,
     ) -> None:
         self.critic = critic
         self.strategy = strategy
@@ -80,6 +84,7 @@ class Crawl:
         self.folder = folder
         self.web = web
         self.plan = plan
+        self.returning = returning
         self._within = within
         self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates()
@@ -88,19 +93,19 @@ class Crawl:
         self.in_flight: dict[int, float] = {}
         self._relevance_sum = 0.0
         self._last_relevant = 0
+        self._not_modified = 0
         self._halted = False
         self._writer = StoreWriter(store.engine) if writer is None else writer
         self._lessons: LessonPlan | None = None
         if isinstance(strategy, Learner):
             self._lessons = Lessons(strategy, frontier, replay=web is not None)
         self.distilling = Distilling(plan.distill, plan.distill_sites, replay=web is not None)
-        # A crawl multiplies small vectors all the time: sharing them out among threads takes
-        # longer than the work, and many times longer when several crawls share the machine.
+        # sharing small vectors out among threads takes longer than the work on them
         self._blas = threadpool_limits(1, user_api="blas")
 
     def start(self, seeds: Sequence[str]) -> None:
         """Begin a run: queue the seeds that are new."""
-        self._put(VisitRecord(events=[(self.fetched, "start", self.plan.describe())]))
+        self.note("start", self.plan.describe())
         self.add_seeds(seeds)
         self.begin_lesson()  # one may have been under way when the last run ended
 
@@ -113,8 +118,12 @@ class Crawl:
                 self._queue(self.urls.add(url, 0, None), math.inf)
                 new.append(url)
         if new:
-            self._put(VisitRecord(events=[(self.fetched, "seeds", f"{len(new)} start URLs")]))
+            self.note("seeds", f"{len(new)} start URLs")
         return len(new)
+
+    def note(self, kind: str, detail: str = "") -> None:
+        """Write an event down."""
+        self._put(VisitRecord(events=[(self.fetched, kind, detail)]))
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""
@@ -122,18 +131,21 @@ class Crawl:
             self._lessons.close()
         self.distilling.close()
         self._note_scores()
-        self._put(VisitRecord(events=[(self.fetched, "stop", reason)]))
+        self.note("stop", reason)
         self._writer.close()
         self.store.close()
         self.folder.release()
         self._blas.restore_original_limits()
 
-    # -- what comes next -----------------------------------------------------------------
-
     @property
     def harvest_rate(self) -> float:
         """Mean relevance of all fetches (METHODS 1); 0 before the first."""
         return self._relevance_sum / self.fetched if self.fetched else 0.0
+
+    @property
+    def spent(self) -> int:
+        """Fetches as they count against the budget: "not modified" costs less than one."""
+        return self.fetched - int(self._not_modified * (1.0 - self.plan.not_modified_cost))
 
     @property
     def stop_reason(self) -> str | None:
@@ -142,7 +154,7 @@ class Crawl:
             return "store_error"
         if self._halted:
             return "error"
-        if self.plan.budget and self.fetched >= self.plan.budget:
+        if self.plan.budget and self.spent >= self.plan.budget:
             return "budget"
         if self.plan.stagnation and self.fetched - self._last_relevant >= self.plan.stagnation:
             return "no_relevant_page"
@@ -151,15 +163,15 @@ class Crawl:
         return None
 
     @property
+    def unfinished(self) -> bool:
+        """True if the crawl goes on when everything under way is done."""
+        return self.stop_reason is None and len(self.frontier) > 0
+
+    @property
     def pausing(self) -> bool:
         """True while `next` holds back although URLs wait: for store, lesson or distiller."""
         learning = self._lessons is not None and self._lessons.waited_for(self.fetched)
         return self._writer.full or learning or self.distilling.waited_for(self.fetched)
-
-    @property
-    def unfinished(self) -> bool:
-        """True if the crawl goes on when everything under way is done."""
-        return self.stop_reason is None and len(self.frontier) > 0
 
     @property
     def store_failure(self) -> BaseException | None:
@@ -171,15 +183,11 @@ class Crawl:
 
         It counts as under way until `visit`, `fail`, `exclude` or `put_back` is called for it.
         """
-        budget = self.plan.budget
-        if budget and self.fetched + len(self.in_flight) >= budget:
+        if 0 < self.plan.budget <= self.spent + len(self.in_flight):
             return None
         self._adopt()
         if self.stop_reason is not None or self.pausing:
             return None
-        return self._give_out(now)
-
-    def _give_out(self, now: float) -> Fetch | None:
         number = self.frontier.pop(now)
         if number is None:
             return None
@@ -192,8 +200,6 @@ class Crawl:
             score=self.urls.score(number),
             referrer=self.urls.referrer(number),
         )
-
-    # -- what came of it -----------------------------------------------------------------
 
     def put_back(self, number: int, now: float) -> None:
         """Queue a URL again that was given out and could not be fetched yet."""
@@ -215,7 +221,7 @@ class Crawl:
         del self.in_flight[number]
         self.frontier.release(number, now)
         self.urls.change(number, EXCLUDED, self.urls.score(number))
-        self._put(VisitRecord(events=[(self.fetched, "excluded", f"{self.urls[number]}: {why}")]))
+        self.note("excluded", f"{self.urls[number]}: {why}")
 
     def fail(self, number: int, error: str, now: float) -> Visit:
         """Record a fetch that brought no answer."""
@@ -245,6 +251,8 @@ class Crawl:
             self._redirect(number, fetched.location, page)
         elif view is not None:
             self._judge(number, fetched, view, page)
+        elif fetched.status == NOT_MODIFIED:
+            page.relevance = self.returning.relevance(self.urls[number])
         elif 200 <= fetched.status < 300:
             page.error = "no HTML"
         self.strategy.observe(number, page.relevance, page.duplicate_of)
@@ -255,7 +263,7 @@ class Crawl:
     def _redirect(self, number: int, location: str, page: Finding) -> None:
         """Queue where a redirect leads in place of what was redirected: it comes next."""
         page.links = 1
-        (target,) = self._resolve([location])
+        (target,) = self.resolve([location])
         if target is not None and target != self.urls[number]:
             page.followed = 1
             new = self.urls.add(target, self.urls.depth(number), number)
@@ -267,7 +275,7 @@ class Crawl:
         page.title, page.links = view.title, len(view.links)
         page.digest = Duplicates.digest(fetched.body)
         if view.canonical is not None:
-            page.canonical = self._resolve([view.canonical])[0] or view.canonical
+            page.canonical = self.resolve([view.canonical])[0] or view.canonical
         names = Duplicates.names(self.urls[number], page.canonical)
         page.duplicate_of = self.duplicates.find(page.digest, names)
         if page.duplicate_of is not None:
@@ -280,13 +288,14 @@ class Crawl:
         if judgement.probabilities is not None:
             page.probabilities = judgement.probabilities[0]
             page.topic = self.critic.classes[int(np.argmax(page.probabilities))]
+        page.answer = answer_of(view, fetched)
 
     def _expand(self, number: int, view: PageView, page: Finding) -> None:
         """Score the links of a page and queue where they lead."""
         depth = self.urls.depth(number)
         links: list[int] = []
         targets: list[int] = []
-        for i, url in enumerate(self._resolve(view.links.urls)):
+        for i, url in enumerate(self.resolve(view.links.urls)):
             if url is not None and (self.plan.any_media or may_be_page(url)):
                 links.append(i)
                 targets.append(self.urls.add(url, depth + 1, number))
@@ -301,12 +310,13 @@ class Crawl:
             targets=np.array(targets, dtype=np.int64),
         )
         expansion = self.strategy.expand(judged)
-        page.follow(judged, expansion, self.links, self.model_version)
+        page.link_rows = rows_of(judged, expansion.link_scores, self.model_version, self.links)
         self.links += len(links)
+        page.followed, page.memo = len(links), expansion.memo
         for target, score in zip(expansion.urls.tolist(), expansion.scores.tolist(), strict=True):
             self._queue(target, score)
 
-    def _resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
+    def resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
         """Map URLs to those the crawl may fetch, None: in a closed replay what is recorded."""
         known: Sequence[str | None] = urls
         if self.web is not None and self.plan.closed:
@@ -337,8 +347,6 @@ class Crawl:
         if number not in self.in_flight:
             self.frontier.push(number, self.urls.host(number), score)
 
-    # -- what is learned -----------------------------------------------------------------
-
     @property
     def model_version(self) -> int:
         """Version of the model that scores links; 0 for a strategy that does not learn."""
@@ -367,11 +375,10 @@ class Crawl:
                 score = self.frontier.score(number)
                 self.urls.change(number, QUEUED, None if score == math.inf else score)
 
-    # -- the record ----------------------------------------------------------------------
-
-    def count(self, seq: int, relevance: float) -> None:
+    def count(self, seq: int, relevance: float, status: int) -> None:
         """Count a fetch."""
         self.fetched = seq
+        self._not_modified += status == NOT_MODIFIED
         self._relevance_sum += relevance
         if relevance > RELEVANT:
             self._last_relevant = seq
@@ -381,9 +388,9 @@ class Crawl:
         kept = None if score == math.inf else score
         self.frontier.release(number, now)
         self.urls.change(number, FETCHED, self.urls.score(number))
-        self.count(self.fetched + 1, page.relevance)
+        self.count(self.fetched + 1, page.relevance, fetched.status)
         row = page.row(self.fetched, number, kept, fetched)
-        self._put(VisitRecord(page=row, links=page.link_rows, memo=page.memo))
+        self._put(VisitRecord(row, links=page.link_rows, memo=page.memo, answer=page.answer))
         self.distilling.visited(self.urls, number, page)
         self.begin_lesson()
         return visit_of(row, self.urls)

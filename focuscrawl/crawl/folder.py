@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import re
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import TextIO
 
+_TRIES, _BETWEEN = 10, 0.01  # seconds
+
 
 class CrawlFolder:
     """A crawl's folder: its store, what was written beside it, and the lock of who crawls.
@@ -25,6 +28,7 @@ class CrawlFolder:
     """
 
     STORE = "crawl.db"
+    LOCK = "crawl.lock"
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -90,6 +94,20 @@ class CrawlFolder:
         except OSError as error:
             raise UserError(f"crawl_dir {self.path} cannot be written: {error.strerror}") from None
 
+    @property
+    def in_use(self) -> bool:
+        """True while a process crawls into it."""
+        try:
+            lock = (self.path / self.LOCK).open("r")
+        except OSError:
+            return False
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
+
     def release(self) -> None:
         """Let others crawl here."""
         if self._lock is not None:
@@ -108,13 +126,23 @@ class CrawlFolder:
 
     def _acquire(self) -> None:
         # the kernel drops the lock with the process, however it ends
-        lock = (self.path / "crawl.lock").open("w")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        lock = (self.path / self.LOCK).open("w")
+        if not _locked(lock):
             lock.close()
             raise UserError(
                 f"crawl_dir {self.path} is being crawled by another process: wait for it, "
                 "or name another crawl_dir"
             ) from None
         self._lock = lock
+
+
+def _locked(lock: TextIO) -> bool:
+    """Take the lock; try for a moment, since others look for an instant whether it is taken."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_BETWEEN)
+        else:
+            return True
+    return False

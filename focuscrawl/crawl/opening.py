@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,21 +18,27 @@ from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.crawl.folder import CrawlFolder
 from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.crawl.restore import restore
+from focuscrawl.crawl.returning import keep_knowledge, open_knowledge, queue_known, returning
 from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
 from focuscrawl.store import CrawlStore, schema
-from focuscrawl.strategies import StrategyContext, make_strategy
+from focuscrawl.strategies import Learner, StrategyContext, make_strategy
+from focuscrawl.strategies.informed import SURE, Informed
 from focuscrawl.urls import normalize
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.knowledge import Knowledge
     from focuscrawl.strategies import Strategy
     from focuscrawl.webs.protocol import Web
 
 logger = logging.getLogger(__name__)
+
+_DAY = 86_400.0  # seconds
 
 
 def open_crawl(plan: CrawlPlan) -> Crawl:
@@ -42,21 +49,32 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
     UserError
         Anything the user has to put right; nothing has been written then.
     """
-    name = plan.crawl_dir or CrawlFolder.new_name(_first_topic(plan), datetime.now())
+    name = plan.crawl_dir or CrawlFolder.new_name(first_topic(plan), datetime.now())
     folder = CrawlFolder(Path(name))
-    parts = check(plan, exists=folder.exists)
+    knowledge = open_knowledge(plan, folder)
+    parts = check(plan, knowledge, exists=folder.exists)
+    store, strategy = folder.open_store(parts.identity, parts.about), parts.strategy
+    now = float(store.identity().get("now", parts.about["now"]))
+    known, urls = returning(knowledge, plan, now), UrlTable()
+    if knowledge is not None:
+        keep_knowledge(knowledge, folder)
+        if isinstance(strategy, Learner):
+            strategy = Informed(strategy, known.scores, urls, 1.0 if plan.revisit else SURE)
     crawl = Crawl(
         critic=parts.critic,
-        strategy=parts.strategy,
+        strategy=strategy,
         frontier=Frontier(plan.per_host, plan.delay),
-        store=folder.open_store(parts.identity, parts.about),
+        store=store,
         folder=folder,
         web=parts.web,
         plan=replace(plan, crawl_dir=str(folder.path)),
         within=parts.within,
+        returning=known,
+        urls=urls,
     )
     restore(crawl)
     crawl.start(parts.seeds)
+    queue_known(crawl)
     return crawl
 
 
@@ -79,11 +97,21 @@ class Parts(NamedTuple):
     about: dict[str, str]
 
 
-def check(plan: CrawlPlan, *, exists: bool) -> Parts:
+def first_topic(plan: CrawlPlan) -> str:
+    """Return the first topic of a plan, which must have one."""
+    if not plan.topics:
+        raise UserError(
+            "no topic given: add -a topic=... (or FOCUSCRAWL_TOPIC), a topic path of the critic"
+        )
+    return plan.topics[0]
+
+
+def check(plan: CrawlPlan, knowledge: Knowledge | None, *, exists: bool) -> Parts:
     """Load all that a plan names; writes nothing.
 
     Parameters
     ----------
+    knowledge : of the topic, from earlier crawls
     exists : there is a crawl already that may be resumed
 
     Raises
@@ -91,13 +119,15 @@ def check(plan: CrawlPlan, *, exists: bool) -> Parts:
     UserError
         Anything the user has to put right.
     """
-    _first_topic(plan)
+    first_topic(plan)
     web = open_web(plan.web) if plan.web is not None else None
     critic = load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
+    if knowledge is not None:
+        knowledge.check(",".join(plan.topics), critic.fingerprint)
     resumes = plan.seeds is None and exists  # with the seeds it has
-    seeds = [] if resumes else _seeds(plan, critic, web)
+    seeds = [] if resumes else _seeds(plan, critic, web, knowledge)
     within = None if plan.within is None else _fetched_in(Path(plan.within))
-    context = StrategyContext(critic=critic, random_state=plan.random_state, web=web)
+    context = StrategyContext(critic, plan.random_state, web, plan.topics, knowledge)
     strategy = make_strategy(plan.strategy, context, plan.options)
     identity = {
         "topic": ",".join(plan.topics),
@@ -110,7 +140,12 @@ def check(plan: CrawlPlan, *, exists: bool) -> Parts:
     }
     if "begin_with" in plan.options:  # a path alone does not say which apprentice
         identity["apprentice"] = apprentice_digest(Path(plan.options["begin_with"]))
+    if knowledge is not None:
+        identity["knowledge"] = knowledge.about["state"]
+        identity["revisit"] = str(plan.revisit)
+    now = knowledge.now if knowledge is not None and web is not None else time.time() / _DAY
     about = {
+        "now": repr(now),
         "web_name": plan.web or "the live Web",
         "critic_name": plan.critic,
         "focuscrawl_version": __version__,
@@ -124,14 +159,16 @@ def check(plan: CrawlPlan, *, exists: bool) -> Parts:
     return Parts(web, critic, strategy, seeds, within, identity, about)
 
 
-def _first_topic(plan: CrawlPlan) -> str:
-    if not plan.topics:
-        raise UserError("no topic given: add -a topic=..., a topic path of the critic")
-    return plan.topics[0]
-
-
-def _seeds(plan: CrawlPlan, critic: Critic, web: Web | None) -> list[str]:
-    if plan.seeds is None:
+def _seeds(
+    plan: CrawlPlan, critic: Critic, web: Web | None, knowledge: Knowledge | None
+) -> list[str]:
+    if plan.seeds == "":
+        return []
+    if plan.seeds is None and plan.revisit:
+        return []  # what is worth a visit is queued, and the best of it comes first
+    if plan.seeds is None and knowledge is not None and knowledge.seeds():
+        seeds = knowledge.seeds()
+    elif plan.seeds is None:
         if not critic.examples:
             raise UserError(
                 "the critic has no example pages to start from: add -a seeds=URL,... or a file"

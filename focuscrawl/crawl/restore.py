@@ -63,7 +63,9 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
     scores = np.full(len(crawl.urls), np.nan)
     p, m, link = schema.page.c, schema.memo.c, schema.link.c
     pages = (
-        sa.select(p.seq, p.url, p.relevance, p.canonical, p.digest, p.duplicate_of, m.data)
+        sa.select(
+            p.seq, p.url, p.status, p.relevance, p.canonical, p.digest, p.duplicate_of, m.data
+        )
         .outerjoin(schema.memo, m.seq == p.seq)
         .order_by(p.seq)
     )
@@ -72,7 +74,7 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
     by_page = itertools.groupby(crawl.store.rows(links), key=lambda row: row.source)
     source, found = next(by_page, (None, iter(())))
     for row in crawl.store.rows(pages):
-        crawl.count(row.seq, row.relevance)
+        crawl.count(row.seq, row.relevance, row.status)
         crawl.strategy.observe(row.url, row.relevance, row.duplicate_of)
         rows = []
         if source == row.url:

@@ -14,6 +14,7 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from focuscrawl.binding import crawl_of
+from focuscrawl.extensions.jsonlog import STANDARD_ERROR, json_log_name
 from focuscrawl.report import Summary
 from focuscrawl.report.plain import counted
 from focuscrawl.signals import page_visited
@@ -108,13 +109,17 @@ class Progress:
         self._bar_context.close()
 
     def engine_stopped(self) -> None:
-        """Print the summary, below what others say about their closing."""
+        """Say the summary, below what others say about their closing; in the log if it is kept."""
         store = self._crawl.store.reopened()
         try:
             text = Summary.of(store).text()
         finally:
             store.close()
-        print(text, file=sys.stderr)  # noqa: T201
+        settings = self._crawler.settings
+        if settings.get("LOG_FILE") or json_log_name(settings) == STANDARD_ERROR:
+            logger.info("the crawl is over\n%s", text)
+        else:
+            print(text, file=sys.stderr)  # noqa: T201
 
     def _state(self) -> str:
         now = sum(self._recent) / len(self._recent)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import sqlalchemy as sa
 
 from focuscrawl.crawl.crawl import RELEVANT
-from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, is_error, outcome
+from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
 from focuscrawl.report.plain import counted, middle, one_line, printable, table
 from focuscrawl.report.stopping import in_words, stop_reason, time_crawling
 from focuscrawl.store import schema
@@ -98,15 +98,16 @@ class Summary:
         newest = sa.select(m.version, m.trained_at_seq).order_by(m.version.desc()).limit(1)
         model = next(iter([*store.rows(newest)]), None)
         time, timed = time_crawling(store, fetched)
+        outcomes = _outcomes(store, fetched)
         return cls(
             identity=store.identity(),
             where=store.where,
-            stopped=in_words(stop_reason(store), fetched),
+            stopped=in_words(stop_reason(store), fetched, outcomes.get(UNCHANGED, 0)),
             fetched=fetched,
             harvest_rate=totals.relevance / fetched if fetched else 0.0,
             recent_harvest_rate=recent.mean,
             relevant=totals.relevant,
-            outcomes=_outcomes(store, fetched),
+            outcomes=outcomes,
             links=totals.links,
             dropped=totals.dropped,
             states=_states(store),

@@ -128,13 +128,10 @@ class SharedCrawl(Crawl):
         """Give out the best URL, if it is one of the best of all workers; see `Crawl.next`."""
         self._intake.go_on(time.perf_counter() + _SLICE)
         self._release()
-        self._adopt()
         self.begin_lesson()
         self._tell(now)
         self._held_back = self.stop_reason is None and self._waits(now)
-        if self.stop_reason is not None or self._held_back:
-            return None
-        fetch = self._give_out(now)
+        fetch = super().next(now)
         if fetch is not None:
             self._allowance.take()
         return fetch
@@ -182,9 +179,9 @@ class SharedCrawl(Crawl):
         self._allowance.put_back()
         super().exclude(number, why, now)
 
-    def count(self, seq: int, relevance: float) -> None:
+    def count(self, seq: int, relevance: float, status: int) -> None:
         """Count a fetch made here."""
-        super().count(seq, relevance)
+        super().count(seq, relevance, status)
         self._own += 1
 
     def add_seeds(self, urls: Any) -> int:

@@ -61,7 +61,9 @@ def open_shared_crawl(plan: CrawlPlan, store: str, options: SharingOptions) -> S
         raise UserError(
             "the option contrast is for crawls of one worker: leave out store, or this"
         )
-    parts = check(plan, exists=holds_crawl(database))
+    if plan.knowledge is not None or plan.revisit:
+        raise UserError("knowledge is for crawls of one worker: leave out store, or this")
+    parts = check(plan, None, exists=holds_crawl(database))
     _check_strategy(plan, parts)
     about = {**parts.about, "shards": str(options.shards)}
     kept, _ = open_database(database, parts.identity, about)

@@ -28,6 +28,7 @@ class Rows(NamedTuple):
     Attributes
     ----------
     urls : those the worker may queue; `strange` are URLs of other workers' hosts
+    answers : what the next crawl wants to know of each of the pages; None: nothing
     evidence : rows without their ``id``
     """
 
@@ -37,6 +38,7 @@ class Rows(NamedTuple):
     links: list[tuple[Any, ...]]
     changes: dict[int, tuple[float | None, int]]
     pages: list[dict[str, Any]]
+    answers: list[dict[str, Any] | None]
     evidence: list[dict[str, Any]]
 
 
@@ -48,7 +50,7 @@ def rows_of(records: Sequence[VisitRecord], urls: SharedUrlTable, worker: int, p
     part : see `focuscrawl.strategies.sharing.Shareable`
     """
     ids, host_ids = urls.ids.data, urls.host_ids.data
-    rows = Rows([], [], [], [], {}, [], [])
+    rows = Rows([], [], [], [], {}, [], [], [])
     for record in records:
         rows.hosts.extend((int(host_ids[i]), name) for i, name in record.hosts)
         for new in record.urls:
@@ -78,6 +80,7 @@ def rows_of(records: Sequence[VisitRecord], urls: SharedUrlTable, worker: int, p
             )
         if record.page is not None:
             rows.pages.append(_page(asdict(record.page), ids, worker))
+            rows.answers.append(None if record.answer is None else _texts(asdict(record.answer)))
         rows.evidence.extend(_evidence(record, urls, worker, part))
     rows.hosts.sort()  # in one order by all workers, so that they do not wait in a circle
     rows.urls.sort()
@@ -88,13 +91,18 @@ def rows_of(records: Sequence[VisitRecord], urls: SharedUrlTable, worker: int, p
 def _page(page: dict[str, Any], ids: NDArray[np.int64], worker: int) -> dict[str, Any]:
     del page["seq"]
     twin = page["duplicate_of"]
-    for name in ("topic", "content_type", "title", "canonical", "error"):
-        if page[name] is not None:
-            page[name] = page[name].replace("\0", "")
-    return page | {
+    return _texts(page) | {
         "url": int(ids[page["url"]]),
         "duplicate_of": None if twin is None else int(ids[twin]),
         "worker": worker,
+    }
+
+
+def _texts(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row whose texts PostgreSQL can keep."""
+    return {
+        name: value.replace("\0", "") if isinstance(value, str) else value
+        for name, value in row.items()
     }
 
 

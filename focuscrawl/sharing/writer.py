@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from focuscrawl.sharing.membership import LeaseLostError
 from focuscrawl.sharing.rows import rows_of
 from focuscrawl.store import StoreWriter
-from focuscrawl.store.schema import FETCHED, UNFOLLOWED, events, page
+from focuscrawl.store.schema import FETCHED, UNFOLLOWED, answer, events, page
 from focuscrawl.store.shared import ALIVE, crawl, evidence, worker
 
 if TYPE_CHECKING:
@@ -174,6 +174,10 @@ class SharedWriter(StoreWriter):
             connection.execute(sa.update(crawl).values(last_relevant=relevant[-1]))
         if pages:
             connection.execute(sa.insert(page), pages)
+        numbered = enumerate(rows.answers, first)
+        answers = [{"seq": seq, **each} for seq, each in numbered if each is not None]
+        if answers:
+            connection.execute(sa.insert(answer), answers)
         if rows.evidence:
             names = [column.name for column in evidence.columns]
             begin = after.posted - len(rows.evidence) + 1

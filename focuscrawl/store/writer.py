@@ -125,6 +125,11 @@ def _write(connection: Connection, batch: list[VisitRecord]) -> None:
         for record in batch
         if record.page is not None and record.memo is not None
     ]
+    answers = [
+        {"seq": record.page.seq, **dataclasses.asdict(record.answer)}
+        for record in batch
+        if record.page is not None and record.answer is not None
+    ]
     models = [dataclasses.asdict(record.model) for record in batch if record.model is not None]
     if models:
         for model in models[:-1]:
@@ -136,6 +141,7 @@ def _write(connection: Connection, batch: list[VisitRecord]) -> None:
         (schema.page, pages),
         (schema.link, links),
         (schema.memo, memos),
+        (schema.answer, answers),
         (schema.models, models),
         (schema.events, events),
     ):

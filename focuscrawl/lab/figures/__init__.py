@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from focuscrawl.lab.figures import (
     distance,
     frontier,
+    learning,
     overlap,
     pages,
     rates,
@@ -69,6 +70,14 @@ FIGURES: dict[str, tuple[str, Callable[[Results], Figure | None]]] = {
     "a02-38-features": (
         "What class names and co-citation add [A02 section 3.8]",
         pages.features_figure,
+    ),
+    "l-learning-learnable": (
+        "Learning curves of the learnable crawler [L]",
+        learning.learnable_figure,
+    ),
+    "l-learning-apprentice": (
+        "Learning curves of the apprentice with knowledge [L]",
+        learning.apprentice_figure,
     ),
     "f99-rates": (
         "Rate of relevant pages: unfocused, soft and hard focus [F99]",
