@@ -180,9 +180,7 @@ class Apprentice:
         at, self._prepared = self._prepared, None
         assert at is not None
         learner, n_links, urls = copy.copy(self._model.learner), at.links, at.urls
-        kept = np.arange(len(urls))
-        if learner.remembers:
-            kept = kept[max(0, len(kept) - at.new) :]
+        kept = np.arange(max(0, len(urls) - at.new) if learner.remembers else 0, len(urls))
         if self.options.contrast < 1.0:
             kept = contrasting(kept, self.known, at, self.options.contrast)
         instances, owner = bags(
@@ -224,8 +222,10 @@ class Apprentice:
             observed=at.observed,
             links=at.links,
             instances=instances,
-            metrics=validate(at.predicted[recent], y[at.urls[recent]])
-            | drift(at.score[waiting], scores),
+            metrics={
+                **validate(at.predicted[recent], y[at.urls[recent]]),
+                **drift(at.score[waiting], scores),
+            },
             state=state,
             judged=at.judged,
             urls=waiting,

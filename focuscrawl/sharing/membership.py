@@ -90,8 +90,8 @@ class Membership:
 
     def __init__(self, me: int, *, seconds: float, shards: int, budget: int, learns: bool) -> None:
         self.me = me
-        self._seconds = seconds
-        self._shards = shards
+        self.seconds = seconds
+        self.shards = shards
         self._budget = budget
         self._learns = learns
         self._owned = 0
@@ -185,7 +185,7 @@ class Membership:
         found = connection.execute(
             sa.select(worker.c.id)
             .where(worker.c.state == ALIVE, worker.c.expires < _NOW)
-            .where(sa.func.pg_postmaster_start_time() < _NOW - _span(self._seconds))
+            .where(sa.func.pg_postmaster_start_time() < _NOW - _span(self.seconds))
             .with_for_update(skip_locked=True)
         )
         dead = [row.id for row in found]
@@ -199,7 +199,7 @@ class Membership:
             .where(worker.c.id == self.me, worker.c.state == ALIVE)
             .values(
                 renewed_at=_NOW,
-                expires=_later(self._seconds),
+                expires=_later(self.seconds),
                 offers=standing.offers.astype("<f8").tobytes(),
                 pace=standing.pace,
                 queued=standing.queued,
@@ -237,11 +237,11 @@ class Membership:
         -------
         The shards taken; how many there are too many; how many nobody has
         """
-        fair = math.ceil(self._shards / alive)
+        fair = math.ceil(self.shards / alive)
         owners = connection.execute(
             sa.select(shard.c.owner, sa.func.count()).group_by(shard.c.owner)
         )
-        count: dict[int | None, int] = dict(owners.tuples().all())
+        count: dict[int | None, int] = {row[0]: row[1] for row in owners}
         mine, free = count.get(self.me, 0), count.get(None, 0)
         self._owned = mine
         if not free or mine >= fair:

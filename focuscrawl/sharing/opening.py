@@ -99,11 +99,23 @@ def _join(
     folder = CrawlFolder(Path(plan.crawl_dir or f"crawls/{name}/worker-{me}"))
     try:
         folder.claim()
-    except UserError:
+        return _begin(replace(plan, crawl_dir=str(folder.path)), parts, store, folder, membership)
+    except BaseException:
+        folder.release()
         with store.engine.begin() as connection:
             membership.leave(connection)
         raise
+
+
+def _begin(
+    plan: CrawlPlan,
+    parts: Parts,
+    store: CrawlStore,
+    folder: CrawlFolder,
+    membership: Membership,
+) -> SharedCrawl:
     assert isinstance(parts.strategy, Shareable)
+    me, shards = membership.me, membership.shards
     urls = SharedUrlTable(shards)
     allowance = Allowance(limited=plan.budget > 0)
     writer = SharedWriter(
@@ -119,7 +131,7 @@ def _join(
         membership,
         Reader(urls, me),
         allowance,
-        lease=options.lease,
+        lease=membership.seconds,
         patience=_PATIENCE,
     )
     crawl = SharedCrawl(
@@ -134,7 +146,7 @@ def _join(
         store=store,
         folder=folder,
         web=parts.web,
-        plan=replace(plan, crawl_dir=str(folder.path)),
+        plan=plan,
         within=parts.within,
     )
     crawl.catch_up()

@@ -88,11 +88,11 @@ def test_the_outlook_is_what_comes_next(pushed: list[tuple[int, float]]) -> None
     outlook = frontier.outlook(10)
     popped = []
     while (best := frontier.peek(0.0)) is not None:
-        url = frontier.pop(0.0)
-        assert url is not None
-        assert frontier.score(url) == best
+        taken = frontier.pop(0.0)
+        assert taken is not None
+        assert frontier.score(taken) == best
         popped.append(best)
-        frontier.release(url, 0.0)
+        frontier.release(taken, 0.0)
     assert outlook == popped[:10]
 
 
