@@ -307,7 +307,7 @@ def _crawl(url: str, folder: Path, arguments: Mapping[str, object], count: int) 
 def _watch(workers: Workers, pages: int) -> None:
     with tqdm(total=pages, unit=" pages", desc="Crawling") as bar:
         while bar.n < pages:
-            bar.update(workers.wait_for(min(pages, bar.n + 200), HOURS) - bar.n)
+            bar.update(workers.wait_for(min(pages, int(bar.n) + 200), HOURS) - bar.n)
 
 
 def _rate(times: list[str]) -> float:

@@ -49,6 +49,7 @@ EXTENSIONS = {
     "scrapy.extensions.logstats.LogStats": None,
     "focuscrawl.extensions.stop.StopReason": 0,
     "focuscrawl.extensions.htmlonly.HtmlOnly": 0,
+    "focuscrawl.extensions.alarm.Alarm": 0,
     "focuscrawl.extensions.progress.Progress": 0,
     "focuscrawl.extensions.control.Obedience": 0,
     "focuscrawl.extensions.leaving.SwiftEnd": 0,

@@ -32,6 +32,7 @@ COMMANDS = {
     "resume": ("focuscrawl.cli.control", "resume", "Let a paused crawl go on."),
     "status": ("focuscrawl.cli.status", "status", "Show how crawls are doing."),
     "stop": ("focuscrawl.cli.control", "stop", "End a running crawl."),
+    "topic": ("focuscrawl.cli.topic", "topic", "Define topics; judge pages of a crawl."),
     "web": ("focuscrawl.cli.web", "web", "Look into recorded webs."),
     "why": ("focuscrawl.cli.why", "why", "Say why a URL was fetched, or waits."),
 }

@@ -12,7 +12,8 @@ from threadpoolctl import threadpool_limits
 from focuscrawl.crawl.distilling import Distilling
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import may_be_page
-from focuscrawl.crawl.finding import Finding, answer_of, rows_of, visit_of
+from focuscrawl.crawl.finding import Finding, answer_of, fetch_of, rows_of, visit_of
+from focuscrawl.crawl.following import Following
 from focuscrawl.crawl.lessons import LessonPlan, Lessons
 from focuscrawl.crawl.returning import Returning
 from focuscrawl.crawl.types import NOT_MODIFIED, Fetch, Fetched, Visit
@@ -20,13 +21,14 @@ from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
-from focuscrawl.strategies import JudgedPage, Learner
+from focuscrawl.strategies import JudgedPage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from focuscrawl.crawl.folder import CrawlFolder
     from focuscrawl.crawl.plan import CrawlPlan
+    from focuscrawl.crawl.types import Fetch, Visit
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.frontier import Frontier
     from focuscrawl.page import PageView
@@ -35,7 +37,6 @@ if TYPE_CHECKING:
     from focuscrawl.webs.protocol import Web
 
 logger = logging.getLogger(__name__)
-
 RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
 
 
@@ -51,16 +52,15 @@ class Crawl:
     within : URLs the crawl is confined to; None: no such limit
     returning : what earlier crawls know of the pages
     urls : an empty table, if the strategy has to have it, too
-    writer : of one of several workers; None: this process is the only one
+    writer : one of another kind
 
     Attributes
     ----------
     fetched : fetches recorded, those of earlier runs included
     in_flight : numbers of the URLs given out by `next`, with the scores they had
-    pause : seconds until a crawl that is `pausing` should be asked again
     """
 
-    pause = 0.002
+    pause = 0.002  #: seconds until a crawl that is `pausing` should be asked again
 
     def __init__(
         self,
@@ -77,8 +77,6 @@ class Crawl:
         urls: UrlTable | None = None,
         writer: StoreWriter | None = None,
     ) -> None:
-        self.critic = critic
-        self.strategy = strategy
         self.frontier = frontier
         self.store = store
         self.folder = folder
@@ -88,20 +86,22 @@ class Crawl:
         self._within = within
         self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates()
-        self.fetched = 0
         self.links = 0
         self.in_flight: dict[int, float] = {}
-        self._relevance_sum = 0.0
-        self._last_relevant = 0
-        self._not_modified = 0
         self._halted = False
         self._writer = StoreWriter(store.engine) if writer is None else writer
-        self._lessons: LessonPlan | None = None
-        if isinstance(strategy, Learner):
-            self._lessons = Lessons(strategy, frontier, replay=web is not None)
-        self.distilling = Distilling(plan.distill, plan.distill_sites, replay=web is not None)
+        self.take_up(critic, strategy)
+        self.following = Following(folder.path)
         # sharing small vectors out among threads takes longer than the work on them
         self._blas = threadpool_limits(1, user_api="blas")
+
+    def take_up(self, critic: Critic, strategy: Strategy) -> None:
+        """Have another critic and strategy from now on; what was fetched is to be recalled."""
+        self.critic, self.strategy = critic, strategy
+        self.fetched, self._relevance_sum, self._last_relevant, self._not_modified = 0, 0.0, 0, 0
+        plan, replay = self.plan, self.web is not None
+        self._lessons: LessonPlan | None = Lessons.of(strategy, self.frontier, replay=replay)
+        self.distilling = Distilling(plan.distill, plan.distill_sites, replay=replay)
 
     def start(self, seeds: Sequence[str]) -> None:
         """Begin a run: queue the seeds that are new."""
@@ -127,6 +127,7 @@ class Crawl:
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""
+        self.following.close()
         if self._lessons is not None:
             self._lessons.close()
         self.distilling.close()
@@ -136,6 +137,10 @@ class Crawl:
         self.store.close()
         self.folder.release()
         self._blas.restore_original_limits()
+
+    def flush(self) -> None:
+        """Wait until everything recorded so far is on disk."""
+        self._writer.flush()
 
     @property
     def harvest_rate(self) -> float:
@@ -158,7 +163,7 @@ class Crawl:
             return "budget"
         if self.plan.stagnation and self.fetched - self._last_relevant >= self.plan.stagnation:
             return "no_relevant_page"
-        if not len(self.frontier) and not self.in_flight:
+        if not (len(self.frontier) or self.in_flight or self.following.holds_back):
             return "frontier_empty"
         return None
 
@@ -169,9 +174,10 @@ class Crawl:
 
     @property
     def pausing(self) -> bool:
-        """True while `next` holds back although URLs wait: for store, lesson or distiller."""
-        learning = self._lessons is not None and self._lessons.waited_for(self.fetched)
-        return self._writer.full or learning or self.distilling.waited_for(self.fetched)
+        """True while `next` holds back: for store, lesson, distiller or a new definition."""
+        waits = self._lessons is not None and self._lessons.waited_for(self.fetched)
+        waits = waits or self.distilling.waited_for(self.fetched) or self._writer.full
+        return waits or self.following.holds_back
 
     @property
     def store_failure(self) -> BaseException | None:
@@ -185,21 +191,13 @@ class Crawl:
         """
         if 0 < self.plan.budget <= self.spent + len(self.in_flight):
             return None
-        self._adopt()
-        if self.stop_reason is not None or self.pausing:
+        if self._adopt() or self.stop_reason is not None or self.pausing:
             return None
         number = self.frontier.pop(now)
         if number is None:
             return None
         self.in_flight[number] = self.frontier.score(number)
-        return Fetch(
-            id=number,
-            url=self.urls[number],
-            host=self.urls.host_name(number),
-            depth=self.urls.depth(number),
-            score=self.urls.score(number),
-            referrer=self.urls.referrer(number),
-        )
+        return fetch_of(number, self.urls)
 
     def put_back(self, number: int, now: float) -> None:
         """Queue a URL again that was given out and could not be fetched yet."""
@@ -231,8 +229,7 @@ class Crawl:
     def parse(self, number: int, fetched: Fetched) -> PageView | None:
         """Parse what came for a URL given out; None if it is no page. May run in any thread."""
         if 200 <= fetched.status < 300 and is_html(fetched.content_type, fetched.body):
-            depths = getattr(self.strategy, "needs_depths", False)
-            url = self.urls[number]
+            url, depths = self.urls[number], getattr(self.strategy, "needs_depths", False)
             return parse_page(fetched.body, url, encoding=fetched.encoding, depths=depths)
         return None
 
@@ -357,16 +354,20 @@ class Crawl:
         if self._lessons is not None:
             self._lessons.begin_if_due(self.fetched)
 
-    def _adopt(self) -> None:
+    def _adopt(self) -> bool:
+        """Take up what was worked out beside the crawl; tell whether it has to hold back."""
         try:
+            if self.following.look(self):
+                return True
             model = None if self._lessons is None else self._lessons.adopt(self.fetched)
             raised = self.distilling.adopt(self.fetched, self.urls, self.frontier)
         except Exception:
-            logger.exception("a lesson failed, or the distiller: the next one would, too")
+            logger.exception("a lesson failed, or the distiller, or a new definition")
             self._halted = True
-            return
+            return True
         if model is not None or raised:
             self._put(VisitRecord(model=model, events=raised))
+        return False
 
     def _note_scores(self) -> None:
         """Write the scores the frontier ends with; those of a learner change with each lesson."""

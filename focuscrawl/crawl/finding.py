@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from focuscrawl.crawl.types import Visit
+from focuscrawl.crawl.types import Fetch, Visit
 from focuscrawl.store import AnswerRow, PageRow
 from focuscrawl.store.records import LinkRow
 
@@ -119,6 +119,18 @@ def rows_of(
         )
         for number, (i, target, left, score) in enumerate(columns, first)
     ]
+
+
+def fetch_of(number: int, urls: UrlTable) -> Fetch:
+    """Return a URL as it is given out to be fetched."""
+    return Fetch(
+        id=number,
+        url=urls[number],
+        host=urls.host_name(number),
+        depth=urls.depth(number),
+        score=urls.score(number),
+        referrer=urls.referrer(number),
+    )
 
 
 def visit_of(row: PageRow, urls: UrlTable) -> Visit:

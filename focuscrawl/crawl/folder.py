@@ -55,6 +55,14 @@ class CrawlFolder:
         """True if there is a crawl to resume."""
         return self.store_path.exists()
 
+    def identity(self) -> dict[str, str]:
+        """Return what the crawl here was started with, see `CrawlStore.identity`."""
+        store = CrawlStore.open(self.store_path, read_only=True)
+        try:
+            return store.identity()
+        finally:
+            store.close()
+
     def open_store(self, identity: Mapping[str, str], about: Mapping[str, str]) -> CrawlStore:
         """Open the store of this crawl, or create folder and store for a new one.
 
@@ -90,7 +98,7 @@ class CrawlFolder:
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._acquire()
+            self.acquire()
         except OSError as error:
             raise UserError(f"crawl_dir {self.path} cannot be written: {error.strerror}") from None
 
@@ -124,7 +132,8 @@ class CrawlFolder:
                     f"{kept.get(key)}, not {value}; name another crawl_dir"
                 )
 
-    def _acquire(self) -> None:
+    def acquire(self) -> None:
+        """Keep others from crawling here; UserError if somebody does at this moment."""
         # the kernel drops the lock with the process, however it ends
         lock = (self.path / self.LOCK).open("w")
         if not _locked(lock):

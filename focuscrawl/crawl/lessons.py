@@ -7,10 +7,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
 from focuscrawl.store import ModelRow
+from focuscrawl.strategies import Learner
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from focuscrawl.frontier import Arrangement, Frontier
-    from focuscrawl.strategies import Learner, Lesson
+    from focuscrawl.strategies import Lesson, Strategy
 
 
 class LessonPlan(Protocol):
@@ -56,6 +59,11 @@ class Lessons:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lesson")
         self._lesson: Future[tuple[Lesson, Arrangement]] | None = None
         self._begun_at = 0
+
+    @classmethod
+    def of(cls, strategy: Strategy, frontier: Frontier, *, replay: bool) -> Self | None:
+        """Return the lessons of a strategy; None for one that does not learn."""
+        return cls(strategy, frontier, replay=replay) if isinstance(strategy, Learner) else None
 
     @property
     def model_version(self) -> int:

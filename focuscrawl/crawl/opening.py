@@ -16,6 +16,7 @@ from focuscrawl import __version__
 from focuscrawl.apprentice.files import apprentice_digest
 from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.crawl.folder import CrawlFolder
+from focuscrawl.crawl.following import following
 from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.crawl.restore import restore
 from focuscrawl.crawl.returning import keep_knowledge, open_knowledge, queue_known, returning
@@ -52,7 +53,8 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
     name = plan.crawl_dir or CrawlFolder.new_name(first_topic(plan), datetime.now())
     folder = CrawlFolder(Path(name))
     knowledge = open_knowledge(plan, folder)
-    parts = check(plan, knowledge, exists=folder.exists)
+    parts = check(plan, knowledge, exists=folder.exists, folder=folder)
+    plan = parts.plan
     store, strategy = folder.open_store(parts.identity, parts.about), parts.strategy
     now = float(store.identity().get("now", parts.about["now"]))
     known, urls = returning(knowledge, plan, now), UrlTable()
@@ -83,11 +85,13 @@ class Parts(NamedTuple):
 
     Attributes
     ----------
+    plan : what it stands for by now, see `focuscrawl.crawl.following.following`
     seeds : none for a crawl that exists and is to go on from where it is
     within : see `Crawl`
     identity, about : see `CrawlFolder.open_store`
     """
 
+    plan: CrawlPlan
     web: Web | None
     critic: Critic
     strategy: Strategy
@@ -106,13 +110,20 @@ def first_topic(plan: CrawlPlan) -> str:
     return plan.topics[0]
 
 
-def check(plan: CrawlPlan, knowledge: Knowledge | None, *, exists: bool) -> Parts:
+def check(
+    plan: CrawlPlan,
+    knowledge: Knowledge | None,
+    *,
+    exists: bool,
+    folder: CrawlFolder | None = None,
+) -> Parts:
     """Load all that a plan names; writes nothing.
 
     Parameters
     ----------
     knowledge : of the topic, from earlier crawls
     exists : there is a crawl already that may be resumed
+    folder : that may say what this one is to follow instead
 
     Raises
     ------
@@ -121,11 +132,13 @@ def check(plan: CrawlPlan, knowledge: Knowledge | None, *, exists: bool) -> Part
     """
     first_topic(plan)
     web = open_web(plan.web) if plan.web is not None else None
-    critic = load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
+    critic: Critic = load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
     if knowledge is not None:
         knowledge.check(",".join(plan.topics), critic.fingerprint)
     resumes = plan.seeds is None and exists  # with the seeds it has
     seeds = [] if resumes else _seeds(plan, critic, web, knowledge)
+    if folder is not None:
+        plan, critic = following(folder, plan, critic)
     within = None if plan.within is None else _fetched_in(Path(plan.within))
     context = StrategyContext(critic, plan.random_state, web, plan.topics, knowledge)
     strategy = make_strategy(plan.strategy, context, plan.options)
@@ -156,7 +169,7 @@ def check(plan: CrawlPlan, knowledge: Knowledge | None, *, exists: bool) -> Part
             "%s knows the topics of the synthetic web only: for the live Web train a critic",
             plan.critic,
         )
-    return Parts(web, critic, strategy, seeds, within, identity, about)
+    return Parts(plan, web, critic, strategy, seeds, within, identity, about)
 
 
 def _seeds(

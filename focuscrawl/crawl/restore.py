@@ -29,6 +29,34 @@ def restore(crawl: Crawl) -> None:
     would have in a crawl that was never interrupted, to the last bit.
     """
     _load_urls(crawl)
+    _recall(crawl)
+
+
+def reload(crawl: Crawl) -> None:
+    """Go on with a new strategy, and with judgements and scores that are in the store by now.
+
+    The crawl has recorded all it knows, and fetches nothing meanwhile.
+    """
+    u = schema.url.c
+    rows = sa.select(u.id, u.score, u.state).order_by(u.id)
+    for row in crawl.store.rows(rows):
+        number, score, state = row.id, row.score, row.state
+        kept, before = crawl.urls.score(number), crawl.urls.state(number)
+        if (kept, before) == (score, state):
+            continue
+        crawl.urls.change(number, state, score)
+        if state == schema.QUEUED:
+            first = np.inf if score is None else score
+            crawl.frontier.push(number, crawl.urls.host(number), first)
+        elif before == schema.QUEUED:
+            crawl.frontier.remove(number)
+    crawl.duplicates = Duplicates()
+    _recall(crawl)
+    crawl.begin_lesson()
+
+
+def _recall(crawl: Crawl) -> None:
+    """Let everything but the frontier go through the crawl again."""
     learned_at = _load_model(crawl)
     urls, scores = _load_pages(crawl, learned_at)
     if isinstance(crawl.strategy, Learner):

@@ -16,7 +16,7 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 from focuscrawl.binding import crawl_of
 from focuscrawl.extensions.jsonlog import STANDARD_ERROR, json_log_name
 from focuscrawl.report import Summary
-from focuscrawl.report.plain import counted
+from focuscrawl.report.plain import counted, one_line
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
@@ -123,10 +123,12 @@ class Progress:
 
     def _state(self) -> str:
         now = sum(self._recent) / len(self._recent)
-        return (
+        state = (
             f"harvest {now:.2f} now, {self._crawl.harvest_rate:.2f} overall, "
             f"frontier {len(self._crawl.frontier):,}"
         )
+        alarm = self._crawler.stats.get_value("focuscrawl/alarm")
+        return f"{state}, {one_line(alarm, 60)}" if alarm else state
 
     def _line(self, now: float) -> str:
         fetched, budget = self._crawl.fetched, self._crawl.plan.budget

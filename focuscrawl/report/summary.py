@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import sqlalchemy as sa
 
 from focuscrawl.crawl.crawl import RELEVANT
+from focuscrawl.report.diagnosed import last_alarm
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
 from focuscrawl.report.plain import counted, middle, one_line, printable, table
 from focuscrawl.report.stopping import in_words, stop_reason, time_crawling
@@ -54,6 +55,7 @@ class Summary:
     time, timed : time spent between fetches, breaks of a resumed crawl left out; for how many
     model, models_at : version of the last model and the fetch it was trained at, if there is one
     best_hosts : the hosts with the largest sums of relevance
+    alarm : why the harvest rate has fallen, if it has (`focuscrawl.diagnosis`)
     """
 
     identity: dict[str, str]
@@ -72,6 +74,7 @@ class Summary:
     model: int | None
     models_at: int | None
     best_hosts: list[HostYield]
+    alarm: str | None = None
 
     @classmethod
     def of(cls, store: CrawlStore) -> Summary:
@@ -116,6 +119,7 @@ class Summary:
             model=None if model is None else model.version,
             models_at=None if model is None else model.trained_at_seq,
             best_hosts=_best_hosts(store, fetched),
+            alarm=last_alarm(store),
         )
 
     @property
@@ -162,6 +166,8 @@ class Summary:
         lines.append(("frontier", frontier))
         if self.model is not None:
             lines.append(("model", f"version {self.model}, trained at fetch {self.models_at:,}"))
+        if self.alarm is not None:
+            lines.append(("alarm", one_line(self.alarm)))
         lines.append(("kept in", self.home))
         return [(name, printable(value)) for name, value in lines]
 

@@ -44,7 +44,7 @@ class StoreWriter:
     def __init__(self, engine: Engine, backlog: int = 256) -> None:
         self._engine = engine
         self._backlog = backlog
-        self._queue: queue.SimpleQueue[VisitRecord | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[VisitRecord | threading.Event | None] = queue.SimpleQueue()
         self._failure: BaseException | None = None
         self._closing = threading.Event()
         self._put = self._written = 0
@@ -76,6 +76,12 @@ class StoreWriter:
         """Records done with, in the order they were put; not written after a failure."""
         return self._written
 
+    def flush(self) -> None:
+        """Wait until everything put so far is committed, or cannot be."""
+        reached = threading.Event()
+        self._queue.put(reached)
+        reached.wait()
+
     def close(self) -> None:
         """Wait until everything is committed. May be called twice."""
         if not self._closing.is_set():
@@ -86,19 +92,25 @@ class StoreWriter:
     def _run(self) -> None:
         record = self._queue.get()
         while record is not None:
-            batch = []
+            batch: list[VisitRecord] = []
+            reached: list[threading.Event] = []
             # asleep, not waiting for each: to be woken costs the event loop more than to put
             self._closing.wait(_GATHER)
             with contextlib.suppress(queue.Empty):
                 while record is not None:
-                    batch.append(record)
+                    if isinstance(record, threading.Event):
+                        reached.append(record)
+                    else:
+                        batch.append(record)
                     record = self._queue.get_nowait()
-            if self._failure is None:
+            if self._failure is None and batch:
                 try:
                     self.commit(batch)
                 except Exception as error:
                     self._failure = error
             self._written += len(batch)
+            for each in reached:
+                each.set()
             if record is not None:
                 record = self._queue.get()
 

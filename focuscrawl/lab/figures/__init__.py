@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from focuscrawl.lab.figures import (
+    agreement,
     distance,
     frontier,
     learning,
@@ -90,6 +91,10 @@ FIGURES: dict[str, tuple[str, Callable[[Results], Figure | None]]] = {
     "f99-seeds": (
         "What crawls from different seeds have in common [F99]",
         overlap.seeds_figure,
+    ),
+    "f99-authorities": (
+        "Best authorities of crawls from disjoint seeds [F99 figure 7]",
+        agreement.agreement_figure,
     ),
     "f99-distance": (
         "Distance from the seeds of the most linked-to relevant pages [F99]",
