@@ -43,8 +43,7 @@ RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
 class Crawl:
     """One focused crawl: its frontier in memory, everything else in its store.
 
-    Every change goes to the store as one record that is written whole or not at all; after a
-    crash the crawl goes on from the last record.
+    Every change goes to the store as one record, whole or not at all; a crash loses no more.
 
     Parameters
     ----------
