@@ -11,6 +11,7 @@ a worker that holds half of them
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import tempfile
 import time
@@ -24,26 +25,25 @@ import numpy as np
 import psutil
 from tqdm import tqdm
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from integration.postgres import PostgresServer  # noqa: E402
-from integration.running import TOPIC, crawl  # noqa: E402
-from integration.workers import Workers, assert_whole, query, strangers  # noqa: E402
+from integration.postgres import PostgresServer
+from integration.running import ROOT, TOPIC, Kept, command, environment
+from integration.workers import Workers, assert_whole, query, strangers
 
-from focuscrawl.apprentice.addresses import table_of_keys  # noqa: E402
-from focuscrawl.apprentice.facts import PageFacts, pack_words  # noqa: E402
-from focuscrawl.apprentice.model import fresh_learner  # noqa: E402
-from focuscrawl.apprentice.options import Options  # noqa: E402
-from focuscrawl.apprentice.packing import pack  # noqa: E402
-from focuscrawl.crawl import CrawlPlan  # noqa: E402
-from focuscrawl.crawl.lessons import Lessons  # noqa: E402
-from focuscrawl.sharing import SharedCrawl, open_shared_crawl  # noqa: E402
-from focuscrawl.sharing.opening import SharingOptions  # noqa: E402
-from focuscrawl.store import PageRow, VisitRecord  # noqa: E402
-from focuscrawl.store.records import LinkRow  # noqa: E402
-from focuscrawl.store.schema import FETCHED, QUEUED  # noqa: E402
-from focuscrawl.strategies.sharing import SharedLearner  # noqa: E402
+from focuscrawl.apprentice.addresses import table_of_keys
+from focuscrawl.apprentice.facts import PageFacts, pack_words
+from focuscrawl.apprentice.model import fresh_learner
+from focuscrawl.apprentice.options import Options
+from focuscrawl.apprentice.packing import pack
+from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl.lessons import Lessons
+from focuscrawl.sharing import SharedCrawl, open_shared_crawl
+from focuscrawl.sharing.opening import SharingOptions
+from focuscrawl.store import PageRow, VisitRecord
+from focuscrawl.store.records import LinkRow
+from focuscrawl.store.schema import FETCHED, QUEUED
+from focuscrawl.strategies.sharing import SharedLearner
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,9 +106,8 @@ def speed(*, pages: int, pairs: int, strategy: str, web: str) -> None:
     with PostgresServer() as server:
         for pair in range(pairs):
             with tempfile.TemporaryDirectory() as folder:
-                run = crawl(Path(folder) / "alone", "-s", "LOG_LEVEL=WARNING", **arguments)
-                assert run.returncode == 0, run.stderr
-                times = [at for (at,) in run.kept.query("SELECT fetched_at FROM page")]
+                kept = _alone(Path(folder) / "alone", arguments)
+                times = [at for (at,) in kept.query("SELECT fetched_at FROM page")]
                 found.setdefault("1 in a folder", []).append(_rate(times))
                 for count in (1, 2):
                     url = server.url(f"speed_{pair}_{count}")
@@ -155,9 +154,8 @@ def harvest(
                 "budget": pages,
             }
             with tempfile.TemporaryDirectory() as folder:
-                run = crawl(Path(folder) / "alone", "-s", "LOG_LEVEL=WARNING", **arguments)
-                assert run.returncode == 0, run.stderr
-                ((alone,),) = run.kept.query("SELECT avg(relevance) FROM page")
+                kept = _alone(Path(folder) / "alone", arguments)
+                ((alone,),) = kept.query("SELECT avg(relevance) FROM page")
                 rates = []
                 for n in (1, count):
                     url = server.url(f"harvest_{i}_{n}")
@@ -293,6 +291,13 @@ def _rescore(crawl: SharedCrawl) -> None:
     ]
     click.echo(f"re-scoring {len(lesson.urls):,} URLs: score {parts[0]}, sort {parts[1]}")
     click.echo(f"adopt, on the event loop: {parts[2]}")
+
+
+def _alone(folder: Path, arguments: Mapping[str, object]) -> Kept:
+    """Crawl by one process, into a folder."""
+    line = command(folder, "-s", "LOG_LEVEL=ERROR", **arguments)
+    subprocess.run(line, cwd=ROOT, env=environment(), check=True, stderr=subprocess.DEVNULL)
+    return Kept(folder)
 
 
 def _crawl(url: str, folder: Path, arguments: Mapping[str, object], count: int) -> None:
