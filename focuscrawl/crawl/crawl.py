@@ -15,8 +15,9 @@ from focuscrawl.crawl.filters import may_be_page
 from focuscrawl.crawl.finding import Finding, answer_of, fetch_of, rows_of, visit_of
 from focuscrawl.crawl.following import Following
 from focuscrawl.crawl.lessons import LessonPlan, Lessons
+from focuscrawl.crawl.redirects import Redirects
 from focuscrawl.crawl.returning import Returning
-from focuscrawl.crawl.types import NOT_MODIFIED, Fetch, Fetched, Visit
+from focuscrawl.crawl.types import NOT_MODIFIED, Fetched
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
@@ -43,7 +44,7 @@ RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
 class Crawl:
     """One focused crawl: its frontier in memory, everything else in its store.
 
-    Every change goes to the store as one record, whole or not at all; a crash loses no more.
+    Every change is a record of the store, whole or not at all; a crash leaves the last of them.
 
     Parameters
     ----------
@@ -85,6 +86,7 @@ class Crawl:
         self._within = within
         self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates()
+        self.redirects = Redirects(self.urls)
         self.links = 0
         self.in_flight: dict[int, float] = {}
         self._halted = False
@@ -128,9 +130,8 @@ class Crawl:
         """Record the stop reason and wait until everything is on disk."""
         self.following.close()
         if self._lessons is not None:
-            self._lessons.close()
+            self._lessons.close(self.urls)
         self.distilling.close()
-        self._note_scores()
         self.note("stop", reason)
         self._writer.close()
         self.store.close()
@@ -162,8 +163,9 @@ class Crawl:
             return "budget"
         if self.plan.stagnation and self.fetched - self._last_relevant >= self.plan.stagnation:
             return "no_relevant_page"
-        if not (len(self.frontier) or self.in_flight or self.following.holds_back):
-            return "frontier_empty"
+        idle = not (self.in_flight or self.following.holds_back)
+        if idle and len(self.frontier) == self.frontier.left:
+            return "hosts_unavailable" if len(self.frontier) else "frontier_empty"
         return None
 
     @property
@@ -188,9 +190,8 @@ class Crawl:
 
         It counts as under way until `visit`, `fail`, `exclude` or `put_back` is called for it.
         """
-        if 0 < self.plan.budget <= self.spent + len(self.in_flight):
-            return None
-        if self._adopt() or self.stop_reason is not None or self.pausing:
+        given = 0 < self.plan.budget <= self.spent + len(self.in_flight)
+        if given or self._adopt() or self.stop_reason is not None or self.pausing:
             return None
         number = self.frontier.pop(now)
         if number is None:
@@ -243,7 +244,7 @@ class Crawl:
         now : seconds on the clock of `next`
         """
         page = Finding()
-        if 300 <= fetched.status < 400 and fetched.location is not None:
+        if 300 <= fetched.status < 400 and fetched.status != NOT_MODIFIED:
             self._redirect(number, fetched.location, page)
         elif view is not None:
             self._judge(number, fetched, view, page)
@@ -256,11 +257,12 @@ class Crawl:
             self._expand(number, view, page)
         return self._record(number, fetched, page, now)
 
-    def _redirect(self, number: int, location: str, page: Finding) -> None:
+    def _redirect(self, number: int, location: str | None, page: Finding) -> None:
         """Queue where a redirect leads in place of what was redirected: it comes next."""
-        page.links = 1
-        (target,) = self.resolve([location])
-        if target is not None and target != self.urls[number]:
+        target = None if location is None else self.resolve([location])[0]
+        page.links = int(location is not None)
+        page.error = self.redirects.refusal(number, location, target)
+        if target is not None and page.error is None:
             page.followed = 1
             new = self.urls.add(target, self.urls.depth(number), number)
             if new not in self.in_flight:
@@ -268,7 +270,7 @@ class Crawl:
 
     def _judge(self, number: int, fetched: Fetched, view: PageView, page: Finding) -> None:
         """Have the critic judge an HTML page, unless it is a duplicate."""
-        page.title, page.links = view.title, len(view.links)
+        page.title, page.links = view.title, len(view.links) + view.links_cut
         page.digest = Duplicates.digest(fetched.body)
         if view.canonical is not None:
             page.canonical = self.resolve([view.canonical])[0] or view.canonical
@@ -289,8 +291,7 @@ class Crawl:
     def _expand(self, number: int, view: PageView, page: Finding) -> None:
         """Score the links of a page and queue where they lead."""
         depth = self.urls.depth(number)
-        links: list[int] = []
-        targets: list[int] = []
+        links, targets = list[int](), list[int]()
         for i, url in enumerate(self.resolve(view.links.urls)):
             if url is not None and (self.plan.any_media or may_be_page(url)):
                 links.append(i)
@@ -367,13 +368,6 @@ class Crawl:
         if model is not None or raised:
             self._put(VisitRecord(model=model, events=raised))
         return False
-
-    def _note_scores(self) -> None:
-        """Write the scores the frontier ends with; those of a learner change with each lesson."""
-        if self._lessons is not None:
-            for number in self.frontier.queued().tolist():
-                score = self.frontier.score(number)
-                self.urls.change(number, QUEUED, None if score == math.inf else score)
 
     def count(self, seq: int, relevance: float, status: int) -> None:
         """Count a fetch."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
 from focuscrawl.store import ModelRow
+from focuscrawl.store.schema import QUEUED
 from focuscrawl.strategies import Learner
 
 if TYPE_CHECKING:
     from typing import Self
 
+    from focuscrawl.crawl.urltable import UrlTable
     from focuscrawl.frontier import Arrangement, Frontier
     from focuscrawl.strategies import Lesson, Strategy
 
@@ -36,8 +39,8 @@ class LessonPlan(Protocol):
         """Re-order the frontier if there is a lesson to adopt; return what is to be recorded."""
         ...
 
-    def close(self) -> None:
-        """Wait for a lesson under way, and forget it."""
+    def close(self, urls: UrlTable) -> None:
+        """Wait for a lesson under way, forget it, and note the scores the frontier ends with."""
         ...
 
 
@@ -114,10 +117,13 @@ class Lessons:
             state=lesson.state,
         )
 
-    def close(self) -> None:
-        """Wait for a lesson under way, and forget it."""
+    def close(self, urls: UrlTable) -> None:
+        """Wait for a lesson under way, forget it, and note the scores the frontier ends with."""
         self._thread.shutdown()
         self._lesson = None
+        for number in self._frontier.queued().tolist():
+            score = self._frontier.score(number)
+            urls.change(number, QUEUED, None if score == math.inf else score)
 
     def _learn(self) -> tuple[Lesson, Arrangement]:
         lesson = self._learner.learn()

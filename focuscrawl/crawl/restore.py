@@ -104,6 +104,8 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
     for row in crawl.store.rows(pages):
         crawl.count(row.seq, row.relevance, row.status)
         crawl.strategy.observe(row.url, row.relevance, row.duplicate_of)
+        if 300 <= row.status < 400:
+            crawl.redirects.add(row.url)
         rows = []
         if source == row.url:
             rows = list(found)

@@ -119,8 +119,13 @@ class UrlTable:
 
     def referrer(self, number: int) -> str | None:
         """Return the page the URL was found on, None for a seed."""
+        referrer = self.found_on(number)
+        return None if referrer is None else self._urls[referrer]
+
+    def found_on(self, number: int) -> int | None:
+        """Return the number of the page the URL was found on, None for a seed."""
         referrer = int(self._referrer.data[number])
-        return None if referrer < 0 else self._urls[referrer]
+        return None if referrer < 0 else referrer
 
     def state(self, number: int) -> int:
         """Return the URL's state, one of `focuscrawl.store.schema.STATES`."""

@@ -64,6 +64,7 @@ class Frontier:
         self._available: list[tuple[float, int, int]] = []  # key, URL, host
         self._timers: list[tuple[float, int]] = []  # ready_at, host
         self._length = 0
+        self._left: set[int] = set()
 
     def __len__(self) -> int:
         """URLs waiting."""
@@ -213,14 +214,6 @@ class Frontier:
         ]
         return [-key for key in heapq.nsmallest(most, keys)]
 
-    def hold(self, host: int, until: float) -> None:
-        """Give out nothing of `host` before the time `until`."""
-        self._make_room(0, host + 1)
-        state = self._hosts[host]
-        state.ready_at = max(state.ready_at, until)
-        state.offered = None  # what lies in the heap of hosts is found out of date
-        self._make_available(host, -float("inf"))
-
     def remove(self, url: int) -> None:
         """Take `url` out without fetching it; nothing happens if it does not wait."""
         if url < len(self._queued) and self._queued.data[url]:
@@ -235,6 +228,23 @@ class Frontier:
     def set_delay(self, host: int, delay: float) -> None:
         """Set the seconds between the starts of two requests to `host`."""
         self._delays[host] = delay
+
+    def hold(self, host: int, until: float) -> None:
+        """Start no request to `host` before `until`; inf: never again."""
+        self._make_room(0, host + 1)
+        state = self._hosts[host]
+        if until <= state.ready_at:
+            return
+        state.ready_at = until
+        state.offered = None  # the entry in the heap of hosts is out of date now
+        if until == np.inf:
+            self._left.add(host)
+        self._make_available(host, -np.inf)  # not now: when the time has come
+
+    @property
+    def left(self) -> int:
+        """URLs that wait at hosts held for ever."""
+        return sum(self._hosts[host].queued for host in self._left)
 
     def next_ready(self) -> float | None:
         """Return the earliest time at which a host that waits for a timer has room."""
@@ -287,7 +297,8 @@ class Frontier:
             return
         if state.ready_at > now:
             state.timed = True
-            heapq.heappush(self._timers, (state.ready_at, host))
+            if state.ready_at < np.inf:
+                heapq.heappush(self._timers, (state.ready_at, host))
             return
         best = state.best(self._keys.data, self._queued.data)
         if best is not None:

@@ -13,7 +13,7 @@ from focuscrawl.crawl.crawl import RELEVANT
 from focuscrawl.report.diagnosed import last_alarm
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
 from focuscrawl.report.plain import counted, middle, one_line, printable, table
-from focuscrawl.report.stopping import in_words, stop_reason, time_crawling
+from focuscrawl.report.stopping import hosts_left, in_words, stop_reason, time_crawling
 from focuscrawl.store import schema
 from focuscrawl.store.postgres import is_database_url
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 RECENT = 100  # fetches of the harvest rate at the end
 _HOSTS = 5
 _CAUSES = 5
+_LEFT = 3
 _HOST_WIDTH = 48
 
 
@@ -55,6 +56,7 @@ class Summary:
     time, timed : time spent between fetches, breaks of a resumed crawl left out; for how many
     model, models_at : version of the last model and the fetch it was trained at, if there is one
     best_hosts : the hosts with the largest sums of relevance
+    left : hosts that the last run left alone, and why
     alarm : why the harvest rate has fallen, if it has (`focuscrawl.diagnosis`)
     """
 
@@ -74,6 +76,7 @@ class Summary:
     model: int | None
     models_at: int | None
     best_hosts: list[HostYield]
+    left: dict[str, str]
     alarm: str | None = None
 
     @classmethod
@@ -119,6 +122,7 @@ class Summary:
             model=None if model is None else model.version,
             models_at=None if model is None else model.trained_at_seq,
             best_hosts=_best_hosts(store, fetched),
+            left=hosts_left(store),
             alarm=last_alarm(store),
         )
 
@@ -159,6 +163,8 @@ class Summary:
                 ("errors", self._errors_in_words()),
                 ("links", f"{self.links:,} found, {self.dropped:,} dropped"),
             ]
+        if self.left:
+            lines.append(("left alone", self._left_in_words()))
         frontier = f"{counted(states.get('queued', 0), 'URL')} waiting"
         for state in ("unfollowed", "excluded"):
             if states.get(state):
@@ -208,6 +214,17 @@ class Summary:
         redirects = counted(self.outcomes.get(REDIRECT, 0), "redirect")
         no_html = self.outcomes.get(NO_HTML, 0)
         return f"{self.outcomes.get(DUPLICATE, 0):,}; {redirects}, {no_html:,} no HTML"
+
+    def _left_in_words(self) -> str:
+        """Name the first hosts that were left alone; the rest is counted."""
+        hosts = [*self.left.items()]
+        words = [
+            f"{middle(one_line(host), _HOST_WIDTH)} ({one_line(why, 40)})"
+            for host, why in hosts[:_LEFT]
+        ]
+        if len(hosts) > _LEFT:
+            words.append(f"{len(hosts) - _LEFT:,} more")
+        return f"{counted(len(hosts), 'host')}: {', '.join(words)}"
 
     def _errors_in_words(self) -> str:
         errors = [(name, n) for name, n in self.outcomes.items() if is_error(name)]

@@ -153,7 +153,9 @@ class SharedCrawl(Crawl):
         done = self._own - self._told_own
         self._pace += min(1.0, 2.0 * seconds) * (done / seconds - self._pace)
         self._told_at, self._told_own = now, self._own
-        idle = not len(self.frontier) and not self.in_flight and not self._draining
+        idle = (
+            len(self.frontier) == self.frontier.left and not self.in_flight and not self._draining
+        )
         settled = idle and self._writer.written == self._writer.put_so_far
         self.courier.standing = Standing(
             offers=np.array(self.frontier.outlook(_OFFERS), np.float64),
@@ -210,9 +212,6 @@ class SharedCrawl(Crawl):
         record.held = self.held
         super()._put(record)
 
-    def _note_scores(self) -> None:
-        """Write no scores: the worker that goes on works them out anew."""
-
     # -- shards ----------------------------------------------------------------------------
 
     def take(self, shards: list[int]) -> None:
@@ -250,7 +249,7 @@ class SharedCrawl(Crawl):
     def close(self, reason: str) -> None:
         """Record the stop reason, wait until everything is written, and leave."""
         if self._lessons is not None:
-            self._lessons.close()
+            self._lessons.close(self.urls)
         self.distilling.close()
         self._put(VisitRecord(events=[(self.fetched, "stop", reason)]))
         self._writer.close()

@@ -17,6 +17,7 @@ from focuscrawl.store.shared import crawl, instances
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
+    from focuscrawl.crawl.urltable import UrlTable
     from focuscrawl.frontier import Arrangement, Frontier
     from focuscrawl.sharing.courier import Courier
     from focuscrawl.strategies import Lesson
@@ -115,8 +116,11 @@ class SharedLessons:
             self._frontier.adopt(arrangement)
             self._frontier.update(*found_since)
 
-    def close(self) -> None:
-        """Wait for what is under way, and forget it."""
+    def close(self, urls: UrlTable) -> None:
+        """Wait for what is under way, and forget it.
+
+        No scores are noted: the worker that goes on works them out anew.
+        """
         self._thread.shutdown()
         self._job = None
 

@@ -13,6 +13,7 @@ import pytest
 
 from focuscrawl.webs.synthetic import SyntheticWeb
 
+from .badweb import BadWeb, listening
 from .postgres import PostgresServer, binaries
 from .running import ROOT, TOPIC
 
@@ -61,6 +62,13 @@ def local_web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalWeb]:
         assert process.stdout is not None
         yield LocalWeb(json.loads(process.stdout.readline()), log)
         process.communicate(timeout=30)  # closes its standard input, which ends it
+
+
+@pytest.fixture(scope="module")
+def bad_web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BadWeb]:
+    """A host for every way in which a web can be bad."""
+    with listening(tmp_path_factory.mktemp("bad-web") / "requests.jsonl") as web:
+        yield web
 
 
 @pytest.fixture(scope="session")
