@@ -248,6 +248,7 @@ class SharedCrawl(Crawl):
 
     def close(self, reason: str) -> None:
         """Record the stop reason, wait until everything is written, and leave."""
+        self.following.close()
         if self._lessons is not None:
             self._lessons.close(self.urls)
         self.distilling.close()
