@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _NO_LINKS = ("frontier_empty", "hosts_unavailable")  # what goes past the frontier goes on
-_PAUSE = 0.002  # seconds until the crawl is asked again whether its pause is over
 
 
 class FrontierScheduler(BaseScheduler):
@@ -67,7 +66,7 @@ class FrontierScheduler(BaseScheduler):
             logger.error("no answer and no error came for %s", self._crawl.urls[number])
             self._crawl.fail(number, "lost", time.monotonic())
         if self._crawl.stop_reason is None:
-            return self._own.waiting or len(self._crawl.frontier) > 0
+            return self._own.waiting or self._crawl.unfinished
         return self._own.waiting and self._crawl.stop_reason in _NO_LINKS
 
     def enqueue_request(self, request: Request) -> bool:
@@ -128,7 +127,7 @@ class FrontierScheduler(BaseScheduler):
         """Have the engine ask again when the next host is ready, not at its own heartbeat."""
         ready = self._crawl.frontier.next_ready()
         if self._crawl.pausing:
-            ready = now + _PAUSE
+            ready = now + self._crawl.pause
         if ready is None or (self._wakes_at is not None and now < self._wakes_at <= ready):
             return
         self._wakes_at = ready

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.facts import PageFacts
+    from focuscrawl.apprentice.learners.protocol import Learner
 
 _VALIDATED = 200  # the latest predictions that a lesson is judged by
 _ENOUGH = 5  # judged URLs before the first lesson
@@ -178,15 +179,12 @@ class Apprentice:
             self._prepare()
         at, self._prepared = self._prepared, None
         assert at is not None
-        known, n_links, y, urls = self.known, at.links, at.y, at.urls
-        learner = copy.copy(self._model.learner)
-        kept = np.arange(len(urls))
-        if learner.remembers:
-            kept = kept[max(0, len(kept) - at.new) :]
+        learner, n_links, urls = copy.copy(self._model.learner), at.links, at.urls
+        kept = np.arange(max(0, len(urls) - at.new) if learner.remembers else 0, len(urls))
         if self.options.contrast < 1.0:
-            kept = contrasting(kept, known, at, self.options.contrast)
+            kept = contrasting(kept, self.known, at, self.options.contrast)
         instances, owner = bags(
-            known,
+            self.known,
             n_links,
             urls[kept],
             at.inputs[kept],
@@ -194,30 +192,41 @@ class Apprentice:
             each_link=self.options.evidence == "first",
         )
         learner.partial_fit(instances, at.value[kept][owner])
-        model = Model(learner, self.options)
-        standing = model.stand(known, n_links, len(y), y)
-        waiting = standing.urls()
-        waiting = waiting[np.isnan(y[waiting])]
-        of_waiting = model.inputs(standing, known, self._fetched, waiting)
-        scores = learner.response(model.margins(standing, known, waiting, of_waiting))
-        version = self.version + 1
-        recent = slice(-_VALIDATED, None)
-        return Taught(
-            version=version,
-            observed=at.observed,
-            links=n_links,
+        return self._teach(
+            at,
+            learner,
+            version=self.version + 1,
             instances=len(instances),
-            metrics={
-                **validate(at.predicted[recent], y[urls[recent]]),
-                **drift(at.score[waiting], scores),
-            },
             state=pack(
                 learner,
-                lesson=np.array([version, at.observed, n_links, at.judged]),
+                lesson=np.array([self.version + 1, at.observed, n_links, at.judged]),
                 urls=urls,
                 inputs=at.inputs,
                 predicted=at.predicted,
             ),
+        )
+
+    def _teach(
+        self, at: Prepared, learner: Learner, *, version: int, instances: int, state: bytes
+    ) -> Taught:
+        """Work out what a learner says of all that waited when a lesson began."""
+        known, y, recent = self.known, at.y, slice(-_VALIDATED, None)
+        model = Model(learner, self.options)
+        standing = model.stand(known, at.links, len(y), y)
+        waiting = standing.urls()
+        waiting = waiting[np.isnan(y[waiting])]
+        of_waiting = model.inputs(standing, known, self._fetched, waiting)
+        scores = learner.response(model.margins(standing, known, waiting, of_waiting))
+        return Taught(
+            version=version,
+            observed=at.observed,
+            links=at.links,
+            instances=instances,
+            metrics={
+                **validate(at.predicted[recent], y[at.urls[recent]]),
+                **drift(at.score[waiting], scores),
+            },
+            state=state,
             judged=at.judged,
             urls=waiting,
             scores=scores,

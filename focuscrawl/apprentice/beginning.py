@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from focuscrawl.apprentice.apprentice import Apprentice
+from focuscrawl.apprentice.company import CompanyApprentice
 from focuscrawl.apprentice.files import read_apprentice
 from focuscrawl.apprentice.packing import options_in
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def make_apprentice(
     options: Options, begin_with: str | None = None, graduate: bytes | None = None
-) -> Apprentice:
+) -> CompanyApprentice:
     """Make an apprentice.
 
     Parameters
@@ -33,7 +33,7 @@ def make_apprentice(
     if begin_with is not None:
         graduate = read_apprentice(Path(begin_with))
     if graduate is None:
-        return Apprentice(options)
-    apprentice = Apprentice(options.following(options_in(graduate)))
+        return CompanyApprentice(options)
+    apprentice = CompanyApprentice(options.following(options_in(graduate)))
     apprentice.begin_with(graduate)
     return apprentice

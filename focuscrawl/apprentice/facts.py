@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,6 +79,32 @@ class PageFacts:
         for name in ("own_keys", "url_keys"):
             columns[name] = columns[name].reshape(-1, PLACES + SHAPES + TWINS)
         return cls(**columns)
+
+    def numbered(self, targets: NDArray[np.int64]) -> PageFacts:
+        """Return the facts with these numbers (n,) for the URLs the links lead to."""
+        if np.array_equal(targets, self.targets):
+            return self
+        old, at = np.unique(self.targets, return_index=True)
+        return replace(self, targets=targets, new=targets[at[np.searchsorted(old, self.new)]])
+
+    def part(self, links: NDArray[np.int64]) -> PageFacts:
+        """Return the facts of some of the links (k,), ascending, and of the URLs they lead to."""
+        kept = self.links.take(links)
+        targets = self.targets[links]
+        new = np.flatnonzero(np.isin(self.new, targets))
+        urls = self.urls.take(new)
+        return replace(
+            self,
+            targets=targets,
+            position=self.position[links],
+            reading=self.reading[links],
+            link_indices=kept.indices,
+            link_lengths=kept.lengths.astype(np.int32),
+            new=self.new[new],
+            url_indices=urls.indices,
+            url_lengths=urls.lengths.astype(np.int32),
+            url_keys=self.url_keys[new],
+        )
 
 
 _COLUMNS = (

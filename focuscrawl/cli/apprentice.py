@@ -20,6 +20,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.report.opening import open_crawl
 from focuscrawl.report.plain import table
 from focuscrawl.store import schema
+from focuscrawl.store.postgres import is_database_url
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
@@ -69,6 +70,10 @@ def train(
     """
     if out.exists():
         raise UserError(f"{out} is there already: name another folder")
+    if is_database_url(crawl_dir):
+        raise UserError(
+            "an apprentice is trained on the crawl of one worker, which is kept in a folder"
+        )
     with closing(open_crawl(crawl_dir)) as store:
         options = _options(
             options_of(store) or Options(),

@@ -15,7 +15,7 @@ from focuscrawl.report.opening import open_crawl
 
 
 @click.command()
-@click.argument("crawl_dir", metavar="CRAWL_DIR", type=click.Path(path_type=Path))
+@click.argument("crawl_dir", metavar="CRAWL_DIR")
 @click.option(
     "--top", type=click.IntRange(min=1), default=10, show_default=True, help="Rows of each list."
 )
@@ -34,7 +34,7 @@ from focuscrawl.report.opening import open_crawl
     "--html", type=click.Path(path_type=Path), help="Also write the lists as a page of their own."
 )
 def distill(
-    crawl_dir: Path, top: int, sites: str | None, csv: Path | None, html: Path | None
+    crawl_dir: str, top: int, sites: str | None, csv: Path | None, html: Path | None
 ) -> None:
     """List the hubs and authorities of a crawl; works while it runs.
 

@@ -17,6 +17,7 @@ from focuscrawl.report.measures import harvest_rate, load_pages, loss_rate
 from focuscrawl.report.opening import open_crawl
 from focuscrawl.report.plain import cell
 from focuscrawl.report.style import png
+from focuscrawl.store.postgres import is_database_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +41,7 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
     Several crawls are compared: the first is the baseline. learning.png and the lines about
     learning are of crawls of one topic, given in the order they were made.
     """
-    folders = list({folder.resolve(): folder for folder in map(Path, crawl_dirs)}.values())
+    folders = list({_same(name): name for name in crawl_dirs}.values())
     with ExitStack() as opened:
         stores = [opened.enter_context(closing(open_crawl(folder))) for folder in folders]
         summaries = [Summary.of(store) for store in stores]
@@ -66,11 +67,21 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
         ]
     text = html.page(sections, compared, [(name[:-4], image) for name, image in curves.items()])
     if out is None:
-        out = folders[0] / "report" if len(folders) == 1 else Path("report")
+        alone = len(folders) == 1 and not is_database_url(folders[0])
+        out = Path(folders[0]) / "report" if alone else Path("report")
     written = _write(out, {**curves, "report.html": text.encode()})
     if csv is not None:
-        written.append(_write_csv(csv, dict(zip(map(str, folders), crawls, strict=True))))
+        written.append(
+            _write_csv(
+                csv, dict(zip([summary.home for summary in summaries], crawls, strict=True))
+            )
+        )
     click.echo("wrote " + ", ".join(map(str, written)))
+
+
+def _same(name: str) -> str:
+    """Return what two names of one crawl have in common."""
+    return name if is_database_url(name) else str(Path(name).resolve())
 
 
 def _write(folder: Path, files: Mapping[str, bytes]) -> list[Path]:

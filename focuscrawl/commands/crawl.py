@@ -33,7 +33,7 @@ _SETUP_LOGGERS = (
 )
 
 
-_BAD_ENDS = ("error", "store_error")
+_BAD_ENDS = ("error", "store_error", "lease_lost")
 
 
 def _only_warnings(record: logging.LogRecord) -> bool:

@@ -14,7 +14,7 @@ from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import may_be_page
 from focuscrawl.crawl.finding import Finding, answer_of, fetch_of, rows_of, visit_of
 from focuscrawl.crawl.following import Following
-from focuscrawl.crawl.lessons import Lessons
+from focuscrawl.crawl.lessons import LessonPlan, Lessons
 from focuscrawl.crawl.redirects import Redirects
 from focuscrawl.crawl.returning import Returning
 from focuscrawl.crawl.traps import Traps
@@ -52,12 +52,15 @@ class Crawl:
     within : URLs the crawl is confined to; None: no such limit
     returning : what earlier crawls know of the pages
     urls : an empty table, if the strategy has to have it, too
+    writer : one of another kind
 
     Attributes
     ----------
     fetched : fetches recorded, those of earlier runs included
     in_flight : numbers of the URLs given out by `next`, with the scores they had
     """
+
+    pause = 0.002  #: seconds until a crawl that is `pausing` should be asked again
 
     def __init__(
         self,
@@ -72,6 +75,7 @@ class Crawl:
         within: frozenset[str] | None = None,
         returning: Returning = Returning(),  # noqa: B008 - it is immutable: nothing is known
         urls: UrlTable | None = None,
+        writer: StoreWriter | None = None,
     ) -> None:
         self.frontier = frontier
         self.store = store
@@ -86,7 +90,7 @@ class Crawl:
         self.links = 0
         self.in_flight: dict[int, float] = {}
         self._halted = False
-        self._writer = StoreWriter(store.engine)
+        self._writer = StoreWriter(store.engine) if writer is None else writer
         self.take_up(critic, strategy)
         self.following = Following(folder.path)
         # sharing small vectors out among threads takes longer than the work on them
@@ -98,7 +102,7 @@ class Crawl:
         self.fetched, self._relevance_sum, self._last_relevant, self._not_modified = 0, 0.0, 0, 0
         plan, replay = self.plan, self.web is not None
         self.traps = Traps(self.urls, self.frontier, plan)
-        self._lessons = Lessons.of(strategy, self.frontier, replay=replay)
+        self._lessons: LessonPlan | None = Lessons.of(strategy, self.frontier, replay=replay)
         self.distilling = Distilling(plan.distill, plan.distill_sites, replay=replay)
 
     def start(self, seeds: Sequence[str]) -> None:
@@ -139,8 +143,6 @@ class Crawl:
         """Wait until everything recorded so far is on disk."""
         self._writer.flush()
 
-    # -- what comes next -----------------------------------------------------------------
-
     @property
     def harvest_rate(self) -> float:
         """Mean relevance of all fetches (METHODS 1); 0 before the first."""
@@ -166,6 +168,11 @@ class Crawl:
         if idle and len(self.frontier) == self.frontier.left:
             return "hosts_unavailable" if len(self.frontier) else "frontier_empty"
         return None
+
+    @property
+    def unfinished(self) -> bool:
+        """True if the crawl goes on when everything under way is done."""
+        return self.stop_reason is None and len(self.frontier) > 0
 
     @property
     def pausing(self) -> bool:
@@ -197,8 +204,6 @@ class Crawl:
         self.in_flight[number] = self.frontier.score(number)
         return fetch_of(number, self.urls)
 
-    # -- what came of it -----------------------------------------------------------------
-
     def put_back(self, number: int, now: float) -> None:
         """Queue a URL again that was given out and could not be fetched yet."""
         score = self.in_flight.pop(number)
@@ -229,8 +234,7 @@ class Crawl:
     def parse(self, number: int, fetched: Fetched) -> PageView | None:
         """Parse what came for a URL given out; None if it is no page. May run in any thread."""
         if 200 <= fetched.status < 300 and is_html(fetched.content_type, fetched.body):
-            depths = getattr(self.strategy, "needs_depths", False)
-            url = self.urls[number]
+            url, depths = self.urls[number], getattr(self.strategy, "needs_depths", False)
             return parse_page(fetched.body, url, encoding=fetched.encoding, depths=depths)
         return None
 
@@ -346,8 +350,6 @@ class Crawl:
         if number not in self.in_flight:
             self.frontier.push(number, self.urls.host(number), score)
 
-    # -- what is learned -----------------------------------------------------------------
-
     @property
     def model_version(self) -> int:
         """Version of the model that scores links; 0 for a strategy that does not learn."""
@@ -372,8 +374,6 @@ class Crawl:
         if model is not None or raised:
             self._put(VisitRecord(model=model, events=raised))
         return False
-
-    # -- the record ----------------------------------------------------------------------
 
     def count(self, seq: int, relevance: float, status: int) -> None:
         """Count a fetch."""

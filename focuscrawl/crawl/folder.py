@@ -77,11 +77,7 @@ class CrawlFolder:
             The folder holds another crawl, somebody crawls in it at this moment, or it cannot
             be written.
         """
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-            self.acquire()
-        except OSError as error:
-            raise UserError(f"crawl_dir {self.path} cannot be written: {error.strerror}") from None
+        self.claim()
         try:
             if not self.exists:
                 return CrawlStore.create(self.store_path, {**about, **identity})
@@ -91,6 +87,20 @@ class CrawlFolder:
             self.release()
             raise
         return store
+
+    def claim(self) -> None:
+        """Make the folder if need be, and let nobody else crawl here.
+
+        Raises
+        ------
+        UserError
+            Somebody crawls in it at this moment, or it cannot be written.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self.acquire()
+        except OSError as error:
+            raise UserError(f"crawl_dir {self.path} cannot be written: {error.strerror}") from None
 
     @property
     def in_use(self) -> bool:

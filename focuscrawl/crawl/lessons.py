@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from focuscrawl.store import ModelRow
 from focuscrawl.strategies import Learner
@@ -15,6 +15,31 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.urltable import UrlTable
     from focuscrawl.frontier import Arrangement, Frontier
     from focuscrawl.strategies import Lesson, Strategy
+
+
+class LessonPlan(Protocol):
+    """When lessons begin, and when they take effect; `Lessons` are those of a lone crawl."""
+
+    @property
+    def model_version(self) -> int:
+        """Version of the model that scores links."""
+        ...
+
+    def waited_for(self, fetched: int) -> bool:
+        """Tell whether nothing may be fetched before the lesson under way is adopted."""
+        ...
+
+    def begin_if_due(self, fetched: int) -> None:
+        """Begin a lesson if one is due and none is under way."""
+        ...
+
+    def adopt(self, fetched: int) -> ModelRow | None:
+        """Re-order the frontier if there is a lesson to adopt; return what is to be recorded."""
+        ...
+
+    def close(self, urls: UrlTable) -> None:
+        """Wait for a lesson under way, forget it, and note the scores the frontier ends with."""
+        ...
 
 
 class Lessons:

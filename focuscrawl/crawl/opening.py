@@ -8,7 +8,7 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import sqlalchemy as sa
 
@@ -34,6 +34,7 @@ from focuscrawl.webs import open_web
 if TYPE_CHECKING:
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.knowledge import Knowledge
+    from focuscrawl.strategies import Strategy
     from focuscrawl.webs.protocol import Web
 
 logger = logging.getLogger(__name__)
@@ -49,20 +50,95 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
     UserError
         Anything the user has to put right; nothing has been written then.
     """
+    name = plan.crawl_dir or CrawlFolder.new_name(first_topic(plan), datetime.now())
+    folder = CrawlFolder(Path(name))
+    knowledge = open_knowledge(plan, folder)
+    parts = check(plan, knowledge, exists=folder.exists, folder=folder)
+    plan = parts.plan
+    store, strategy = folder.open_store(parts.identity, parts.about), parts.strategy
+    now = float(store.identity().get("now", parts.about["now"]))
+    known, urls = returning(knowledge, plan, now), UrlTable()
+    if knowledge is not None:
+        keep_knowledge(knowledge, folder)
+        if isinstance(strategy, Learner):
+            strategy = Informed(strategy, known.scores, urls, 1.0 if plan.revisit else SURE)
+    crawl = Crawl(
+        critic=parts.critic,
+        strategy=strategy,
+        frontier=Frontier(plan.per_host, plan.delay),
+        store=store,
+        folder=folder,
+        web=parts.web,
+        plan=replace(plan, crawl_dir=str(folder.path)),
+        within=parts.within,
+        returning=known,
+        urls=urls,
+    )
+    restore(crawl)
+    crawl.start(parts.seeds)
+    queue_known(crawl)
+    return crawl
+
+
+class Parts(NamedTuple):
+    """What a plan stands for.
+
+    Attributes
+    ----------
+    plan : what it stands for by now, see `focuscrawl.crawl.following.following`
+    seeds : none for a crawl that exists and is to go on from where it is
+    within : see `Crawl`
+    identity, about : see `CrawlFolder.open_store`
+    """
+
+    plan: CrawlPlan
+    web: Web | None
+    critic: Critic
+    strategy: Strategy
+    seeds: list[str]
+    within: frozenset[str] | None
+    identity: dict[str, str]
+    about: dict[str, str]
+
+
+def first_topic(plan: CrawlPlan) -> str:
+    """Return the first topic of a plan, which must have one."""
     if not plan.topics:
         raise UserError(
             "no topic given: add -a topic=... (or FOCUSCRAWL_TOPIC), a topic path of the critic"
         )
+    return plan.topics[0]
+
+
+def check(
+    plan: CrawlPlan,
+    knowledge: Knowledge | None,
+    *,
+    exists: bool,
+    folder: CrawlFolder | None = None,
+) -> Parts:
+    """Load all that a plan names; writes nothing.
+
+    Parameters
+    ----------
+    knowledge : of the topic, from earlier crawls
+    exists : there is a crawl already that may be resumed
+    folder : that may say what this one is to follow instead
+
+    Raises
+    ------
+    UserError
+        Anything the user has to put right.
+    """
+    first_topic(plan)
     web = open_web(plan.web) if plan.web is not None else None
     critic: Critic = load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
-    name = plan.crawl_dir or CrawlFolder.new_name(plan.topics[0], datetime.now())
-    folder = CrawlFolder(Path(name))
-    knowledge = open_knowledge(plan, folder)
     if knowledge is not None:
         knowledge.check(",".join(plan.topics), critic.fingerprint)
-    resumes = plan.seeds is None and folder.exists  # with the seeds it has
+    resumes = plan.seeds is None and exists  # with the seeds it has
     seeds = [] if resumes else _seeds(plan, critic, web, knowledge)
-    plan, critic = following(folder, plan, critic)
+    if folder is not None:
+        plan, critic = following(folder, plan, critic)
     within = None if plan.within is None else _fetched_in(Path(plan.within))
     context = StrategyContext(critic, plan.random_state, web, plan.topics, knowledge)
     strategy = make_strategy(plan.strategy, context, plan.options)
@@ -93,29 +169,7 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
             "%s knows the topics of the synthetic web only: for the live Web train a critic",
             plan.critic,
         )
-    store = folder.open_store(identity, about)
-    known = returning(knowledge, plan, float(store.identity().get("now", now)))
-    urls = UrlTable()
-    if knowledge is not None:
-        keep_knowledge(knowledge, folder)
-        if isinstance(strategy, Learner):
-            strategy = Informed(strategy, known.scores, urls, 1.0 if plan.revisit else SURE)
-    crawl = Crawl(
-        critic=critic,
-        strategy=strategy,
-        frontier=Frontier(plan.per_host, plan.delay),
-        store=store,
-        folder=folder,
-        web=web,
-        plan=replace(plan, crawl_dir=str(folder.path)),
-        within=within,
-        returning=known,
-        urls=urls,
-    )
-    restore(crawl)
-    crawl.start(seeds)
-    queue_known(crawl)
-    return crawl
+    return Parts(plan, web, critic, strategy, seeds, within, identity, about)
 
 
 def _seeds(

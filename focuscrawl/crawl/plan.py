@@ -38,6 +38,8 @@ class CrawlPlan:
     stagnation : stop after so many fetches without a relevant page; 0: never
     limits, near_duplicates : see `focuscrawl.crawl.traps.Traps`
     any_media : follow links whose ending promises no HTML page, too
+    store : database of a crawl that several workers share, as it may be shown; None: the folder
+        holds the store
     knowledge : file of what earlier crawls of the topic have learned
     revisit : fetch pages that it knows only where another visit is worth it
     not_modified_cost : what an answer "not modified" counts against the budget, in fetches
@@ -62,6 +64,7 @@ class CrawlPlan:
     any_media: bool = False
     limits: bool = True
     near_duplicates: bool = True
+    store: str | None = None
     knowledge: str | None = None
     revisit: bool = False
     not_modified_cost: float = 0.1

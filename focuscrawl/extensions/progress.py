@@ -18,7 +18,6 @@ from focuscrawl.extensions.jsonlog import STANDARD_ERROR, json_log_name
 from focuscrawl.report import Summary
 from focuscrawl.report.plain import counted, one_line
 from focuscrawl.signals import page_visited
-from focuscrawl.store import CrawlStore
 
 if TYPE_CHECKING:
     from typing import Self
@@ -111,7 +110,7 @@ class Progress:
 
     def engine_stopped(self) -> None:
         """Say the summary, below what others say about their closing; in the log if it is kept."""
-        store = CrawlStore.open(self._crawl.folder.store_path, read_only=True)
+        store = self._crawl.store.reopened()
         try:
             text = Summary.of(store).text()
         finally:

@@ -38,8 +38,10 @@ class StopReason:
 
     def spider_idle(self) -> None:
         """Close the spider."""
-        if self._crawl.store_failure is not None:
-            logger.error("the crawl store cannot be written: %s", self._crawl.store_failure)
+        failure = self._crawl.store_failure
+        if failure is not None:
+            said = getattr(failure, "orig", failure)  # without statement and parameters
+            logger.error("the crawl store cannot be used any more: %s", said)
         reason = self._crawl.stop_reason
         if reason not in (None, "frontier_empty"):
             deferred_from_coro(self._crawler.engine.close_spider_async(reason=reason))

@@ -210,38 +210,41 @@ class Frontier:
         The URL's request counts as under way until `release`.
         """
         self.sifting = False
-        sifted = 0
-        while self._timers and self._timers[0][0] <= now:
-            _, host = heapq.heappop(self._timers)
-            self._hosts[host].timed = False
-            self._make_available(host, now)
-        while self._available:
-            key, url, host = heapq.heappop(self._available)
-            state = self._hosts[host]
-            if state.offered != (key, url):
-                continue  # the host has offered a better one since
-            state.offered = None
-            best = state.best(self._keys.data, self._queued.data)
-            if best != (key, url):
-                if best is not None:
-                    self._offer(host, best)
-                continue
-            if self.admits is not None and key != -np.inf and not self.admits(url):
-                self._put_aside(url)
-                state.take(best)
-                self._make_available(host, now)
-                sifted += 1
-                if sifted == _SIFTED:
-                    self.sifting = True
-                    return None
-                continue
-            self._leave(url)
-            state.take(best)
-            state.active += 1
-            state.ready_at = now + self._delays.get(host, self._delay)
-            self._make_available(host, now)
-            return url
-        return None
+        found = self._best(now)
+        if found is None:
+            return None
+        key, url, host = found
+        state = self._hosts[host]
+        self._leave(url)
+        state.take((key, url))
+        state.active += 1
+        state.ready_at = now + self._delays.get(host, self._delay)
+        self._make_available(host, now)
+        return url
+
+    def peek(self, now: float) -> float | None:
+        """Return the score of what `pop` would give out, and leave it where it is."""
+        found = self._best(now)
+        if found is None:
+            return None
+        key, url, host = found
+        self._offer(host, (key, url))
+        return -key
+
+    def outlook(self, most: int) -> list[float]:
+        """Return the scores of the next `most` URLs that `pop` would give out, best first.
+
+        As if every request were answered at once; with a delay, a host is good for one URL.
+        """
+        each = 1 if self._delay else most
+        offers = heapq.nsmallest(2 * most, self._available)
+        heads = [host for key, url, host in offers if self._hosts[host].offered == (key, url)]
+        keys = [
+            key
+            for host in heads
+            for key in self._hosts[host].first(each, self._keys.data, self._queued.data)
+        ]
+        return [-key for key in heapq.nsmallest(most, keys)]
 
     def remove(self, url: int) -> None:
         """Take `url` out without fetching it; nothing happens if it does not wait."""
@@ -273,6 +276,7 @@ class Frontier:
 
     def hold(self, host: int, until: float) -> None:
         """Start no request to `host` before `until`; inf: never again."""
+        self._make_room(0, host + 1)
         state = self._hosts[host]
         if until <= state.ready_at:
             return
@@ -290,6 +294,35 @@ class Frontier:
     def next_ready(self) -> float | None:
         """Return the earliest time at which a host that waits for a timer has room."""
         return self._timers[0][0] if self._timers else None
+
+    def _best(self, now: float) -> tuple[float, int, int] | None:
+        """Take key, URL and host of the best link whose host has room out of the offers."""
+        sifted = 0
+        while self._timers and self._timers[0][0] <= now:
+            _, host = heapq.heappop(self._timers)
+            self._hosts[host].timed = False
+            self._make_available(host, now)
+        while self._available:
+            key, url, host = heapq.heappop(self._available)
+            state = self._hosts[host]
+            if state.offered != (key, url):
+                continue  # the host has offered a better one since
+            state.offered = None
+            best = state.best(self._keys.data, self._queued.data)
+            if best != (key, url):
+                if best is not None:
+                    self._offer(host, best)
+                continue
+            if self.admits is None or key == -np.inf or self.admits(url):
+                return key, url, host
+            self._put_aside(url)
+            state.take(best)
+            self._make_available(host, now)
+            sifted += 1
+            if sifted == _SIFTED:
+                self.sifting = True
+                break
+        return None
 
     def _waiting(
         self, urls: NDArray[np.int64], scores: NDArray[np.float64]

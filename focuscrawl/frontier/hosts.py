@@ -100,3 +100,24 @@ class Host:
             return heap[0] if heap else None
         head = (float(self._run_keys[at]), int(self._run_urls[at]))
         return heap[0] if heap and heap[0] < head else head
+
+    def first(
+        self, most: int, keys: NDArray[np.float64], queued: NDArray[np.bool_]
+    ) -> list[float]:
+        """Return the keys of the best `most` links, ascending; changes nothing.
+
+        Parameters
+        ----------
+        keys, queued : for every URL, its present key and whether it waits
+        """
+        run = [
+            key
+            for key, url in zip(
+                self._run_keys[self._at : self._at + 2 * most].tolist(),
+                self._run_urls[self._at : self._at + 2 * most].tolist(),
+                strict=True,
+            )
+            if queued[url] and keys[url] == key
+        ]
+        heap = [key for key, url in heapq.nsmallest(2 * most, self._heap) if queued[url]]
+        return heapq.nsmallest(most, [*run, *heap])

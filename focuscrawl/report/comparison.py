@@ -46,7 +46,7 @@ def labels(summaries: Sequence[Summary]) -> list[str]:
 
     One crawl alone is named by strategy and topic.
     """
-    folders = [Path(summary.where).parent for summary in summaries]
+    folders = [Path(summary.home) for summary in summaries]
     parts = [
         [one_line(summary.identity.get("strategy", "?")) for summary in summaries],
         [
@@ -54,7 +54,7 @@ def labels(summaries: Sequence[Summary]) -> list[str]:
             for summary in summaries
         ],
         [folder.name for folder in folders],
-        [str(folder) for folder in folders],
+        [summary.home for summary in summaries],
     ]
     if len(summaries) == 1:
         return [f"{parts[0][0]}, {parts[1][0]}"]

@@ -200,20 +200,20 @@ class _Links:
         )
         urls = _columns(store, sa.select(u.id, u.url, u.host, u.referrer).order_by(u.id))
         hosts = _columns(store, sa.select(h.id, h.name).order_by(h.id))
-        n = len(urls[0])
-        page, repeats = _numbers(fetches[0]), _numbers(fetches[3])
-        source, target = _numbers(links[0]), _numbers(links[1])
+        n, ids = len(urls[0]), _numbers(urls[0])
+        page, repeats = _places(ids, fetches[0]), _places(ids, fetches[3])
+        source, target = _places(ids, links[0]), _places(ids, links[1])
         relevance, fetched = np.full(n, np.nan), np.zeros(n, np.bool_)
         judged, title = fetched.copy(), np.full(n, None, object)
         relevance[page] = fetches[1]
         fetched[page] = True
         judged[page] = np.array(fetches[4], np.bool_) & (repeats < 0)
         title[page] = fetches[2]
-        referrer = _numbers(urls[3])
+        referrer = _places(ids, urls[3])
         return cls(
             source=source,
             target=stand_ins(page, repeats, referrer, source)[target],
-            host=_numbers(urls[2]),
+            host=_places(_numbers(hosts[0]), urls[2]),
             host_names=list(hosts[1]),
             relevance=relevance,
             fetched=fetched,
@@ -232,3 +232,9 @@ def _columns(store: CrawlStore, statement: sa.Select[Any]) -> list[list[Any]]:
 def _numbers(column: list[int | None]) -> NDArray[np.int64]:
     """Return a column of numbers; -1 for NULL."""
     return np.array([-1 if each is None else each for each in column], np.int64)
+
+
+def _places(ids: NDArray[np.int64], column: list[int | None]) -> NDArray[np.int64]:
+    """Return where in `ids`, ascending, the numbers of a column are; -1 for NULL."""
+    numbers = _numbers(column)
+    return np.where(numbers < 0, -1, np.searchsorted(ids, numbers))

@@ -67,10 +67,10 @@ def reasons(store: CrawlStore, url: int) -> Reasons | None:
 
     Returns
     -------
-    None if another strategy crawled, or no link leads to the URL
+    None if another strategy crawled, several workers did, or no link leads to the URL
     """
     identity = store.identity()
-    if identity.get("strategy") != "apprentice":
+    if identity.get("strategy") != "apprentice" or "shards" in identity:
         return None
     given = json.loads(identity.get("options", "{}"))
     apprentice = make_apprentice(Options.of(given), graduate=begun_with(store))

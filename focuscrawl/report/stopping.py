@@ -23,6 +23,7 @@ _WORDS = {
     "hosts_unavailable": "what waits is on hosts left alone; the same command tries them again",
     "no_relevant_page": "no relevant page for too many fetches",
     "interrupted": "interrupted; the same command goes on from here",
+    "lease_lost": "a worker was away for longer than its lease",
     "stopped": "stopped by `focuscrawl stop`; the same command goes on from here",
     "store_error": "the crawl store could not be written",
     "error": "the critic or the strategy failed on a page: see the log",

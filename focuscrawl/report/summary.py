@@ -17,6 +17,7 @@ from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, i
 from focuscrawl.report.plain import counted, middle, one_line, printable, table
 from focuscrawl.report.stopping import hosts_left, in_words, stop_reason, time_crawling
 from focuscrawl.store import schema
+from focuscrawl.store.postgres import is_database_url
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -181,8 +182,13 @@ class Summary:
             lines.append(("model", f"version {self.model}, trained at fetch {self.models_at:,}"))
         if self.alarm is not None:
             lines.append(("alarm", one_line(self.alarm)))
-        lines.append(("kept in", str(Path(self.where).parent)))
+        lines.append(("kept in", self.home))
         return [(name, printable(value)) for name, value in lines]
+
+    @property
+    def home(self) -> str:
+        """Folder of the crawl, or URL of its database without user and password."""
+        return self.where if is_database_url(self.where) else str(Path(self.where).parent)
 
     def text(self) -> str:
         """Return the summary for a terminal: at most 20 lines, without a final newline."""

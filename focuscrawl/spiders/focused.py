@@ -18,6 +18,7 @@ from focuscrawl.extensions.metrics import check_port
 from focuscrawl.following import Following
 from focuscrawl.meta import VISIT
 from focuscrawl.networks import Networks
+from focuscrawl.sharing.opening import SharingOptions, open_shared_crawl
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
-    from focuscrawl.crawl import Visit
+    from focuscrawl.crawl import Crawl, Visit
 
 #: the arguments a user may give with -a
 ARGUMENTS = (
@@ -38,6 +39,7 @@ ARGUMENTS = (
     "budget",
     "web",
     "crawl_dir",
+    "store",
     "random_state",
     "apprentice",
     "within",
@@ -105,10 +107,21 @@ def open_for(spider: scrapy.Spider, arguments: dict[str, str], settings: BaseSet
     check_port(settings)
     if "web" in arguments:
         _replay(settings)
-    bind_crawl(spider.crawler, open_crawl(_plan(arguments, settings)))
+    bind_crawl(spider.crawler, _open(spider, arguments, settings))
     # what is loaded now stays: without it, full collections would hold the event loop
     gc.collect()
     gc.freeze()
+
+
+def _open(spider: scrapy.Spider, arguments: dict[str, str], settings: BaseSettings) -> Crawl:
+    store = arguments.pop("store", None)
+    plan = _plan(arguments, settings)
+    if store is None:
+        return open_crawl(plan)
+    crawl = open_shared_crawl(plan, store, _sharing(settings))
+    if hasattr(spider, "store"):
+        spider.store = crawl.plan.store  # Scrapy has put it there, with the password
+    return crawl
 
 
 def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
@@ -147,6 +160,18 @@ def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
         ),
         delay=settings.getfloat("DOWNLOAD_DELAY"),
     )
+
+
+def _sharing(settings: BaseSettings) -> SharingOptions:
+    lease = CrawlPlan.whole_number("FOCUSCRAWL_LEASE", str(settings.get("FOCUSCRAWL_LEASE", 60)))
+    shards = CrawlPlan.whole_number(
+        "FOCUSCRAWL_SHARDS", str(settings.get("FOCUSCRAWL_SHARDS", 64))
+    )
+    if lease < 2:
+        raise UserError(f"FOCUSCRAWL_LEASE must be 2 seconds or more, not {lease}")
+    if not 1 <= shards <= 10_000:
+        raise UserError(f"FOCUSCRAWL_SHARDS must be 1 to 10000, not {shards}")
+    return SharingOptions(lease=lease, shards=shards)
 
 
 def _sites(settings: BaseSettings) -> str:

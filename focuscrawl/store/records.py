@@ -50,6 +50,7 @@ class PageRow:
     error: str | None = None
     links: int = 0
     dropped: int = 0
+    worker: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,8 @@ class VisitRecord:
     answer : what the next crawl wants to know of the page
     model : a lesson
     events : (seq, kind, detail)
+    first, held : where several workers share the crawl, URLs of other workers' hosts that come
+        next; and the shards that were this worker's
     """
 
     page: PageRow | None = None
@@ -99,3 +102,5 @@ class VisitRecord:
     answer: AnswerRow | None = None
     model: ModelRow | None = None
     events: list[tuple[int, str, str]] = field(default_factory=list)
+    first: list[int] = field(default_factory=list)
+    held: frozenset[int] = frozenset()

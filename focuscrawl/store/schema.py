@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     DDL,
+    BigInteger,
     Column,
     Float,
     ForeignKey,
@@ -15,13 +16,14 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     SmallInteger,
+    String,
     Table,
     Text,
     event,
 )
 
-#: raised by one with every change of the tables; see CHANGELOG
-SCHEMA_VERSION = 1
+#: raised by one with every change of the tables; see CHANGELOG and `focuscrawl.store.migrations`
+SCHEMA_VERSION = 2
 
 QUEUED, FETCHED, EXCLUDED, UNFOLLOWED = range(4)
 #: what becomes of a URL: waits in the frontier; has a row in `pages`; will never be fetched
@@ -29,6 +31,16 @@ QUEUED, FETCHED, EXCLUDED, UNFOLLOWED = range(4)
 STATES = ("queued", "fetched", "excluded", "unfollowed")
 
 metadata = MetaData()
+
+#: numbers of URLs, hosts and links: dense in SQLite, where one process gives them; hashes in
+#: PostgreSQL, so that workers need not agree on them
+Number = BigInteger().with_variant(Integer, "sqlite")
+
+alembic_version = Table(
+    "alembic_version",
+    metadata,
+    Column("version_num", String(32), nullable=False, primary_key=True),
+)
 
 meta = Table(
     "meta",
@@ -40,18 +52,18 @@ meta = Table(
 host = Table(
     "host",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("id", Number, primary_key=True, autoincrement=False),
     Column("name", Text, nullable=False, unique=True),
 )
 
 url = Table(
     "url",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("id", Number, primary_key=True, autoincrement=False),
     Column("url", Text, nullable=False, unique=True),
-    Column("host", Integer, ForeignKey("host.id"), nullable=False),
+    Column("host", Number, ForeignKey("host.id"), nullable=False),
     Column("depth", Integer, nullable=False),
-    Column("referrer", Integer, ForeignKey("url.id")),
+    Column("referrer", Number, ForeignKey("url.id")),
     Column("score", Float, doc="NULL for a seed, which comes before every link"),
     Column("state", SmallInteger, nullable=False),
 )
@@ -60,7 +72,7 @@ page = Table(
     "page",
     metadata,
     Column("seq", Integer, primary_key=True, autoincrement=False),
-    Column("url", Integer, ForeignKey("url.id"), nullable=False, unique=True),
+    Column("url", Number, ForeignKey("url.id"), nullable=False, unique=True),
     Column("status", Integer, nullable=False, doc="HTTP status; 0 where none was received"),
     Column("relevance", Float, nullable=False),
     Column("topic", Text, doc="the critic's most probable class"),
@@ -71,18 +83,19 @@ page = Table(
     Column("title", Text),
     Column("canonical", Text, doc="URL the page names as its canonical one"),
     Column("digest", LargeBinary, doc="of the body of an HTML page, 16 bytes; then its sketch"),
-    Column("duplicate_of", Integer, ForeignKey("url.id")),
+    Column("duplicate_of", Number, ForeignKey("url.id")),
     Column("error", Text, doc="why there is no status, or no judgement"),
     Column("links", Integer, nullable=False, doc="links on the page"),
     Column("dropped", Integer, nullable=False, doc="of these, left out before the frontier"),
+    Column("worker", Integer, doc="which of several workers fetched it; NULL: there is but one"),
 )
 
 link = Table(
     "link",
     metadata,
-    Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("source", Integer, ForeignKey("url.id"), nullable=False),
-    Column("target", Integer, ForeignKey("url.id"), nullable=False, index=True),
+    Column("id", Number, primary_key=True, autoincrement=False),
+    Column("source", Number, ForeignKey("url.id"), nullable=False),
+    Column("target", Number, ForeignKey("url.id"), nullable=False, index=True),
     Column("anchor", Text, nullable=False),
     Column("dom_position", Integer, nullable=False, doc="first DOM leaf of the link"),
     Column("score", Float, doc="NULL: the strategy does not follow it"),
@@ -128,7 +141,8 @@ events = Table(
 
 _STATE_NAME = " ".join(f"WHEN {code} THEN '{name}'" for code, name in enumerate(STATES))
 
-_VIEWS = {
+#: what the views of this name select
+VIEWS = {
     "pages": """
         SELECT p.seq, u.url, p.status, p.relevance, p.topic, u.depth, p.score,
                r.url AS referrer, p.fetched_at, p.content_type, p.size AS bytes,
@@ -144,5 +158,5 @@ _VIEWS = {
         SELECT u.url, h.name AS host, u.score, CASE u.state {_STATE_NAME} END AS state
         FROM url u JOIN host h ON h.id = u.host WHERE u.state <> {FETCHED}""",
 }
-for _name, _select in _VIEWS.items():
+for _name, _select in VIEWS.items():
     event.listen(metadata, "after_create", DDL(f"CREATE VIEW {_name} AS {_select}"))  # type: ignore[no-untyped-call]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -11,12 +12,12 @@ from sqlalchemy import event
 
 from focuscrawl.errors import UserError
 from focuscrawl.store import schema
+from focuscrawl.store.migrations import migrate, revision
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
-    from sqlalchemy import Engine, Row
+    from sqlalchemy import Connection, Engine, Row
 
 
 class CrawlStore:
@@ -45,21 +46,19 @@ class CrawlStore:
         engine = _sqlite(draft)
         with engine.begin() as connection:
             schema.metadata.create_all(connection)
-            rows = {"schema_version": str(schema.SCHEMA_VERSION), **identity}
-            connection.execute(
-                sa.insert(schema.meta), [{"key": k, "value": v} for k, v in rows.items()]
-            )
+            describe(connection, identity)
         engine.dispose()  # the last connection to go empties the write-ahead log into the file
         draft.replace(path)
         return cls(_sqlite(path), str(path))
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False) -> CrawlStore:
-        """Open an existing store.
+        """Open an existing store; one of an earlier schema is migrated.
 
         Parameters
         ----------
-        read_only : only read, also where nothing can be written
+        read_only : only read, also where nothing can be written, and migrate nothing: what is
+            read is in every schema
 
         Raises
         ------
@@ -74,17 +73,34 @@ class CrawlStore:
         except sa.exc.DatabaseError as error:
             store.close()
             raise UserError(f"{path} is no crawl store ({error.orig})") from error
-        if version != str(schema.SCHEMA_VERSION):
+        try:
+            known = check_version(version, str(path), "crawl into a new crawl_dir")
+        except UserError:
             store.close()
-            newer = version.isdigit() and int(version) > schema.SCHEMA_VERSION
-            way_out = "upgrade focuscrawl" if newer else "crawl into a new crawl_dir"
-            raise UserError(
-                f"{path} has schema version {version or 'unknown'}, this focuscrawl reads "
-                f"{schema.SCHEMA_VERSION}: {way_out}"
-            )
-        if not read_only:  # a crawl begun before there was this table
-            schema.answer.create(store.engine, checkfirst=True)
+            raise
+        if known < schema.SCHEMA_VERSION and not read_only:
+            store.migrate(known)
         return store
+
+    def migrate(self, version: int) -> None:
+        """Bring the tables, of schema `version`, up to date, all or nothing."""
+        with self.engine.connect() as connection:
+            if self.engine.dialect.name == "sqlite":
+                # Python's driver commits before it changes tables, unless told to leave that
+                # to us: a process killed midway must leave the old store behind
+                driver: Any = connection.connection.driver_connection
+                driver.isolation_level = None
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+            migrate(connection, version)
+            connection.commit()
+            if self.engine.dialect.name == "sqlite":
+                connection.invalidate()
+
+    def reopened(self) -> CrawlStore:
+        """Return the same store for reading, whether this one was closed or not."""
+        if self.engine.dialect.name == "sqlite":
+            return CrawlStore.open(Path(self.where), read_only=True)
+        return CrawlStore(self.engine, self.where)
 
     def identity(self) -> dict[str, str]:
         """Return what the crawl was started with, and the schema version."""
@@ -100,6 +116,32 @@ class CrawlStore:
     def close(self) -> None:
         """Give back the connections."""
         self.engine.dispose()
+
+
+def describe(connection: Connection, identity: Mapping[str, str]) -> None:
+    """Write into new tables which crawl they are for, and of which schema they are."""
+    rows = {"schema_version": str(schema.SCHEMA_VERSION), **identity}
+    connection.execute(sa.insert(schema.meta), [{"key": k, "value": v} for k, v in rows.items()])
+    connection.execute(
+        sa.insert(schema.alembic_version), {"version_num": revision(schema.SCHEMA_VERSION)}
+    )
+
+
+def check_version(version: str, where: str, otherwise: str) -> int:
+    """Return the schema `version` of a store, if it can be read or migrated.
+
+    Parameters
+    ----------
+    where : the store, for the message
+    otherwise : the way out where it is no newer one
+    """
+    if version.isdecimal() and 1 <= int(version) <= schema.SCHEMA_VERSION:
+        return int(version)
+    way_out = "upgrade focuscrawl" if version.isdecimal() and int(version) else otherwise
+    raise UserError(
+        f"{where} has schema version {version or 'unknown'}, this focuscrawl reads "
+        f"{schema.SCHEMA_VERSION}: {way_out}"
+    )
 
 
 def _sqlite(path: Path) -> Engine:

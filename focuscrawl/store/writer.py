@@ -47,6 +47,7 @@ class StoreWriter:
         self._queue: queue.SimpleQueue[VisitRecord | threading.Event | None] = queue.SimpleQueue()
         self._failure: BaseException | None = None
         self._closing = threading.Event()
+        self._put = self._written = 0
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
@@ -62,7 +63,18 @@ class StoreWriter:
 
     def put(self, record: VisitRecord) -> None:
         """Queue `record`; returns at once."""
+        self._put += 1
         self._queue.put(record)
+
+    @property
+    def put_so_far(self) -> int:
+        """Records put in so far."""
+        return self._put
+
+    @property
+    def written(self) -> int:
+        """Records done with, in the order they were put; not written after a failure."""
+        return self._written
 
     def flush(self) -> None:
         """Wait until everything put so far is committed, or cannot be."""
@@ -93,14 +105,19 @@ class StoreWriter:
                     record = self._queue.get_nowait()
             if self._failure is None and batch:
                 try:
-                    with self._engine.begin() as connection:
-                        _write(connection, batch)
+                    self.commit(batch)
                 except Exception as error:
                     self._failure = error
+            self._written += len(batch)
             for each in reached:
                 each.set()
             if record is not None:
                 record = self._queue.get()
+
+    def commit(self, batch: list[VisitRecord]) -> None:
+        """Write records in one transaction."""
+        with self._engine.begin() as connection:
+            _write(connection, batch)
 
 
 def _write(connection: Connection, batch: list[VisitRecord]) -> None:

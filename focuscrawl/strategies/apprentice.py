@@ -10,6 +10,7 @@ from focuscrawl.apprentice.beginning import make_apprentice
 from focuscrawl.apprentice.facts import PageFacts
 from focuscrawl.apprentice.options import DEFAULT_GROUPS, Options
 from focuscrawl.apprentice.page_reader import PageReader
+from focuscrawl.apprentice.pool import Pool
 from focuscrawl.apprentice.reading import WordReader
 from focuscrawl.strategies.protocol import Expansion, Lesson
 
@@ -102,7 +103,8 @@ class ApprenticeStrategy:
     def recall(self, page: RecalledPage) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Take in the links of an earlier run."""
         assert page.memo is not None
-        _, urls, scores = self._apprentice.expand(page.url, PageFacts.from_bytes(page.memo))
+        facts = PageFacts.from_bytes(page.memo).numbered(page.targets)
+        _, urls, scores = self._apprentice.expand(page.url, facts)
         return urls, _rounded(scores)
 
     def lesson_due(self) -> bool:
@@ -137,6 +139,49 @@ class ApprenticeStrategy:
         """Return the scores of all URLs that have links and were not fetched."""
         urls, scores = self._apprentice.rescore()
         return urls, _rounded(scores)
+
+    # -- beside other workers, see `focuscrawl.strategies.sharing` -------------------------
+
+    def part(self, memo: bytes | None, links: NDArray[np.int64]) -> bytes | None:
+        """Return what of a memo belongs to some of its links."""
+        assert memo is not None
+        return PageFacts.from_bytes(memo).part(links).to_bytes()
+
+    def hear(self, url: int, relevance: float) -> None:
+        """Take note of what came of another worker's fetch."""
+        self._apprentice.hear(url, relevance)
+
+    def period(self, fetched: int) -> float:
+        """Return how many fetches of all workers come between two lessons."""
+        options = self._apprentice.options
+        return max(options.batch, options.growth * fetched)
+
+    def hand_in(self) -> tuple[bytes, int] | None:
+        """Return what was judged since the last call, and how many URLs that is."""
+        judgements = self._apprentice.hand_in()
+        return None if judgements is None else (judgements.to_bytes(), len(judgements.y))
+
+    def pool(self) -> Pool:
+        """Return an empty pool."""
+        return Pool(self._apprentice.options)
+
+    def train(self, pool: Pool) -> tuple[bytes, int, dict[str, float]]:
+        """Learn from what all workers have judged."""
+        return self._apprentice.train(pool)
+
+    def take_up(self, version: int, state: bytes, fetched: int) -> Lesson:
+        """Make a lesson of what another worker has learned."""
+        taught = self._apprentice.take_up(version, state)
+        return Lesson(
+            version=version,
+            trained_at_seq=fetched,
+            instances=0,
+            metrics=taught.metrics,
+            state=b"",
+            urls=taught.urls,
+            scores=_rounded(taught.scores),
+            model=taught,
+        )
 
 
 def _rounded(scores: NDArray[np.float64]) -> NDArray[np.float64]:

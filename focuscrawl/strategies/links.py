@@ -45,6 +45,14 @@ class LinkStrategy(ABC):
         """Weigh the links of an earlier run again."""
         return self._weigh(page.targets, page.link_scores)
 
+    def part(self, memo: bytes | None, links: NDArray[np.int64]) -> bytes | None:
+        """Return the memo: it is about the page; see `focuscrawl.strategies.sharing`."""
+        return memo
+
+    def hear(self, url: int, relevance: float) -> None:
+        """Learn nothing from other workers' fetches, unless a subclass does."""
+        return
+
     def _weigh(
         self, targets: NDArray[np.int64], scores: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:

@@ -1,0 +1,100 @@
+"""Who may fetch, and how much: an exact budget, and one order over all frontiers."""
+
+from __future__ import annotations
+
+import math
+from threading import Lock
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+_SLACK = 2.0  # times what all can fetch until they compare again, so that nobody runs dry
+_LEAST = 4  # URLs a worker that are within reach, however slow all are
+_LOT = 256  # fetches that are granted at once, at most
+
+
+class Allowance:
+    """Fetches a worker may begin; both its threads use it.
+
+    Parameters
+    ----------
+    limited : False: there is no budget, everything is allowed
+    """
+
+    def __init__(self, *, limited: bool) -> None:
+        self.limited = limited
+        self._granted = 0
+        self._used = 0
+        self._lock = Lock()
+
+    @property
+    def left(self) -> float:
+        """Fetches that may be begun now."""
+        with self._lock:
+            return self._granted - self._used if self.limited else math.inf
+
+    def take(self) -> None:
+        """Begin one."""
+        with self._lock:
+            self._used += 1
+
+    def put_back(self) -> None:
+        """Say that one that was begun does not count: it came to nothing, or comes again."""
+        with self._lock:
+            self._used -= 1
+
+    def set(self, granted: int) -> None:
+        """Say how many were ever granted, by the database."""
+        with self._lock:
+            self._granted = granted
+
+    def withdraw(self, most: int) -> int:
+        """Forbid what was granted and not begun, at most so much; return how much that is."""
+        with self._lock:
+            n = max(0, min(most, self._granted - self._used))
+            self._granted -= n
+            return n
+
+
+def lot(budget: int, granted: int, workers: int, pace: float, left: float) -> int:
+    """Return how many fetches a worker should ask for.
+
+    Enough for a second, less when the budget comes to its end, so that nobody sits on fetches
+    which others could make.
+
+    Parameters
+    ----------
+    granted : of all workers so far
+    pace : fetches a second of this worker
+    left : fetches it may begin already
+    """
+    fair = math.ceil((budget - granted) / (4 * max(workers, 1)))
+    wanted = min(_LOT, max(_LEAST, math.ceil(pace)), fair) - left
+    return max(0, int(wanted))
+
+
+def threshold(
+    mine: NDArray[np.float64], others: Iterable[NDArray[np.float64]], pace: float, interval: float
+) -> float:
+    """Return the score that a link must have to be fetched now.
+
+    All workers together can fetch so many until they next compare their offers; a link that
+    would not be among twice as many of the best ones, wherever they are, waits.
+
+    Parameters
+    ----------
+    mine, others : scores of the best links of each worker, descending
+    pace : fetches a second of all workers
+    interval : seconds until they compare again
+    """
+    offers = [mine, *others]
+    reach = max(_LEAST * len(offers), math.ceil(_SLACK * pace * interval))
+    together = np.concatenate(offers)
+    if len(together) <= reach:
+        return -math.inf
+    return float(np.partition(together, len(together) - reach)[len(together) - reach])

@@ -1,0 +1,264 @@
+"""The loop of one of several workers."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from focuscrawl.crawl.crawl import Crawl
+from focuscrawl.sharing.courier import INTERVAL
+from focuscrawl.sharing.intake import Intake
+from focuscrawl.sharing.lessons import SharedLessons
+from focuscrawl.sharing.membership import LeaseLostError, Standing
+from focuscrawl.sharing.twins import SharedDuplicates
+from focuscrawl.store import VisitRecord
+from focuscrawl.strategies.sharing import SharedLearner
+
+if TYPE_CHECKING:
+    from focuscrawl.crawl.types import Fetch
+    from focuscrawl.sharing.allowance import Allowance
+    from focuscrawl.sharing.courier import Courier
+    from focuscrawl.sharing.urls import SharedUrlTable
+    from focuscrawl.sharing.writer import SharedWriter
+
+logger = logging.getLogger(__name__)
+
+_OFFERS = 256  # best scores that the others are told
+_SLICE = 0.02  # seconds for which the event loop is held to take in what came
+
+
+class SharedCrawl(Crawl):
+    """A `Crawl` whose frontier is the shards of one worker, in step with the others.
+
+    Parameters
+    ----------
+    courier, allowance, writer, urls, me : of this worker
+    others : all that `Crawl` takes
+
+    Attributes
+    ----------
+    fetched : fetches of all workers, as far as known here
+    held : shards that are crawled here
+    """
+
+    pause = 0.01
+
+    def __init__(
+        self,
+        *,
+        courier: Courier,
+        allowance: Allowance,
+        writer: SharedWriter,
+        urls: SharedUrlTable,
+        me: int,
+        **others: Any,
+    ) -> None:
+        super().__init__(writer=writer, urls=urls, **others)
+        self.urls: SharedUrlTable = urls
+        self.duplicates: SharedDuplicates = SharedDuplicates(urls)
+        self.courier = courier
+        self.held: frozenset[int] = frozenset()
+        self.me = me
+        self._allowance = allowance
+        self._first: list[int] = []
+        self._held_back = False
+        self._own = 0  # pages fetched here
+        self._told_at, self._told_own, self._pace = 0.0, 0, 0.0
+        self._draining: dict[int, int] = {}  # shard: records that have to be written first
+        self._intake = Intake(self)
+        if isinstance(self.strategy, SharedLearner):
+            self._lessons = SharedLessons(
+                self.strategy,
+                self.frontier,
+                engine=self.store.engine,
+                courier=courier,
+                me=me,
+            )
+
+    def catch_up(self) -> None:
+        """Take in all that the store has for this worker so far."""
+        while self._intake.posted < 0 and self.courier.failure is None:
+            self._intake.go_on(math.inf)
+            time.sleep(self.pause)
+        self.fetched = self.courier.state.fetched
+
+    def holds(self, number: int) -> bool:
+        """Tell whether a URL is this worker's to fetch."""
+        return self.urls.shard(number) in self.held
+
+    # -- what comes next -------------------------------------------------------------------
+
+    @property
+    def stop_reason(self) -> str | None:
+        """Why `next` will give out nothing any more; None while it may."""
+        if isinstance(self.courier.failure, LeaseLostError):
+            return "lease_lost"
+        if self.courier.failure is not None or self._writer.failure is not None:
+            lost = isinstance(self._writer.failure, LeaseLostError)
+            return "lease_lost" if lost else "store_error"
+        if self._halted:
+            return "error"
+        state, plan = self.courier.state, self.plan
+        if plan.budget and state.fetched >= plan.budget:
+            return "budget"
+        if plan.stagnation and state.fetched - state.last_relevant >= plan.stagnation:
+            return "no_relevant_page"
+        return "frontier_empty" if state.over else None
+
+    @property
+    def unfinished(self) -> bool:
+        """True while there may be something to fetch, here or by what others find."""
+        return self.stop_reason is None
+
+    @property
+    def pausing(self) -> bool:
+        """True while `next` holds back: others have better links, or the store is behind."""
+        return self._waits
+
+    @property
+    def _waits(self) -> bool:
+        return self._held_back
+
+    @property
+    def store_failure(self) -> BaseException | None:
+        """What went wrong with the store; None while it works."""
+        return self._writer.failure or self.courier.failure
+
+    def next(self, now: float) -> Fetch | None:
+        """Give out the best URL, if it is one of the best of all workers; see `Crawl.next`."""
+        self._intake.go_on(time.perf_counter() + _SLICE)
+        self._release()
+        self.begin_lesson()
+        self._tell(now)
+        self._held_back = self.stop_reason is None and self._has_to_wait(now)
+        fetch = super().next(now)
+        if fetch is not None:
+            self._allowance.take()
+        return fetch
+
+    def _has_to_wait(self, now: float) -> bool:
+        if self._writer.full or not self.courier.holds_surely or self._allowance.left < 1:
+            return True
+        best = self.frontier.peek(now)
+        return best is None or best < self.courier.state.threshold
+
+    def _tell(self, now: float) -> None:
+        """Let the others know how this worker stands."""
+        if now - self._told_at < INTERVAL / 2.0:
+            return
+        state = self.courier.state
+        self._relevance_sum = state.relevance
+        self.fetched = max(self.fetched, state.fetched)
+        seconds = min(now - self._told_at, 1.0)
+        done = self._own - self._told_own
+        self._pace += min(1.0, 2.0 * seconds) * (done / seconds - self._pace)
+        self._told_at, self._told_own = now, self._own
+        idle = (
+            len(self.frontier) == self.frontier.left and not self.in_flight and not self._draining
+        )
+        settled = idle and self._writer.written == self._writer.put_so_far
+        self.courier.standing = Standing(
+            offers=np.array(self.frontier.outlook(_OFFERS), np.float64),
+            pace=self._pace,
+            queued=len(self.frontier),
+            idle_at=self._intake.posted if settled and self._intake.empty else None,
+            shards=len(self.held),
+            model_version=self.model_version,
+        )
+        self._part(state.surplus)
+
+    # -- what came of it -------------------------------------------------------------------
+
+    def put_back(self, number: int, now: float) -> None:
+        """Queue a URL again that was given out; see `Crawl.put_back`."""
+        self._allowance.put_back()
+        super().put_back(number, now)
+        if not self.holds(number):
+            self.frontier.remove(number)
+
+    def exclude(self, number: int, why: str, now: float) -> None:
+        """Leave a URL unfetched for good; see `Crawl.exclude`."""
+        self._allowance.put_back()
+        super().exclude(number, why, now)
+
+    def count(self, seq: int, relevance: float, status: int) -> None:
+        """Count a fetch made here."""
+        super().count(seq, relevance, status)
+        self._own += 1
+
+    def add_seeds(self, urls: Any) -> int:
+        """Queue start URLs, here or with the worker whose hosts they are on."""
+        known = len(self._first)
+        added = super().add_seeds(urls)
+        if len(self._first) > known:
+            self._put(VisitRecord())
+        return added
+
+    def queue(self, number: int, score: float) -> None:
+        """Give a URL its score by what came from another worker."""
+        self._queue(number, score)
+
+    def _queue(self, number: int, score: float) -> None:
+        """Give a URL its score, and a place in the frontier if it is this worker's."""
+        if self.holds(number):
+            super()._queue(number, score)
+        elif score == math.inf:
+            self._first.append(number)
+        else:
+            self.urls.remember(number, score)
+
+    def _put(self, record: VisitRecord) -> None:
+        record.first, self._first = self._first, []
+        record.held = self.held
+        super()._put(record)
+
+    # -- shards ----------------------------------------------------------------------------
+
+    def take(self, shards: list[int]) -> None:
+        """Crawl the hosts of shards from now on; none of their URLs is queued yet."""
+        self.held |= frozenset(shards)
+
+    def _part(self, surplus: int) -> None:
+        """Stop crawling the hosts of some shards: others should."""
+        surplus -= len(self._draining)
+        if surplus <= 0 or not self._intake.empty:
+            return
+        given = sorted(self.held)[-surplus:]
+        self.held -= frozenset(given)
+        waiting = self.frontier.queued()
+        for number in waiting[np.isin(self.urls.shards_of(waiting), given)].tolist():
+            self.frontier.remove(number)
+        self._draining.update(dict.fromkeys(given, -1))
+
+    def _release(self) -> None:
+        """Give shards away of which nothing is under way, and everything is written."""
+        if not self._draining:
+            return
+        busy = {self.urls.shard(number) for number in self.in_flight}
+        free = []
+        for shard, barrier in self._draining.items():
+            if barrier < 0 and shard not in busy:
+                self._draining[shard] = self._writer.put_so_far
+            elif 0 <= barrier <= self._writer.written:
+                free.append(shard)
+        if free:
+            self.courier.release(free)
+            for shard in free:
+                del self._draining[shard]
+
+    def close(self, reason: str) -> None:
+        """Record the stop reason, wait until everything is written, and leave."""
+        self.following.close()
+        if self._lessons is not None:
+            self._lessons.close(self.urls)
+        self.distilling.close()
+        self._put(VisitRecord(events=[(self.fetched, "stop", reason)]))
+        self._writer.close()
+        self.courier.close()
+        self.store.close()
+        self.folder.release()
+        self._blas.restore_original_limits()

@@ -1,0 +1,206 @@
+"""What reaches a worker from the store, read in a thread of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+
+from focuscrawl.sharing.membership import unread
+from focuscrawl.store.schema import UNFOLLOWED, models, page, url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+    from sqlalchemy import Connection, Row
+
+    from focuscrawl.sharing.urls import SharedUrlTable
+
+_CHUNK = 20_000  # numbers in one question
+
+
+class Known(NamedTuple):
+    """A URL as the store has it."""
+
+    id: int
+    url: str
+    depth: int
+    score: float | None
+    state: int
+
+
+class Links(NamedTuple):
+    """A row of the table ``evidence``."""
+
+    shard: int
+    source: int | None
+    relevance: float
+    targets: list[int]
+    scores: NDArray[np.float64]
+    memo: bytes | None
+
+    @classmethod
+    def of(cls, row: Row[Any]) -> Links:
+        """Read a row."""
+        return cls(
+            row.shard,
+            row.source,
+            row.relevance,
+            np.frombuffer(row.targets, "<i8").tolist(),
+            np.frombuffer(row.scores, "<f8"),
+            row.memo,
+        )
+
+
+class Outcome(NamedTuple):
+    """A page that another worker fetched."""
+
+    url: str
+    id: int
+    relevance: float
+    digest: bytes | None
+    canonical: str | None
+
+
+@dataclass(slots=True)
+class Delivery:
+    """What came at once; to be taken in in this order.
+
+    Attributes
+    ----------
+    named : URLs that are not known here, and occur below
+    links : what links say, in the order of their pages
+    outcomes : what other workers fetched
+    taken : shards that belong to this worker from now on
+    theirs : what the store says of the URLs of these that are not waiting to be found by links
+    posted : evidence up to this has been read
+    """
+
+    named: list[Known] = field(default_factory=list)
+    links: list[Links] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    taken: list[int] = field(default_factory=list)
+    theirs: list[Known] = field(default_factory=list)
+    posted: int = 0
+
+
+class Reader:
+    """Reads what is new for a worker, each thing once.
+
+    Parameters
+    ----------
+    urls : asked which URLs are known, from this thread
+    me : number of the worker
+    """
+
+    def __init__(self, urls: SharedUrlTable, me: int) -> None:
+        self._urls = urls
+        self._me = me
+        self._posted = 0  # evidence read of all shards held
+        self._seen: dict[int, int] = {}  # of shards that were held once
+        self._seq = 0  # pages heard of
+
+    def read(
+        self, connection: Connection, held: Sequence[int], taken: Sequence[int], posted: int
+    ) -> Delivery:
+        """Read what came since the last call.
+
+        Parameters
+        ----------
+        held : shards whose evidence has been followed since they were taken
+        taken : new ones
+        posted : evidence that is there; what comes later is left for the next call
+        """
+        delivery = Delivery(taken=list(taken), posted=posted)
+        if posted > self._posted and held:
+            self._evidence(connection, held, self._posted, posted, delivery)
+        for shard in taken:
+            self._evidence(connection, [shard], self._seen.get(shard, 0), posted, delivery)
+        if taken:
+            self._load(connection, taken, delivery)
+        seq = self._outcomes(connection, delivery)
+        self._name(connection, delivery)
+        self._posted, self._seq = posted, seq  # now that nothing can fail any more
+        return delivery
+
+    def released(self, shards: Iterable[int]) -> None:
+        """Remember how far the evidence on shards was read that are given away."""
+        self._seen.update(dict.fromkeys(shards, self._posted))
+
+    def model(self, connection: Connection, known: int) -> tuple[int, bytes] | None:
+        """Return version and state of the latest model if it is later than `known`."""
+        latest = (
+            sa.select(models.c.version)
+            .where(models.c.version > known)
+            .order_by(models.c.version.desc())
+            .limit(1)
+        )
+        version = connection.execute(latest).scalar()
+        if version is None:
+            return None
+        state = sa.select(models.c.state).where(models.c.version == version)
+        found: bytes | None = connection.execute(state).scalar()
+        return None if found is None else (version, found)
+
+    def _evidence(
+        self, connection: Connection, shards: Sequence[int], after: int, upto: int, into: Delivery
+    ) -> None:
+        rows = connection.execute(unread(list(shards), after, upto, self._me))
+        into.links.extend(map(Links.of, rows))
+
+    def _load(self, connection: Connection, taken: Sequence[int], into: Delivery) -> None:
+        """Read the URLs of shards, and what came of those that were fetched."""
+        of_shards = (url.c.host % self._urls.shards).in_(list(taken))
+        rows = connection.execute(sa.select(*_KNOWN).where(of_shards, url.c.state != UNFOLLOWED))
+        into.theirs.extend(map(Known._make, rows))
+        fetched = connection.execute(
+            sa.select(*_OUTCOME)
+            .join(page, page.c.url == url.c.id)
+            .where(of_shards)
+            .order_by(page.c.seq)
+        )
+        into.outcomes.extend(map(_outcome, fetched))
+
+    def _outcomes(self, connection: Connection, into: Delivery) -> int:
+        """Read what others fetched; return the seq of the last page there is."""
+        seq = self._seq
+        rows = connection.execute(
+            sa.select(*_OUTCOME, page.c.seq, page.c.worker)
+            .join(page, page.c.url == url.c.id)
+            .where(page.c.seq > self._seq)
+            .order_by(page.c.seq)
+        )
+        for row in rows:
+            seq = row.seq
+            if row.worker != self._me:
+                into.outcomes.append(_outcome(row))
+        return seq
+
+    def _name(self, connection: Connection, into: Delivery) -> None:
+        """Read the URLs that nobody here has met."""
+        wanted = {target for links in into.links for target in links.targets}
+        wanted.update(links.source for links in into.links if links.source is not None)
+        unknown = [each for each in wanted if self._urls.number(each) is None]
+        for start in range(0, len(unknown), _CHUNK):
+            some = sa.cast(unknown[start : start + _CHUNK], sa.ARRAY(sa.BigInteger))
+            rows = connection.execute(sa.select(*_KNOWN).where(url.c.id == sa.any_(some)))
+            into.named.extend(map(Known._make, rows))
+
+
+_KNOWN = (url.c.id, url.c.url, url.c.depth, url.c.score, url.c.state)
+_OUTCOME = (
+    url.c.url,
+    url.c.id,
+    page.c.relevance,
+    page.c.digest,
+    page.c.canonical,
+    page.c.duplicate_of,
+)
+
+
+def _outcome(row: Any) -> Outcome:
+    digest = row.digest if row.duplicate_of is None else None
+    return Outcome(row.url, row.id, row.relevance, digest, row.canonical)

@@ -1,0 +1,204 @@
+"""Lessons where several workers crawl: one trains, all take up what it has learned."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from focuscrawl.sharing.writer import TROUBLE, first_line, passes
+from focuscrawl.store.schema import models
+from focuscrawl.store.shared import crawl, instances
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+    from focuscrawl.crawl.urltable import UrlTable
+    from focuscrawl.frontier import Arrangement, Frontier
+    from focuscrawl.sharing.courier import Courier
+    from focuscrawl.strategies import Lesson
+    from focuscrawl.strategies.sharing import SharedLearner
+
+logger = logging.getLogger(__name__)
+
+_ENOUGH = 10  # judged URLs that can be learned from
+_AGAIN = 2.0  # seconds without lessons where the server is away
+_LEARNED = "handed_in"  # metric: how far the table of instances was learned from
+
+
+class SharedLessons:
+    """Does what `focuscrawl.crawl.lessons.Lessons` does, for one of several workers.
+
+    One thing at a time in a thread of its own: take up a new model, hand in what was judged here,
+    or, at one worker, train on what all have handed in.
+
+    Parameters
+    ----------
+    learner, frontier : of this worker
+    engine : of the crawl's database
+    courier : knows who trains, and of new models
+    me : number of the worker
+    """
+
+    def __init__(
+        self,
+        learner: SharedLearner,
+        frontier: Frontier,
+        *,
+        engine: Engine,
+        courier: Courier,
+        me: int,
+    ) -> None:
+        self._learner = learner
+        self._frontier = frontier
+        self._engine = engine
+        self._courier = courier
+        self._me = me
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="lesson")
+        self._job: Future[tuple[Lesson, Arrangement] | None] | None = None
+        self._handed_at = 0  # fetches of all
+        self._trained_at = 0
+        self._pool: Any = learner.pool()
+        self._pooled = 0  # of the rows in the table
+        self._not_before = 0.0
+        self._unsent: tuple[bytes, int] | None = None
+
+    @property
+    def model_version(self) -> int:
+        """Version of the model that scores links."""
+        return self._learner.model_version
+
+    def waited_for(self, fetched: int) -> bool:
+        """Tell whether nothing may be fetched now: no worker waits for another."""
+        return False
+
+    def begin_if_due(self, fetched: int) -> None:
+        """Begin what is due, if nothing is under way.
+
+        Parameters
+        ----------
+        fetched : fetches of all workers
+        """
+        if self._job is not None or time.monotonic() < self._not_before:
+            return
+        period = self._learner.period(fetched)
+        state, model = self._courier.state, self._courier.model
+        if model is not None and model[0] > self._learner.model_version:
+            self._job = self._thread.submit(self._take_up, *model, fetched)
+        elif fetched - self._handed_at >= period / 2.0:
+            self._handed_at = fetched
+            self._job = self._thread.submit(self._hand_in)
+        elif state.trains and (
+            state.handed_in > self._pooled or fetched - self._trained_at >= period
+        ):
+            self._job = self._thread.submit(self._train, fetched, period)
+
+    def adopt(self, fetched: int) -> None:
+        """Re-order the whole frontier by a model that was taken up."""
+        if self._job is None or not self._job.done():
+            return
+        done, self._job = self._job, None
+        try:
+            result = done.result()
+        except TROUBLE as error:
+            if not passes(error):
+                raise
+            logger.warning("a lesson is left out, the store is away: %s", first_line(error))
+            self._not_before = time.monotonic() + _AGAIN
+            return
+        if result is not None:
+            lesson, arrangement = result
+            found_since = self._learner.adopt(lesson)
+            self._frontier.adopt(arrangement)
+            self._frontier.update(*found_since)
+
+    def close(self, urls: UrlTable) -> None:
+        """Wait for what is under way, and forget it.
+
+        No scores are noted: the worker that goes on works them out anew.
+        """
+        self._thread.shutdown()
+        self._job = None
+
+    # -- in the other thread ---------------------------------------------------------------
+
+    def _take_up(
+        self, version: int, state: bytes, fetched: int
+    ) -> tuple[Lesson, Arrangement] | None:
+        lesson = self._learner.take_up(version, state, fetched)
+        return lesson, self._frontier.arrange(lesson.urls, lesson.scores)
+
+    def _hand_in(self) -> None:
+        self._unsent = self._unsent or self._learner.hand_in()
+        if self._unsent is None:
+            return
+        data, count = self._unsent
+        with self._engine.begin() as connection:
+            number = connection.execute(
+                sa.update(crawl)
+                .values(handed_in=crawl.c.handed_in + 1)
+                .returning(crawl.c.handed_in)
+            ).scalar_one()
+            row = {"id": number, "worker": self._me, "count": count, "data": data}
+            connection.execute(sa.insert(instances), row)
+        self._unsent = None
+
+    def _train(self, fetched: int, period: float) -> tuple[Lesson, Arrangement] | None:
+        """Take in what was handed in, and learn if there is enough of it."""
+        with self._engine.connect() as connection:
+            self._read(connection)
+        if fetched - self._trained_at < period or not self._pool.new:
+            return None
+        if len(self._pool) < _ENOUGH:
+            return None
+        self._trained_at = fetched
+        version = self._learner.model_version + 1
+        state, count, metrics = self._learner.train(self._pool)
+        model = {
+            "version": version,
+            "trained_at_seq": fetched,
+            "instances": count,
+            "metrics": json.dumps({**metrics, _LEARNED: self._pooled}),
+            "state": state,
+        }
+        with self._engine.begin() as connection:
+            if not self._publish(connection, model):
+                return None
+        return self._take_up(version, state, fetched)
+
+    def _read(self, connection: Connection) -> None:
+        """Take in what was handed in; of this, the new is what no lesson was about."""
+        learned = 0
+        if not self._pooled:  # another worker may have trained before
+            last = sa.select(models.c.metrics).order_by(models.c.version.desc()).limit(1)
+            metrics = connection.execute(last).scalar()
+            learned = json.loads(metrics)[_LEARNED] if metrics is not None else 0
+        rows = sa.select(instances).where(instances.c.id > self._pooled)
+        for row in connection.execute(rows.order_by(instances.c.id)):
+            self._pool.add(row.worker, row.data)
+            self._pooled = row.id
+            if row.id <= learned:
+                self._pool.new = 0
+
+    def _publish(self, connection: Connection, model: dict[str, Any]) -> bool:
+        """Write the model, unless another worker trains by now."""
+        trainer = connection.execute(sa.select(crawl.c.trainer).with_for_update(read=True))
+        if trainer.scalar_one() != self._me:
+            return False
+        latest = connection.execute(sa.select(sa.func.max(models.c.version))).scalar()
+        if latest is not None and latest >= model["version"]:
+            return False
+        connection.execute(sa.update(models).where(models.c.state.is_not(None)).values(state=None))
+        connection.execute(sa.insert(models), model)
+        forget = sa.select(instances.c.id, instances.c.count).order_by(instances.c.id.desc())
+        kept, memory = 0, self._pool.options.memory
+        for row_id, size in connection.execute(forget):
+            if kept >= memory:
+                connection.execute(sa.delete(instances).where(instances.c.id <= row_id))
+                break
+            kept += size
+        return True

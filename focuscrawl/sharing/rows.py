@@ -1,0 +1,151 @@
+"""From the numbers of a worker to those of the store."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from focuscrawl.store.schema import UNFOLLOWED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.sharing.urls import SharedUrlTable
+    from focuscrawl.store import VisitRecord
+
+    Part = Callable[[bytes | None, NDArray[np.int64]], bytes | None]
+
+_LINKS = 40  # bits: a worker's own links are numbered from its number times two to this on
+
+
+class Rows(NamedTuple):
+    """What some records change, table by table, each row as its columns are in the schema.
+
+    Attributes
+    ----------
+    urls : those the worker may queue; `strange` are URLs of other workers' hosts
+    answers : what the next crawl wants to know of each of the pages; None: nothing
+    evidence : rows without their ``id``
+    """
+
+    hosts: list[tuple[int, str]]
+    urls: list[tuple[Any, ...]]
+    strange: list[tuple[Any, ...]]
+    links: list[tuple[Any, ...]]
+    changes: dict[int, tuple[float | None, int]]
+    pages: list[dict[str, Any]]
+    answers: list[dict[str, Any] | None]
+    evidence: list[dict[str, Any]]
+
+
+def rows_of(records: Sequence[VisitRecord], urls: SharedUrlTable, worker: int, part: Part) -> Rows:
+    """Translate records; may run in any thread.
+
+    Parameters
+    ----------
+    part : see `focuscrawl.strategies.sharing.Shareable`
+    """
+    ids, host_ids = urls.ids.data, urls.host_ids.data
+    rows = Rows([], [], [], [], {}, [], [], [])
+    for record in records:
+        rows.hosts.extend((int(host_ids[i]), name) for i, name in record.hosts)
+        for new in record.urls:
+            referrer = None if new.referrer is None else int(ids[new.referrer])
+            row = (
+                int(ids[new.id]),
+                new.url,
+                int(host_ids[new.host]),
+                new.depth,
+                referrer,
+                new.score,
+                new.state,
+            )
+            (rows.strange if new.state == UNFOLLOWED else rows.urls).append(row)
+        rows.changes.update({int(ids[n]): (score, state) for n, score, state in record.changes})
+        for link in record.links:
+            rows.links.append(
+                (
+                    worker << _LINKS | link.id,
+                    int(ids[link.source]),
+                    int(ids[link.target]),
+                    link.anchor.replace("\0", ""),  # PostgreSQL has no place for it
+                    link.dom_position,
+                    link.score,
+                    link.model_version,
+                )
+            )
+        if record.page is not None:
+            rows.pages.append(_page(asdict(record.page), ids, worker))
+            rows.answers.append(None if record.answer is None else _texts(asdict(record.answer)))
+        rows.evidence.extend(_evidence(record, urls, worker, part))
+    rows.hosts.sort()  # in one order by all workers, so that they do not wait in a circle
+    rows.urls.sort()
+    rows.strange.sort()
+    return rows
+
+
+def _page(page: dict[str, Any], ids: NDArray[np.int64], worker: int) -> dict[str, Any]:
+    del page["seq"]
+    twin = page["duplicate_of"]
+    return _texts(page) | {
+        "url": int(ids[page["url"]]),
+        "duplicate_of": None if twin is None else int(ids[twin]),
+        "worker": worker,
+    }
+
+
+def _texts(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row whose texts PostgreSQL can keep."""
+    return {
+        name: value.replace("\0", "") if isinstance(value, str) else value
+        for name, value in row.items()
+    }
+
+
+def _evidence(
+    record: VisitRecord, urls: SharedUrlTable, worker: int, part: Part
+) -> list[dict[str, Any]]:
+    """Return what the links of a page say, a row a shard; and URLs elsewhere that come next."""
+    rows = []
+    ids = urls.ids.data
+    source = None if record.page is None else int(ids[record.page.url])
+    relevance = 0.0 if record.page is None else record.page.relevance
+    if record.links:
+        targets = np.array([link.target for link in record.links], np.int64)
+        scores = np.array([_score(link.score) for link in record.links])
+        shards = urls.shards_of(targets)
+        for shard in np.unique(shards).tolist():
+            kept = np.flatnonzero(shards == shard)
+            whole = len(kept) == len(targets)
+            rows.append(
+                {
+                    "shard": shard,
+                    "applied_by": worker if shard in record.held else 0,
+                    "source": source,
+                    "relevance": relevance,
+                    "targets": ids[targets[kept]].astype("<i8").tobytes(),
+                    "scores": scores[kept].astype("<f8").tobytes(),
+                    "memo": record.memo if whole else part(record.memo, kept),
+                }
+            )
+    rows += [
+        {
+            "shard": urls.shard(target),
+            "applied_by": 0,
+            "source": source,
+            "relevance": relevance,
+            "targets": ids[target : target + 1].astype("<i8").tobytes(),
+            "scores": np.array([np.inf], "<f8").tobytes(),
+            "memo": None,
+        }
+        for target in record.first
+    ]
+    return rows
+
+
+def _score(score: float | None) -> float:
+    return -np.inf if score is None else score

@@ -1,0 +1,70 @@
+"""What a strategy must be able to do for several workers to share a crawl."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from focuscrawl.strategies.protocol import Learner, Lesson, Strategy
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@runtime_checkable
+class Shareable(Strategy, Protocol):
+    """A strategy whose links can be told to another worker, who gives them to `recall`.
+
+    There, URLs have other numbers: `recall` is to go by ``page.targets``, and a memo must not
+    depend on what numbers they were, but for their order in the page.
+    """
+
+    def part(self, memo: bytes | None, links: NDArray[np.int64]) -> bytes | None:
+        """Return what of the memo of a page belongs to some of its links, int64 (k,), ascending.
+
+        May run in any thread.
+        """
+        ...
+
+    def hear(self, url: int, relevance: float) -> None:
+        """Take note of what came of another worker's fetch of a URL with links from here."""
+        ...
+
+
+@runtime_checkable
+class SharedLearner(Shareable, Learner, Protocol):
+    """A learner of which one trains for all.
+
+    `hand_in`, `train` and `take_up` run in another thread, one at a time, and none of them before
+    the lesson of the last `take_up` was adopted.
+    """
+
+    def period(self, fetched: int) -> float:
+        """Return how many fetches of all workers come between two lessons.
+
+        Parameters
+        ----------
+        fetched : so many there were
+        """
+        ...
+
+    def hand_in(self) -> tuple[bytes, int] | None:
+        """Return what is to be learned from that came since the last call.
+
+        Returns
+        -------
+        It, for `Pool.add`, and how many fetches it is of; None: nothing came
+        """
+        ...
+
+    def pool(self) -> Any:
+        """Return an empty pool: ``add(worker, data)``, ``len``, and ``options.memory``."""
+        ...
+
+    def train(self, pool: Any) -> tuple[bytes, int, dict[str, float]]:
+        """Learn from the pool: state for `take_up`, number of instances, metrics."""
+        ...
+
+    def take_up(self, version: int, state: bytes, fetched: int) -> Lesson:
+        """Make of what `train` returned, here or elsewhere, a lesson to `adopt`."""
+        ...

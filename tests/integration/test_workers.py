@@ -1,0 +1,165 @@
+"""Several workers on one crawl: nothing lost, nothing twice, whatever happens to them."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from focuscrawl.crawl import CrawlPlan
+from focuscrawl.errors import UserError
+from focuscrawl.sharing import open_shared_crawl
+from focuscrawl.sharing.opening import SharingOptions
+from focuscrawl.store.schema import SCHEMA_VERSION
+
+from .postgres import PASSWORD
+from .running import TOPIC
+from .workers import Workers, assert_whole, query
+
+if TYPE_CHECKING:
+    from .postgres import PostgresServer
+
+LONG = 250.0  # seconds after which something hangs
+ARGUMENTS = {
+    "web": "demo",
+    "critic": "models/demo",
+    "topic": TOPIC,
+    "seeds": "models/demo/seeds.csv",
+}
+LEASE = ("-s", "FOCUSCRAWL_LEASE=10", "-s", "FOCUSCRAWL_SHARDS=16")
+
+
+def test_a_worker_dies_and_the_server_restarts(postgres: PostgresServer, tmp_path: Path) -> None:
+    url, budget = postgres.url("deaths"), 260
+    arguments = {**ARGUMENTS, "budget": budget}
+    with Workers(url, tmp_path, arguments, *LEASE) as workers:
+        for _ in range(3):
+            workers.start()
+        workers.wait_for(60, LONG)
+        workers.kill(1)
+        workers.wait_for(120, LONG)
+        postgres.restart()
+        assert workers.wait(LONG) == [0, -signal.SIGKILL, 0], workers.log(0) + workers.log(2)
+        assert "Traceback" not in workers.log(0) + workers.log(2)
+    assert_whole(url, budget)
+    assert query(url, "SELECT state FROM worker ORDER BY id") in (
+        [("left",), ("lost",), ("left",)],
+        [("lost",), ("left",), ("left",)],  # numbered as they joined
+        [("left",), ("left",), ("lost",)],
+    )
+    # every page was recorded while its worker held the host, and models went to all
+    ((models,),) = query(url, "SELECT count(*) FROM models")
+    assert models > 0
+    assert query(
+        url, "SELECT count(*) FROM worker WHERE state = 'left' AND model_version = 0"
+    ) == [(0,)]
+    assert query(url, "SELECT DISTINCT owner FROM shard") == [(None,)]
+
+
+def test_workers_come_and_go(postgres: PostgresServer, tmp_path: Path) -> None:
+    url = postgres.url("coming")
+    arguments = {**ARGUMENTS, "strategy": "best-first", "budget": 200}
+    with Workers(url, tmp_path, arguments, *LEASE) as workers:
+        first = workers.start()
+        workers.wait_for(40, LONG)
+        workers.start()
+        until = workers.wait_for(90, LONG)
+        first.send_signal(signal.SIGINT)
+        assert first.wait(LONG) == 0
+        assert workers.wait(LONG) == [0, 0]
+    assert until > 40
+    assert_whole(url, 200)
+    with Workers(url, tmp_path, {**arguments, "budget": 230}, *LEASE) as workers:
+        workers.start()
+        assert workers.wait(LONG) == [0]
+    assert_whole(url, 230)
+    fetched = query(url, "SELECT fetched > 0 FROM worker ORDER BY id")
+    assert fetched == [(True,), (True,), (True,)]
+
+
+def test_a_crawl_ends_when_all_is_fetched(postgres: PostgresServer, tmp_path: Path) -> None:
+    url = postgres.url("ending")
+    seeds = tmp_path / "seeds.txt"
+    recorded = {**ARGUMENTS, "strategy": "breadth-first", "budget": 40}
+    with Workers(url, tmp_path, recorded, *LEASE, "-s", "FOCUSCRAWL_WARC=1") as workers:
+        workers.start()
+        assert workers.wait(LONG) == [0]
+    web = tmp_path / "worker-0" / "pages.warc.gz"
+    seeds.write_text(
+        "\n".join(row[0] for row in query(url, "SELECT url FROM pages WHERE depth=0"))
+    )
+    everything = postgres.url("everything")
+    arguments = {**recorded, "web": web, "seeds": seeds, "budget": 0}
+    (tmp_path / "two").mkdir()
+    with Workers(everything, tmp_path / "two", arguments, *LEASE) as workers:
+        workers.start()
+        workers.start()
+        assert workers.wait(LONG) == [0, 0]
+        assert "frontier is empty" in workers.log(0)
+    pages = "SELECT url FROM pages ORDER BY 1"
+    assert query(everything, pages) == query(url, pages)
+
+
+def plan_of(folder: Path, **changed: Any) -> CrawlPlan:
+    return CrawlPlan(**{**ARGUMENTS, "crawl_dir": str(folder), "budget": 5, **changed})
+
+
+def refused(url: str, plan: CrawlPlan) -> str:
+    with pytest.raises(UserError) as error:
+        open_shared_crawl(plan, url, SharingOptions())
+    said = str(error.value)
+    assert "\n" not in said
+    assert "secret" not in said
+    assert PASSWORD not in said
+    assert plan.crawl_dir is not None
+    assert not Path(plan.crawl_dir).exists()
+    return said
+
+
+def test_a_crawl_of_another_kind_is_refused(postgres: PostgresServer, tmp_path: Path) -> None:
+    url = postgres.url("refusing")
+    open_shared_crawl(plan_of(tmp_path / "first"), url, SharingOptions()).close("interrupted")
+    before = query(url, "SELECT * FROM meta ORDER BY 1"), query(url, "SELECT * FROM worker")
+    other = refused(url, plan_of(tmp_path / "x", topic="/Sports/Running"))
+    assert "its topic is /Sports/Cycling" in other
+    version = "UPDATE meta SET value = '{}' WHERE key = 'schema_version'"
+    query(url, version.format(99))
+    newer = refused(url, plan_of(tmp_path / "x"))
+    assert "schema version 99" in newer
+    assert "upgrade" in newer
+    query(url, version.format(SCHEMA_VERSION))
+    query(postgres.url(), "CREATE SCHEMA taken CREATE TABLE other (a int)")
+    assert "something else" in refused(postgres.url("taken"), plan_of(tmp_path / "x"))
+    after = query(url, "SELECT * FROM meta ORDER BY 1"), query(url, "SELECT * FROM worker")
+    assert after == before
+    for changed, said in (
+        ({"strategy": "pagerank"}, "pagerank"),
+        ({"distill": 10}, "FOCUSCRAWL_DISTILL"),
+        ({"options": {"contrast": 0.5}}, "contrast"),
+    ):
+        assert said in refused(postgres.url("new"), plan_of(tmp_path / "x", **changed))
+    assert query(url, "SELECT nspname FROM pg_namespace WHERE nspname = 'new'") == []
+
+
+def test_a_wrong_database_is_refused(postgres: PostgresServer, tmp_path: Path) -> None:
+    query(postgres.url(), "CREATE ROLE guest LOGIN PASSWORD 'guest-secret'")
+    here = postgres.url("x")
+    plan = plan_of(tmp_path / "x")
+    for url, said in (
+        (postgres.url("x", user="guest", password="guest-secret"), "right CREATE"),
+        (here.replace("/postgres?", "/nowhere?"), "nowhere"),
+        ("postgresql://u:wrong-secret@127.0.0.1:1/d", "refused"),
+        (postgres.url("public"), "name of a crawl"),
+    ):
+        assert said in refused(url, plan)
+    wrong = postgres.url("x", password="wrong-secret")
+    with Workers(wrong, tmp_path, ARGUMENTS) as workers:
+        workers.start()
+        assert workers.wait(LONG) == [2], workers.log(0)
+        (line,) = workers.log(0).splitlines()
+    assert line.startswith("scrapy crawl focused: store postgresql://127.0.0.1")
+    assert "password authentication failed" in line
+    assert "wrong-secret" not in line
+    assert not (tmp_path / "worker-0").exists()
