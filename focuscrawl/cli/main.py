@@ -21,6 +21,7 @@ COMMANDS = {
     "critic": ("focuscrawl.cli.critic", "critic", "Train and check critics."),
     "distill": ("focuscrawl.cli.distill", "distill", "List the hubs and authorities of a crawl."),
     "lab": ("focuscrawl.cli.lab", "lab", "Compare strategies on recorded webs."),
+    "paths": ("focuscrawl.cli.paths", "paths", "Learn paths to goal pages; forage other sites."),
     "report": ("focuscrawl.cli.report", "report", "Summarise crawls and draw their curves."),
     "web": ("focuscrawl.cli.web", "web", "Look into recorded webs."),
     "why": ("focuscrawl.cli.why", "why", "Say why a URL was fetched, or waits."),

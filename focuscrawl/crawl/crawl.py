@@ -271,8 +271,7 @@ class Crawl:
     def _expand(self, number: int, view: PageView, page: Finding) -> None:
         """Score the links of a page and queue where they lead."""
         depth = self.urls.depth(number)
-        links: list[int] = []
-        targets: list[int] = []
+        links, targets = list[int](), list[int]()
         for i, url in enumerate(self._resolve(view.links.urls)):
             if url is not None and (self.plan.any_media or may_be_page(url)):
                 links.append(i)
@@ -286,6 +285,7 @@ class Crawl:
             probabilities=page.probabilities,
             links=np.array(links, dtype=np.int64),
             targets=np.array(targets, dtype=np.int64),
+            referrer=self.urls.found_on(number),
         )
         expansion = self.strategy.expand(judged)
         version = self.model_version  # asked once: it takes longer than all else done to a link
@@ -334,12 +334,14 @@ class Crawl:
             return
         if self.urls.state(number) == QUEUED and self.frontier.score(number) == math.inf:
             return  # a seed comes before every link, whatever links to it
-        kept = None if score == math.inf else score
+        kept = score if math.isfinite(score) else None
         if self.duplicates.stands_for(self.urls[number]) is not None:
             self.urls.change(number, EXCLUDED, kept)
             return
-        self.urls.change(number, QUEUED, kept)
-        if number not in self.in_flight:
+        self.urls.change(number, UNFOLLOWED if score == -math.inf else QUEUED, kept)
+        if score == -math.inf:
+            self.frontier.remove(number)  # what waits is not worth a fetch any more
+        elif number not in self.in_flight:
             self.frontier.push(number, self.urls.host(number), score)
 
     # -- what is learned -----------------------------------------------------------------

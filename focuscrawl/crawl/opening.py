@@ -21,6 +21,7 @@ from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
+from focuscrawl.paths.files import is_path_model, load_path_critic
 from focuscrawl.store import CrawlStore, schema
 from focuscrawl.strategies import StrategyContext, make_strategy
 from focuscrawl.urls import normalize
@@ -44,7 +45,7 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
     if not plan.topics:
         raise UserError("no topic given: add -a topic=..., a topic path of the critic")
     web = open_web(plan.web) if plan.web is not None else None
-    critic = load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
+    critic = _critic(plan)
     name = plan.crawl_dir or CrawlFolder.new_name(plan.topics[0], datetime.now())
     folder = CrawlFolder(Path(name))
     resumes = plan.seeds is None and folder.exists  # with the seeds it has
@@ -87,6 +88,14 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
     restore(crawl)
     crawl.start(seeds)
     return crawl
+
+
+def _critic(plan: CrawlPlan) -> Critic:
+    if is_path_model(plan.critic):
+        if plan.calibrated:
+            raise UserError(f"{plan.critic}: a model of paths has no calibration; leave it out")
+        return load_path_critic(plan.critic, plan.topic)
+    return load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
 
 
 def _seeds(plan: CrawlPlan, critic: Critic, web: Web | None) -> list[str]:

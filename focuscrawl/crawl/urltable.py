@@ -117,9 +117,13 @@ class UrlTable:
         """Return the clicks from a seed to the URL, on the path it was found by."""
         return int(self._depth.data[number])
 
+    def found_on(self, number: int) -> int:
+        """Return the number of the page the URL was found on, -1 for a seed."""
+        return int(self._referrer.data[number])
+
     def referrer(self, number: int) -> str | None:
         """Return the page the URL was found on, None for a seed."""
-        referrer = int(self._referrer.data[number])
+        referrer = self.found_on(number)
         return None if referrer < 0 else self._urls[referrer]
 
     def state(self, number: int) -> int:

@@ -1,0 +1,97 @@
+"""A trained model of paths: what it makes of pages and links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import logsumexp
+
+from focuscrawl.paths.chains import log_product
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focuscrawl.page import PageView
+    from focuscrawl.paths.crf import ChainCRF
+    from focuscrawl.paths.features import Observed, PathReader, Reading, Vocabulary
+    from focuscrawl.paths.states import PathStates
+
+
+@dataclass(frozen=True)
+class PathModel:
+    """The chain model with its features and rewards.
+
+    Attributes
+    ----------
+    states : K labels
+    vocabulary : features, by number
+    crf : fitted
+    rewards : float64 (K,), of the link state of each label (eq. 5)
+    reading : how much of a page is read
+    """
+
+    states: PathStates
+    vocabulary: Vocabulary
+    crf: ChainCRF
+    rewards: NDArray[np.float64]
+    reading: Reading
+
+    def page(self, reader: PathReader, view: PageView, start: str) -> NDArray[np.float64]:
+        """Return what a page's features say for each label: log-potentials, float64 (K,)."""
+        return self._scores(reader.page(view, start))[0, : len(self.states)]
+
+    def links(
+        self, reader: PathReader, view: PageView, start: str, links: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return what the features of links say for each label, float64 (n, K)."""
+        return self._scores(reader.links(view, start, links))[:, len(self.states) :]
+
+    def onward(self, page: NDArray[np.float64], links: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Pr(label) of links, float64 (n, K): one step of eq. 6, normalised.
+
+        Parameters
+        ----------
+        page : float64 (K,), Pr(label) of the page they are on
+        links : log-potentials as from `links`
+        """
+        k = len(self.states)
+        with np.errstate(divide="ignore"):
+            before = log_product(np.log(page)[None, :], self.crf.edge_[:k, k:])
+        return _normalised(links + before)
+
+    def arrived(self, link: NDArray[np.float64], page: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Pr(label) of a page, float64 (K,).
+
+        Parameters
+        ----------
+        link : float64 (K,), Pr(label) of the links that led to it
+        page : log-potentials as from `page`
+        """
+        k = len(self.states)
+        with np.errstate(divide="ignore"):
+            before = np.log(link) + np.diagonal(self.crf.edge_[k:, :k])
+        return _normalised((page + before)[None, :])[0]
+
+    def alone(self, reader: PathReader, view: PageView) -> NDArray[np.float64]:
+        """Return Pr(label) of a page that nobody knows the site of, float64 (K,)."""
+        seen = self._scores(reader.page(view, None))[:, : len(self.states)]
+        return _normalised(seen)[0]
+
+    def begun(self, page: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Pr(label) of a page that a site begins with, float64 (K,)."""
+        starts = self.crf.structure.starts[: len(self.states)]
+        return _normalised(np.where(starts, page, -np.inf)[None, :])[0]
+
+    def _scores(self, observed: Observed) -> NDArray[np.float64]:
+        rows = self.vocabulary.rows(observed)
+        sums = np.zeros((len(rows) + 1, self.crf.state_.shape[1]))
+        owner = np.repeat(np.arange(len(rows)), rows.lengths)
+        np.add.at(sums, owner, self.crf.state_[rows.indices])
+        return sums[:-1]
+
+
+def _normalised(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    probabilities: NDArray[np.float64] = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+    return probabilities
