@@ -53,8 +53,8 @@ paths.add_command(check)
 @click.option("--starts", help="Front doors: URLs, or a file of them.  [default: the crawl's own]")
 @click.option("--column", default="topic", show_default=True, help="Of --labels, the label.")
 @click.option("--site-column", help="Of --labels, whose page it is: goals are of the same site.")
-@click.option("--goals", default=200, show_default=True, type=click.IntRange(1), help="A site.")
-@click.option("--fails", default=3.0, show_default=True, type=click.FloatRange(0), help="A goal.")
+@click.option("--goals", default=60, show_default=True, type=click.IntRange(1), help="A site.")
+@click.option("--fails", default=10.0, show_default=True, type=click.FloatRange(0), help="A goal.")
 @click.option("--random-state", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1))
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="paths.jsonl.")
 def extract(
@@ -138,7 +138,7 @@ def extract(
 )
 @click.option(
     "--gamma",
-    default=0.8,
+    default=0.9,
     show_default=True,
     type=click.FloatRange(0, 1, min_open=True),
     help="Discount of a goal for each step to it.",

@@ -58,14 +58,14 @@ _RECALLS = (0.5, 0.8, 0.9)
 )
 @click.option(
     "--fails",
-    default=3.0,
+    default=10.0,
     show_default=True,
     type=click.FloatRange(0),
     help="Paths to fails for each of these.",
 )
 @click.option("--l2", default=1.0, show_default=True, type=click.FloatRange(0, min_open=True))
 @click.option(
-    "--gamma", default=0.8, show_default=True, type=click.FloatRange(0, 1, min_open=True)
+    "--gamma", default=0.9, show_default=True, type=click.FloatRange(0, 1, min_open=True)
 )
 @click.option("--evidence", default="sum", show_default=True, type=click.Choice(EVIDENCE))
 @click.option("--random-state", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1))

@@ -1,8 +1,8 @@
 """Paths out of a web whose pages are labelled: what a person would have clicked.
 
-A goal is reached by one of the shortest ways, and of these by the one whose pages have the most
-goals behind them: a list of people rather than a colleague's page. Fails leave these ways by a
-link to a page with no goal behind it, and some go on from there.
+A person who wants all goals looks for a list of them. So the goals are shared out among the pages
+that link to them: first to the page that has the most for the clicks it takes to get there, and so
+on with those that are left. Fails leave these ways for pages that link to no goal, and some go on.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class Sampling:
     fails : paths to fails for each of these
     """
 
-    goals: int = 200
-    fails: float = 3.0
+    goals: int = 60
+    fails: float = 10.0
 
 
 def extract_paths(
@@ -52,7 +52,7 @@ def extract_paths(
 
     Parameters
     ----------
-    links : gives the pages that a page links to, in document order
+    links : gives the pages that a page links to, each once, in document order
     goals : pages looked for
     labels : milestones of pages; pages it lacks stay unlabelled, and those labelled
         ``goal`` or ``fail`` are what `goals` makes them
@@ -64,53 +64,71 @@ def extract_paths(
         chosen = rng.choice(len(reached), sampling.goals, replace=False)
         reached = [reached[i] for i in np.sort(chosen).tolist()]
     found = [ways.to(goal) for goal in reached]
-    walks = found + _fails(ways, found, goals, round(sampling.fails * len(found)), rng)
+    walks = found + _fails(ways, found, round(sampling.fails * len(found)), rng)
     return [_labelled(walk, goals, ways.leading, labels) for walk in walks]
 
 
 class _Ways:
-    """The shortest ways from a start, and which of them lead to goals."""
+    """The ways from a start to its goals.
+
+    Attributes
+    ----------
+    links : as in `extract_paths`
+    order : pages that can be reached, nearest first
+    lists : goals that each page links to, where there are any
+    leading : pages on the ways, goals included
+    """
 
     def __init__(self, start: str, links: Links, goals: AbstractSet[str]) -> None:
         self.links = links
-        self.depth = {start: 0}
         self.order = [start]
-        parents: dict[str, list[str]] = {start: []}
+        self._depth = {start: 0}
+        self._parent: dict[str, str] = {}
         waiting = deque([start])
         while waiting:
             page = waiting.popleft()
-            for target in dict.fromkeys(links(page)):
-                if target not in self.depth:
-                    self.depth[target] = self.depth[page] + 1
-                    parents[target] = []
+            for target in links(page):
+                if target not in self._depth:
+                    self._depth[target] = self._depth[page] + 1
+                    self._parent[target] = page
                     self.order.append(target)
                     waiting.append(target)
-                if self.depth[target] == self.depth[page] + 1:
-                    parents[target].append(page)
-        # of the parents on shortest ways the one with the most goals among its links
-        listed = {page: sum(target in goals for target in set(links(page))) for page in self.order}
-        self.parent = {
-            page: max(of, key=lambda each: (listed[each], -self.depth[each]))
-            for page, of in parents.items()
-            if of
+        self.lists = {
+            page: found
+            for page in self.order
+            if (found := goals & set(links(page)) - {page, start})
         }
-        self.leading = set(goals & self.depth.keys())
-        for page in reversed(self.order):
-            if page in self.leading:
-                self.leading.update(parents[page])
+        self._share_out(goals & self._depth.keys() - {start})
+        self.leading = {page for goal in goals & self._depth.keys() for page in self.to(goal)}
+
+    def _share_out(self, goals: AbstractSet[str]) -> None:
+        """Choose the page from which each goal is reached."""
+        left = set(goals)
+        lists = {page: set(found) for page, found in self.lists.items()}
+        while left:
+            best = max(
+                lists, key=lambda page: len(lists[page]) / (self._depth[page] + len(lists[page]))
+            )
+            taken = lists.pop(best) & left
+            # not by way of themselves
+            taken -= set(self.to(best))
+            self._parent.update(dict.fromkeys(taken, best))
+            left -= taken
+            lists = {page: rest for page, found in lists.items() if (rest := found & left)}
+            if not lists:
+                break
 
     def to(self, page: str) -> list[str]:
         """Return the way from the start to a page."""
         way = [page]
-        while way[-1] in self.parent:
-            way.append(self.parent[way[-1]])
+        while way[-1] in self._parent:
+            way.append(self._parent[way[-1]])
         return way[::-1]
 
 
 def _fails(
     ways: _Ways,
     found: list[list[str]],
-    goals: AbstractSet[str],
     count: int,
     rng: np.random.Generator,
 ) -> list[list[str]]:
@@ -122,8 +140,8 @@ def _fails(
     exits = [
         [*prefix, target]
         for page, prefix in prefixes.items()
-        for target in dict.fromkeys(ways.links(page))
-        if target not in ways.leading and target not in prefix and target not in prefixes
+        for target in ways.links(page)
+        if target not in ways.leading and target not in ways.lists
     ]
     if not exits:
         return []
@@ -133,8 +151,8 @@ def _fails(
         for _ in range(int(rng.integers(1, _STRAY + 1))):
             onward = [
                 target
-                for target in dict.fromkeys(ways.links(walk[-1]))
-                if target not in walk and target not in goals and target not in ways.leading
+                for target in ways.links(walk[-1])
+                if target not in walk and target not in ways.leading and target not in ways.lists
             ]
             if not onward:
                 break

@@ -70,6 +70,7 @@ def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
         "distances": model.states.distances,
         "words": model.reading.words,
         "near": model.reading.near,
+        "trust": model.trust,
         "arrays": hashlib.sha256(packed.getvalue()).hexdigest(),
         **about,
     }
@@ -166,7 +167,8 @@ def _unpack(manifest: dict[str, Any], content: bytes) -> PathModel:
     )
     rewards = expect(arrays, "rewards", (len(labels),), "f").astype(np.float64)
     reading = Reading(int(manifest["words"]), int(manifest["near"]))
-    return PathModel(states, Vocabulary(listed), crf, rewards, reading)
+    trust = float(manifest["trust"])
+    return PathModel(states, Vocabulary(listed), crf, rewards, reading, trust)
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 from focuscrawl.paths.chains import log_product
@@ -30,6 +31,9 @@ class PathModel:
     crf : fitted
     rewards : float64 (K,), of the link state of each label (eq. 5)
     reading : how much of a page is read
+    trust : how much of what a page's features say is believed in a forage, in [0, 1]. They are
+        hundreds of words that hang together, and make a page that is a little unlike those
+        learned from a certain fail; then nothing behind it would ever be fetched
     """
 
     states: PathStates
@@ -37,16 +41,18 @@ class PathModel:
     crf: ChainCRF
     rewards: NDArray[np.float64]
     reading: Reading
+    trust: float = 1.0
 
     def page(self, reader: PathReader, view: PageView, start: str) -> NDArray[np.float64]:
         """Return what a page's features say for each label: log-potentials, float64 (K,)."""
-        return self._scores(reader.page(view, start))[0, : len(self.states)]
+        pages = slice(len(self.states))
+        return self.trust * self._scores(reader.page(view, start), pages)[0]
 
     def links(
         self, reader: PathReader, view: PageView, start: str, links: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Return what the features of links say for each label, float64 (n, K)."""
-        return self._scores(reader.links(view, start, links))[:, len(self.states) :]
+        return self._scores(reader.links(view, start, links), slice(len(self.states), None))
 
     def onward(self, page: NDArray[np.float64], links: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Pr(label) of links, float64 (n, K): one step of eq. 6, normalised.
@@ -76,20 +82,19 @@ class PathModel:
 
     def alone(self, reader: PathReader, view: PageView) -> NDArray[np.float64]:
         """Return Pr(label) of a page that nobody knows the site of, float64 (K,)."""
-        seen = self._scores(reader.page(view, None))[:, : len(self.states)]
-        return _normalised(seen)[0]
+        return _normalised(self._scores(reader.page(view, None), slice(len(self.states))))[0]
 
     def begun(self, page: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Pr(label) of a page that a site begins with, float64 (K,)."""
         starts = self.crf.structure.starts[: len(self.states)]
         return _normalised(np.where(starts, page, -np.inf)[None, :])[0]
 
-    def _scores(self, observed: Observed) -> NDArray[np.float64]:
+    def _scores(self, observed: Observed, states: slice) -> NDArray[np.float64]:
         rows = self.vocabulary.rows(observed)
-        sums = np.zeros((len(rows) + 1, self.crf.state_.shape[1]))
-        owner = np.repeat(np.arange(len(rows)), rows.lengths)
-        np.add.at(sums, owner, self.crf.state_[rows.indices])
-        return sums[:-1]
+        shape = (len(rows), len(self.vocabulary))
+        seen = csr_array((np.ones(len(rows.indices)), rows.indices, rows.indptr), shape=shape)
+        scores: NDArray[np.float64] = seen @ self.crf.state_[:, states]
+        return scores
 
 
 def _normalised(logs: NDArray[np.float64]) -> NDArray[np.float64]:

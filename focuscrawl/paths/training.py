@@ -41,14 +41,16 @@ class Training:
     l2 : see `ChainCRF`
     gamma : see `focuscrawl.paths.rewards.rewards`
     max_iter : iterations of L-BFGS
+    trust : see `PathModel`
     reading : how much of a page is read
     """
 
     milestones: bool = True
     farthest: int = 5
     l2: float = 1.0
-    gamma: float = 0.8
+    gamma: float = 0.9
     max_iter: int = 60
+    trust: float = 0.4
     reading: Reading = field(default_factory=Reading)
 
 
@@ -75,7 +77,8 @@ def train(
     crf = ChainCRF(states.structure, l2=training.l2, max_iter=training.max_iter)
     crf.fit(*examples(corpus, vocabulary, states), on_iteration=on_iteration)
     worth = rewards(crf, sequences(corpus, vocabulary), 0, gamma=training.gamma)
-    return PathModel(states, vocabulary, crf, worth[len(states) :], training.reading)
+    worth = worth[len(states) :]
+    return PathModel(states, vocabulary, crf, worth, training.reading, training.trust)
 
 
 class Corpus(NamedTuple):

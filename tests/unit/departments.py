@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from focuscrawl.webs import open_web
 from focuscrawl.webs.record import WarcRecorder
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def make(folder: Path, *, professors: int = 8, others: int = 24) -> Departments:
         pages[staff] = _page("People", "Who works here.", [(faculty, "Faculty"), (news, "News")])
         pages[faculty] = _page("Faculty", "All professors.", listed)
         pages[news] = _page("News", f"What happens at {name}.", rest)
-    _record(folder / "departments.warc.gz", pages)
+    record_pages(folder / "departments.warc.gz", pages)
     with (folder / "labels.csv").open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["url", "kind", "site"])
@@ -120,17 +121,29 @@ def _page(title: str, text: str, links: list[tuple[str, str]]) -> str:
     return f"<title>{title}</title><h1>{title}</h1><p>{text}</p><ul>{items}</ul>"
 
 
-def _record(path: Path, pages: dict[str, str]) -> None:
+def bodies(web: Departments) -> dict[str, str]:
+    """Return the pages of a web again, by URL."""
+    recorded = open_web(str(web.warc))
+    answers = ((url, recorded.fetch(url)) for url in recorded.urls())
+    return {url: answer.body.decode() for url, answer in answers if answer is not None}
+
+
+def record_pages(
+    path: Path, pages: dict[str, str], redirects: dict[str, str] | None = None
+) -> None:
+    """Record pages, and redirects from URL to URL."""
+    html, moved = ("Content-Type", "text/html; charset=utf-8"), redirects or {}
     with WarcRecorder(path) as recorder:
-        for url, body in pages.items():
+        for url, body in (pages | dict.fromkeys(moved, "")).items():
+            location = [("Location", moved[url])] if url in moved else []
             recorder.record(
                 request_method="GET",
                 url=url,
                 request_headers=[],
                 request_body=b"",
-                status=200,
+                status=301 if url in moved else 200,
                 reason="OK",
-                response_headers=[("Content-Type", "text/html; charset=utf-8")],
+                response_headers=[html, *location],
                 body_raw=body.encode(),
                 ip=None,
                 at=datetime(2026, 1, 1, tzinfo=UTC),
