@@ -1,5 +1,6 @@
 # make crawl: a focused crawl of the synthetic web, to see what focuscrawl does
 # make test : lint, types, layers and the whole test suite
+# make deploy-check: the steps of docs/deploy.md on a Scrapyd of this machine
 # Needs make and Python 3.11 or newer (make PYTHON=...); all else is installed into .venv.
 
 PYTHON ?= python3
@@ -10,7 +11,7 @@ ifndef CRAWL_DIR
 CRAWL_DIR := crawls/demo-$(shell date +%Y%m%d-%H%M%S)
 endif
 
-.PHONY: crawl test lint bench docs clean
+.PHONY: crawl test lint bench docs deploy-check clean
 
 .venv/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -38,6 +39,9 @@ test: lint
 
 bench: .venv/.installed
 	$(BIN)/pytest benchmarks -p no:xdist -s -q --benchmark-columns=median,iqr,rounds
+
+deploy-check: .venv/.installed
+	$(BIN)/pytest tests/integration/test_scrapyd.py -v --no-header -p no:xdist
 
 docs: .venv/.installed
 	$(BIN)/pytest tests/docs

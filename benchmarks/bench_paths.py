@@ -97,7 +97,8 @@ def scored(model: PathModel, name: str, count: int) -> None:
     n = len(bodies)
     print(
         f"{name}: {n} pages, {links / n:.0f} links a page; milliseconds a page: "
-        f"lxml {1e3 * parse / n:.2f}, page view {1e3 * view_time / n:.2f}, paths {1e3 * score / n:.2f} "
+        f"lxml {1e3 * parse / n:.2f}, page view {1e3 * view_time / n:.2f}, "
+        f"paths {1e3 * score / n:.2f} "
         f"({1e6 * score / max(links, 1):.0f} us a link); "
         f"view and paths are {(view_time + score) / parse:.1f} x lxml"
     )

@@ -18,6 +18,11 @@ def bind_crawl(crawler: Crawler, crawl: Crawl) -> None:
     _crawls[crawler] = crawl
 
 
+def has_crawl(crawler: Crawler) -> bool:
+    """Tell whether `crawler` has a crawl."""
+    return crawler in _crawls
+
+
 def crawl_of(crawler: Crawler) -> Crawl:
     """Return the crawl of `crawler`; KeyError if it has none."""
     return _crawls[crawler]

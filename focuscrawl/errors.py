@@ -9,3 +9,7 @@ class UserError(Exception):
     The message is one line: it names the thing and says the way out. The commands
     print it behind the program's name and end with exit code 2.
     """
+
+
+class GivenUpError(Exception):
+    """A request was broken off because the crawl ends; its URL is for the next run."""

@@ -4,3 +4,5 @@
 URL_ID = "focuscrawl_url"
 #: the `Visit`, once the answer has been judged
 VISIT = "focuscrawl_visit"
+#: on requests that a project's own spider yielded
+OWN = "focuscrawl_own"

@@ -22,12 +22,13 @@ class PlainRecord(logging.LogRecord):
         super().__init__(*args, **kwargs)
         if self.exc_info and self.exc_info[0] is not None:
             # formatters take the text that is there instead of making their own
-            self.exc_text = _plain(_TRACEBACKS.formatException(self.exc_info))
+            self.exc_text = plain(_TRACEBACKS.formatException(self.exc_info))
 
     def getMessage(self) -> str:  # noqa: N802 - the base class's name
         """Return the message, made plain."""
-        return _plain(super().getMessage())
+        return plain(super().getMessage())
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """Return `text` without what a terminal obeys and without URLs' credentials."""
     return without_credentials(printable(text))

@@ -13,9 +13,11 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.log import failure_to_exc_info
 
 from focuscrawl.binding import crawl_of
-from focuscrawl.errors import UserError
+from focuscrawl.engine import wake
+from focuscrawl.errors import GivenUpError, UserError
+from focuscrawl.following import Following
 from focuscrawl.meta import URL_ID, VISIT
-from focuscrawl.urls import normalize
+from focuscrawl.ownrequests import OwnRequests
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,15 +36,17 @@ _PAUSE = 0.002  # seconds until the crawl is asked again whether its pause is ov
 class FrontierScheduler(BaseScheduler):
     """Gives Scrapy the best link whose host has room, and nothing else.
 
-    Requests that a spider or a middleware yields are queued as start URLs and keep their
-    callbacks; a retry takes the place its URL had. Nothing waits in the downloader's own queues,
-    so a new model re-orders everything that has not been fetched.
+    Requests that a spider or a middleware yields keep their callbacks, see `OwnRequests`; a retry
+    takes the place its URL had. Nothing waits in the downloader's own queues, so a new model
+    re-orders everything that has not been fetched.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._crawl = crawl_of(crawler)
-        self._requests: dict[int, Request] = {}
+        assert crawler.spider is not None
+        self._following = Following.of(crawler.spider, crawler.settings)
+        self._own = OwnRequests(self._crawl, crawler.spider, self._following, self._note)
         self._wakes_at: float | None = None
 
     @classmethod
@@ -59,52 +63,61 @@ class FrontierScheduler(BaseScheduler):
         for number in list(self._crawl.in_flight):
             logger.error("no answer and no error came for %s", self._crawl.urls[number])
             self._crawl.fail(number, "lost", time.monotonic())
-        return self._crawl.stop_reason is None and len(self._crawl.frontier) > 0
+        if self._crawl.stop_reason is None:
+            return self._own.waiting or len(self._crawl.frontier) > 0
+        return self._own.waiting and self._crawl.stop_reason == "frontier_empty"
 
     def enqueue_request(self, request: Request) -> bool:
         """Queue a request that did not come out of the frontier, or comes back to it."""
         number = request.meta.get(URL_ID)
         if number is not None and number in self._crawl.in_flight:
-            self._requests[number] = request
+            self._own.put_back(number, request)
             self._crawl.put_back(number, time.monotonic())
             return True
-        url = normalize(request.url)
-        if url is None or request.method != "GET" or not self._crawl.add_seeds([url]):
-            return False
-        number = self._crawl.urls.get(url)
-        assert number is not None
-        self._requests[number] = request.replace(url=url)  # as stored: without credentials
-        return True
+        return self._own.take(request)
 
     def next_request(self) -> Request | None:
         """Make the Request for the best link that may be fetched now."""
         now = time.monotonic()
+        if self._crawl.stop_reason in (None, "frontier_empty") and self._own.waiting:
+            self._crawler.stats.inc_value("focuscrawl/aside")
+            return self._own.pop_aside()
         fetch = self._crawl.next(now)
         if fetch is None:
             self._wake_when_ready(now)
             return None
-        held = self._requests.pop(fetch.id, None)
-        if held is None:
-            return Request(fetch.url, meta=_meta(fetch), errback=self._failed, dont_filter=True)
-        return held.replace(meta=held.meta | _meta(fetch))
+        return self._own.pop(fetch, _meta(fetch)) or self._follow(fetch)
 
     def close(self, reason: str) -> None:
         """End the crawl; Scrapy's reason for a signal is called what the user did."""
         self._crawl.close("interrupted" if reason == "shutdown" else reason)
 
+    def _follow(self, fetch: Fetch) -> Request:
+        meta = self._following.meta | _meta(fetch)
+        if self._following.visits:
+            meta["handle_httpstatus_all"] = True
+        callback = self._following.callback
+        return Request(fetch.url, callback, meta=meta, errback=self._failed, dont_filter=True)
+
     def _failed(self, failure: Failure) -> Iterator[Visit]:
-        """Record what no middleware saw fail, and give the fetch to the item pipelines."""
+        """Record what no middleware saw fail; a spider of visits has the fetch as an item."""
+        self._note(failure)
+        meta = failure.request.meta  # type: ignore[attr-defined]
+        if VISIT in meta and self._following.visits:
+            yield meta[VISIT]
+
+    def _note(self, failure: Failure) -> None:
         request: Request = failure.request  # type: ignore[attr-defined]
         number = request.meta[URL_ID]
-        if VISIT not in request.meta and not isinstance(failure.value, IgnoreRequest):
+        given_up = isinstance(failure.value, GivenUpError)  # and queued again
+        refused = isinstance(failure.value, IgnoreRequest)
+        if VISIT not in request.meta and not (refused or given_up):
             known = isinstance(failure.value, UserError)
             trace = None if known else failure_to_exc_info(failure)
             logger.error("cannot process %s: %s", request.url, failure.value, exc_info=trace)
-        if number in self._crawl.in_flight:
+        if number in self._crawl.in_flight and not given_up:
             error = f"{failure.type.__name__}: {failure.value}"  # type: ignore[union-attr]
             request.meta[VISIT] = self._crawl.fail(number, error, time.monotonic())
-        if VISIT in request.meta:
-            yield request.meta[VISIT]
 
     def _wake_when_ready(self, now: float) -> None:
         """Have the engine ask again when the next host is ready, not at its own heartbeat."""
@@ -118,9 +131,7 @@ class FrontierScheduler(BaseScheduler):
 
     def _wake(self) -> None:
         self._wakes_at = None
-        slot = self._crawler.engine._slot  # Scrapy has no public way to wake its engine
-        if slot is not None:
-            slot.nextcall.schedule()
+        wake(self._crawler)
 
 
 def _meta(fetch: Fetch) -> dict[str, Any]:
@@ -128,7 +139,5 @@ def _meta(fetch: Fetch) -> dict[str, Any]:
         URL_ID: fetch.id,
         "depth": fetch.depth,
         "download_slot": fetch.host,
-        # every answer is recorded as it is, errors and redirects included
-        "dont_redirect": True,
-        "handle_httpstatus_all": True,
+        "dont_redirect": True,  # every answer is recorded as it is
     }

@@ -42,13 +42,19 @@ CONCURRENT_ITEMS = 1  # an item a page: a hundred workers would only be started 
 SCHEDULER = "focuscrawl.scheduler.FrontierScheduler"
 DOWNLOADER_MIDDLEWARES = {
     "focuscrawl.downloadermiddlewares.focus.FocusMiddleware": 40,
+    "focuscrawl.downloadermiddlewares.conditional.ConditionalMiddleware": 45,
     "focuscrawl.downloadermiddlewares.warc.WarcMiddleware": 950,
 }
 EXTENSIONS = {
     "scrapy.extensions.logstats.LogStats": None,
     "focuscrawl.extensions.stop.StopReason": 0,
     "focuscrawl.extensions.htmlonly.HtmlOnly": 0,
+    "focuscrawl.extensions.alarm.Alarm": 0,
     "focuscrawl.extensions.progress.Progress": 0,
+    "focuscrawl.extensions.control.Obedience": 0,
+    "focuscrawl.extensions.leaving.SwiftEnd": 0,
+    "focuscrawl.extensions.metrics.Metrics": 0,
+    "focuscrawl.extensions.jsonlog.JsonLog": -1,  # before those that have something to say
 }
 FEED_EXPORTERS = {
     "csv": "focuscrawl.exporters.PlainCsvItemExporter",

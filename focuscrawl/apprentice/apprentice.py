@@ -107,11 +107,12 @@ class Apprentice:
             model, standing = self._model, self._standing
             margins = model.add_links(standing, self.known, first)
             inputs = self._inputs_of(urls)
-            scores = self._scores(urls, inputs)
+            dense = model.dense_margins(inputs)
+            address = model.address_margins(self.known, urls)
+            scores = model.learner.response(standing.margins(urls) + dense + address)
             self._keep(urls, scores)
-            rest = model.dense_margins(inputs) + model.address_margins(self.known, urls)
             place = np.searchsorted(urls, facts.targets)
-            return model.learner.response(rest[place] + margins), urls, scores
+            return model.learner.response((dense + address)[place] + margins), urls, scores
 
     def _add(self, url: int, facts: PageFacts) -> int:
         late = not (url < self.known.n_urls and self.known.has_keys(url))

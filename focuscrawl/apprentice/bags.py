@@ -97,10 +97,15 @@ def _side_by_side(
 
 
 def link_margins(
-    weights: NDArray[np.float64], known: Known, first: int, end: int, *, unit_length: bool = True
+    of_links: NDArray[np.float32],
+    of_pages: NDArray[np.float64],
+    known: Known,
+    first: int,
+    end: int,
+    *,
+    unit_length: bool = True,
 ) -> NDArray[np.float64]:
-    """Return what links `first` to `end` and their pages say by `weights` (N_FEATURES,)."""
-    of_links = weights[:SPACE].astype(np.float32)
+    """Return what links `first` to `end` and their pages say by weights (SPACE,) of either."""
     rows = known.links.rows(end)
     found = [np.zeros(0)]
     for start in range(first, end, _SLICE):
@@ -112,9 +117,10 @@ def link_margins(
     page = known.page.data[first:end]
     if not len(page):
         return found[0]
-    of_pages = _margins(weights[2 * SPACE :], known.pages.rows(int(page[-1]) + 1), unit_length)
+    some = np.arange(page[0], page[-1] + 1)  # in the order they were expanded
+    by_page = _margins(of_pages, known.pages.rows(int(page[-1]) + 1).take(some), unit_length)
     margins: NDArray[np.float64] = np.concatenate(found)
-    margins += of_pages[page]
+    margins += by_page[page - page[0]]
     return margins
 
 

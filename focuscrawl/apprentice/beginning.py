@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from focuscrawl.apprentice.options import Options
 
 
-def make_apprentice(options: Options, begin_with: str | None = None) -> Apprentice:
+def make_apprentice(
+    options: Options, begin_with: str | None = None, graduate: bytes | None = None
+) -> Apprentice:
     """Make an apprentice.
 
     Parameters
@@ -21,15 +23,17 @@ def make_apprentice(options: Options, begin_with: str | None = None) -> Apprenti
     options : what can be set of it
     begin_with : folder of one trained on an earlier crawl; it goes on with the features and the
         learner it has, whatever `options` say of these
+    graduate : what that one has learned, if it is in no folder of its own
 
     Raises
     ------
     UserError
         `begin_with` holds no apprentice.
     """
-    if begin_with is None:
+    if begin_with is not None:
+        graduate = read_apprentice(Path(begin_with))
+    if graduate is None:
         return Apprentice(options)
-    graduate = read_apprentice(Path(begin_with))
     apprentice = Apprentice(options.following(options_in(graduate)))
     apprentice.begin_with(graduate)
     return apprentice

@@ -85,34 +85,6 @@ def window(
     return Window(words[at], leaf - nearest, leaf, nearest, lengths)
 
 
-def context_features(
-    words: NDArray[np.uint64],
-    token_leaf: NDArray[np.int32],
-    left: NDArray[np.int32],
-    right: NDArray[np.int32],
-    *,
-    d_max: int,
-    bits: int,
-    max_tokens: int | None = MAX_TOKENS,
-    repeats: bool = False,
-) -> Rows:
-    """Return the features (t, d) of n links of a page, for d from -`d_max` to `d_max`.
-
-    Parameters
-    ----------
-    words, token_leaf, left, right, d_max, max_tokens, repeats : see `window`
-    bits : of the feature space
-
-    Returns
-    -------
-    n rows
-    """
-    near = window(
-        words, token_leaf, left, right, d_max=d_max, max_tokens=max_tokens, repeats=repeats
-    )
-    return by_offset(near, bits)
-
-
 def by_offset(near: Window, bits: int) -> Rows:
     """Return the features (t, d): a word and its DOM offset."""
     return _rows(near, near.offset + OFFSET_SALT, bits)
@@ -172,5 +144,13 @@ def _distinct(
 ) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
     """Keep each word once a leaf, in document order."""
     pairs = (token_leaf.astype(np.uint64) << np.uint64(32)) | words
-    first = np.sort(np.unique(pairs, return_index=True)[1])
-    return words[first], token_leaf[first]
+    ordered = np.sort(pairs)
+    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not len(repeated):
+        return words, token_leaf
+    # only these few are put in order with their places, which takes much longer than to sort
+    place = np.minimum(np.searchsorted(repeated, pairs), len(repeated) - 1)
+    kept = repeated[place] != pairs
+    again = np.flatnonzero(~kept)
+    kept[again[np.unique(pairs[again], return_index=True)[1]]] = True
+    return words[kept], token_leaf[kept]

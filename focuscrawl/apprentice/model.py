@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.bags import N_FEATURES, address_margins, bags, link_margins
+from focuscrawl.apprentice.bags import N_FEATURES, SPACE, address_margins, bags, link_margins
 from focuscrawl.apprentice.hubs import cocitation, hub_rates, near_links
 from focuscrawl.apprentice.inputs import INPUTS, input_names, prior_of, switched_on
 from focuscrawl.apprentice.learners.linear import LinearRegressor, LogisticLearner
@@ -52,6 +52,8 @@ class Model:
         self.learner = learner
         self.options = options
         self.weights, self.dense = learner.linear()
+        # half the memory to go through, when a million links are scored
+        self._of_links = self.weights[:SPACE].astype(np.float32)
         self._on = switched_on(options)
 
     def inputs(
@@ -91,7 +93,8 @@ class Model:
 
     def link_margins(self, known: Known, first: int, end: int) -> NDArray[np.float64]:
         """Return what the hashed features of links and their pages say."""
-        return link_margins(self.weights, known, first, end, unit_length=self.learner.unit_length)
+        of_pages, unit_length = self.weights[2 * SPACE :], self.learner.unit_length
+        return link_margins(self._of_links, of_pages, known, first, end, unit_length=unit_length)
 
     def new_standing(self) -> Standing:
         """Return one without links."""

@@ -152,15 +152,18 @@ def _log_sum(log: NDArray[np.float64]) -> NDArray[np.float64]:
     return total
 
 
+_NONE = np.zeros(0, np.int32)
+_NO_LINKS = Links([], [], _NONE, _NONE, np.zeros(0, np.bool_))
+
+
 def _page_of(word: str) -> PageView:
-    none = np.zeros(0, np.int32)
     return PageView(
         url="http://word.invalid/",
         title="",
         tokens=[word] if word else [],
         token_leaf=np.zeros(1 if word else 0, np.int32),
         n_leaves=1,
-        links=Links([], [], none, none, np.zeros(0, np.bool_)),
+        links=_NO_LINKS,
         canonical=None,
         refresh=None,
         noindex=False,

@@ -24,6 +24,7 @@ _SUMS = (
     "near_known",
     "margin",
 )
+_SLICE = 100_000  # links added in one go, so that a large frontier needs little memory
 
 
 class Fetched:
@@ -58,7 +59,7 @@ class Standing:
     def __init__(self, width: int = 0) -> None:
         self._width = width
         self._counts = GrowingArray(np.float64)  # (n_urls, width), row after row
-        self._sums = {name: GrowingArray(np.float64) for name in _SUMS}
+        self._sums = GrowingArray(np.float64)  # (n_urls, len(_SUMS)), row after row
         self._best = GrowingArray(np.float64)
         self._best_hub = GrowingArray(np.float64)
         self._first = GrowingArray(np.float64, fill=np.nan)
@@ -87,8 +88,8 @@ class Standing:
         near : relevance and number of the followed links beside each link
         counts : (n, width), further inputs of each link
         """
-        zero = np.zeros(0)
-        near_relevance, near_known = (zero, zero) if near is None else near
+        nothing = np.zeros(len(targets))
+        near_relevance, near_known = (nothing, nothing) if near is None else near
         columns = (
             np.ones(len(targets)),
             relevance,
@@ -99,11 +100,12 @@ class Standing:
             near_known,
             margin,
         )
-        for name, column in zip(_SUMS, columns, strict=True):
-            total = self._sums[name]
-            total.grow(n_urls)
-            if len(column):
-                np.add.at(total.data, targets, weight * column)
+        self._sums.grow(n_urls * len(_SUMS))
+        for start in range(0, len(targets), _SLICE):
+            part = slice(start, start + _SLICE)
+            values = weight[part, None] * np.column_stack([column[part] for column in columns])
+            at = targets[part, None] * len(_SUMS) + np.arange(len(_SUMS))
+            np.add.at(self._sums.data, at.ravel(), values.ravel())
         self._counts.grow(n_urls * self._width)
         if counts is not None:
             table = self._counts.data.reshape(-1, self._width)
@@ -118,53 +120,57 @@ class Standing:
 
     def has_links(self, url: int) -> bool:
         """Tell whether links into a URL were added."""
-        weight = self._sums["weight"].data
-        return url < len(weight) and bool(weight[url] > 0.0)
+        at = url * len(_SUMS) + _SUMS.index("weight")
+        return at < len(self._sums) and bool(self._sums.data[at] > 0.0)
 
     def urls(self) -> NDArray[np.int64]:
         """Return the numbers of all URLs with links."""
-        return np.flatnonzero(self._sums["weight"].data)
+        return np.flatnonzero(self._table()[:, _SUMS.index("weight")])
 
     def margins(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the mean margin of the links into each URL."""
-        mean: NDArray[np.float64] = self._sums["margin"].data[urls]
-        mean /= self._sums["weight"].data[urls]
+        table = self._table()
+        mean: NDArray[np.float64] = table[urls, _SUMS.index("margin")]
+        mean /= table[urls, _SUMS.index("weight")]
         return mean
 
     def inputs(
         self, urls: NDArray[np.int64], keys: NDArray[np.uint32], fetched: Fetched
     ) -> NDArray[np.float64]:
         """Return the dense inputs (n, len(INPUTS) + width) of URLs that have links."""
-        sums = {name: total.data[urls] for name, total in self._sums.items()}
-        n = sums["weight"]
-        mean = (sums["relevance"] + _SHRINK * PRIOR) / (n + _SHRINK)
-        reading = sums["reading"] / n
+        n, relevance, reading, relevant, hub, near, near_known, _ = self._table()[urls].T.copy()
+        mean = (relevance + _SHRINK * PRIOR) / (n + _SHRINK)
+        reading /= n
         read = 1.0 / (1.0 + np.exp(-reading))
-        hub = sums["hub"] / n
+        hub /= n
         place, fetches = fetched.places.rates(keys[:, :PLACES])
         shape, _ = fetched.shapes.rates(keys[:, PLACES : PLACES + SHAPES])
+        siblings = (near + hub) / (near_known + 1.0)
+        odds = _log_odds(np.stack([mean, place, hub, siblings, shape]))
         same, same_but_query = fetched.twins(keys)
         return np.column_stack(
             [
-                _log_odds(mean),
+                odds[0],
                 self._best.data[urls],
                 np.log1p(n) / 3.0,
                 reading / 10.0,
                 read,
                 read * mean,
-                _log_odds(place),
-                _log_odds(hub),
-                _log_odds((sums["near"] + hub) / (sums["near_known"] + 1.0)),
+                *odds[1:4],
                 np.log1p(fetches) / 5.0,
                 self._best_hub.data[urls],
-                sums["relevant"] / n,
+                relevant / n,
                 self._first.data[urls],
                 same,
                 same_but_query,
-                _log_odds(shape),
+                odds[4],
                 *self._means(urls, n),
             ]
         )
+
+    def _table(self) -> NDArray[np.float64]:
+        """Return the sums, (n_urls, len(_SUMS))."""
+        return self._sums.data.reshape(-1, len(_SUMS))
 
     def _means(self, urls: NDArray[np.int64], n: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the mean counts, (width, n)."""

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import csv
 import math
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
-from tqdm import tqdm
 
+from focuscrawl.cli.bars import bar
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from focuscrawl.critic.checking import CheckReport
     from focuscrawl.critic.trained import TrainedCritic
     from focuscrawl.taxonomy import Label
@@ -24,37 +21,6 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415
 
 _SHOWN_CONFUSIONS = 10
-
-
-class _Bar:
-    """A progress bar on a terminal; elsewhere, one plain line at the start."""
-
-    def __init__(self, what: str) -> None:
-        self._what = what
-        self._bar: tqdm[NoReturn] | None = None
-
-    def start(self, pages: int) -> None:
-        bar = tqdm(total=pages, desc=self._what, unit=" pages", disable=None)
-        if bar.disable:
-            click.echo(f"{self._what}: {pages} pages", err=True)
-        self._bar = bar
-
-    def advance(self, pages: int) -> None:
-        if self._bar is not None:
-            self._bar.update(pages)
-
-    def close(self) -> None:
-        if self._bar is not None:
-            self._bar.close()
-
-
-@contextmanager
-def _bar(what: str) -> Iterator[_Bar]:
-    bar = _Bar(what)
-    try:
-        yield bar
-    finally:
-        bar.close()
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -138,7 +104,7 @@ def train(
             raise UserError(
                 "no --web to read the examples from: name a .warc, .warc.gz, or `demo`"
             )
-        with _bar("Reading") as bar:
+        with bar("Reading") as shown:
             trained = train_critic(
                 rows,
                 open_web(web),
@@ -148,8 +114,8 @@ def train(
                 uniform_prior=uniform_prior,
                 calibrate=calibrate,
                 random_state=random_state,
-                on_start=bar.start,
-                on_pages=bar.advance,
+                on_start=shown.start,
+                on_pages=shown.advance,
             )
     size = save_critic(trained, out, force=force)
     _print_training(trained, out, size)
@@ -229,12 +195,12 @@ def check(
     from focuscrawl.webs import open_web
 
     rows = read_labels(labels)
-    with _bar("Checking") as bar:
+    with bar("Checking") as shown:
         if topic is not None:
             asked = [normalise(part) for part in topic.split(",") if part.strip()]
             judge = load_critic(spec, focus or topic, calibrated=calibrated)
             report = check_relevance(
-                judge, asked, rows, open_web(web), on_start=bar.start, on_pages=bar.advance
+                judge, asked, rows, open_web(web), on_start=shown.start, on_pages=shown.advance
             )
         elif is_callable_spec(spec) and not Path(spec).exists():
             raise UserError(f"critic {spec} has no classes to check: add --topic")
@@ -246,7 +212,7 @@ def check(
             if calibrated is not None:
                 trained = replace(trained, calibrated=calibrated)
             report = check_classes(
-                trained, rows, open_web(web), on_start=bar.start, on_pages=bar.advance
+                trained, rows, open_web(web), on_start=shown.start, on_pages=shown.advance
             )
     _print_report(report)
     if table is not None:

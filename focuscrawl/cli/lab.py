@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from tqdm import tqdm
 
-from focuscrawl.cli.lab_pages import find, pages, takeover
+from focuscrawl.cli.lab_pages import authorities, feedback, find, pages, takeover
 from focuscrawl.errors import UserError
 from focuscrawl.lab.crawling import crawl_all, unfinished
 from focuscrawl.lab.figures import FIGURES
@@ -24,7 +24,7 @@ def lab() -> None:
     """Compare strategies on recorded webs."""
 
 
-for of_the_papers in (pages, takeover, find):
+for of_the_papers in (pages, takeover, authorities, feedback, find):
     lab.add_command(of_the_papers)
 
 

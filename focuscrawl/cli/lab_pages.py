@@ -1,4 +1,4 @@
-"""``focuscrawl lab pages``, ``lab takeover``, ``lab findings``: what the papers' figures need."""
+"""``focuscrawl lab pages``, ``takeover``, ``feedback``, ``findings``: the papers' figures."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ import click
 from tqdm import tqdm
 
 from focuscrawl.errors import UserError
+from focuscrawl.lab.agreement import study_agreement
+from focuscrawl.lab.feedback import study_feedback
+from focuscrawl.lab.figures.agreement import agreement_table, draw_agreement
 from focuscrawl.lab.findings import findings, markdown_of
 from focuscrawl.lab.pages.study import study_pages
 from focuscrawl.lab.results import Results
 from focuscrawl.lab.studyfile import read_study
 from focuscrawl.lab.takeover import take_over
-from focuscrawl.lab.tasks import do_all, plan_tasks
+from focuscrawl.lab.tasks import do_all, plan_tasks, read_tables
+from focuscrawl.report.style import png
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.lab.tasks import Task
 
+_TOPS = (10, 25, 50, 100)
 _STUDY = click.argument("study_file", metavar="STUDY.toml", type=click.Path(path_type=Path))
 _OUT = click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="Folder of results."
@@ -60,6 +65,43 @@ def takeover(study_file: Path, out: Path, processes: int) -> None:
     Tables go to OUT/takeover. Topics that are done are not repeated.
     """
     _do("takeover", take_over, study_file, out, processes)
+
+
+@click.command()
+@_STUDY
+@_OUT
+@_PROCESSES
+def feedback(study_file: Path, out: Path, processes: int) -> None:
+    """Crawl every topic of a study with a poor critic, judge twenty pages, and crawl on.
+
+    Tables go to OUT/feedback. Topics that are done are not repeated.
+    """
+    _do("feedback", study_feedback, study_file, out, processes)
+    table = read_tables(out / "feedback", "feedback")
+    if table is not None:
+        columns = ["web", "topic", "strategy"]
+        click.echo(table.groupby(columns, sort=False).mean(numeric_only=True).round(2).to_string())
+
+
+@click.command()
+@_STUDY
+@_OUT
+@_PROCESSES
+def authorities(study_file: Path, out: Path, processes: int) -> None:
+    """Compare the best authorities of crawls from disjoint seeds, for every topic of a study.
+
+    Tables and a picture go to OUT/authorities. Topics that are done are not repeated.
+    """
+    _do("authorities", study_agreement, study_file, out, processes)
+    table = read_tables(out / "authorities", "agreement")
+    if table is not None:
+        picture = out / "authorities" / "overlap.png"
+        picture.write_bytes(png(draw_agreement(agreement_table(table))))
+        deep = table[table["top"].isin(_TOPS)]
+        means = deep.pivot_table("overlap", ["web", "topic", "of"], "top", sort=False)
+        rest = table.groupby(["web", "topic", "of"], sort=False)[["fetched", "chance"]].mean()
+        click.echo(means.join(rest).round(2).to_string())
+        click.echo(f"wrote {picture}")
 
 
 @click.command("findings")

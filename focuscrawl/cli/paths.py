@@ -97,7 +97,7 @@ def extract(
     if not doors:
         raise UserError(f"{source} has none of the front doors {starts}")
     sampling = Sampling(goals, fails)
-    found = []
+    found, said = [], []
     for door in doors:
         of_site = extract_paths(
             door,
@@ -108,11 +108,12 @@ def extract(
             random_state=random_state,
         )
         ends = sum(path.succeeds for path in of_site)
-        click.echo(f"{door}: {counted(ends, 'path')} to goals, {len(of_site) - ends:,} to fails")
+        said.append(f"{door}: {counted(ends, 'path')} to goals, {len(of_site) - ends:,} to fails")
         found += of_site
     if not found:
         raise UserError(f"no page labelled {goal!r} can be reached: is {column} the right column?")
-    click.echo(f"{out}: {counted(write_paths(found, out), 'path')}")
+    written = write_paths(found, out)
+    click.echo("\n".join([*said, f"{out}: {counted(written, 'path')}"]))
 
 
 @paths.command()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -103,11 +104,10 @@ class _Session:
 
     def run(self) -> None:
         """Go on until the person quits, or there is no more input."""
-        keys = click.get_text_stream("stdin")
         shown = self._show()
         while True:
             click.echo("> ", nl=False)
-            line = keys.readline()
+            line = sys.stdin.readline()
             if not line or line.strip() in {"q", "quit"}:
                 return
             try:

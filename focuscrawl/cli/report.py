@@ -12,6 +12,7 @@ import pandas as pd
 from focuscrawl.errors import UserError
 from focuscrawl.report import Summary, comparison, html
 from focuscrawl.report.figures import harvest_figure, loss_figure
+from focuscrawl.report.learning import learned, learning_curves, learning_figure
 from focuscrawl.report.measures import harvest_rate, load_pages, loss_rate
 from focuscrawl.report.opening import open_crawl
 from focuscrawl.report.plain import cell
@@ -36,7 +37,8 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
     """Summarise crawls and draw their curves; works while they run.
 
     Writes loss.png, harvest.png and report.html, a page of its own with everything in it.
-    Several crawls are compared: the first is the baseline.
+    Several crawls are compared: the first is the baseline. learning.png and the lines about
+    learning are of crawls of one topic, given in the order they were made.
     """
     folders = list({folder.resolve(): folder for folder in map(Path, crawl_dirs)}.values())
     with ExitStack() as opened:
@@ -54,6 +56,10 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
             "loss.png": png(loss_figure(pages)),
             "harvest.png": png(harvest_figure(pages)),
         }
+        if len(stores) > 1:
+            learning = learning_curves(pages)
+            click.echo("\n".join([*learned(learning), ""]))
+            curves["learning.png"] = png(learning_figure(learning))
         sections = [
             html.Section.of(label, store, summary, frame)
             for label, store, summary, frame in zip(labels, stores, summaries, crawls, strict=True)

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
 
+logger = logging.getLogger(__name__)
+
 _SETUP_LOGGERS = (
     "scrapy.addons",
     "scrapy.core.engine",
@@ -102,4 +104,6 @@ class Command(crawl.Command):
         """Say in one line what the user can put right."""
         why = one_line(without_credentials(why))
         print(f"scrapy crawl {spider}: {why}", file=sys.stderr)  # noqa: T201
+        if self.settings is not None and self.settings.get("LOG_FILE"):
+            logger.error("%s", why)  # a server shows its people the log and nothing else
         self.exitcode = 2

@@ -12,21 +12,23 @@ from threadpoolctl import threadpool_limits
 from focuscrawl.crawl.distilling import Distilling
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import may_be_page
-from focuscrawl.crawl.finding import Finding, visit_of
+from focuscrawl.crawl.finding import Finding, answer_of, fetch_of, rows_of, visit_of
+from focuscrawl.crawl.following import Following
 from focuscrawl.crawl.lessons import Lessons
-from focuscrawl.crawl.types import Fetch, Fetched, Visit
+from focuscrawl.crawl.returning import Returning
+from focuscrawl.crawl.types import NOT_MODIFIED, Fetch, Fetched, Visit
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
-from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
-from focuscrawl.strategies import JudgedPage, Learner
+from focuscrawl.strategies import JudgedPage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from focuscrawl.crawl.folder import CrawlFolder
     from focuscrawl.crawl.plan import CrawlPlan
+    from focuscrawl.crawl.types import Fetch, Visit
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.frontier import Frontier
     from focuscrawl.page import PageView
@@ -49,6 +51,8 @@ class Crawl:
     ----------
     critic, strategy, frontier, store, folder, web, plan : what `open_crawl` makes of a plan
     within : URLs the crawl is confined to; None: no such limit
+    returning : what earlier crawls know of the pages
+    urls : an empty table, if the strategy has to have it, too
 
     Attributes
     ----------
@@ -67,35 +71,38 @@ class Crawl:
         web: Web | None,
         plan: CrawlPlan,
         within: frozenset[str] | None = None,
+        returning: Returning = Returning(),  # noqa: B008 - it is immutable: nothing is known
+        urls: UrlTable | None = None,
     ) -> None:
-        self.critic = critic
-        self.strategy = strategy
         self.frontier = frontier
         self.store = store
         self.folder = folder
         self.web = web
         self.plan = plan
+        self.returning = returning
         self._within = within
-        self.urls = UrlTable()
+        self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates()
-        self.fetched = 0
         self.links = 0
         self.in_flight: dict[int, float] = {}
-        self._relevance_sum = 0.0
-        self._last_relevant = 0
         self._halted = False
         self._writer = StoreWriter(store.engine)
-        self._lessons = None
-        if isinstance(strategy, Learner):
-            self._lessons = Lessons(strategy, frontier, replay=web is not None)
-        self.distilling = Distilling(plan.distill, plan.distill_sites, replay=web is not None)
-        # A crawl multiplies small vectors all the time: sharing them out among threads takes
-        # longer than the work, and many times longer when several crawls share the machine.
+        self.take_up(critic, strategy)
+        self.following = Following(folder.path)
+        # sharing small vectors out among threads takes longer than the work on them
         self._blas = threadpool_limits(1, user_api="blas")
+
+    def take_up(self, critic: Critic, strategy: Strategy) -> None:
+        """Have another critic and strategy from now on; what was fetched is to be recalled."""
+        self.critic, self.strategy = critic, strategy
+        self.fetched, self._relevance_sum, self._last_relevant, self._not_modified = 0, 0.0, 0, 0
+        plan, replay = self.plan, self.web is not None
+        self._lessons = Lessons.of(strategy, self.frontier, replay=replay)
+        self.distilling = Distilling(plan.distill, plan.distill_sites, replay=replay)
 
     def start(self, seeds: Sequence[str]) -> None:
         """Begin a run: queue the seeds that are new."""
-        self._put(VisitRecord(events=[(self.fetched, "start", self.plan.describe())]))
+        self.note("start", self.plan.describe())
         self.add_seeds(seeds)
         self.begin_lesson()  # one may have been under way when the last run ended
 
@@ -108,20 +115,29 @@ class Crawl:
                 self._queue(self.urls.add(url, 0, None), math.inf)
                 new.append(url)
         if new:
-            self._put(VisitRecord(events=[(self.fetched, "seeds", f"{len(new)} start URLs")]))
+            self.note("seeds", f"{len(new)} start URLs")
         return len(new)
+
+    def note(self, kind: str, detail: str = "") -> None:
+        """Write an event down."""
+        self._put(VisitRecord(events=[(self.fetched, kind, detail)]))
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""
+        self.following.close()
         if self._lessons is not None:
             self._lessons.close()
         self.distilling.close()
         self._note_scores()
-        self._put(VisitRecord(events=[(self.fetched, "stop", reason)]))
+        self.note("stop", reason)
         self._writer.close()
         self.store.close()
         self.folder.release()
         self._blas.restore_original_limits()
+
+    def flush(self) -> None:
+        """Wait until everything recorded so far is on disk."""
+        self._writer.flush()
 
     # -- what comes next -----------------------------------------------------------------
 
@@ -131,25 +147,31 @@ class Crawl:
         return self._relevance_sum / self.fetched if self.fetched else 0.0
 
     @property
+    def spent(self) -> int:
+        """Fetches as they count against the budget: "not modified" costs less than one."""
+        return self.fetched - int(self._not_modified * (1.0 - self.plan.not_modified_cost))
+
+    @property
     def stop_reason(self) -> str | None:
         """Why `next` will give out nothing any more; None while it may."""
         if self._writer.failure is not None:
             return "store_error"
         if self._halted:
             return "error"
-        if self.plan.budget and self.fetched >= self.plan.budget:
+        if self.plan.budget and self.spent >= self.plan.budget:
             return "budget"
         if self.plan.stagnation and self.fetched - self._last_relevant >= self.plan.stagnation:
             return "no_relevant_page"
-        if not len(self.frontier) and not self.in_flight:
+        if not (len(self.frontier) or self.in_flight or self.following.holds_back):
             return "frontier_empty"
         return None
 
     @property
     def pausing(self) -> bool:
-        """True while `next` holds back although URLs wait: for store, lesson or distiller."""
+        """True while `next` holds back: for store, lesson, distiller or a new definition."""
         learning = self._lessons is not None and self._lessons.waited_for(self.fetched)
-        return self._writer.full or learning or self.distilling.waited_for(self.fetched)
+        distilling = self.distilling.waited_for(self.fetched)
+        return self._writer.full or learning or distilling or self.following.holds_back
 
     @property
     def store_failure(self) -> BaseException | None:
@@ -161,24 +183,15 @@ class Crawl:
 
         It counts as under way until `visit`, `fail`, `exclude` or `put_back` is called for it.
         """
-        budget = self.plan.budget
-        if budget and self.fetched + len(self.in_flight) >= budget:
+        if 0 < self.plan.budget <= self.spent + len(self.in_flight):
             return None
-        self._adopt()
-        if self.stop_reason is not None or self.pausing:
+        if self._adopt() or self.stop_reason is not None or self.pausing:
             return None
         number = self.frontier.pop(now)
         if number is None:
             return None
         self.in_flight[number] = self.frontier.score(number)
-        return Fetch(
-            id=number,
-            url=self.urls[number],
-            host=self.urls.host_name(number),
-            depth=self.urls.depth(number),
-            score=self.urls.score(number),
-            referrer=self.urls.referrer(number),
-        )
+        return fetch_of(number, self.urls)
 
     # -- what came of it -----------------------------------------------------------------
 
@@ -202,7 +215,7 @@ class Crawl:
         del self.in_flight[number]
         self.frontier.release(number, now)
         self.urls.change(number, EXCLUDED, self.urls.score(number))
-        self._put(VisitRecord(events=[(self.fetched, "excluded", f"{self.urls[number]}: {why}")]))
+        self.note("excluded", f"{self.urls[number]}: {why}")
 
     def fail(self, number: int, error: str, now: float) -> Visit:
         """Record a fetch that brought no answer."""
@@ -232,6 +245,8 @@ class Crawl:
             self._redirect(number, fetched.location, page)
         elif view is not None:
             self._judge(number, fetched, view, page)
+        elif fetched.status == NOT_MODIFIED:
+            page.relevance = self.returning.relevance(self.urls[number])
         elif 200 <= fetched.status < 300:
             page.error = "no HTML"
         self.strategy.observe(number, page.relevance, page.duplicate_of)
@@ -242,7 +257,7 @@ class Crawl:
     def _redirect(self, number: int, location: str, page: Finding) -> None:
         """Queue where a redirect leads in place of what was redirected: it comes next."""
         page.links = 1
-        (target,) = self._resolve([location])
+        (target,) = self.resolve([location])
         if target is not None and target != self.urls[number]:
             page.followed = 1
             new = self.urls.add(target, self.urls.depth(number), number)
@@ -254,7 +269,7 @@ class Crawl:
         page.title, page.links = view.title, len(view.links)
         page.digest = Duplicates.digest(fetched.body)
         if view.canonical is not None:
-            page.canonical = self._resolve([view.canonical])[0] or view.canonical
+            page.canonical = self.resolve([view.canonical])[0] or view.canonical
         names = Duplicates.names(self.urls[number], page.canonical)
         page.duplicate_of = self.duplicates.find(page.digest, names)
         if page.duplicate_of is not None:
@@ -267,12 +282,13 @@ class Crawl:
         if judgement.probabilities is not None:
             page.probabilities = judgement.probabilities[0]
             page.topic = self.critic.classes[int(np.argmax(page.probabilities))]
+        page.answer = answer_of(view, fetched)
 
     def _expand(self, number: int, view: PageView, page: Finding) -> None:
         """Score the links of a page and queue where they lead."""
         depth = self.urls.depth(number)
         links, targets = list[int](), list[int]()
-        for i, url in enumerate(self._resolve(view.links.urls)):
+        for i, url in enumerate(self.resolve(view.links.urls)):
             if url is not None and (self.plan.any_media or may_be_page(url)):
                 links.append(i)
                 targets.append(self.urls.add(url, depth + 1, number))
@@ -288,30 +304,13 @@ class Crawl:
             referrer=self.urls.found_on(number),
         )
         expansion = self.strategy.expand(judged)
-        version = self.model_version  # asked once: it takes longer than all else done to a link
-        for i, target, left, score in zip(
-            links,
-            targets,
-            view.links.left[judged.links].tolist(),
-            expansion.link_scores.tolist(),
-            strict=True,
-        ):
-            row = LinkRow(
-                id=self.links,
-                source=number,
-                target=target,
-                anchor=view.links.anchors[i],
-                dom_position=left,
-                score=score if math.isfinite(score) else None,
-                model_version=version,
-            )
-            page.link_rows.append(row)
-            self.links += 1
+        page.link_rows = rows_of(judged, expansion.link_scores, self.model_version, self.links)
+        self.links += len(links)
         page.followed, page.memo = len(links), expansion.memo
         for target, score in zip(expansion.urls.tolist(), expansion.scores.tolist(), strict=True):
             self._queue(target, score)
 
-    def _resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
+    def resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
         """Map URLs to those the crawl may fetch, None: in a closed replay what is recorded."""
         known: Sequence[str | None] = urls
         if self.web is not None and self.plan.closed:
@@ -335,13 +334,13 @@ class Crawl:
         if self.urls.state(number) == QUEUED and self.frontier.score(number) == math.inf:
             return  # a seed comes before every link, whatever links to it
         kept = score if math.isfinite(score) else None
+        state = UNFOLLOWED if score == -math.inf else QUEUED
         if self.duplicates.stands_for(self.urls[number]) is not None:
-            self.urls.change(number, EXCLUDED, kept)
-            return
-        self.urls.change(number, UNFOLLOWED if score == -math.inf else QUEUED, kept)
-        if score == -math.inf:
-            self.frontier.remove(number)  # what waits is not worth a fetch any more
-        elif number not in self.in_flight:
+            state = EXCLUDED
+        self.urls.change(number, state, kept)
+        if state == UNFOLLOWED:  # what waits is not worth a fetch any more
+            self.frontier.remove(number)
+        elif state == QUEUED and number not in self.in_flight:
             self.frontier.push(number, self.urls.host(number), score)
 
     # -- what is learned -----------------------------------------------------------------
@@ -349,23 +348,27 @@ class Crawl:
     @property
     def model_version(self) -> int:
         """Version of the model that scores links; 0 for a strategy that does not learn."""
-        return self.strategy.model_version if isinstance(self.strategy, Learner) else 0
+        return 0 if self._lessons is None else self._lessons.model_version
 
     def begin_lesson(self) -> None:
         """Have the strategy learn if it is due."""
         if self._lessons is not None:
             self._lessons.begin_if_due(self.fetched)
 
-    def _adopt(self) -> None:
+    def _adopt(self) -> bool:
+        """Take up what was worked out beside the crawl; tell whether it has to hold back."""
         try:
+            if self.following.look(self):
+                return True
             model = None if self._lessons is None else self._lessons.adopt(self.fetched)
             raised = self.distilling.adopt(self.fetched, self.urls, self.frontier)
         except Exception:
-            logger.exception("a lesson failed, or the distiller: the next one would, too")
+            logger.exception("a lesson failed, or the distiller, or a new definition")
             self._halted = True
-            return
+            return True
         if model is not None or raised:
             self._put(VisitRecord(model=model, events=raised))
+        return False
 
     def _note_scores(self) -> None:
         """Write the scores the frontier ends with; those of a learner change with each lesson."""
@@ -376,9 +379,10 @@ class Crawl:
 
     # -- the record ----------------------------------------------------------------------
 
-    def count(self, seq: int, relevance: float) -> None:
+    def count(self, seq: int, relevance: float, status: int) -> None:
         """Count a fetch."""
         self.fetched = seq
+        self._not_modified += status == NOT_MODIFIED
         self._relevance_sum += relevance
         if relevance > RELEVANT:
             self._last_relevant = seq
@@ -388,9 +392,9 @@ class Crawl:
         kept = None if score == math.inf else score
         self.frontier.release(number, now)
         self.urls.change(number, FETCHED, self.urls.score(number))
-        self.count(self.fetched + 1, page.relevance)
+        self.count(self.fetched + 1, page.relevance, fetched.status)
         row = page.row(self.fetched, number, kept, fetched)
-        self._put(VisitRecord(page=row, links=page.link_rows, memo=page.memo))
+        self._put(VisitRecord(row, links=page.link_rows, memo=page.memo, answer=page.answer))
         self.distilling.visited(self.urls, number, page)
         self.begin_lesson()
         return visit_of(row, self.urls)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from focuscrawl.crawl.types import Visit
-from focuscrawl.store import PageRow
+from focuscrawl.crawl.types import Fetch, Visit
+from focuscrawl.store import AnswerRow, PageRow
+from focuscrawl.store.records import LinkRow
 
 if TYPE_CHECKING:
     import numpy as np
@@ -15,7 +18,11 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl.types import Fetched
     from focuscrawl.crawl.urltable import UrlTable
-    from focuscrawl.store.records import LinkRow
+    from focuscrawl.page import PageView
+    from focuscrawl.strategies import JudgedPage
+
+
+_HEADINGS = 50  # of a page
 
 
 @dataclass(slots=True)
@@ -28,6 +35,7 @@ class Finding:
     links, followed : links on the page, and how many of them lead into the crawl
     link_rows : these
     memo : what the strategy wants back of them
+    answer : what the next crawl wants to know of the page
     """
 
     relevance: float = 0.0
@@ -42,6 +50,7 @@ class Finding:
     followed: int = 0
     link_rows: list[LinkRow] = field(default_factory=list)
     memo: bytes | None = None
+    answer: AnswerRow | None = None
 
     def row(self, seq: int, url: int, score: float | None, fetched: Fetched) -> PageRow:
         """Return the page's row for the store."""
@@ -63,6 +72,65 @@ class Finding:
             links=self.links,
             dropped=self.links - self.followed,
         )
+
+
+def answer_of(view: PageView, fetched: Fetched) -> AnswerRow:
+    """Return what the next crawl wants to know of a page: its text, headings and validators.
+
+    The digest is of the text alone: bytes that nobody reads change with every answer of many a
+    server.
+    """
+    text = " ".join(view.tokens).encode("utf-8", "replace")
+    return AnswerRow(
+        content=hashlib.blake2b(text, digest_size=12).digest(),
+        headings="\n".join(view.headings[:_HEADINGS]),
+        etag=fetched.etag,
+        last_modified=fetched.last_modified,
+    )
+
+
+def rows_of(
+    judged: JudgedPage, scores: NDArray[np.float64], version: int, first: int
+) -> list[LinkRow]:
+    """Return the rows of a page's links, numbered from `first` on.
+
+    Parameters
+    ----------
+    scores : float64 (n,), of the links
+    version : of the model that gave them
+    """
+    anchors = judged.view.links.anchors
+    columns = zip(
+        judged.links.tolist(),
+        judged.targets.tolist(),
+        judged.view.links.left[judged.links].tolist(),
+        scores.tolist(),
+        strict=True,
+    )
+    return [
+        LinkRow(
+            id=number,
+            source=judged.url,
+            target=target,
+            anchor=anchors[i],
+            dom_position=left,
+            score=score if math.isfinite(score) else None,
+            model_version=version,
+        )
+        for number, (i, target, left, score) in enumerate(columns, first)
+    ]
+
+
+def fetch_of(number: int, urls: UrlTable) -> Fetch:
+    """Return a URL as it is given out to be fetched."""
+    return Fetch(
+        id=number,
+        url=urls[number],
+        host=urls.host_name(number),
+        depth=urls.depth(number),
+        score=urls.score(number),
+        referrer=urls.referrer(number),
+    )
 
 
 def visit_of(row: PageRow, urls: UrlTable) -> Visit:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import re
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from datetime import datetime
     from typing import TextIO
 
+_TRIES, _BETWEEN = 10, 0.01  # seconds
+
 
 class CrawlFolder:
     """A crawl's folder: its store, what was written beside it, and the lock of who crawls.
@@ -25,6 +28,7 @@ class CrawlFolder:
     """
 
     STORE = "crawl.db"
+    LOCK = "crawl.lock"
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -51,6 +55,14 @@ class CrawlFolder:
         """True if there is a crawl to resume."""
         return self.store_path.exists()
 
+    def identity(self) -> dict[str, str]:
+        """Return what the crawl here was started with, see `CrawlStore.identity`."""
+        store = CrawlStore.open(self.store_path, read_only=True)
+        try:
+            return store.identity()
+        finally:
+            store.close()
+
     def open_store(self, identity: Mapping[str, str], about: Mapping[str, str]) -> CrawlStore:
         """Open the store of this crawl, or create folder and store for a new one.
 
@@ -67,7 +79,7 @@ class CrawlFolder:
         """
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            self._acquire()
+            self.acquire()
         except OSError as error:
             raise UserError(f"crawl_dir {self.path} cannot be written: {error.strerror}") from None
         try:
@@ -79,6 +91,20 @@ class CrawlFolder:
             self.release()
             raise
         return store
+
+    @property
+    def in_use(self) -> bool:
+        """True while a process crawls into it."""
+        try:
+            lock = (self.path / self.LOCK).open("r")
+        except OSError:
+            return False
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return True
+        return False
 
     def release(self) -> None:
         """Let others crawl here."""
@@ -96,15 +122,26 @@ class CrawlFolder:
                     f"{kept.get(key)}, not {value}; name another crawl_dir"
                 )
 
-    def _acquire(self) -> None:
+    def acquire(self) -> None:
+        """Keep others from crawling here; UserError if somebody does at this moment."""
         # the kernel drops the lock with the process, however it ends
-        lock = (self.path / "crawl.lock").open("w")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        lock = (self.path / self.LOCK).open("w")
+        if not _locked(lock):
             lock.close()
             raise UserError(
                 f"crawl_dir {self.path} is being crawled by another process: wait for it, "
                 "or name another crawl_dir"
             ) from None
         self._lock = lock
+
+
+def _locked(lock: TextIO) -> bool:
+    """Take the lock; try for a moment, since others look for an instant whether it is taken."""
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_BETWEEN)
+        else:
+            return True
+    return False

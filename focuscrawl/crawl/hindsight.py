@@ -17,7 +17,9 @@ from focuscrawl.apprentice.packing import options_in
 from focuscrawl.apprentice.page_reader import PageReader
 from focuscrawl.apprentice.reading import WordReader
 from focuscrawl.crawl.rereading import Rereader
+from focuscrawl.crawl.returning import KEPT
 from focuscrawl.errors import UserError
+from focuscrawl.knowledge import Knowledge
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
@@ -45,10 +47,23 @@ def options_of(store: CrawlStore) -> Options | None:
     if identity.get("strategy") != "apprentice":
         return None
     given = json.loads(identity.get("options", "{}"))
-    options, begun_with = Options.of(given), given.get("begin_with")
-    if begun_with is None:
-        return options
-    return options.following(options_in(read_apprentice(Path(begun_with))))
+    options, graduate = Options.of(given), begun_with(store)
+    return options if graduate is None else options.following(options_in(graduate))
+
+
+def begun_with(store: CrawlStore) -> bytes | None:
+    """Return what the crawl's apprentice began with; None if it began with nothing.
+
+    Raises
+    ------
+    UserError
+        That is no longer there.
+    """
+    folder = json.loads(store.identity().get("options", "{}")).get("begin_with")
+    if folder is not None:
+        return read_apprentice(Path(folder))
+    known = Path(store.where).parent / KEPT
+    return Knowledge(known).graduate if known.exists() else None
 
 
 def learn_from(
@@ -58,6 +73,7 @@ def learn_from(
     critic: Critic | None = None,
     web: Web | None = None,
     on_page: Callable[[], object] = lambda: None,
+    go_on: bool = False,
 ) -> Apprentice:
     """Train an apprentice on all links (u,v) of a crawl with both ends fetched.
 
@@ -69,6 +85,8 @@ def learn_from(
     critic, web : by whom and where the pages are read again, where the crawl has not kept what
         these options look at: it was another strategy's, or of other `groups` or `d_max`
     on_page : called for every page
+    go_on : begin with what the crawl's apprentice began with, so that nothing learned before
+        is lost; else with nothing
 
     Raises
     ------
@@ -78,6 +96,9 @@ def learn_from(
     kept = options_of(store)
     options = options or kept or Options()
     apprentice = Apprentice(replace(options, memory=_ALL))
+    graduate = begun_with(store) if go_on else None
+    if graduate is not None:
+        apprentice.begin_with(graduate)
     remembered = kept is not None and _looks_at(kept) == _looks_at(options)
     reader = None
     if not remembered:

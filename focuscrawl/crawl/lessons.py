@@ -7,10 +7,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from focuscrawl.store import ModelRow
+from focuscrawl.strategies import Learner
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from focuscrawl.frontier import Arrangement, Frontier
-    from focuscrawl.strategies import Learner, Lesson
+    from focuscrawl.strategies import Lesson, Strategy
 
 
 class Lessons:
@@ -31,6 +34,16 @@ class Lessons:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lesson")
         self._lesson: Future[tuple[Lesson, Arrangement]] | None = None
         self._begun_at = 0
+
+    @classmethod
+    def of(cls, strategy: Strategy, frontier: Frontier, *, replay: bool) -> Self | None:
+        """Return the lessons of a strategy; None for one that does not learn."""
+        return cls(strategy, frontier, replay=replay) if isinstance(strategy, Learner) else None
+
+    @property
+    def model_version(self) -> int:
+        """Version of the model that scores links now."""
+        return self._learner.model_version
 
     def waited_for(self, fetched: int) -> bool:
         """Tell whether nothing may be fetched before the lesson under way is adopted.

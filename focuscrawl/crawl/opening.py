@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,23 +16,30 @@ from focuscrawl import __version__
 from focuscrawl.apprentice.files import apprentice_digest
 from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.crawl.folder import CrawlFolder
+from focuscrawl.crawl.following import following
 from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.crawl.restore import restore
+from focuscrawl.crawl.returning import keep_knowledge, open_knowledge, queue_known, returning
 from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
 from focuscrawl.paths.files import is_path_model, load_path_critic
 from focuscrawl.store import CrawlStore, schema
-from focuscrawl.strategies import StrategyContext, make_strategy
+from focuscrawl.strategies import Learner, StrategyContext, make_strategy
+from focuscrawl.strategies.informed import SURE, Informed
 from focuscrawl.urls import normalize
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.knowledge import Knowledge
     from focuscrawl.webs.protocol import Web
 
 logger = logging.getLogger(__name__)
+
+_DAY = 86_400.0  # seconds
 
 
 def open_crawl(plan: CrawlPlan) -> Crawl:
@@ -43,15 +51,21 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
         Anything the user has to put right; nothing has been written then.
     """
     if not plan.topics:
-        raise UserError("no topic given: add -a topic=..., a topic path of the critic")
+        raise UserError(
+            "no topic given: add -a topic=... (or FOCUSCRAWL_TOPIC), a topic path of the critic"
+        )
     web = open_web(plan.web) if plan.web is not None else None
     critic = _critic(plan)
     name = plan.crawl_dir or CrawlFolder.new_name(plan.topics[0], datetime.now())
     folder = CrawlFolder(Path(name))
+    knowledge = open_knowledge(plan, folder)
+    if knowledge is not None:
+        knowledge.check(",".join(plan.topics), critic.fingerprint)
     resumes = plan.seeds is None and folder.exists  # with the seeds it has
-    seeds = [] if resumes else _seeds(plan, critic, web)
+    seeds = [] if resumes else _seeds(plan, critic, web, knowledge)
+    plan, critic = following(folder, plan, critic)
     within = None if plan.within is None else _fetched_in(Path(plan.within))
-    context = StrategyContext(critic=critic, random_state=plan.random_state, web=web)
+    context = StrategyContext(critic, plan.random_state, web, plan.topics, knowledge)
     strategy = make_strategy(plan.strategy, context, plan.options)
     identity = {
         "topic": ",".join(plan.topics),
@@ -64,7 +78,12 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
     }
     if "begin_with" in plan.options:  # a path alone does not say which apprentice
         identity["apprentice"] = apprentice_digest(Path(plan.options["begin_with"]))
+    if knowledge is not None:
+        identity["knowledge"] = knowledge.about["state"]
+        identity["revisit"] = str(plan.revisit)
+    now = knowledge.now if knowledge is not None and web is not None else time.time() / _DAY
     about = {
+        "now": repr(now),
         "web_name": plan.web or "the live Web",
         "critic_name": plan.critic,
         "focuscrawl_version": __version__,
@@ -75,18 +94,28 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
             "%s knows the topics of the synthetic web only: for the live Web train a critic",
             plan.critic,
         )
+    store = folder.open_store(identity, about)
+    known = returning(knowledge, plan, float(store.identity().get("now", now)))
+    urls = UrlTable()
+    if knowledge is not None:
+        keep_knowledge(knowledge, folder)
+        if isinstance(strategy, Learner):
+            strategy = Informed(strategy, known.scores, urls, 1.0 if plan.revisit else SURE)
     crawl = Crawl(
         critic=critic,
         strategy=strategy,
         frontier=Frontier(plan.per_host, plan.delay),
-        store=folder.open_store(identity, about),
+        store=store,
         folder=folder,
         web=web,
         plan=replace(plan, crawl_dir=str(folder.path)),
         within=within,
+        returning=known,
+        urls=urls,
     )
     restore(crawl)
     crawl.start(seeds)
+    queue_known(crawl)
     return crawl
 
 
@@ -98,8 +127,16 @@ def _critic(plan: CrawlPlan) -> Critic:
     return load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
 
 
-def _seeds(plan: CrawlPlan, critic: Critic, web: Web | None) -> list[str]:
-    if plan.seeds is None:
+def _seeds(
+    plan: CrawlPlan, critic: Critic, web: Web | None, knowledge: Knowledge | None
+) -> list[str]:
+    if plan.seeds == "":
+        return []
+    if plan.seeds is None and plan.revisit:
+        return []  # what is worth a visit is queued, and the best of it comes first
+    if plan.seeds is None and knowledge is not None and knowledge.seeds():
+        seeds = knowledge.seeds()
+    elif plan.seeds is None:
         if not critic.examples:
             raise UserError(
                 "the critic has no example pages to start from: add -a seeds=URL,... or a file"

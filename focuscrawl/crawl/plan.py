@@ -20,7 +20,8 @@ class CrawlPlan:
     Attributes
     ----------
     topic : topic paths, comma-separated
-    seeds : see `focuscrawl.crawl.seeds.read_seeds`; None: the critic's examples of the topic
+    seeds : see `focuscrawl.crawl.seeds.read_seeds`; None: the critic's examples of the topic;
+        empty: none, as those come with a spider's requests
     critic : a trained critic or ``module:callable``
     strategy : name of a strategy
     options : what to set of the strategy's options
@@ -36,6 +37,9 @@ class CrawlPlan:
         3.6, the recall crawl]
     stagnation : stop after so many fetches without a relevant page; 0: never
     any_media : follow links whose ending promises no HTML page, too
+    knowledge : file of what earlier crawls of the topic have learned
+    revisit : fetch pages that it knows only where another visit is worth it
+    not_modified_cost : what an answer "not modified" counts against the budget, in fetches
     distill, distill_sites : see `focuscrawl.crawl.distilling.Distilling`
     """
 
@@ -55,6 +59,9 @@ class CrawlPlan:
     within: str | None = None
     stagnation: int = 0
     any_media: bool = False
+    knowledge: str | None = None
+    revisit: bool = False
+    not_modified_cost: float = 0.1
     distill: int = 0
     distill_sites: str = "auto"
 

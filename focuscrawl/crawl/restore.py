@@ -29,6 +29,34 @@ def restore(crawl: Crawl) -> None:
     would have in a crawl that was never interrupted, to the last bit.
     """
     _load_urls(crawl)
+    _recall(crawl)
+
+
+def reload(crawl: Crawl) -> None:
+    """Go on with a new strategy, and with judgements and scores that are in the store by now.
+
+    The crawl has recorded all it knows, and fetches nothing meanwhile.
+    """
+    u = schema.url.c
+    rows = sa.select(u.id, u.score, u.state).order_by(u.id)
+    for row in crawl.store.rows(rows):
+        number, score, state = row.id, row.score, row.state
+        kept, before = crawl.urls.score(number), crawl.urls.state(number)
+        if (kept, before) == (score, state):
+            continue
+        crawl.urls.change(number, state, score)
+        if state == schema.QUEUED:
+            first = np.inf if score is None else score
+            crawl.frontier.push(number, crawl.urls.host(number), first)
+        elif before == schema.QUEUED:
+            crawl.frontier.remove(number)
+    crawl.duplicates = Duplicates()
+    _recall(crawl)
+    crawl.begin_lesson()
+
+
+def _recall(crawl: Crawl) -> None:
+    """Let everything but the frontier go through the crawl again."""
     learned_at = _load_model(crawl)
     urls, scores = _load_pages(crawl, learned_at)
     if isinstance(crawl.strategy, Learner):
@@ -63,7 +91,9 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
     scores = np.full(len(crawl.urls), np.nan)
     p, m, link = schema.page.c, schema.memo.c, schema.link.c
     pages = (
-        sa.select(p.seq, p.url, p.relevance, p.canonical, p.digest, p.duplicate_of, m.data)
+        sa.select(
+            p.seq, p.url, p.status, p.relevance, p.canonical, p.digest, p.duplicate_of, m.data
+        )
         .outerjoin(schema.memo, m.seq == p.seq)
         .order_by(p.seq)
     )
@@ -72,7 +102,7 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
     by_page = itertools.groupby(crawl.store.rows(links), key=lambda row: row.source)
     source, found = next(by_page, (None, iter(())))
     for row in crawl.store.rows(pages):
-        crawl.count(row.seq, row.relevance)
+        crawl.count(row.seq, row.relevance, row.status)
         crawl.strategy.observe(row.url, row.relevance, row.duplicate_of)
         rows = []
         if source == row.url:

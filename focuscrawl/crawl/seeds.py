@@ -5,11 +5,16 @@ from __future__ import annotations
 import csv
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from focuscrawl.critic.loading import model_file
 from focuscrawl.critic.topics import lies_under
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import normalise
 from focuscrawl.urls import normalize
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
 
 _HTTP = re.compile(r"\s*https?:", re.IGNORECASE)
 
@@ -20,7 +25,8 @@ def read_seeds(source: str, topics: tuple[str, ...]) -> list[str]:
     Parameters
     ----------
     source : URLs separated by commas; or a file with one URL a line (blank lines and lines that
-        begin with ``#`` are skipped); or a CSV file with the columns ``topic`` and ``url``
+        begin with ``#`` are skipped); or a CSV file with the columns ``topic`` and ``url``.
+        A file ``models/...`` may be one that comes with the package
     topics : of a CSV file, the rows of these topics and of topics below them are taken
 
     Returns
@@ -34,7 +40,9 @@ def read_seeds(source: str, topics: tuple[str, ...]) -> list[str]:
     """
     if _HTTP.match(source):
         return _checked([(part, "seeds") for part in re.split(r",(?=\s*https?:)", source)])
-    path = Path(source)
+    path: Traversable = Path(source)
+    if not path.is_file():
+        path = model_file(source) or path
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+NOT_MODIFIED = 304  # HTTP status: the answer is the one known
+
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
@@ -29,6 +31,7 @@ class Fetched:
     encoding : the charset parameter of Content-Type, if any
     location : where a redirect leads, a normalised URL
     size : bytes of the entity
+    etag, last_modified : header fields that a later request can ask by
     """
 
     status: int
@@ -37,6 +40,8 @@ class Fetched:
     encoding: str | None = None
     location: str | None = None
     size: int = 0
+    etag: str | None = None
+    last_modified: str | None = None
 
 
 @dataclass(slots=True)

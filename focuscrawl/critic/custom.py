@@ -18,6 +18,7 @@ from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from types import ModuleType
 
     from focuscrawl.page.view import PageView
 
@@ -116,17 +117,26 @@ def load_custom(spec: str, topics: Sequence[str]) -> CustomCritic:
                 f"critic {spec}: importing {module_name} failed with {type(error).__name__}: "
                 f"{reason}; it must be importable from here"
             ) from error
-    source = Path(getattr(found, "__file__", None) or "")
+    code = _code(found)
     for name in path.split("."):
         if not hasattr(found, name):
             raise UserError(f"critic {spec}: {module_name} has no {path}; check the name")
         found = getattr(found, name)
     if not callable(found):
         raise UserError(f"critic {spec}: {path} is not callable; name a function of pages")
-    code = source.read_bytes() if source.is_file() else b""
     digest = hashlib.sha256(code)
     digest.update("\0".join([spec, *sorted(topics)]).encode())
     return CustomCritic(found, spec, topics, digest.hexdigest())
+
+
+def _code(module: ModuleType) -> bytes:
+    """Return a module's source as it is kept, in an archive perhaps; nothing if it has none."""
+    name = getattr(module, "__file__", None)
+    read = getattr(module.__loader__, "get_data", None)
+    if name is None or read is None:
+        return b""
+    code: bytes = read(name)
+    return code
 
 
 @contextmanager

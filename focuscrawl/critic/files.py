@@ -28,6 +28,7 @@ from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from importlib.resources.abc import Traversable
 
 FORMAT = 1
 MANIFEST = "manifest.json"
@@ -121,8 +122,8 @@ def _digest(manifest: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
-def read_critic(folder: str | Path) -> tuple[TrainedCritic, str]:
-    """Read the critic in `folder`.
+def read_critic(folder: str | Traversable) -> tuple[TrainedCritic, str]:
+    """Read the critic in `folder`, which may lie in an archive.
 
     Returns
     -------
@@ -133,7 +134,7 @@ def read_critic(folder: str | Path) -> tuple[TrainedCritic, str]:
     UserError
         If it is damaged, was tampered with, or is of a newer format.
     """
-    path = Path(folder)
+    path = Path(folder) if isinstance(folder, str) else folder
     try:
         manifest = json.loads((path / MANIFEST).read_bytes())
         if not isinstance(manifest, dict):
@@ -157,7 +158,7 @@ def read_critic(folder: str | Path) -> tuple[TrainedCritic, str]:
         raise _damaged(path, " ".join(str(error).split()) or type(error).__name__) from error
 
 
-def _damaged(path: Path, reason: str) -> UserError:
+def _damaged(path: Traversable, reason: str) -> UserError:
     return UserError(f"{path}: not a whole critic ({reason}); train it again")
 
 

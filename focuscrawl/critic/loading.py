@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-import focuscrawl
 from focuscrawl.critic.custom import CustomCritic, is_callable_spec, load_custom
 from focuscrawl.critic.files import MANIFEST, read_critic
 from focuscrawl.critic.focused import FocusedCritic
@@ -16,6 +16,8 @@ from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Taxonomy, normalise
 
 if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
     from focuscrawl.critic.trained import TrainedCritic
 
 
@@ -59,8 +61,10 @@ def load_critic(
     )
 
 
-def find_model(spec: str) -> Path:
+def find_model(spec: str) -> Traversable:
     """Return the folder of the trained critic that `spec` names: a path, or a name in `models`.
+
+    It may lie in an archive that the package was imported from.
 
     Raises
     ------
@@ -75,22 +79,36 @@ def find_model(spec: str) -> Path:
         for models in model_folders():
             if (models / name / MANIFEST).is_file():
                 return models / name
-    known = sorted({found.parent.name for at in model_folders() for found in _manifests(at)})
+    known = sorted({name for models in model_folders() for name in _critics(models)})
     there = f"there are {', '.join(known)}" if known else "train one: focuscrawl critic train"
     raise UserError(f"no critic {spec}; {there}")
 
 
-def model_folders() -> list[Path]:
+def model_file(name: str) -> Traversable | None:
+    """Return the file ``models/...`` that comes with the package; None if there is none."""
+    start, slash, rest = name.partition("models/")
+    if slash and not start and ".." not in rest.split("/"):
+        for models in model_folders()[1:]:
+            if (models / rest).is_file():
+                return models / rest
+    return None
+
+
+def model_folders() -> list[Traversable]:
     """Return where models are looked up: here, beside the package, and inside it."""
-    package = Path(focuscrawl.__file__).resolve().parent
-    return [Path("models"), package.parent / "models", package / "models"]
+    package = resources.files("focuscrawl")
+    beside = [package.resolve().parent / "models"] if isinstance(package, Path) else []
+    return [Path("models"), *beside, package / "models"]
 
 
-def _manifests(models: Path) -> list[Path]:
-    return list(models.glob(f"*/{MANIFEST}"))
+def _critics(models: Traversable) -> list[str]:
+    """Name the critics in a folder, which need not be there."""
+    if not models.is_dir():
+        return []
+    return [each.name for each in models.iterdir() if (each / MANIFEST).is_file()]
 
 
-def _marked(folder: Path, trained: TrainedCritic, topics: list[str]) -> set[str]:
+def _marked(folder: Traversable, trained: TrainedCritic, topics: list[str]) -> set[str]:
     """Return the leaves at or below `topics`."""
     # by class, not by example: a critic from words has classes and no examples
     classes = Taxonomy({path: [] for path in trained.model.classes})

@@ -9,11 +9,10 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
+from importlib import resources
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import focuscrawl.page
 from focuscrawl.cache import cache_dir
 from focuscrawl.page import PageView, is_html, parse_page, read_content_type
 from focuscrawl.urls import normalize
@@ -124,8 +123,10 @@ class _Cache:
 
     def __init__(self, web_fingerprint: str) -> None:
         digest = hashlib.sha256(web_fingerprint.encode())
-        for module in sorted(Path(focuscrawl.page.__file__).parent.glob("*.py")):
-            digest.update(module.read_bytes())
+        modules = resources.files("focuscrawl.page").iterdir()
+        for module in sorted(modules, key=lambda each: each.name):
+            if module.name.endswith(".py"):
+                digest.update(module.read_bytes())
         folder = cache_dir() / "words"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{digest.hexdigest()[:32]}.sqlite"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -99,6 +100,50 @@ def train_critic(
     skipped["not HTML"] = bags.count(None)
     usable = [(pair, bag) for pair, bag in zip(pairs, bags, strict=True) if bag]
     skipped["without words"] = len(pairs) - skipped["not HTML"] - len(usable)
+    unreadable = {url for (url, _), bag in zip(pairs, bags, strict=True) if not bag}
+    readable = {label.topic for label in known if label.url not in unreadable}
+    learned = learn_critic(
+        usable,
+        kind=kind,
+        min_df=min_df,
+        max_df=max_df,
+        uniform_prior=uniform_prior,
+        calibrate=calibrate,
+        random_state=random_state,
+    )
+    return replace(
+        learned,
+        absent=tuple(
+            topic
+            for topic in sorted({label.topic for label in wanted})
+            if not any(lies_under(path, [topic]) for path in readable)
+        ),
+        skipped=+skipped,
+    )
+
+
+def learn_critic(
+    usable: Sequence[tuple[tuple[str, str], Bag]],
+    *,
+    kind: str = "flat",
+    min_df: int | None = None,
+    max_df: float = 0.5,
+    uniform_prior: bool = False,
+    calibrate: bool = False,
+    random_state: int = 0,
+) -> TrainedCritic:
+    """Train a critic on examples whose words are known.
+
+    Parameters
+    ----------
+    usable : ((URL, leaf topic), words) of each example; no leaf lies under another
+    kind, min_df, max_df, uniform_prior, calibrate, random_state : as in `train_critic`
+
+    Raises
+    ------
+    UserError
+        If the examples make fewer than two classes, or have no words to tell them apart by.
+    """
     topics = [leaf for (_, leaf), _ in usable]
     if len(set(topics)) < 2:
         raise UserError(
@@ -115,21 +160,13 @@ def train_critic(
     model = KINDS[kind](counts, uniform_prior=uniform_prior)
     folds = _folds(rows.truth, random_state)
     held_out, lengths = _cross_validate(model, rows, folds, min_df=min_df, max_df=max_df)
-    unreadable = {url for (url, _), bag in zip(pairs, bags, strict=True) if not bag}
-    readable = {label.topic for label in known if label.url not in unreadable}
     return TrainedCritic(
         model=model,
         examples=tuple(pair for pair, _ in usable),
         training_set=_digest(usable),
-        absent=tuple(
-            topic
-            for topic in sorted({label.topic for label in wanted})
-            if not any(lies_under(path, [topic]) for path in readable)
-        ),
         calibration=fit_calibration(held_out, lengths, rows.truth),
         calibrated=calibrate,
         cross_validation=_summary(held_out, rows.truth, folds),
-        skipped=+skipped,
     )
 
 

@@ -11,7 +11,9 @@ from twisted.internet.threads import deferToThread
 
 from focuscrawl.binding import crawl_of
 from focuscrawl.crawl import Fetched
-from focuscrawl.meta import URL_ID, VISIT
+from focuscrawl.errors import GivenUpError
+from focuscrawl.meta import OWN, URL_ID, VISIT
+from focuscrawl.ownrequests import redirected
 from focuscrawl.page import read_content_type
 from focuscrawl.signals import page_visited
 from focuscrawl.urls import resolve
@@ -23,7 +25,10 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from focuscrawl.ownrequests import Own
 
+
+_LONGEST_FIELD = 256  # characters of a validator; longer ones are no use
 _LARGE = 300_000  # bytes; parsing more would hold the event loop for over 10 ms
 
 
@@ -44,8 +49,11 @@ class FocusMiddleware:
         """Make the middleware of a crawler whose crawl is open."""
         return cls(crawler)
 
-    async def process_response(self, request: Request, response: Response) -> Response:
-        """Judge and record the answer to a request that came out of the frontier."""
+    async def process_response(self, request: Request, response: Response) -> Request | Response:
+        """Judge and record the answer to a request that came out of the frontier.
+
+        A spider's own request goes on to where its page has moved, as it would without a crawl.
+        """
         number = request.meta.get(URL_ID)
         if number is not None:
             fetched = _fetched(response)
@@ -62,12 +70,16 @@ class FocusMiddleware:
                 raise
             request.meta[VISIT] = visit
             self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
+            return self._moved(request, fetched) or response
         return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         """Record that there is no answer, or that the request may not be made."""
         number = request.meta.get(URL_ID)
         if number is None:
+            return
+        if isinstance(exception, GivenUpError):
+            self._crawl.put_back(number, time.monotonic())
             return
         if isinstance(exception, IgnoreRequest):
             self._crawl.exclude(number, str(exception), time.monotonic())
@@ -77,6 +89,13 @@ class FocusMiddleware:
         visit = self._crawl.fail(number, error, time.monotonic())
         request.meta[VISIT] = visit
         self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
+
+    def _moved(self, request: Request, fetched: Fetched) -> Request | None:
+        own: Own | None = request.meta.get(OWN)
+        if own is None or own.redirects or not 300 <= fetched.status < 400:
+            return None
+        known = fetched.location is not None and self._crawl.urls.get(fetched.location) is not None
+        return redirected(request, str(fetched.location)) if known else None
 
     def _take_over_delay(self, number: int, request: Request) -> None:
         """Let the frontier wait as long as AutoThrottle has made the downloader's slot wait."""
@@ -96,4 +115,11 @@ def _fetched(response: Response) -> Fetched:
         encoding=encoding,
         location=resolve(response.url, [location])[0] if location else None,
         size=len(response.body),
+        etag=_field(response, "ETag"),
+        last_modified=_field(response, "Last-Modified"),
     )
+
+
+def _field(response: Response, name: str) -> str | None:
+    value = (response.headers.get(name) or b"").decode("latin-1").strip()
+    return value if value and len(value) <= _LONGEST_FIELD else None

@@ -9,6 +9,7 @@ from scrapy.responsetypes import responsetypes
 
 from focuscrawl.binding import crawl_of
 from focuscrawl.urls import normalize
+from focuscrawl.webs.conditional import not_modified
 
 if TYPE_CHECKING:
     from typing import Self
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+
+    from focuscrawl.webs.protocol import Answer
+
+_SINCE = "If-Modified-Since"
+_KEPT = frozenset({"etag", "last-modified", "date", "cache-control", "expires", "vary"})
 
 
 class ReplayDownloadHandler:
@@ -40,11 +46,11 @@ class ReplayDownloadHandler:
         answer = None if known is None else web.fetch(known)
         if answer is None:
             status, headers, body = 404, Headers({"Content-Type": "text/plain"}), b""
+        elif not_modified(answer, _field(request, "If-None-Match"), _field(request, _SINCE)):
+            status, headers, body = 304, _headers(answer, _KEPT), b""
         else:
             status, body = answer.status, answer.body
-            headers = Headers()
-            for name, value in answer.headers:
-                headers.appendlist(name, value)
+            headers = _headers(answer)
         response_class = responsetypes.from_args(headers=headers, url=request.url, body=body)
         return response_class(
             request.url, status=status, headers=headers, body=body, request=request
@@ -52,3 +58,16 @@ class ReplayDownloadHandler:
 
     async def close(self) -> None:
         """Nothing to give back."""
+
+
+def _field(request: Request, name: str) -> str | None:
+    value = request.headers.get(name)
+    return None if value is None else value.decode("latin-1")
+
+
+def _headers(answer: Answer, only: frozenset[str] | None = None) -> Headers:
+    headers = Headers()
+    for name, value in answer.headers:
+        if only is None or name.lower() in only:
+            headers.appendlist(name, value)
+    return headers

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 from scrapy.exceptions import NotConfigured, StopDownload
 
-from focuscrawl.meta import URL_ID
+from focuscrawl.meta import OWN, URL_ID
 from focuscrawl.page import is_html, read_content_type
 
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 class HtmlOnly:
     """Stops a download once its headers name another media type than HTML.
 
-    Off with ``FOCUSCRAWL_ANY_MEDIA = True``. The fetch counts, its body is not loaded.
+    Off with ``FOCUSCRAWL_ANY_MEDIA = True``. The fetch counts, its body is not loaded. What a
+    project's own spider asks for it gets.
     """
 
     @classmethod
@@ -36,5 +37,6 @@ class HtmlOnly:
     def headers_received(self, headers: Headers, request: Request) -> None:
         """Look at the Content-Type of what the crawl itself asked for."""
         media_type, _ = read_content_type((headers.get("Content-Type") or b"").decode("latin-1"))
-        if URL_ID in request.meta and media_type is not None and not is_html(media_type):
+        followed = URL_ID in request.meta and OWN not in request.meta
+        if followed and media_type is not None and not is_html(media_type):
             raise StopDownload(fail=False)

@@ -14,8 +14,9 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from focuscrawl.binding import crawl_of
+from focuscrawl.extensions.jsonlog import STANDARD_ERROR, json_log_name
 from focuscrawl.report import Summary
-from focuscrawl.report.plain import counted
+from focuscrawl.report.plain import counted, one_line
 from focuscrawl.signals import page_visited
 from focuscrawl.store import CrawlStore
 
@@ -109,20 +110,26 @@ class Progress:
         self._bar_context.close()
 
     def engine_stopped(self) -> None:
-        """Print the summary, below what others say about their closing."""
+        """Say the summary, below what others say about their closing; in the log if it is kept."""
         store = CrawlStore.open(self._crawl.folder.store_path, read_only=True)
         try:
             text = Summary.of(store).text()
         finally:
             store.close()
-        print(text, file=sys.stderr)  # noqa: T201
+        settings = self._crawler.settings
+        if settings.get("LOG_FILE") or json_log_name(settings) == STANDARD_ERROR:
+            logger.info("the crawl is over\n%s", text)
+        else:
+            print(text, file=sys.stderr)  # noqa: T201
 
     def _state(self) -> str:
         now = sum(self._recent) / len(self._recent)
-        return (
+        state = (
             f"harvest {now:.2f} now, {self._crawl.harvest_rate:.2f} overall, "
             f"frontier {len(self._crawl.frontier):,}"
         )
+        alarm = self._crawler.stats.get_value("focuscrawl/alarm")
+        return f"{state}, {one_line(alarm, 60)}" if alarm else state
 
     def _line(self, now: float) -> str:
         fetched, budget = self._crawl.fetched, self._crawl.plan.budget

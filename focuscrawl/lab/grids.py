@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focuscrawl.lab.learning import NOTE, learning_table, summary_rows
 from focuscrawl.lab.results import ORACLE
 from focuscrawl.lab.table import WORSE, by_strategy, by_topic, friedman, losses
 from focuscrawl.report import plain
@@ -68,15 +69,27 @@ def grids(results: Results, web: str) -> list[Grid]:
         _strategies(web, strategies, topics, baseline, losses(raced), beside=beside),
         _losses(web, topics, order, beside=beside),
         _reductions(web, topics, [label for label in order if label != baseline], baseline),
+        *_learning(web, results),
     ]
+
+
+def _learning(web: str, results: Results) -> list[Grid]:
+    """Return the table of what consecutive crawls have learned, if there are any."""
+    table = learning_table(results)
+    if table.empty or not (table["web"] == web).any():
+        return []
+    table = table[table["web"] == web]
+    head = ["crawl", "area", "learning", "positive", "against alone", "positive"]
+    title = f"{web}: learning from crawl to crawl"
+    return [Grid(f"{web}-learning", title, NOTE, head, summary_rows(table), table)]
 
 
 def text_of(results: Results) -> str:
     """Return the tables by strategy of all webs, for a terminal."""
     parts = []
     for web in dict.fromkeys(results.runs["web"]):
-        grid = grids(results, web)[0]
-        parts.append(f"{grid.title}\n\n{grid.text()}\n\n{grid.note}")
+        first, _, _, *learning = grids(results, web)
+        parts += [f"{grid.title}\n\n{grid.text()}\n\n{grid.note}" for grid in (first, *learning)]
     return "\n\n".join(parts)
 
 

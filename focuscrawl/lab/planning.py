@@ -58,6 +58,11 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
                 compared = reach.budget(study.budget, study.most)
                 oracle_loss = reach.oracle_loss(compared)
                 teachers = {contender.trained_on for contender in study.contenders}
+                known = {contender.knows for contender in study.contenders}
+                sets = {each.seeds: seeds for each in study.contenders}
+                for number in sorted(sets.keys() - {0}):
+                    before = [url for n in range(number) for url in sets.get(n, seeds)]
+                    sets[number] = more_seeds(study_web, web, topic, (draw, number), before)
                 planned: dict[str, Run] = {}
                 for contender in _in_order(study.contenders):
                     own = contender.budget
@@ -70,7 +75,7 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
                         budget=compared if own is None else reach.budget(own, study.most),
                         compared=compared,
                         oracle_loss=oracle_loss,
-                        seeds=tuple(seeds),
+                        seeds=tuple(sets[contender.seeds]),
                         contender=contender,
                         folder=out.joinpath(
                             "runs", study_web.name, _slug(topic), str(draw), _slug(contender.label)
@@ -78,6 +83,8 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
                         trained_on=planned.get(contender.trained_on or ""),
                         within=planned.get(contender.within or ""),
                         teaches=contender.label in teachers,
+                        knows=planned.get(contender.knows or ""),
+                        remembers=contender.label in known,
                     )
                 runs += planned.values()
     return runs
@@ -101,19 +108,49 @@ def draw_seeds(study_web: StudyWeb, web: Web, topic: str, draw: int) -> list[str
         source, found = study_web.seeds, read_seeds(study_web.seeds, (topic,))
     else:
         source = study_web.labels
-        examples = [
-            label.url
-            for label in read_labels(Path(source))
-            if label.split != "test" and f"{label.topic}/".startswith(f"{topic}/")
-        ]
-        found = [url for url in web.resolve(examples) if url is not None]
-        size = min(study_web.seeds_per_draw, len(found))
-        chosen = np.random.default_rng(draw).choice(len(found), size, replace=False)
-        found = [found[i] for i in sorted(chosen)]
+        found = _sample(_examples(study_web, web, topic), study_web.seeds_per_draw, draw)
     seeds = [url for url in web.resolve(found) if url is not None]
     if not seeds:
         raise UserError(f"{source} has no start URL for {topic} that {study_web.name} has")
     return seeds
+
+
+def more_seeds(
+    study_web: StudyWeb, web: Web, topic: str, number: tuple[int, int], taken: Sequence[str]
+) -> list[str]:
+    """Return start URLs that have none in common with those `taken`; a sample of the examples.
+
+    Parameters
+    ----------
+    number : of the draw, and of the set of start URLs in it
+
+    Raises
+    ------
+    UserError
+        There are no other examples.
+    """
+    others = [url for url in _examples(study_web, web, topic) if url not in set(taken)]
+    if not others:
+        raise UserError(
+            f"{study_web.labels} has no more examples of {topic} for another set of start URLs"
+        )
+    return _sample(others, study_web.seeds_per_draw, number)
+
+
+def _examples(study_web: StudyWeb, web: Web, topic: str) -> list[str]:
+    """Return the training examples of a topic that the web has."""
+    examples = [
+        label.url
+        for label in read_labels(Path(study_web.labels))
+        if label.split != "test" and f"{label.topic}/".startswith(f"{topic}/")
+    ]
+    return [url for url in web.resolve(examples) if url is not None]
+
+
+def _sample(urls: list[str], size: int, seed: int | tuple[int, int]) -> list[str]:
+    size = min(size, len(urls))
+    chosen = np.random.default_rng(seed).choice(len(urls), size, replace=False)
+    return [urls[i] for i in sorted(chosen)]
 
 
 class _Reach:

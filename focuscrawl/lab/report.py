@@ -5,10 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING
-
-from jinja2 import Environment, StrictUndefined, Template
 
 from focuscrawl.lab.curves import mean_curves, reduction_figure, topic_figure, web_figure
 from focuscrawl.lab.grids import Grid, grids
@@ -16,10 +13,12 @@ from focuscrawl.lab.table import by_topic
 from focuscrawl.report.html import data_uri
 from focuscrawl.report.plain import counted, one_line
 from focuscrawl.report.style import png
+from focuscrawl.report.templates import load_template
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from jinja2 import Template
     from matplotlib.figure import Figure
 
     from focuscrawl.lab.curves import Curves
@@ -155,9 +154,4 @@ def _slug(text: str) -> str:
 
 @cache
 def _template() -> Template:
-    environment = Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
-    )
-    environment.filters["one_line"] = one_line
-    source = resources.files("focuscrawl.lab").joinpath("report.html.j2")
-    return environment.from_string(source.read_text(encoding="utf-8"))
+    return load_template("report.html.j2", package="focuscrawl.lab", one_line=one_line)

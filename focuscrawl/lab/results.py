@@ -7,7 +7,7 @@ second.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -70,6 +70,8 @@ class Results:
     failed : runs that failed, and why
     beside : labels of those that are not in the race: oracles, and what is confined to the URLs
         of another
+    knows : label of the contender whose knowledge each one began with, of those that had any
+    alone : of these, label of the contender that is the same but knows nothing, if there is one
     runs : one row a run that is done: ``web``, ``topic``, ``draw``, ``strategy`` (its label),
         ``budget`` (fetches at which the study compares), ``fetches`` (made), ``loss`` after
         ``budget`` fetches, those it did not make counted as lost: a strategy that runs out of
@@ -85,6 +87,8 @@ class Results:
     failed: dict[str, str]
     runs: pd.DataFrame
     beside: tuple[str, ...] = ()
+    knows: dict[str, str] = field(default_factory=dict)
+    alone: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def open(cls, folder: Path) -> Results:
@@ -187,9 +191,21 @@ def collect(study: Study, runs: Sequence[Run], folder: Path, failed: Mapping[str
             for each in study.contenders
             if each.within is not None or each.strategy == ORACLE
         ],
+        "alone": _alone(study),
+        "knows": {each.label: each.knows for each in study.contenders if each.knows is not None},
     }
     (folder / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
     return Results.open(folder)
+
+
+def _alone(study: Study) -> dict[str, str]:
+    """Return the contenders that differ from others only in knowing nothing, by these others."""
+    return {
+        each.label: other.label
+        for each in study.contenders
+        for other in study.contenders
+        if each.knows is not None and other == replace(each, label=other.label, knows=None)
+    }
 
 
 def _table(frame: pd.DataFrame) -> pa.Table:

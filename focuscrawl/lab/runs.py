@@ -31,6 +31,8 @@ class Run:
     folder : where it is kept: ``fetches.parquet`` once it is done, the crawl itself in ``crawl/``
     trained_on, within : the runs of the contenders that `contender` names
     teaches : an apprentice is trained on its crawl, once for all that begin with it
+    knows : the run of the contender whose knowledge it begins with
+    remembers : its crawl is taken into knowledge, for all that begin with that
     """
 
     web: str
@@ -47,6 +49,8 @@ class Run:
     trained_on: Run | None = None
     within: Run | None = None
     teaches: bool = False
+    knows: Run | None = None
+    remembers: bool = False
 
     @property
     def name(self) -> str:
@@ -56,7 +60,8 @@ class Run:
     @property
     def after(self) -> list[Run]:
         """The runs whose crawls it needs."""
-        return [run for run in (self.trained_on, self.within) if run is not None]
+        runs = (self.trained_on, self.within, self.knows)
+        return [run for run in runs if run is not None]
 
     @property
     def fetches(self) -> Path:
@@ -72,6 +77,11 @@ class Run:
     def apprentice(self) -> Path:
         """Where the apprentice is that was trained on its crawl, while anybody needs it."""
         return self.folder / "apprentice"
+
+    @property
+    def knowledge(self) -> Path:
+        """Where the knowledge is that its crawl was taken into, while anybody needs it."""
+        return self.folder / "knowledge.db"
 
     @property
     def log(self) -> Path:
@@ -92,6 +102,7 @@ class Run:
             "options": self.contender.options,
             "trained_on": self.trained_on and self.trained_on.terms,
             "within": self.within and self.within.terms,
+            **({"knows": self.knows.terms} if self.knows else {}),
             "focuscrawl": __version__,
         }
 
@@ -110,7 +121,9 @@ class Run:
     @property
     def gone(self) -> bool:
         """True if what others need of it is not there, or not any more."""
-        return not self.crawl_dir.exists() or (self.teaches and not self.apprentice.exists())
+        lacks_apprentice = self.teaches and not self.apprentice.exists()
+        lacks_knowledge = self.remembers and not self.knowledge.exists()
+        return not self.crawl_dir.exists() or lacks_apprentice or lacks_knowledge
 
     def finish(self, cost: dict[str, float]) -> None:
         """Note that it is done; the last thing its process does."""
@@ -134,6 +147,8 @@ class Run:
             arguments["apprentice"] = self.trained_on.apprentice
         if self.within is not None:
             arguments["within"] = self.within.crawl_dir
+        if self.knows is not None:
+            arguments["knowledge"] = self.knows.knowledge
         settings = {
             "FOCUSCRAWL_STRATEGY_OPTIONS": json.dumps(self.contender.options),
             "FOCUSCRAWL_PROGRESS": 0,
@@ -149,6 +164,11 @@ class Run:
         if self.contender.strategy != "apprentice":  # which alone keeps what it takes from pages
             command += ["--web", self.recording]
         return [*command, "--out", str(self.apprentice)]
+
+    def learn_command(self) -> list[str]:
+        """Return the command line that takes the crawl into its knowledge [METHODS 8]."""
+        command = ["focuscrawl", "knowledge", "learn", str(self.crawl_dir)]
+        return [*command, "--topic", self.topic, "--out", str(self.knowledge)]
 
     @property
     def _kept(self) -> dict[str, Any]:

@@ -45,6 +45,10 @@ class Contender:
     within : label of the contender to whose fetched URLs this one is confined [A02 section 3.6,
         the recall crawl]
     budget : of its own, as `Study.budget`; None: the study's
+    knows : label of the contender whose crawl of the same web, topic and draw it has learned
+        from, and whatever that one had [METHODS 8]
+    seeds : which set of start URLs it begins with: 0 those of the draw, 1, 2, ... others that
+        have none in common
     """
 
     label: str
@@ -53,11 +57,14 @@ class Contender:
     trained_on: str | None = None
     within: str | None = None
     budget: float | None = None
+    knows: str | None = None
+    seeds: int = 0
 
     @property
     def after(self) -> list[str]:
         """Labels of the contenders whose crawls come before its own."""
-        return [label for label in (self.trained_on, self.within) if label is not None]
+        labels = (self.trained_on, self.within, self.knows)
+        return [label for label in labels if label is not None]
 
 
 @dataclass(frozen=True)

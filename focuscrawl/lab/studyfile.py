@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from focuscrawl.crawl.returning import STRATEGIES as KNOWING
 from focuscrawl.errors import UserError
 from focuscrawl.lab.study import Contender, Study, StudyWeb
 from focuscrawl.taxonomy import normalise
@@ -135,10 +136,14 @@ def _contender(part: _Part) -> Contender:
         trained_on=part.maybe("trained_on", str),
         within=part.maybe("within", str),
         budget=None if part.maybe("budget", float) is None else part.number("budget", float, 1.0),
+        knows=part.maybe("knows", str),
+        seeds=0 if part.maybe("seeds", int) is None else part.number("seeds", int, 1),
     )
     part.end()
     if contender.trained_on is not None and strategy != "apprentice":
         raise UserError(f"{part.name}: trained_on goes with the strategy apprentice")
+    if contender.knows is not None and strategy not in KNOWING:
+        raise UserError(f"{part.name}: knows goes with the strategies {' and '.join(KNOWING)}")
     return contender
 
 

@@ -32,6 +32,7 @@ class Task:
     ----------
     kind : of work; the name of its folder
     web, recording, critic, topic, seeds : as in `focuscrawl.lab.runs.Run`
+    labels : as in `focuscrawl.lab.study.StudyWeb`
     budget : fetches at which the study compares
     folder : where its tables go, ``NAME.parquet``
     """
@@ -42,6 +43,7 @@ class Task:
     critic: str
     topic: str
     seeds: tuple[str, ...]
+    labels: str
     budget: int
     folder: str
 
@@ -54,7 +56,7 @@ class Task:
     def terms(self) -> dict[str, Any]:
         """What its tables depend on; tables under other terms are none."""
         terms = {**asdict(self), "seeds": list(self.seeds), "focuscrawl": __version__}
-        del terms["folder"]  # may be moved
+        del terms["folder"], terms["labels"]  # may be moved; the critic tells labels apart
         return terms
 
     @property
@@ -70,6 +72,7 @@ class Task:
 def plan_tasks(study: Study, out: Path, kind: str) -> list[Task]:
     """Return one task a web and topic of `study`, their tables to be kept in ``out/kind``."""
     runs = {(run.web, run.topic): run for run in reversed(plan_runs(study, out)) if run.draw == 0}
+    labels = {web.name: web.labels for web in study.webs}
     return [
         Task(
             kind=kind,
@@ -78,6 +81,7 @@ def plan_tasks(study: Study, out: Path, kind: str) -> list[Task]:
             critic=run.critic,
             topic=run.topic,
             seeds=run.seeds,
+            labels=labels[run.web],
             budget=run.compared,
             folder=str(out / kind / run.web / run.topic.strip("/").replace("/", "_")),
         )

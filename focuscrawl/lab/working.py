@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 _PRELOADED = [
     "focuscrawl.lab.working",
     "focuscrawl.cli.apprentice",
+    "focuscrawl.cli.knowledge",
     "focuscrawl.commands.crawl",
     "focuscrawl.spiders.focused",
     "focuscrawl.scheduler",
@@ -84,6 +85,11 @@ def work(run: Run) -> None:
         sys.exit(f"the crawl ended early: {reason}")
     keep_fetches(pages, run.fetches)
     run.finish(_cost(began))
+    if run.remembers:
+        if run.knows is not None:  # what it knew is learned on
+            shutil.copyfile(run.knows.knowledge, run.knowledge)
+        _call(run.learn_command())
+        run.finish(_cost(began))
     if run.teaches:
         _call(run.train_command())
         run.finish(_cost(began))

@@ -73,14 +73,16 @@ class Forager:
         address : of the page
         """
         self._make_room(max(url, referrer))
-        if self._site.data[url] != _NOBODY:
+        if referrer >= 0 and self._site.data[url] != _NOBODY:
             return
         if referrer >= 0 and self._site.data[referrer] != _NOBODY:
             # a redirect led here: what was said of the one URL is said of the other
             for column in (self._site, self._links, self._best, self._parent, *self._said):
                 column.data[url] = column.data[referrer]
             return
-        self._site.data[url] = len(self._starts)
+        # whatever other sites said of it, this one begins here
+        self._site.data[url], self._links.data[url] = len(self._starts), 0
+        self._parent.data[url] = _NOBODY
         self._starts.append(address)
         self._spent.append(1)
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 from scipy.special import logsumexp
 
 from focuscrawl.paths.chains import log_product
@@ -31,9 +30,9 @@ class PathModel:
     crf : fitted
     rewards : float64 (K,), of the link state of each label (eq. 5)
     reading : how much of a page is read
-    trust : how much of what a page's features say is believed in a forage, in [0, 1]. They are
-        hundreds of words that hang together, and make a page that is a little unlike those
-        learned from a certain fail; then nothing behind it would ever be fetched
+    trust : how much of what a page's features say is believed when its links are scored, in
+        [0, 1]. They are hundreds of words that hang together, and make a page that is a little
+        unlike those learned from a certain fail; then nothing behind it would ever be fetched
     """
 
     states: PathStates
@@ -45,14 +44,15 @@ class PathModel:
 
     def page(self, reader: PathReader, view: PageView, start: str) -> NDArray[np.float64]:
         """Return what a page's features say for each label: log-potentials, float64 (K,)."""
-        pages = slice(len(self.states))
-        return self.trust * self._scores(reader.page(view, start), pages)[0]
+        return self._scores(reader.page(view, start), slice(0, len(self.states)))[0]
 
     def links(
         self, reader: PathReader, view: PageView, start: str, links: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """Return what the features of links say for each label, float64 (n, K)."""
-        return self._scores(reader.links(view, start, links), slice(len(self.states), None))
+        return self._scores(
+            reader.links(view, start, links), slice(len(self.states), 2 * len(self.states))
+        )
 
     def onward(self, page: NDArray[np.float64], links: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Pr(label) of links, float64 (n, K): one step of eq. 6, normalised.
@@ -82,7 +82,7 @@ class PathModel:
 
     def alone(self, reader: PathReader, view: PageView) -> NDArray[np.float64]:
         """Return Pr(label) of a page that nobody knows the site of, float64 (K,)."""
-        return _normalised(self._scores(reader.page(view, None), slice(len(self.states))))[0]
+        return _normalised(self._scores(reader.page(view, None), slice(0, len(self.states))))[0]
 
     def begun(self, page: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Pr(label) of a page that a site begins with, float64 (K,)."""
@@ -91,10 +91,10 @@ class PathModel:
 
     def _scores(self, observed: Observed, states: slice) -> NDArray[np.float64]:
         rows = self.vocabulary.rows(observed)
-        shape = (len(rows), len(self.vocabulary))
-        seen = csr_array((np.ones(len(rows.indices)), rows.indices, rows.indptr), shape=shape)
-        scores: NDArray[np.float64] = seen @ self.crf.state_[:, states]
-        return scores
+        # sums of rows by differences of running sums: a sparse product is slow to set up
+        sums = np.zeros((len(rows.indices) + 1, states.stop - states.start))
+        np.cumsum(self.crf.state_[rows.indices, states], axis=0, out=sums[1:])
+        return sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
 
 
 def _normalised(logs: NDArray[np.float64]) -> NDArray[np.float64]:

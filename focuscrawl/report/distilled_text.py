@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, StrictUndefined, Template
-
 from focuscrawl.report.plain import middle, one_line, table
+from focuscrawl.report.templates import load_template
 
 if TYPE_CHECKING:
     import pandas as pd
+    from jinja2 import Template
 
     from focuscrawl.report.distilled import Distillation
 
@@ -91,16 +90,12 @@ def _pages(pages: pd.DataFrame, score: str) -> list[str]:
 
 @cache
 def _template() -> Template:
-    environment = Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    return load_template(
+        "distilled.html.j2",
+        one_line=lambda text: one_line(text, _URL),
+        shortened=lambda url: middle(one_line(url), _URL),
+        records=lambda frame: frame.to_dict("records"),
     )
-    environment.filters["one_line"] = lambda text: one_line(text, _URL)
-    environment.filters["shortened"] = lambda url: middle(one_line(url), _URL)
-    environment.filters["records"] = lambda frame: frame.to_dict("records")
-    # a page may name itself anything; only what a browser fetches becomes a link
-    environment.tests["web"] = lambda url: url.startswith(("http://", "https://"))
-    source = resources.files("focuscrawl.report").joinpath("distilled.html.j2")
-    return environment.from_string(source.read_text(encoding="utf-8"))
 
 
 def _rows(frame: pd.DataFrame) -> list[Any]:

@@ -66,8 +66,8 @@ def goal_pages(store: CrawlStore, *, least: float = 0.5) -> list[GoalPage]:
     for row in store.rows(rows):
         memo = PathMemo.from_bytes(row.data)
         name[row.id], before[row.id] = row.url, memo.parent
-        if memo.belief[0] >= least:
-            found.append((row.seq, float(memo.belief[0]), row.title or "", row.id))
+        if memo.goal >= least:
+            found.append((row.seq, memo.goal, row.title or "", row.id))
     pages = []
     for seq, probability, title, page in found:
         path = [page]

@@ -6,24 +6,26 @@ import base64
 import json
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from jinja2 import Environment, StrictUndefined, Template
 
 from focuscrawl.report import comparison, measures
+from focuscrawl.report.diagnosed import watch_again
 from focuscrawl.report.figures import relevance_figure
 from focuscrawl.report.outcome import PAGE
 from focuscrawl.report.plain import counted, middle, one_line
 from focuscrawl.report.style import png
+from focuscrawl.report.templates import load_template
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
+    from jinja2 import Template
 
+    from focuscrawl.diagnosis import Diagnosis
     from focuscrawl.report.comparison import Compared
     from focuscrawl.report.summary import Summary
     from focuscrawl.store import CrawlStore
@@ -32,6 +34,7 @@ _ROWS = 10  # of a table of hosts
 _PAGES = 25
 _EVENTS = 30
 _MODELS = 15
+_ALARMS = 10
 _TITLE = 110  # characters
 
 
@@ -50,6 +53,7 @@ class Section:
     depths : rows of `focuscrawl.report.measures.by_depth`
     events : (time, seq, kind, detail), the last ones; excluded URLs are only counted
     models : (version, trained at, instances, metrics), the last ones
+    alarms : falls of the harvest rate and their causes, as the crawl is judged now
     """
 
     label: str
@@ -62,6 +66,7 @@ class Section:
     depths: list[Any]
     events: list[tuple[str, int, str, str]]
     models: list[tuple[int, int, int, str]]
+    alarms: list[Diagnosis]
 
     @classmethod
     def of(cls, label: str, store: CrawlStore, summary: Summary, pages: pd.DataFrame) -> Section:
@@ -81,6 +86,7 @@ class Section:
             depths=_rows(measures.by_depth(pages)),
             events=_events(store),
             models=_models(store),
+            alarms=watch_again(store)[1][-_ALARMS:],
         )
 
 
@@ -110,15 +116,11 @@ def data_uri(image: bytes) -> str:
 
 @cache
 def _template() -> Template:
-    environment = Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+    return load_template(
+        "report.html.j2",
+        one_line=lambda text: one_line(text, _TITLE),
+        shortened=lambda url: middle(one_line(url), _TITLE),
     )
-    environment.filters["one_line"] = lambda text: one_line(text, _TITLE)
-    environment.filters["shortened"] = lambda url: middle(one_line(url), _TITLE)
-    # a page may name itself anything; only what a browser fetches becomes a link
-    environment.tests["web"] = lambda url: url.startswith(("http://", "https://"))
-    source = resources.files("focuscrawl.report").joinpath("report.html.j2")
-    return environment.from_string(source.read_text(encoding="utf-8"))
 
 
 def _rows(frame: pd.DataFrame) -> list[Any]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from focuscrawl.crawl.types import NOT_MODIFIED
+
 PAGE = "page"
 DUPLICATE = "duplicate"
 REDIRECT = "redirect"
 NO_HTML = "no HTML"
+UNCHANGED = "not modified"
 
 
 def outcome(status: int, error: str | None, duplicate: bool) -> str:
@@ -19,13 +22,16 @@ def outcome(status: int, error: str | None, duplicate: bool) -> str:
 
     Returns
     -------
-    ``page`` (the only one with a relevance), ``duplicate``, ``redirect``, ``no HTML``,
+    ``page`` and ``not modified`` (the only ones with a relevance; the latter was asked for only
+    if it had changed), ``duplicate``, ``redirect``, ``no HTML``,
     ``HTTP <status>``, or the name of what went wrong when no answer came.
     """
     if duplicate:
         return DUPLICATE
     if status == 0:
         return (error or "no answer").partition(":")[0].strip()
+    if status == NOT_MODIFIED:
+        return UNCHANGED
     if 300 <= status < 400:
         return REDIRECT
     if not 200 <= status < 300:
@@ -35,4 +41,4 @@ def outcome(status: int, error: str | None, duplicate: bool) -> str:
 
 def is_error(name: str) -> bool:
     """Tell whether an outcome is a failure of the server, the network or the link."""
-    return name not in (PAGE, DUPLICATE, REDIRECT, NO_HTML)
+    return name not in (PAGE, DUPLICATE, REDIRECT, NO_HTML, UNCHANGED)

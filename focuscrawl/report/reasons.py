@@ -13,6 +13,7 @@ from focuscrawl.apprentice.beginning import make_apprentice
 from focuscrawl.apprentice.facts import PageFacts, unpack_words
 from focuscrawl.apprentice.naming import name_features
 from focuscrawl.apprentice.options import Options
+from focuscrawl.crawl.hindsight import begun_with
 from focuscrawl.report.plain import one_line
 from focuscrawl.store import schema
 
@@ -72,7 +73,7 @@ def reasons(store: CrawlStore, url: int) -> Reasons | None:
     if identity.get("strategy") != "apprentice":
         return None
     given = json.loads(identity.get("options", "{}"))
-    apprentice = make_apprentice(Options.of(given), given.get("begin_with"))
+    apprentice = make_apprentice(Options.of(given), graduate=begun_with(store))
     words = _replay(store, apprentice, url)
     if not apprentice.has_links(url):
         return None

@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
 _WORDS = {
     "budget": "the budget of {fetched} fetches is spent",
+    "budget, unchanged": "the budget is spent: {fetched} fetches, {unchanged} not modified",
     "frontier_empty": "the frontier is empty: every link that may be followed was",
     "no_relevant_page": "no relevant page for too many fetches",
     "interrupted": "interrupted; the same command goes on from here",
+    "stopped": "stopped by `focuscrawl stop`; the same command goes on from here",
     "store_error": "the crawl store could not be written",
     "error": "the critic or the strategy failed on a page: see the log",
 }
@@ -41,11 +43,19 @@ def stop_reason(store: CrawlStore) -> str | None:
     return reasons[0] if reasons else None
 
 
-def in_words(reason: str | None, fetched: int) -> str:
-    """Say a stop reason; those of Scrapy itself, or of other extensions, are left as they are."""
+def in_words(reason: str | None, fetched: int, unchanged: int = 0) -> str:
+    """Say a stop reason; those of Scrapy itself, or of other extensions, are left as they are.
+
+    Parameters
+    ----------
+    unchanged : fetches that were answered "not modified"
+    """
     if reason is None:
         return RUNNING
-    return _WORDS[reason].format(fetched=f"{fetched:,}") if reason in _WORDS else reason
+    if reason not in _WORDS:
+        return reason
+    words = _WORDS.get(f"{reason}, unchanged" if unchanged else reason, _WORDS[reason])
+    return words.format(fetched=f"{fetched:,}", unchanged=f"{unchanged:,}")
 
 
 def time_crawling(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import sqlalchemy as sa
 
 from focuscrawl.crawl.crawl import RELEVANT
-from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, is_error, outcome
+from focuscrawl.report.diagnosed import last_alarm
+from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
 from focuscrawl.report.plain import counted, middle, one_line, printable, table
 from focuscrawl.report.stopping import in_words, stop_reason, time_crawling
 from focuscrawl.store import schema
@@ -53,6 +54,7 @@ class Summary:
     time, timed : time spent between fetches, breaks of a resumed crawl left out; for how many
     model, models_at : version of the last model and the fetch it was trained at, if there is one
     best_hosts : the hosts with the largest sums of relevance
+    alarm : why the harvest rate has fallen, if it has (`focuscrawl.diagnosis`)
     """
 
     identity: dict[str, str]
@@ -71,6 +73,7 @@ class Summary:
     model: int | None
     models_at: int | None
     best_hosts: list[HostYield]
+    alarm: str | None = None
 
     @classmethod
     def of(cls, store: CrawlStore) -> Summary:
@@ -97,15 +100,16 @@ class Summary:
         newest = sa.select(m.version, m.trained_at_seq).order_by(m.version.desc()).limit(1)
         model = next(iter([*store.rows(newest)]), None)
         time, timed = time_crawling(store, fetched)
+        outcomes = _outcomes(store, fetched)
         return cls(
             identity=store.identity(),
             where=store.where,
-            stopped=in_words(stop_reason(store), fetched),
+            stopped=in_words(stop_reason(store), fetched, outcomes.get(UNCHANGED, 0)),
             fetched=fetched,
             harvest_rate=totals.relevance / fetched if fetched else 0.0,
             recent_harvest_rate=recent.mean,
             relevant=totals.relevant,
-            outcomes=_outcomes(store, fetched),
+            outcomes=outcomes,
             links=totals.links,
             dropped=totals.dropped,
             states=_states(store),
@@ -114,6 +118,7 @@ class Summary:
             model=None if model is None else model.version,
             models_at=None if model is None else model.trained_at_seq,
             best_hosts=_best_hosts(store, fetched),
+            alarm=last_alarm(store),
         )
 
     @property
@@ -160,6 +165,8 @@ class Summary:
         lines.append(("frontier", frontier))
         if self.model is not None:
             lines.append(("model", f"version {self.model}, trained at fetch {self.models_at:,}"))
+        if self.alarm is not None:
+            lines.append(("alarm", one_line(self.alarm)))
         lines.append(("kept in", str(Path(self.where).parent)))
         return [(name, printable(value)) for name, value in lines]
 

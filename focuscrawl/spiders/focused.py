@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import scrapy
 
+from focuscrawl.arguments import from_settings
 from focuscrawl.binding import bind_crawl
 from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.crawl.distilling import SITES
 from focuscrawl.downloadermiddlewares.warc import recording_name
 from focuscrawl.errors import UserError
+from focuscrawl.extensions.metrics import check_port
+from focuscrawl.following import Following
 from focuscrawl.meta import VISIT
 from focuscrawl.networks import Networks
 
@@ -37,6 +40,7 @@ ARGUMENTS = (
     "random_state",
     "apprentice",
     "within",
+    "knowledge",
 )
 _REPLAY = "focuscrawl.downloadhandlers.ReplayDownloadHandler"
 _NOT_FOLLOWED = ("data", "file", "ftp", "s3")
@@ -50,6 +54,7 @@ class FocusedSpider(scrapy.Spider):
     """
 
     name = "focused"
+    yields_visits = True  # every fetch is an item, whatever came of it
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -67,18 +72,9 @@ class FocusedSpider(scrapy.Spider):
         empty = sorted(name for name, value in arguments.items() if not value.strip())
         if empty:
             raise UserError(f"argument {empty[0]} is empty: give it a value or leave it out")
-        recording = recording_name(crawler.settings)
-        if recording is not None and not recording.endswith(".warc.gz"):
-            raise UserError(f"FOCUSCRAWL_WARC={recording}: name a file that ends in .warc.gz")
-        Networks.of(crawler.settings.getlist("FOCUSCRAWL_PRIVATE_ADDRESSES"))  # a slip ends here
-        if "web" in arguments:
-            _replay(crawler.settings)
-        crawl = open_crawl(_plan(arguments, crawler.settings))
-        bind_crawl(crawler, crawl)
-        # what is loaded now stays: without it, full collections would hold the event loop
-        gc.collect()
-        gc.freeze()
-        return super().from_crawler(crawler, *args, **kwargs)
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        open_for(spider, from_settings(crawler.settings) | arguments, crawler.settings)
+        return spider
 
     async def start(self) -> AsyncIterator[Any]:
         """Yield nothing: the seeds are in the frontier."""
@@ -89,6 +85,28 @@ class FocusedSpider(scrapy.Spider):
     def parse(self, response: Response) -> Iterator[Visit]:
         """Yield what became of the fetch."""
         yield response.meta[VISIT]
+
+
+def open_for(spider: scrapy.Spider, arguments: dict[str, str], settings: BaseSettings) -> None:
+    """Open the crawl of a spider: check everything first, and bind it to the spider's crawler.
+
+    Raises
+    ------
+    UserError
+        Anything the user has to put right; nothing has been written then.
+    """
+    recording = recording_name(settings)
+    if recording is not None and not recording.endswith(".warc.gz"):
+        raise UserError(f"FOCUSCRAWL_WARC={recording}: name a file that ends in .warc.gz")
+    Networks.of(settings.getlist("FOCUSCRAWL_PRIVATE_ADDRESSES"))  # a slip ends here
+    Following.of(spider, settings)
+    check_port(settings)
+    if "web" in arguments:
+        _replay(settings)
+    bind_crawl(spider.crawler, open_crawl(_plan(arguments, settings)))
+    # what is loaded now stays: without it, full collections would hold the event loop
+    gc.collect()
+    gc.freeze()
 
 
 def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
@@ -118,6 +136,8 @@ def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
             "FOCUSCRAWL_DISTILL", str(settings.get("FOCUSCRAWL_DISTILL", 0))
         ),
         distill_sites=_sites(settings),
+        revisit=_flag(settings, "FOCUSCRAWL_REVISIT", default=False),
+        not_modified_cost=_share(settings, "FOCUSCRAWL_NOT_MODIFIED_COST", 0.1),
         per_host=settings.getint(
             "CONCURRENT_REQUESTS" if replay else "CONCURRENT_REQUESTS_PER_DOMAIN"
         ),
@@ -139,6 +159,16 @@ def _flag(settings: BaseSettings, name: str, *, default: bool) -> bool:
         return settings.getbool(name, default)
     except ValueError:
         raise UserError(f"{name} must be 0 or 1, not {settings.get(name)!r}") from None
+
+
+def _share(settings: BaseSettings, name: str, default: float) -> float:
+    try:
+        share = settings.getfloat(name, default)
+    except (TypeError, ValueError):
+        share = -1.0
+    if not 0.0 <= share <= 1.0:
+        raise UserError(f"{name} must be a number from 0 to 1, not {settings.get(name)!r}")
+    return share
 
 
 def _options(settings: BaseSettings) -> dict[str, Any]:

@@ -3,8 +3,16 @@
 Here: the schema, the writer and what is read back. Not here: any decision about the crawl.
 """
 
-from focuscrawl.store.records import ModelRow, NewUrl, PageRow, VisitRecord
+from focuscrawl.store.records import AnswerRow, ModelRow, NewUrl, PageRow, VisitRecord
 from focuscrawl.store.store import CrawlStore
 from focuscrawl.store.writer import StoreWriter
 
-__all__ = ["CrawlStore", "ModelRow", "NewUrl", "PageRow", "StoreWriter", "VisitRecord"]
+__all__ = [
+    "AnswerRow",
+    "CrawlStore",
+    "ModelRow",
+    "NewUrl",
+    "PageRow",
+    "StoreWriter",
+    "VisitRecord",
+]

@@ -53,6 +53,16 @@ class PageRow:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """What the next crawl wants to know of a page; columns as in the table ``answer``."""
+
+    content: bytes
+    headings: str
+    etag: str | None
+    last_modified: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRow:
     """One lesson; columns as in `focuscrawl.store.schema.models`."""
 
@@ -75,6 +85,7 @@ class VisitRecord:
     links : the page's links to URLs of the store
     changes : (url id, score, state) of known URLs of which one of these changed
     memo : what the strategy wants back of the page's links
+    answer : what the next crawl wants to know of the page
     model : a lesson
     events : (seq, kind, detail)
     """
@@ -85,5 +96,6 @@ class VisitRecord:
     links: list[LinkRow] = field(default_factory=list)
     changes: list[tuple[int, float | None, int]] = field(default_factory=list)
     memo: bytes | None = None
+    answer: AnswerRow | None = None
     model: ModelRow | None = None
     events: list[tuple[int, str, str]] = field(default_factory=list)

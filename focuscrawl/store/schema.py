@@ -89,6 +89,16 @@ link = Table(
     Column("model_version", Integer, nullable=False),
 )
 
+answer = Table(
+    "answer",
+    metadata,
+    Column("seq", Integer, ForeignKey("page.seq"), primary_key=True, autoincrement=False),
+    Column("content", LargeBinary, nullable=False, doc="digest of the page's text"),
+    Column("headings", Text, doc="one a line"),
+    Column("etag", Text),
+    Column("last_modified", Text),
+)
+
 memo = Table(
     "memo",
     metadata,

@@ -82,6 +82,8 @@ class CrawlStore:
                 f"{path} has schema version {version or 'unknown'}, this focuscrawl reads "
                 f"{schema.SCHEMA_VERSION}: {way_out}"
             )
+        if not read_only:  # a crawl begun before there was this table
+            schema.answer.create(store.engine, checkfirst=True)
         return store
 
     def identity(self) -> dict[str, str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import queue
 import threading
-import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -44,9 +44,9 @@ class StoreWriter:
     def __init__(self, engine: Engine, backlog: int = 256) -> None:
         self._engine = engine
         self._backlog = backlog
-        self._queue: queue.SimpleQueue[VisitRecord | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[VisitRecord | threading.Event | None] = queue.SimpleQueue()
         self._failure: BaseException | None = None
-        self._closed = False
+        self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
@@ -64,35 +64,43 @@ class StoreWriter:
         """Queue `record`; returns at once."""
         self._queue.put(record)
 
+    def flush(self) -> None:
+        """Wait until everything put so far is committed, or cannot be."""
+        reached = threading.Event()
+        self._queue.put(reached)
+        reached.wait()
+
     def close(self) -> None:
         """Wait until everything is committed. May be called twice."""
-        if not self._closed:
-            self._closed = True
+        if not self._closing.is_set():
+            self._closing.set()
             self._queue.put(None)
             self._thread.join()
 
     def _run(self) -> None:
-        last = False
-        while not last:
+        record = self._queue.get()
+        while record is not None:
             batch: list[VisitRecord] = []
-            record = self._queue.get()
-            began = time.monotonic()
-            while True:
-                if record is None:
-                    last = True
-                    break
-                batch.append(record)
-                try:
-                    left = began + _GATHER - time.monotonic()
-                    record = self._queue.get(timeout=max(0.0, left))
-                except queue.Empty:
-                    break
+            reached: list[threading.Event] = []
+            # asleep, not waiting for each: to be woken costs the event loop more than to put
+            self._closing.wait(_GATHER)
+            with contextlib.suppress(queue.Empty):
+                while record is not None:
+                    if isinstance(record, threading.Event):
+                        reached.append(record)
+                    else:
+                        batch.append(record)
+                    record = self._queue.get_nowait()
             if self._failure is None and batch:
                 try:
                     with self._engine.begin() as connection:
                         _write(connection, batch)
                 except Exception as error:
                     self._failure = error
+            for each in reached:
+                each.set()
+            if record is not None:
+                record = self._queue.get()
 
 
 def _write(connection: Connection, batch: list[VisitRecord]) -> None:
@@ -112,6 +120,11 @@ def _write(connection: Connection, batch: list[VisitRecord]) -> None:
         for record in batch
         if record.page is not None and record.memo is not None
     ]
+    answers = [
+        {"seq": record.page.seq, **dataclasses.asdict(record.answer)}
+        for record in batch
+        if record.page is not None and record.answer is not None
+    ]
     models = [dataclasses.asdict(record.model) for record in batch if record.model is not None]
     if models:
         for model in models[:-1]:
@@ -123,6 +136,7 @@ def _write(connection: Connection, batch: list[VisitRecord]) -> None:
         (schema.page, pages),
         (schema.link, links),
         (schema.memo, memos),
+        (schema.answer, answers),
         (schema.models, models),
         (schema.events, events),
     ):

@@ -34,7 +34,8 @@ class ApprenticeStrategy:
     batch, growth, memory, groups, d_max, learner, evidence, contrast, tunnel : see
         `focuscrawl.apprentice.options.Options`
     begin_with : folder of an apprentice trained on an earlier crawl; it goes on learning. What
-        it looks at and how it learns comes with it.
+        it looks at and how it learns comes with it. Without it, the apprentice of the
+        `context`'s knowledge, if there is one, goes on.
     """
 
     def __init__(
@@ -65,7 +66,9 @@ class ApprenticeStrategy:
                 "tunnel": tunnel,
             }
         )
-        self._apprentice = make_apprentice(options, begin_with)
+        known = context.knowledge
+        graduate = None if known is None else known.graduate
+        self._apprentice = make_apprentice(options, begin_with, graduate)
         self.lag = min(_LAG, options.batch // 2)
         options, critic = self._apprentice.options, context.critic
         words = WordReader(critic, ask=getattr(critic, "reads_words", False))

@@ -73,10 +73,11 @@ class Paths:
         start, parent = forager.start_of(page.url), forager.parent(page.url)
         seen = self._model.page(self._reader, page.view, start)
         # in the precision of the store, so that a resumed forage computes with the same numbers
-        belief = forager.belief(page.url, seen).astype(np.float32)
+        belief = forager.belief(page.url, self._model.trust * seen).astype(np.float32)
+        goal = float(forager.belief(page.url, seen)[0])
         links = self._model.links(self._reader, page.view, start, page.links)
         labels = self._model.onward(belief.astype(np.float64), links).astype(np.float32)
-        memo = PathMemo(page.referrer, parent, page.view.url, belief, labels)
+        memo = PathMemo(page.referrer, parent, page.view.url, goal, labels)
         found = forager.expand(page.url, page.targets, labels.astype(np.float64))
         return Expansion(found.link_scores, found.urls, found.scores, memo=memo.to_bytes())
 
@@ -98,27 +99,28 @@ class PathMemo:
     referrer : as in `JudgedPage`
     parent : number of the page with the best link to this one when it was fetched; -1: none
     url : of the page
-    belief : float32 (K,), Pr(label) of the page, the goal first
+    goal : Pr(goal) of the page
     labels : float32 (n, K), Pr(label) of its links
     """
 
     referrer: int
     parent: int
     url: str
-    belief: NDArray[np.float32]
+    goal: float
     labels: NDArray[np.float32]
 
     def to_bytes(self) -> bytes:
         """Pack it, for the store."""
         url = self.url.encode()
-        head = np.array([self.referrer, self.parent, len(url), len(self.belief)], "<i8")
-        body = np.concatenate([self.belief, self.labels.ravel()]).astype("<f4")
-        return head.tobytes() + url + body.tobytes()
+        head = np.array([self.referrer, self.parent, self.labels.shape[1], len(url)], "<i8")
+        goal = np.array([self.goal], "<f8").tobytes()
+        return head.tobytes() + goal + url + self.labels.astype("<f4").tobytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Unpack what `to_bytes` packed."""
-        referrer, parent, length, k = np.frombuffer(data, "<i8", 4).tolist()
-        url = data[32 : 32 + length].decode()
-        numbers = np.frombuffer(data, "<f4", offset=32 + length).astype(np.float32)
-        return cls(referrer, parent, url, numbers[:k], numbers[k:].reshape(-1, k))
+        referrer, parent, k, length = np.frombuffer(data, "<i8", 4).tolist()
+        (goal,) = np.frombuffer(data, "<f8", 1, offset=32).tolist()
+        url = data[40 : 40 + length].decode()
+        labels = np.frombuffer(data[40 + length :], "<f4").astype(np.float32)
+        return cls(referrer, parent, url, goal, labels.reshape(-1, k))

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.knowledge import Knowledge
     from focuscrawl.page import PageView
     from focuscrawl.webs.protocol import Web
 
@@ -25,11 +26,15 @@ class StrategyContext:
     critic : with the user's focus; its `marked` leaves and class names
     random_state : seed of everything random
     web : the recorded web of a replay, None in a live crawl
+    topics : paths of the user's focus
+    knowledge : what earlier crawls have learned of the topic, None in a first one
     """
 
     critic: Critic
     random_state: int
     web: Web | None
+    topics: tuple[str, ...] = ()
+    knowledge: Knowledge | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
+from focuscrawl.webs.changing import ChangingWeb
 from focuscrawl.webs.recorded import RecordedWeb
 
 if TYPE_CHECKING:
     from focuscrawl.webs.protocol import Web
 
 _DEMO = "demo"
+_VERSION = re.compile(r"(.+)@(\d+)(?:,(\d+))?")
 
 
 def open_web(spec: str) -> Web:
@@ -20,13 +23,20 @@ def open_web(spec: str) -> Web:
     Parameters
     ----------
     spec : path of a ``.warc`` or ``.warc.gz`` file; or ``demo`` for the synthetic web, or
-        ``demo:SCALE`` for one of another size (a number; 1 is the ordinary one)
+        ``demo:SCALE`` for one of another size (a number; 1 is the ordinary one); any of
+        these with ``@VERSION`` or ``@VERSION,STATE``, for a version of it as a web that changes
 
     Raises
     ------
     UserError
         If there is no such file, it is no WARC file, or the scale is no number above 0.
     """
+    changing = None if Path(spec).exists() else _VERSION.fullmatch(spec)
+    if changing is not None:
+        of, version, state = changing.groups()
+        if int(version) < 1:
+            raise UserError(f"{spec}: versions are counted from 1, as in {of}@1")
+        return ChangingWeb(open_web(of), int(version), int(state or 0))
     name, colon, scale = spec.partition(":")
     if name == _DEMO and not Path(spec).exists():
         return _demo(scale if colon else "1")

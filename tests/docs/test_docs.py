@@ -101,7 +101,11 @@ def test_statistics_are_those_of_the_code() -> None:
 
 
 def test_meta_keys_are_those_of_the_code() -> None:
-    assert set(re.findall(r"`(focuscrawl_\w+)`", TEXTS[REFERENCE])) == {meta.URL_ID, meta.VISIT}
+    assert set(re.findall(r"`(focuscrawl_\w+)`", TEXTS[REFERENCE])) == {
+        meta.OWN,
+        meta.URL_ID,
+        meta.VISIT,
+    }
 
 
 def test_commands_are_those_of_the_program() -> None:

@@ -49,6 +49,10 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: Site
 
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"] or 0))
+        self.do_GET()
+
     def do_GET(self) -> None:
         began = time.monotonic()
         self.server.hits[self.path] += 1
@@ -72,7 +76,9 @@ class Handler(BaseHTTPRequestHandler):
         finally:
             self.server.note(
                 {
+                    "method": self.command,
                     "path": self.path,
+                    "club": self.headers["X-Club"],
                     "began": began,
                     "ended": time.monotonic(),
                     "agent": self.headers["User-Agent"],

@@ -69,6 +69,10 @@ def _fine(path: str, origins: dict[str, str], hits: int) -> Reply | None:
         "/master": lambda: page("Master", head=_canonical("/master")),
         "/copy": lambda: page("A copy", "/below-the-copy", head=_canonical("/master")),
         "/below-the-copy": lambda: page("Below the copy"),
+        "/login": lambda: page("Welcome back"),
+        "/api/clubs.json": lambda: Reply(
+            b'{"clubs": ["wheelers"]}', headers={"Content-Type": "application/json"}
+        ),
         "/dull": lambda: Reply(b"<title>Dull</title><p>Nothing of interest."),
     }
     make = replies.get(path)

@@ -13,7 +13,7 @@ from focuscrawl.apprentice.addresses import (
     address_keys,
     table_of_keys,
 )
-from focuscrawl.apprentice.context import context_features
+from focuscrawl.apprentice.context import by_offset, window
 from focuscrawl.apprentice.facts import PageFacts
 from focuscrawl.apprentice.hashing import WordHashes, bucket
 from focuscrawl.apprentice.hubs import hub_rates, near_links
@@ -71,14 +71,8 @@ def test_context_has_each_word_at_its_offset() -> None:
     words = ["title", "before", "far", "in", "side", "after"]
     leaves = np.array([0, 3, 3, 4, 5, 6], np.int32)
     hashes = WordHashes()
-    rows = context_features(
-        hashes(words),
-        leaves,
-        np.array([4], np.int32),
-        np.array([5], np.int32),
-        d_max=2,
-        bits=20,
-    )
+    link = np.array([4], np.int32), np.array([5], np.int32)
+    rows = by_offset(window(hashes(words), leaves, *link, d_max=2), 20)
     offsets = [-1, -1, 0, 0, 1]  # "title" is 4 leaves away
     expected = [
         int(bucket(hashes([word]), d + (1 << 16), 20)[0])
@@ -90,9 +84,22 @@ def test_context_has_each_word_at_its_offset() -> None:
 def test_a_word_repeated_in_a_leaf_counts_once_unless_asked_for() -> None:
     hashes = WordHashes()(["a", "a", "b"])
     leaf, link = np.array([0, 0, 0], np.int32), np.array([0], np.int32)
-    once = context_features(hashes, leaf, link, link, d_max=1, bits=20)
-    all_of_them = context_features(hashes, leaf, link, link, d_max=1, bits=20, repeats=True)
+    once = window(hashes, leaf, link, link, d_max=1)
+    all_of_them = window(hashes, leaf, link, link, d_max=1, repeats=True)
     assert (once.lengths.tolist(), all_of_them.lengths.tolist()) == ([2], [3])
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 5)), max_size=40))
+def test_each_word_is_kept_once_a_leaf_where_it_came_first(tokens: list[tuple[int, int]]) -> None:
+    tokens.sort(key=lambda token: token[0])  # in document order
+    words = np.array([word for _, word in tokens], np.uint64)
+    leaf = np.array([at for at, _ in tokens], np.int32)
+    everywhere = np.array([0], np.int32), np.array([3], np.int32)
+    near = window(words, leaf, *everywhere, d_max=0)
+    assert list(zip(near.leaf.tolist(), near.words.tolist(), strict=True)) == [
+        *dict.fromkeys(tokens)
+    ]
 
 
 @settings(max_examples=30, deadline=None)
@@ -110,7 +117,7 @@ def test_context_of_a_link_does_not_depend_on_other_links(data: st.DataObject) -
     cap = data.draw(st.sampled_from([None, 3]))
 
     def features(a: np.ndarray, b: np.ndarray) -> Rows:
-        return context_features(words, leaf, a, b, d_max=2, bits=20, max_tokens=cap)
+        return by_offset(window(words, leaf, a, b, d_max=2, max_tokens=cap), 20)
 
     together = features(left, right)
     for i in range(len(left)):

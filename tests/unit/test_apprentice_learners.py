@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 
 from focuscrawl.apprentice.learners import (
-    Instances,
     Learner,
     LinearRegressor,
     LogisticLearner,
     NaiveBayesLearner,
 )
-from focuscrawl.apprentice.learners.instances import row_sums, unit_instances
+from focuscrawl.apprentice.learners.instances import Instances, row_sums, unit
 from focuscrawl.apprentice.minimising import descend
 from focuscrawl.apprentice.rows import Rows, pointers
 from focuscrawl.apprentice.validation import auc, validate
@@ -35,7 +34,8 @@ def lesson(n: int = 200, seed: int = 0) -> tuple[Instances, NDArray[np.float64]]
     y = (rng.random(n) < 0.5).astype(float)
     rows = [[1 if high else 2, *rng.integers(3, SPACE, 4).tolist()] for high in y]
     lengths = np.array([len(row) for row in rows])
-    return unit_instances(Rows(np.concatenate(rows).astype(np.int32), pointers(lengths))), y
+    hashed = Rows(np.concatenate(rows).astype(np.int32), pointers(lengths))
+    return Instances(hashed, np.repeat(unit(hashed), lengths), np.zeros((n, 0))), y
 
 
 @pytest.mark.parametrize("kind", LEARNERS)

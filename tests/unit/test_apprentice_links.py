@@ -214,12 +214,16 @@ def test_instances_hold_links_pages_and_addresses(
 def test_margins_are_sums_over_instances(known: Known, unit_length: bool) -> None:
     weights = np.random.default_rng(0).normal(size=N_FEATURES)
     instances, _ = bags(known, len(known), URLS, DENSE, unit_length=unit_length, most=len(known))
-    of_links = link_margins(weights, known, 0, len(known), unit_length=unit_length)
+    by_kind = weights[:SPACE].astype(np.float32), weights[2 * SPACE :]
+
+    def margins(first: int, end: int) -> np.ndarray:
+        return link_margins(*by_kind, known, first, end, unit_length=unit_length)
+
+    of_links = margins(0, len(known))
     of_address = address_margins(weights, known, URLS, unit_length=unit_length)
     for i, url in enumerate(URLS.tolist()):
         links = known.target.data == url
         mean = np.average(of_links[links], weights=known.weight.data[links])
         assert np.isclose(mean + of_address[i], instances.dot(weights)[i], atol=1e-5)
-    part = link_margins(weights, known, 30, 50, unit_length=unit_length)
-    assert np.array_equal(part, of_links[30:50])
-    assert not len(link_margins(weights, known, 50, 50, unit_length=unit_length))
+    assert np.array_equal(margins(30, 50), of_links[30:50])
+    assert not len(margins(50, 50))

@@ -170,7 +170,7 @@ def results(tmp_path: Path) -> Results:
     """Results of a study of one topic, with all that can be done beside it."""
     rng = np.random.default_rng(0)
     labels = ["best-first", "hard-focus", "breadth-first", "apprentice"]
-    labels += ["apprentice, offline", "recall"]
+    labels += ["apprentice, offline", "recall", "apprentice 2", "learnable", "learnable 2"]
     crawls = [
         crawl(label, rng.uniform(0, 1, 40).tolist(), draw, "")
         for label in labels
@@ -205,7 +205,8 @@ def results(tmp_path: Path) -> Results:
         (folder / "terms.json").write_text("{}")
     strategies = dict(zip(labels, labels, strict=True))
     frame = pd.DataFrame(runs).assign(oracle=0.1, folder="")
-    return Results(tmp_path, "t", labels[0], strategies, {}, frame)
+    knows = {"apprentice 2": "apprentice", "learnable 2": "learnable"}
+    return Results(tmp_path, "t", labels[0], strategies, {}, frame, knows=knows)
 
 
 @pytest.mark.parametrize("name", FIGURES)

@@ -27,6 +27,7 @@ def task(tmp_path: Path) -> Task:
         recording="demo",
         critic="models/demo",
         topic=TOPIC,
+        labels="",
         seeds=tuple(read_seeds(str(find_model("demo") / "seeds.csv"), (TOPIC,))),
         budget=60,
         folder=str(tmp_path / "takeover" / "demo" / "Sports_Cycling"),

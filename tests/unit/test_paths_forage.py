@@ -172,13 +172,17 @@ def test_the_strategy_needs_a_model_of_paths(
 
 def test_memos_come_back() -> None:
     labels = np.array([[0.25, 0.75]] * 3, np.float32)
-    memo = PathMemo(4, -1, "http://ä.example/", labels[0], labels)
+    memo = PathMemo(4, -1, "http://ä.example/", 0.5, labels)
     again = PathMemo.from_bytes(memo.to_bytes())
-    assert (again.referrer, again.parent, again.url) == (4, -1, "http://ä.example/")
+    assert (again.referrer, again.parent, again.url, again.goal) == (
+        4,
+        -1,
+        "http://ä.example/",
+        0.5,
+    )
     np.testing.assert_array_equal(again.labels, labels)
-    assert PathMemo.from_bytes(
-        PathMemo(0, 1, "", labels[0], labels[:0]).to_bytes()
-    ).labels.shape == (0, 2)
+    bare = PathMemo.from_bytes(PathMemo(0, 1, "", 0.0, labels[:0]).to_bytes())
+    assert bare.labels.shape == (0, 2)
 
 
 @pytest.mark.parametrize(("evidence", "expected"), [("sum", 1.0), ("max", 0.8), ("mean", 0.5)])
@@ -274,7 +278,7 @@ def test_what_a_person_can_get_wrong(web: Departments, model: Path, tmp_path: Pa
     for arguments, said in (
         (("extract", web.warc, *labels, *out), "Name their front doors with --starts"),
         (
-            ("extract", web.warc, "--labels", sites, "--goal", "x", "--starts", sites, *out),
+            ("extract", web.warc, *labels[:2], "--goal", "x", "--starts", sites, *out),
             "no column topic",
         ),
         (

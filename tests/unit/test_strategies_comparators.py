@@ -30,13 +30,14 @@ if TYPE_CHECKING:
     from focuscrawl.page import PageView
     from focuscrawl.strategies import Expansion
 
-NAMES = ["in-degree", "pagerank", "fish-search", "shark-search", "tfidf-centroid"]
+NAMES = ["in-degree", "pagerank", "fish-search", "shark-search", "tfidf-centroid", "hubs"]
 #: lessons after every second fetch, where there are any
 OPTIONS: dict[str, dict[str, float]] = {
     "pagerank": {"every": 2, "growth": 0.0},
     "tfidf-centroid": {"every": 2, "growth": 0.0},
     "fish-search": {"width": 1, "depth": 1},
     "shark-search": {"depth": 1},
+    "hubs": {"every": 2, "growth": 0.0},
 }
 
 
@@ -392,6 +393,8 @@ def test_lessons_grow_rarer_with_the_crawl(name: str) -> None:
         ("shark-search", "gamma", 1.1),
         ("shark-search", "delta", float("nan")),
         ("shark-search", "context_words", 1.0),
+        ("hubs", "weight", 1.5),
+        ("hubs", "every", 0),
     ],
 )
 def test_options_are_checked(name: str, option: str, value: object) -> None:

@@ -34,15 +34,6 @@ class Instances(NamedTuple):
         return row_sums(weights[self.rows.indices] * self.values, self.rows.indptr)
 
 
-def unit_instances(rows: Rows, dense: NDArray[np.float64] | None = None) -> Instances:
-    """Make instances of binary rows, each scaled to length 1 (METHODS 5)."""
-    return Instances(
-        rows,
-        np.repeat(unit(rows), rows.lengths),
-        np.zeros((len(rows), 0)) if dense is None else dense,
-    )
-
-
 def unit(rows: Rows) -> NDArray[np.float64]:
     """Return the value that gives each row of equal values the length 1; float64 (n,)."""
     scale: NDArray[np.float64] = 1.0 / np.sqrt(np.maximum(rows.lengths, 1))

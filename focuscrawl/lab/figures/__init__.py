@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from focuscrawl.lab.figures import (
+    agreement,
     distance,
     frontier,
+    learning,
     overlap,
     pages,
     rates,
@@ -70,6 +72,14 @@ FIGURES: dict[str, tuple[str, Callable[[Results], Figure | None]]] = {
         "What class names and co-citation add [A02 section 3.8]",
         pages.features_figure,
     ),
+    "l-learning-learnable": (
+        "Learning curves of the learnable crawler [L]",
+        learning.learnable_figure,
+    ),
+    "l-learning-apprentice": (
+        "Learning curves of the apprentice with knowledge [L]",
+        learning.apprentice_figure,
+    ),
     "f99-rates": (
         "Rate of relevant pages: unfocused, soft and hard focus [F99]",
         rates.focus_figure,
@@ -81,6 +91,10 @@ FIGURES: dict[str, tuple[str, Callable[[Results], Figure | None]]] = {
     "f99-seeds": (
         "What crawls from different seeds have in common [F99]",
         overlap.seeds_figure,
+    ),
+    "f99-authorities": (
+        "Best authorities of crawls from disjoint seeds [F99 figure 7]",
+        agreement.agreement_figure,
     ),
     "f99-distance": (
         "Distance from the seeds of the most linked-to relevant pages [F99]",

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections import deque
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import numpy as np
 import pandas as pd
 
+from focuscrawl.distiller import Distiller, LinkGraph, Sites, best
 from focuscrawl.lab.pages.instances import FETCHES, best_first
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from numpy.typing import NDArray
 
     from focuscrawl.lab.whole import WholeWeb
 
@@ -21,15 +25,12 @@ _TOP = 100
 def authority_table(
     whole: WholeWeb, topic: str, seeds: Sequence[str], *, fetches: int = FETCHES, top: int = _TOP
 ) -> pd.DataFrame:
-    """Return the relevant pages that the most other relevant pages of a best-first crawl link to.
-
-    [F99] takes the authorities of its distiller; counting relevant in-links is its first step,
-    undamped and not iterated.
+    """Distil a best-first crawl, and return the authorities.
 
     Returns
     -------
-    One row a page, at most `top`, the most linked to first: ``url``, ``links``, ``distance``:
-    fewest clicks from a seed over the links that the crawl has found.
+    One row a page, at most `top`, the best first: ``url``, ``score``, ``distance``: fewest clicks
+    from a seed over the links that the crawl has found.
     """
     relevance = whole.relevance(topic)
     start = whole.numbers(seeds)
@@ -47,17 +48,28 @@ def authority_table(
     first: dict[int, int] = {}
     for page in fetched:
         first.setdefault(int(whole.content[page]), page)
-    relevant = [page for page in first.values() if relevance[page] > 0.5]
-    votes = np.zeros(len(whole.urls), np.int64)
-    for page in relevant:
-        voted = {first.get(int(whole.content[target]), page) for target in whole.links(page)}
-        votes[list(voted - {page})] += 1
-    ranked = sorted(relevant, key=lambda page: -int(votes[page]))[:top]
-    chosen = [page for page in ranked if votes[page]]
+    scores = Distiller(_graph(whole, relevance, first)).distill()
+    chosen = best(scores.authorities, top).tolist()
     return pd.DataFrame(
         {
             "url": [whole.urls[page] for page in chosen],
-            "links": votes[chosen],
+            "score": scores.authorities[chosen],
             "distance": np.array([distance[page] for page in chosen], np.int64),
         }
     )
+
+
+def _graph(whole: WholeWeb, relevance: NDArray[np.float64], first: dict[int, int]) -> LinkGraph:
+    """Return the links of the pages that were fetched first of all with their content."""
+    links = [
+        (page, first.get(int(whole.content[target]), target))
+        for page in first.values()
+        for target in whole.links(page)
+    ]
+    source, target = np.array(links, np.int64).reshape(-1, 2).T
+    hosts: dict[str, int] = {}
+    host = np.array([hosts.setdefault(urlsplit(url).netloc, len(hosts)) for url in whole.urls])
+    known = np.full(len(whole.urls), np.nan)
+    fetched = list(first.values())
+    known[fetched] = relevance[fetched]
+    return LinkGraph(source, target, Sites.fitting(source, target, host).of_pages, known)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from focuscrawl.apprentice.context import window
 from focuscrawl.apprentice.hashing import WordHashes
-from focuscrawl.apprentice.rows import pointers, ranges
+from focuscrawl.apprentice.rows import pointers
 from focuscrawl.page import parse_page, read_content_type
 
 if TYPE_CHECKING:
@@ -177,20 +178,16 @@ def around(
     words, token_leaf : (n_tokens,), the page's words, and the leaf each lies in, ascending
     left, right : (n,), first and last leaf of each link
     """
-    first = np.searchsorted(token_leaf, left)
-    last = np.searchsorted(token_leaf, right, side="right")
-    begin = np.maximum(np.searchsorted(token_leaf, left - D_MAX), first - _NEAREST)
-    end = np.searchsorted(token_leaf, right + D_MAX, side="right")
-    end = np.minimum(end, last + _NEAREST)
-    inside = np.minimum(last - first, _NEAREST)
-    starts = np.stack([begin, first, last], axis=1)
-    spans = np.stack([first - begin, inside, end - last], axis=1)
-    at = ranges(starts.ravel(), spans.ravel())
-    lengths = spans.sum(axis=1)
-    leaf = token_leaf[at].astype(np.int64)
-    offsets = np.minimum(leaf - np.repeat(left, lengths), 0)
-    offsets += np.maximum(leaf - np.repeat(right, lengths), 0)
-    return Tokens(words[at], offsets, pointers(lengths))
+    near = window(
+        words,
+        token_leaf,
+        left.astype(np.int32),
+        right.astype(np.int32),
+        d_max=D_MAX,
+        max_tokens=_NEAREST,
+        repeats=True,
+    )
+    return Tokens(near.words, near.offset.astype(np.int64), pointers(near.lengths))
 
 
 def _choose(links: list[_Link], most: int, rng: np.random.Generator) -> list[NDArray[np.int64]]:

@@ -1,0 +1,84 @@
+"""An add-on that makes the spider of any Scrapy project a focused one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy.settings import SETTINGS_PRIORITIES
+from scrapy.utils.misc import load_object
+
+from focuscrawl import settings as ours
+from focuscrawl.arguments import from_settings
+from focuscrawl.binding import has_crawl
+from focuscrawl.errors import UserError
+from focuscrawl.scheduler import FrontierScheduler
+from focuscrawl.spiders.focused import open_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+#: what a crawl that goes where links lead owes to the hosts it visits; a project may say otherwise
+DECENT = {"ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS_PER_DOMAIN": 1, "DOWNLOAD_DELAY": 1.0}
+_LIVE = "focuscrawl.downloadhandlers.live.LiveDownloadHandler"
+
+
+class FocusedCrawling:
+    """``ADDONS = {"focuscrawl.addon.FocusedCrawling": 500}``.
+
+    The spider's start requests are the seeds. Every page that comes is judged, its links are
+    scored, and the link with the best score is fetched next, whether the spider has asked for
+    it (its callback, meta and headers are kept) or not (``FOCUSCRAWL_CALLBACK``). The arguments
+    of ``scrapy crawl focused`` are settings: ``FOCUSCRAWL_TOPIC``, ``FOCUSCRAWL_CRITIC``, ...
+
+    Raises
+    ------
+    UserError
+        Anything the user has to put right; nothing has been written then.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the add-on of a crawler that has its spider."""
+        return cls(crawler)
+
+    def update_settings(self, settings: BaseSettings) -> None:
+        """Put the components in, and open the crawl that they work on."""
+        _take_over_scheduling(settings)
+        for name, value in DECENT.items():
+            settings.set(name, value, priority="addon")
+        if not settings.getdict("DOWNLOAD_HANDLERS").keys() & {"http", "https"}:
+            handlers = {"http": _LIVE, "https": _LIVE}
+            _update(settings, "DOWNLOAD_HANDLERS", handlers)
+        for name in ("DOWNLOADER_MIDDLEWARES", "EXTENSIONS"):
+            for path, place in getattr(ours, name).items():
+                if path.startswith("focuscrawl."):
+                    component = load_object(path)
+                    settings.setdefault_in_component_priority_dict(name, component, place)
+        if not has_crawl(self._crawler):  # the spider `focused` has opened its own
+            assert self._crawler.spider is not None
+            # without seeds of its own: those are the spider's start requests
+            open_for(self._crawler.spider, {"seeds": "", **from_settings(settings)}, settings)
+
+
+def _take_over_scheduling(settings: BaseSettings) -> None:
+    theirs = (settings.getpriority("SCHEDULER") or 0) > SETTINGS_PRIORITIES["addon"]
+    if theirs and load_object(settings["SCHEDULER"]) is not FrontierScheduler:
+        raise UserError(
+            f"SCHEDULER is {settings['SCHEDULER']}: a focused crawl orders its requests itself, "
+            "leave the setting out"
+        )
+    settings.set("SCHEDULER", FrontierScheduler, priority="addon")
+
+
+def _update(settings: BaseSettings, name: str, values: Mapping[str, object]) -> None:
+    """Add to a dictionary, whatever priority it was set with."""
+    settings.set(
+        name, {**settings.getdict(name), **values}, priority=settings.getpriority(name) or 0
+    )

@@ -1,0 +1,47 @@
+"""A progress bar on a terminal; elsewhere, one plain line at the start."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+from tqdm import tqdm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Bar:
+    """Shows how many pages of so many are through, once it is started."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._bar: tqdm[NoReturn] | None = None
+
+    def start(self, pages: int) -> None:
+        """Begin to show, with the number of pages to come."""
+        shown = tqdm(total=pages, desc=self._what, unit=" pages", disable=None)
+        if shown.disable:
+            click.echo(f"{self._what}: {pages} pages", err=True)
+        self._bar = shown
+
+    def advance(self, pages: int) -> None:
+        """Count pages."""
+        if self._bar is not None:
+            self._bar.update(pages)
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+@contextmanager
+def bar(what: str) -> Iterator[Bar]:
+    """Give a bar that is closed in the end."""
+    made = Bar(what)
+    try:
+        yield made
+    finally:
+        made.close()

@@ -1,0 +1,169 @@
+"""``focuscrawl knowledge``: what crawls have learned of a topic."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+import sqlalchemy as sa
+from tqdm import tqdm
+
+from focuscrawl.crawl.remembering import collection_of
+from focuscrawl.errors import UserError
+from focuscrawl.knowledge import Knowledge, learn
+from focuscrawl.report.opening import open_crawl
+from focuscrawl.report.plain import counted, middle, one_line, table
+from focuscrawl.store import schema
+from focuscrawl.taxonomy import normalise
+from focuscrawl.urls import normalize
+
+if TYPE_CHECKING:
+    from focuscrawl.knowledge import Learned
+    from focuscrawl.store import CrawlStore
+
+_URL = 90  # characters
+
+
+@click.group()
+def knowledge() -> None:
+    """Learn from crawls what the next ones can use."""
+
+
+@knowledge.command(name="learn")
+@click.argument("crawl_dirs", metavar="CRAWL_DIR...", nargs=-1, required=True)
+@click.option("--topic", required=True, help="Topic path(s) of the crawls.")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="The file.  [default: knowledge/TOPIC.db]"
+)
+def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -> None:
+    """Take finished crawls of a topic, the oldest first, into one file of knowledge.
+
+    A file that is there is learned on: it keeps what earlier crawls have taught. It is
+    replaced when a crawl is learned as a whole, and else stays as it was.
+
+    \b
+    focuscrawl knowledge learn crawls/first --topic /Sports/Cycling
+    scrapy crawl focused -a knowledge=knowledge/Sports_Cycling.db -a topic=/Sports/Cycling
+    """
+    topics = topics_of(topic)
+    path = out or default_path(topics)
+    for crawl_dir in crawl_dirs:
+        learned = learn_crawl(Path(crawl_dir), topics, path)
+        click.echo(f"{path}: {in_words(learned)} in {crawl_dir}")
+
+
+def topics_of(topic: str) -> str:
+    """Return topic paths as a crawl keeps them.
+
+    Raises
+    ------
+    UserError
+        There is none.
+    """
+    topics = ",".join(normalise(part) for part in topic.split(",") if part.strip())
+    if not topics:
+        raise UserError("no topic given: name the topic path of the crawl")
+    return topics
+
+
+def default_path(topics: str) -> Path:
+    """Return where the knowledge of a topic is kept if nobody says otherwise."""
+    return Path("knowledge") / (topics.strip("/").replace("/", "_").replace(",_", "+") + ".db")
+
+
+def learn_crawl(folder: Path, topics: str, path: Path) -> Learned:
+    """Take one crawl into the knowledge at `path`.
+
+    Raises
+    ------
+    UserError
+        It is of another topic, or cannot be read or learned.
+    """
+    with closing(open_crawl(folder)) as store:
+        found = store.identity().get("topic", "")
+        if found != topics:
+            raise UserError(f"{folder} is a crawl of {found or 'no topic'}, not of {topics}")
+        with _reading(store) as bar:
+            return learn(path, collection_of(store, name=str(folder), on_page=bar.update))
+
+
+def in_words(learned: Learned) -> str:
+    """Say what a crawl has brought."""
+    return (
+        f"{counted(learned.fetches, 'fetch').replace('fetchs', 'fetches')}, "
+        f"{learned.relevant:,} relevant; {counted(learned.new, 'new page')}, "
+        f"{learned.changed:,} changed, {learned.unchanged:,} unchanged, {learned.failed:,} failed"
+    )
+
+
+def _reading(store: CrawlStore) -> tqdm[NoReturn]:
+    (pages,) = store.rows(sa.select(sa.func.count().label("n")).select_from(schema.page))
+    return tqdm(total=pages.n, desc="Learning", unit=" pages", disable=None)
+
+
+@knowledge.command()
+@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("urls", metavar="[URL...]", nargs=-1)
+@click.option(
+    "--top", type=click.IntRange(min=1), default=10, show_default=True, help="Rows of each list."
+)
+def show(file: Path, urls: tuple[str, ...], top: int) -> None:
+    """Say what a file of knowledge holds, or what it knows of single URLs."""
+    known = Knowledge(file)
+    with closing(known):
+        for url in urls:
+            click.echo("\n".join(_of_url(known, url)))
+        if not urls:
+            click.echo("\n".join(_of_all(known, top)))
+
+
+def _of_all(known: Knowledge, top: int) -> list[str]:
+    about = known.about
+    judged = int(about["relevant_pages"]) + int(about["other_pages"])
+    facts = {
+        "topic": one_line(about["topic"]),
+        "critic": one_line(about["critic_name"]),
+        "URLs": f"{len(known):,}, {len(known.waiting(1_000_000)):,} more never fetched",
+        "judged": f"{judged:,} pages in all crawls, {int(about['relevant_pages']):,} relevant",
+        "apprentice": "none" if known.graduate is None else "kept",
+        "time": f"counted in {one_line(about['clock'])}",
+    }
+    names = ["crawl", "fetches", "relevant", "new", "changed", "unchanged", "failed", "of", "in"]
+    rows = [names]
+    for number, name, at, *numbers in known.history():
+        counts = [f"{n:,}" for n in numbers]
+        rows.append([str(number), *counts, str(at), middle(one_line(str(name)), _URL // 2)])
+    weights = list(known.keywords.weights.items())[:top]
+    lines = [*(f"{name:<11}{value}" for name, value in facts.items()), "", *table(rows, {7, 8})]
+    lines += ["", "seeds", *(f"  {middle(one_line(url), _URL)}" for url in known.seeds(top))]
+    lines += [
+        "",
+        "keywords",
+        "  " + ", ".join(f"{one_line(w)} {weight:.2f}" for w, weight in weights),
+    ]
+    return lines
+
+
+def _of_url(known: Knowledge, given: str) -> list[str]:
+    url = normalize(given)
+    if url is None:
+        raise UserError(f"{given} is no http(s) URL")
+    page = known.page(url)
+    if page is None:
+        expected = float(known.predict([url], [""])[0])
+        return [f"{url}", f"  never fetched; by its nearest pages R = {expected:.3f}"]
+    lines = [
+        f"{one_line(page.url)}",
+        f"  relevance {page.relevance:.3f}, hub {page.hub:.3f}, authority {page.authority:.3f}",
+        f"  visited at {page.visited:.2f}, {counted(page.accesses, 'visit')} more than one, "
+        f"{page.changes} found a change"
+        + ("" if page.changed is None else f", the last at {page.changed:.2f}"),
+    ]
+    if page.failures:
+        lines.append(f"  failed {page.failures} times in a row")
+    if page.etag or page.last_modified:
+        validators = one_line(f"ETag {page.etag}, Last-Modified {page.last_modified}")
+        lines.append(f"  {validators}")
+    return lines

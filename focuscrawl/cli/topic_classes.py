@@ -1,0 +1,129 @@
+"""``focuscrawl topic classify`` and ``refine``: the classes of a taxonomy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import numpy as np
+
+from focuscrawl.cli.bars import bar
+from focuscrawl.critic.files import read_critic
+from focuscrawl.critic.loading import find_model
+from focuscrawl.critic.reading import read_bags, resolve
+from focuscrawl.errors import UserError
+from focuscrawl.report.plain import counted, middle, one_line, table
+from focuscrawl.taxonomy import normalise, read_labels
+from focuscrawl.topics import fit_classes, read_bookmarks, read_definition, write_definition
+from focuscrawl.urls import normalize
+from focuscrawl.webs import open_web
+
+_EACH = 3  # classes shown of a page
+
+
+@click.command()
+@click.argument("urls", metavar="URL...", nargs=-1)
+@click.option("--critic", required=True, help="Whose classes: a folder, or a name in models/.")
+@click.option("--web", required=True, help="Where the pages are: a .warc, .warc.gz, or `demo`.")
+@click.option(
+    "--bookmarks", type=click.Path(path_type=Path), help="Also the pages of a bookmarks.html."
+)
+@click.option("--folder", help="Only bookmarks in a folder of this name.")
+@click.option("--top", default=10, show_default=True, type=click.IntRange(1), help="Rows.")
+def classify(
+    *,
+    urls: tuple[str, ...],
+    critic: str,
+    web: str,
+    bookmarks: Path | None,
+    folder: str | None,
+    top: int,
+) -> None:
+    """Propose the classes that pages fit best, to be marked in a definition.
+
+    \b
+    focuscrawl topic classify https://bikes.example/ --critic models/dmoz --web pages.warc.gz
+    focuscrawl topic classify --bookmarks bookmarks.html --critic models/dmoz --web pages.warc.gz
+    """
+    wanted = [*urls]
+    if bookmarks is not None:
+        wanted += [each.url for each in read_bookmarks(bookmarks, folder)]
+    if not wanted:
+        raise UserError("classify which pages? Give URLs, or --bookmarks")
+    wrong = [url for url in wanted if normalize(url) is None]
+    if wrong:
+        raise UserError(f"{wrong[0]} is no http(s) URL")
+    trained, _ = read_critic(find_model(critic))
+    opened = open_web(web)
+    known = [url for url in resolve(opened, wanted) if url is not None]
+    with bar("Reading") as shown:
+        shown.start(len(known))
+        bags = read_bags(opened, known, progress=shown.advance)
+    read = [(url, bag) for url, bag in zip(known, bags, strict=True) if bag is not None]
+    if not read:
+        raise UserError(f"none of {counted(len(wanted), 'page')} is in {web}: record them first")
+    log = trained.model.log_posteriors([bag for _, bag in read], trained.calibration)
+    probabilities = np.exp(log)
+    for (url, _), row in zip(read, probabilities, strict=True):
+        best = np.argsort(-row, kind="stable")[:_EACH]
+        classes = ", ".join(f"{trained.model.classes[i]} {row[i]:.2f}" for i in best.tolist())
+        click.echo(f"{middle(one_line(url), 90)}\n  {classes}")
+    rows = [["pages", "share", "class"]]
+    rows += [
+        [str(fit.pages), f"{fit.share:.2f}", fit.topic]
+        for fit in fit_classes(trained.model.classes, probabilities)[:top]
+    ]
+    click.echo(f"\nof {counted(len(read), 'page')}:")
+    click.echo("\n".join(table(rows, left={2})))
+    if len(read) < len(wanted):
+        click.echo(f"left out: {counted(len(wanted) - len(read), 'page')} not in {web}", err=True)
+
+
+@click.command()
+@click.argument("definition", metavar="TOPIC.toml", type=click.Path(path_type=Path))
+@click.argument("pages", metavar="PAGES.csv", type=click.Path(path_type=Path))
+@click.option("--mark", help="Mark only these sub-classes, comma-separated; the rest is off.")
+def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
+    """Split a class that is too broad: move pages into sub-classes of it.
+
+    PAGES.csv has the columns url and topic, the path of a sub-class. What stays of the class
+    becomes its sub-class Other. Marked is what was, unless --mark says which sub-classes are.
+
+    \b
+    focuscrawl topic refine cycling.toml moved.csv --mark /Sports/Cycling/Mountain
+    focuscrawl topic apply crawls/cycling cycling.toml
+    """
+    known = read_definition(definition)
+    if known.critic is None:
+        raise UserError(f"{definition} names no critic: there are no classes to split")
+    trained, _ = read_critic(find_model(known.critic))
+    moved: dict[str, list[str]] = {}
+    for number, label in enumerate(read_labels(pages), 1):
+        url = normalize(label.url)
+        if url is None:
+            raise UserError(f"{pages}: row {number}: {label.url!r} is no http(s) URL")
+        moved.setdefault(label.topic, []).append(url)
+    classes = (*trained.model.classes, *known.classes)
+    for path in moved:
+        if not any(path.startswith(f"{broad}/") for broad in classes):
+            raise UserError(
+                f"{pages}: {path} lies below no class of {known.critic}: name its sub-classes "
+                f"like {classes[0]}/Name"
+            )
+    made = known.splitting(moved)
+    if mark is not None:
+        named = [normalise(part) for part in mark.split(",") if part.strip()]
+        unknown = [path for path in named if path not in made.classes]
+        if unknown:
+            raise UserError(f"--mark {unknown[0]}: there is no such sub-class in {definition}")
+        split = {path for path in trained.model.classes if any(_below(m, path) for m in moved)}
+        kept = [path for path in made.topics if path not in split]
+        made = replace(made, topics=tuple(dict.fromkeys([*kept, *named])))
+    write_definition(made, definition)
+    for path, urls in sorted(made.classes.items()):
+        click.echo(f"{path}: {counted(len(urls), 'page')}")
+
+
+def _below(path: str, topic: str) -> bool:
+    return path.startswith(f"{topic}/")

@@ -1,0 +1,180 @@
+"""What the fetches of a fall say of its cause."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from focuscrawl.taxonomy import ROOT, ancestors, parent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from focuscrawl.diagnosis.watch import Outcome
+
+RELEVANT = 0.5
+NO_PAGE = "no page"  # redirects, errors, duplicates, what is no HTML
+FAILING, STAGNATING, DRIFTING = "failing", "stagnating", "drifting"
+_SHOWN = 3
+_LEAST = 0.05  # of the fetches, for a class to be proposed
+
+
+class Share(NamedTuple):
+    """A class that is not marked, and its share of the fetches, now and before the fall."""
+
+    topic: str
+    now: float
+    before: float
+
+
+class Proposal(NamedTuple):
+    """A class that could be marked, too.
+
+    Attributes
+    ----------
+    topic : a sibling or a parent of a marked class
+    relation : ``sibling`` or ``parent``
+    share : of the latest fetches that would then be relevant and were not
+    leads : share of relevant pages among those first found on a page of it, over the whole
+        crawl; None: there were none
+    """
+
+    topic: str
+    relation: str
+    share: float
+    leads: float | None
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A fall of the harvest rate, and what is behind it.
+
+    Attributes
+    ----------
+    seq : fetches when it was told
+    now, before : harvest rate of the latest fetches, and of all before them
+    cause : of most fetches that are lost. ``failing``: they bring no new page; ``drifting``: they
+        are of other topics though found on relevant pages; ``stagnating``: they were found on
+        other pages, as the links of relevant ones are spent
+    eating : classes that the fetches go to instead, the largest shares first
+    proposals : what could be marked to go on, the largest shares first
+    """
+
+    seq: int
+    now: float
+    before: float
+    cause: str
+    eating: tuple[Share, ...]
+    proposals: tuple[Proposal, ...]
+
+    def short(self) -> str:
+        """Return it for a progress bar."""
+        eaten = f": {_name(self.eating[0].topic)} {self.eating[0].now:.0%}" if self.eating else ""
+        return f"{self.cause}{eaten}"
+
+    def describe(self) -> str:
+        """Return it in one line."""
+        line = f"harvest {self.now:.2f}, {self.before:.2f} before: {self.cause}"
+        if self.eating:
+            eaten = [
+                f"{each.topic} {each.now:.0%} (was {each.before:.0%})" for each in self.eating
+            ]
+            line += f"; goes to {', '.join(eaten)}"
+        if self.proposals:
+            line += f"; to go on, mark {', '.join(map(_proposed, self.proposals))}"
+        return line
+
+
+def diagnose(
+    latest: Sequence[Outcome], earlier: Sequence[Outcome], marked: Sequence[str]
+) -> Diagnosis:
+    """Say why the latest fetches bring less than those before.
+
+    Parameters
+    ----------
+    latest, earlier : fetches in their order, neither empty
+    marked : topic paths in focus
+    """
+    return Diagnosis(
+        seq=len(latest) + len(earlier),
+        now=_rate(latest),
+        before=_rate(earlier),
+        cause=_cause(latest),
+        eating=_eating(latest, earlier),
+        proposals=_proposals(latest, [*earlier, *latest], marked),
+    )
+
+
+def _rate(fetches: Sequence[Outcome]) -> float:
+    return sum(each.relevance for each in fetches) / len(fetches)
+
+
+def _cause(latest: Sequence[Outcome]) -> str:
+    """Return what most of the lost fetches have in common."""
+    lost = [each for each in latest if each.relevance <= RELEVANT]
+    if sum(not each.judged for each in lost) > len(lost) / 2:
+        return FAILING
+    return DRIFTING if sum(each.from_relevant for each in lost) > len(lost) / 2 else STAGNATING
+
+
+def _eating(latest: Sequence[Outcome], earlier: Sequence[Outcome]) -> tuple[Share, ...]:
+    now, before = _lost(latest), _lost(earlier)
+    shares = [
+        Share(topic, n / len(latest), before[topic] / len(earlier))
+        for topic, n in sorted(now.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    return tuple(shares[:_SHOWN])
+
+
+def _lost(fetches: Iterable[Outcome]) -> Counter[str]:
+    """Count the fetches that are not relevant by what they are."""
+    return Counter(
+        each.topic or "unknown" if each.judged else NO_PAGE
+        for each in fetches
+        if each.relevance <= RELEVANT
+    )
+
+
+def _proposals(
+    latest: Sequence[Outcome], fetches: Sequence[Outcome], marked: Sequence[str]
+) -> tuple[Proposal, ...]:
+    """Weigh the siblings and parents of what is marked; what everything lies under is none."""
+    seen = {each.topic for each in fetches if each.topic is not None}
+    candidates: dict[str, str] = {}
+    for topic in marked:
+        above = [path for path in ancestors(topic) if path != ROOT]
+        if not above:
+            continue
+        candidates.update(dict.fromkeys(above, "parent"))
+        for path in seen:
+            branch = next((p for p in (path, *ancestors(path)) if parent(p) == above[-1]), None)
+            if branch is not None and not _under(branch, marked):
+                candidates.setdefault(branch, "sibling")
+    found = []
+    for topic, relation in candidates.items():
+        gained = sum(
+            each.judged and each.relevance <= RELEVANT and _under(each.topic, [topic])
+            for each in latest
+        )
+        if gained < _LEAST * len(latest):
+            continue
+        from_it = [each.relevance for each in fetches if _under(each.from_topic, [topic])]
+        leads = sum(r > RELEVANT for r in from_it) / len(from_it) if from_it else None
+        found.append(Proposal(topic, relation, gained / len(latest), leads))
+    # of equals the narrowest class
+    found.sort(key=lambda each: (-each.share, -each.topic.count("/"), each.topic))
+    return tuple(found[:_SHOWN])
+
+
+def _under(path: str | None, topics: Iterable[str]) -> bool:
+    return path is not None and any(f"{path}/".startswith(f"{topic}/") for topic in topics)
+
+
+def _name(topic: str) -> str:
+    return topic.rpartition("/")[2] or topic
+
+
+def _proposed(each: Proposal) -> str:
+    said = f"{each.topic} ({each.relation}, {each.share:.0%} more"
+    return f"{said}, leads on {each.leads:.0%})" if each.leads is not None else f"{said})"

@@ -1,0 +1,69 @@
+"""Says why when the harvest rate falls: an event in the store, a word in the progress bar."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+
+from focuscrawl.binding import crawl_of
+from focuscrawl.diagnosis import ALARM
+from focuscrawl.report.diagnosed import is_page, watch_again
+from focuscrawl.signals import page_visited
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+
+    from focuscrawl.crawl import Visit
+    from focuscrawl.critic.protocol import Critic
+
+logger = logging.getLogger(__name__)
+
+
+class Alarm:
+    """Watches the harvest rate [F99 section 2]; see `focuscrawl.diagnosis`."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawl = crawl_of(crawler)
+        self._stats = crawler.stats
+        self._critic: Critic | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the extension of a crawler whose crawl is open."""
+        extension = cls(crawler)
+        crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
+        crawler.signals.connect(extension.page_visited, signal=page_visited)
+        return extension
+
+    def spider_opened(self) -> None:
+        """Watch what there is of a resumed crawl again."""
+        self._critic = self._crawl.critic
+        self._watch, _ = watch_again(self._crawl.store)
+
+    def page_visited(self, visit: Visit) -> None:
+        """Watch a fetch; a new definition of the topic makes another crawl of all before it."""
+        if self._critic is not self._crawl.critic:
+            self._crawl.flush()
+            self.spider_opened()
+            return
+        told = self._watch.visited(
+            visit.url,
+            visit.referrer,
+            relevance=visit.relevance,
+            topic=visit.topic,
+            judged=is_page(visit.status, visit.error, visit.duplicate_of),
+        )
+        if told is None:
+            return
+        alarm = self._watch.alarm
+        if told == ALARM and alarm is not None:
+            self._crawl.note(ALARM, alarm.describe())
+            logger.warning("%s", alarm.describe())
+            self._stats.set_value("focuscrawl/alarm", alarm.short())
+        else:
+            self._crawl.note(told, f"harvest {self._crawl.harvest_rate:.2f} overall")
+            self._stats.set_value("focuscrawl/alarm", "")

@@ -1,0 +1,19 @@
+"""What a person tells a crawl about its topic, and how the crawl takes it up [F99 section 2].
+
+Here: which pages to ask about, answers in a table, applying a definition to a crawl. Not here:
+the definition and its critic (`focuscrawl.topics`).
+"""
+
+from focuscrawl.feedback.applying import Applied, apply_definition
+from focuscrawl.feedback.judgements import read_judgements, write_questions
+from focuscrawl.feedback.suggesting import KINDS, Suggestion, suggest
+
+__all__ = [
+    "KINDS",
+    "Applied",
+    "Suggestion",
+    "apply_definition",
+    "read_judgements",
+    "suggest",
+    "write_questions",
+]

@@ -1,0 +1,12 @@
+"""What is known of a topic from crawl to crawl (METHODS 8): one portable file a topic.
+
+Here: the file, what is looked up in it (seeds, keywords, predictions of URLs, when a page is worth
+another visit), and how a collection of fetches is taken in. Not here: reading a crawl's store
+(`focuscrawl.crawl.remembering`), the strategies that ask (`focuscrawl.strategies`).
+"""
+
+from focuscrawl.knowledge.keywords import Keywords
+from focuscrawl.knowledge.knowledge import Knowledge
+from focuscrawl.knowledge.learning import Collected, Learned, learn
+
+__all__ = ["Collected", "Keywords", "Knowledge", "Learned", "learn"]

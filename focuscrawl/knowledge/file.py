@@ -1,0 +1,151 @@
+"""The file that knowledge is kept in: checked before it is read, replaced whole or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import sqlite3
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from focuscrawl.errors import UserError
+from focuscrawl.knowledge.schema import KIND, SCHEMA_VERSION, TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_MAGIC = b"SQLite format 3\0"
+_HEAD = 100  # bytes of a SQLite header
+
+
+def open_file(path: Path) -> sqlite3.Connection:
+    """Open a knowledge file to read; it runs nobody's code.
+
+    Raises
+    ------
+    UserError
+        There is none, it is no knowledge, cut short or damaged, or a newer version wrote it.
+    """
+    _check_whole(path)
+    name = quote(str(path.resolve()))
+    # a strategy is asked from the thread of its lessons, too; nobody writes
+    connection = sqlite3.connect(
+        f"file:{name}?mode=ro&immutable=1", uri=True, check_same_thread=False
+    )
+    try:
+        connection.execute("PRAGMA trusted_schema = OFF")
+        about = read_meta(connection)
+        if about.get("kind") != KIND:
+            raise UserError(f"{path} holds no knowledge of a topic but another database")
+        _check_version(path, about.get("schema_version", ""))
+        kept = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+        missing = {"crawl", "page", "waiting", "seed", "word", "exemplar", "model"} - kept
+        if missing:
+            raise UserError(f"{path} is damaged: it has no table {min(missing)}; learn it anew")
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        raise UserError(f"{path} holds no knowledge of a topic ({error})") from None
+    except UserError:
+        connection.close()
+        raise
+    return connection
+
+
+def read_meta(connection: sqlite3.Connection) -> dict[str, str]:
+    """Return what the file says of itself."""
+    return dict(connection.execute("SELECT key, value FROM meta"))
+
+
+@contextmanager
+def draft_of(path: Path) -> Iterator[sqlite3.Connection]:
+    """Give a copy of a knowledge file, or a new one, that takes its place if nothing goes wrong.
+
+    Otherwise the file stays as it was. One process at a time may do this.
+
+    Raises
+    ------
+    UserError
+        The file cannot be replaced: it is no knowledge this version can read, another process
+        is replacing it, or nothing can be written there.
+    """
+    exists = path.exists()
+    if exists:
+        open_file(path).close()
+    draft = path.with_name(f".{path.name}.new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = draft.open("ab")
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"{path} is being learned by another process: wait for it") from None
+        try:
+            lock.truncate(0)  # of a process that was killed
+            if exists:
+                shutil.copyfile(path, draft)
+            with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+                # what is half written is thrown away whole: no journal has to undo it
+                connection.execute("PRAGMA journal_mode = OFF")
+                connection.execute("PRAGMA synchronous = OFF")
+                connection.execute("PRAGMA trusted_schema = OFF")
+                connection.execute("PRAGMA cache_size = -65536")
+                if not exists:
+                    connection.executescript(TABLES)
+                connection.execute("BEGIN")
+                yield connection
+                connection.execute("COMMIT")
+            lock.flush()
+            os.fsync(lock.fileno())
+            draft.replace(path)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise UserError(f"{path} cannot be written: {error.strerror}") from None
+        except sqlite3.DatabaseError as error:
+            draft.unlink(missing_ok=True)
+            raise UserError(
+                f"{path} cannot be learned on ({error}): it is damaged, or the disk is full"
+            ) from None
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+
+
+def _check_whole(path: Path) -> None:
+    """Tell by its header whether all of a SQLite file is there."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            head = file.read(_HEAD)
+    except FileNotFoundError:
+        raise UserError(
+            f"there is no knowledge at {path}: make it with `focuscrawl knowledge learn`"
+        ) from None
+    except OSError as error:
+        raise UserError(f"knowledge {path} cannot be read: {error.strerror}") from None
+    if not head.startswith(_MAGIC) or len(head) < _HEAD:
+        raise UserError(
+            f"{path} holds no knowledge of a topic: it is no SQLite file, or cut short"
+        )
+    page = int.from_bytes(head[16:18], "big")
+    expected = (page if page > 1 else 1 << 16) * int.from_bytes(head[28:32], "big")
+    if size < expected:
+        raise UserError(
+            f"knowledge {path} is cut short: {size:,} of {expected:,} bytes; take a whole copy"
+        )
+
+
+def _check_version(path: Path, version: str) -> None:
+    if version == str(SCHEMA_VERSION):
+        return
+    newer = version.isdecimal() and int(version) > SCHEMA_VERSION
+    way_out = "upgrade focuscrawl" if newer else "learn it anew"
+    raise UserError(
+        f"knowledge {path} has schema version {version or 'unknown'}, this focuscrawl reads "
+        f"{SCHEMA_VERSION}: {way_out}"
+    )

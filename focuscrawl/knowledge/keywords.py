@@ -1,0 +1,112 @@
+"""Topic keywords: words of titles, headings and anchors that tell relevant pages (METHODS 8)."""
+
+from __future__ import annotations
+
+from math import log, sqrt
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from focuscrawl.page.tokens import tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+MOST = 200  # keywords of a topic
+_SHORTEST = 2  # characters of a word
+_UNSEEN = 10.0  # other pages taken as seen, that are written in ordinary English
+_WORDS = 20  # in titles, headings and anchors of such a page
+_RAREST = 1e-4  # share of a text: how much rarer a word is cannot be told from a few pages
+_LEAST = 2  # relevant pages a keyword is on
+
+
+class WordCount(NamedTuple):
+    """In how many relevant and other pages' titles, headings and anchors a word is."""
+
+    relevant: int
+    other: int
+
+
+def words_of(texts: Sequence[str]) -> set[str]:
+    """Return the distinct words of some texts that can be keywords: no numbers, no letters."""
+    tokens, _ = tokenize(list(texts))
+    return {word for word in tokens if len(word) >= _SHORTEST and not word.isdecimal()}
+
+
+class Keywords:
+    """Keywords of a topic with their weights, the heaviest first.
+
+    Parameters
+    ----------
+    weights : by word, above 0
+
+    Attributes
+    ----------
+    weights : the same, by falling weight
+    """
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        ranked = sorted(weights.items(), key=lambda item: (-item[1], item[0]))
+        self.weights = dict(ranked)
+        self._length = sqrt(sum(weight * weight for weight in self.weights.values()))
+
+    @classmethod
+    def of_topics(cls, topics: Iterable[str]) -> Keywords:
+        """Return what a topic's own name gives before anything was crawled, all of weight 1.
+
+        The paper has the user name keywords; the last part of a topic's path is how a user
+        names one here.
+        """
+        names = [topic.rstrip("/").rpartition("/")[2].replace("_", " ") for topic in topics]
+        return cls(dict.fromkeys(words_of(names), 1.0))
+
+    @classmethod
+    def of_counts(
+        cls, counts: Mapping[str, WordCount], relevant: int, other: int, most: int = MOST
+    ) -> Keywords:
+        """Choose the words that tell relevant pages from others.
+
+        A word's weight is its share in the divergence of the two kinds of page, p log(p/q) with
+        p and q the shares of relevant and of other pages that have it (Carpineto, de Mori, Romano
+        and Bigi, An information-theoretic approach to automatic query expansion, ACM TOIS
+        (2001), section 3): frequent words of the topic weigh much, words of all pages nothing.
+
+        Parameters
+        ----------
+        counts : by word
+        relevant, other : pages of either kind
+        most : keywords kept, the heaviest
+        """
+        from wordfreq import word_frequency  # noqa: PLC0415 - slow to import, rarely needed
+
+        weights = {}
+        for word, count in counts.items():
+            p = count.relevant / max(relevant, 1)
+            if count.relevant < _LEAST:
+                continue
+            usual = min(1.0, _WORDS * max(word_frequency(word, "en"), _RAREST))
+            q = (count.other + _UNSEEN * usual) / (other + _UNSEEN)
+            if p > q:
+                weights[word] = p * log(p / q)
+        best = sorted(weights.items(), key=lambda item: (-item[1], item[0]))[:most]
+        top = best[0][1] if best else 1.0
+        return cls({word: weight / top for word, weight in best})
+
+    def similarity(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Return the cosine of each text, its words counted once, with the keywords.
+
+        Returns
+        -------
+        float64 (n,), in [0, 1]; 0 for a text without words
+        """
+        tokens, owner = tokenize(list(texts))
+        weight, words = np.zeros(len(texts)), np.zeros(len(texts))
+        for i, word in dict.fromkeys(zip(owner.tolist(), tokens, strict=True)):
+            weight[i] += self.weights.get(word, 0.0)
+            words[i] += 1.0
+        if not self._length:
+            return np.zeros(len(texts))
+        cosine: NDArray[np.float64] = weight / (np.sqrt(np.maximum(words, 1.0)) * self._length)
+        return np.minimum(cosine, 1.0)

@@ -1,0 +1,273 @@
+"""What is known of a topic, as a crawl asks for it."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+
+from focuscrawl.apprentice.rows import Rows, pointers
+from focuscrawl.errors import UserError
+from focuscrawl.knowledge.change import History
+from focuscrawl.knowledge.file import open_file, read_meta
+from focuscrawl.knowledge.keys import key_of, keys_of
+from focuscrawl.knowledge.keywords import Keywords, WordCount
+from focuscrawl.knowledge.prediction import BITS, Prediction
+from focuscrawl.urls import normalize
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+SEEDS = 20  # start URLs given to a crawl that is given none
+_APPRENTICE = "apprentice"
+
+
+class KnownPage(NamedTuple):
+    """What is kept of one URL; `content` is the digest of its text, None if it was no page."""
+
+    url: str
+    relevance: float
+    content: bytes | None
+    etag: str | None
+    last_modified: str | None
+    visited: float
+    changed: float | None
+    accesses: int
+    changes: int
+    span: float
+    failures: int
+    hub: float
+    authority: float
+
+
+class Knowledge:
+    """A knowledge file, open to be asked.
+
+    In memory are 12 bytes a URL and the bounded parts (keywords, exemplars); the rest is read
+    when it is asked for.
+
+    Parameters
+    ----------
+    path : the file
+
+    Attributes
+    ----------
+    about : what the file says of itself: ``topic``, ``critic``, ``critic_name``, ``state``, ...
+
+    Raises
+    ------
+    UserError
+        See `focuscrawl.knowledge.file.open_file`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = open_file(path)
+        self.about = read_meta(self._file)
+        for count in ("crawls", "relevant_pages", "other_pages"):
+            if not self.about.get(count, "").isdecimal():
+                raise self._damaged(count)
+        rows = self._file.execute("SELECT key, relevance FROM page ORDER BY key")
+        table = np.fromiter(rows, np.dtype([("key", np.int64), ("relevance", np.float32)]))
+        self._keys = np.ascontiguousarray(table["key"])
+        self._relevance = np.ascontiguousarray(table["relevance"])
+
+    def __len__(self) -> int:
+        """Return how many URLs are known."""
+        return len(self._keys)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def check(self, topic: str, critic: str) -> Self:
+        """Return this knowledge if it is of a topic, as a critic judges.
+
+        Parameters
+        ----------
+        topic : topic paths, comma-separated
+        critic : its fingerprint
+
+        Raises
+        ------
+        UserError
+            It is of another topic, or another critic's.
+        """
+        if self.about.get("topic") != topic:
+            raise UserError(
+                f"knowledge {self.path} is of topic {self.about.get('topic')}, not {topic}: "
+                "name the file of this topic"
+            )
+        if self.about.get("critic") != critic:
+            raise UserError(
+                f"knowledge {self.path} was judged by another critic "
+                f"({self.about.get('critic_name')}): crawl with that one, or learn anew"
+            )
+        return self
+
+    def _damaged(self, what: str) -> UserError:
+        return UserError(f"knowledge {self.path} is damaged: its {what} are not what was kept")
+
+    @property
+    def now(self) -> float:
+        """The time of the next crawl where time is counted in crawls, as in replays."""
+        return float(self.about.get("crawls", 0)) + 1.0
+
+    # -- the three knowledge bases of the paper ------------------------------------------
+
+    def seeds(self, most: int = SEEDS) -> list[str]:
+        """Return the best start URLs: hubs and authorities (METHODS 8, seed URLs)."""
+        found = self._file.execute("SELECT url FROM seed ORDER BY rank LIMIT ?", (most,))
+        return [url for url in (normalize(text) for (text,) in found) if url is not None]
+
+    @cached_property
+    def keywords(self) -> Keywords:
+        """Topic keywords with their weights (METHODS 8)."""
+        rows = self._file.execute("SELECT word, relevant, other FROM word")
+        counts = {word: WordCount(relevant, other) for word, relevant, other in rows}
+        relevant, other = (int(self.about.get(f"{kind}_pages", 0)) for kind in _KINDS)
+        return Keywords.of_counts(counts, relevant, other)
+
+    def relevance(self, urls: Sequence[str]) -> NDArray[np.float64]:
+        """Return the recorded relevance of URLs, float64 (n,); NaN where nothing is known."""
+        found = np.full(len(urls), np.nan)
+        if len(self._keys) and len(urls):
+            keys = keys_of(urls)
+            at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+            known = self._keys[at] == keys
+            found[known] = self._relevance[at[known]]
+        return found
+
+    def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> NDArray[np.float64]:
+        """Return the relevance expected of links' targets (METHODS 8, URL prediction).
+
+        The recorded one for a URL seen before, else that of the nearest earlier pages.
+
+        Parameters
+        ----------
+        urls, anchors : of n links
+
+        Returns
+        -------
+        float64 (n,)
+        """
+        predicted = self.relevance(urls)
+        new = np.flatnonzero(np.isnan(predicted)).tolist()
+        if new:
+            of_new = self._nearest.predict([urls[i] for i in new], [anchors[i] for i in new])
+            predicted[new] = of_new
+        return predicted
+
+    @cached_property
+    def _nearest(self) -> Prediction:
+        rows = self._file.execute("SELECT relevance, words FROM exemplar ORDER BY key").fetchall()
+        if any(len(packed) % 4 for _, packed in rows):
+            raise self._damaged("exemplars")
+        words = [np.frombuffer(packed, "<i4") for _, packed in rows]
+        lengths = np.array([len(each) for each in words], np.int64)
+        features = np.concatenate([np.zeros(0, "<i4"), *words]).astype(np.int32)
+        if len(features) and not 0 <= features.min() <= features.max() < 1 << BITS:
+            raise self._damaged("exemplars")
+        return Prediction(
+            Rows(features, pointers(lengths)), np.array([r for r, _ in rows], np.float64)
+        )
+
+    # -- page by page --------------------------------------------------------------------
+
+    def page(self, url: str) -> KnownPage | None:
+        """Return what is kept of a URL; None if nothing is."""
+        columns = ", ".join(KnownPage._fields)
+        row = self._file.execute(
+            f"SELECT {columns} FROM page WHERE key = ?", (key_of(url),)
+        ).fetchone()
+        return None if row is None else KnownPage(*row)
+
+    def worth(self, now: float, cheap: float) -> NDArray[np.float64]:
+        """Return what a visit to each page known is worth, by ascending key.
+
+        See `focuscrawl.knowledge.change.History.worth`. What was no page is worth nothing.
+        """
+        rows = self._file.execute(
+            "SELECT relevance, visited, accesses, changes, span, failures, hub, "
+            "etag IS NOT NULL OR last_modified IS NOT NULL, content IS NOT NULL "
+            "FROM page ORDER BY key"
+        )
+        table = np.fromiter(rows, np.dtype([(f"c{i}", np.float64) for i in range(9)]))
+        columns = [np.ascontiguousarray(table[f"c{i}"]) for i in range(9)]
+        relevance, visited, accesses, changes, span, failures, hub, validated, judged = columns
+        history = History(
+            relevance=relevance,
+            visited=visited,
+            accesses=accesses,
+            changes=changes,
+            span=span,
+            failures=failures,
+            hub=hub,
+            validated=validated > 0.0,
+        )
+        return np.where(judged > 0.0, history.worth(now, cheap), 0.0)
+
+    def places(self, urls: Sequence[str]) -> NDArray[np.int64]:
+        """Return where URLs are in what `worth` returns, int64 (n,); -1 where nothing is known."""
+        if not len(self._keys) or not len(urls):
+            return np.full(len(urls), -1)
+        keys = keys_of(urls)
+        at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[at] == keys, at, -1)
+
+    def urls_at(self, places: NDArray[np.int64]) -> list[str]:
+        """Return the URLs at some places."""
+        one = "SELECT url FROM page WHERE key = ?"
+        keys = self._keys[places].tolist()
+        return [self._file.execute(one, (key,)).fetchone()[0] for key in keys]
+
+    def waiting(self, most: int) -> list[tuple[str, float]]:
+        """Return URLs known and never fetched, the best first, and their last scores."""
+        statement = "SELECT url, score FROM waiting ORDER BY score DESC, key LIMIT ?"
+        return list(self._file.execute(statement, (most,)))
+
+    @property
+    def graduate(self) -> bytes | None:
+        """What the last apprentice has learned, see `Apprentice.graduate`; None if there is none.
+
+        Raises
+        ------
+        UserError
+            It is not what was kept.
+        """
+        return apprentice_in(self._file, self.path)
+
+    def history(self) -> Iterator[tuple[object, ...]]:
+        """Yield the crawls learned: number, name, time, fetches, relevant, new, changed, ..."""
+        yield from self._file.execute(
+            "SELECT number, name, learned_at, fetches, relevant, new, changed, unchanged, failed "
+            "FROM crawl ORDER BY number"
+        )
+
+
+_KINDS = ("relevant", "other")
+
+
+def apprentice_in(file: sqlite3.Connection, path: Path) -> bytes | None:
+    """Return the apprentice kept in a knowledge file; see `Knowledge.graduate`."""
+    row = file.execute("SELECT digest, data FROM model WHERE kind = ?", (_APPRENTICE,)).fetchone()
+    if row is None:
+        return None
+    if hashlib.sha256(row[1]).hexdigest() != row[0]:
+        raise UserError(f"knowledge {path} is damaged: its apprentice is not what was kept")
+    return bytes(row[1])
+
+
+def keep_apprentice(file: sqlite3.Connection, graduate: bytes) -> None:
+    """Keep an apprentice in a knowledge file, in place of the one before."""
+    digest = hashlib.sha256(graduate).hexdigest()
+    file.execute(
+        "INSERT OR REPLACE INTO model (kind, digest, data) VALUES (?, ?, ?)",
+        (_APPRENTICE, digest, graduate),
+    )

@@ -1,0 +1,187 @@
+"""What twenty judgements do for a crawl with a poor critic [F99 section 2: feedback]."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.critic import load_critic
+from focuscrawl.critic.files import save_critic
+from focuscrawl.critic.focused import FocusedCritic
+from focuscrawl.critic.reading import read_bags
+from focuscrawl.critic.topics import lies_under
+from focuscrawl.critic.words import ON_TOPIC
+from focuscrawl.feedback import apply_definition, suggest
+from focuscrawl.lab.replay import replay
+from focuscrawl.lab.whole import whole_web
+from focuscrawl.report.measures import load_pages
+from focuscrawl.report.opening import open_crawl as open_store
+from focuscrawl.taxonomy import read_labels
+from focuscrawl.topics import TopicDefinition, train_definition
+from focuscrawl.webs import open_web
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.bags import Bag
+    from focuscrawl.lab.tasks import Task
+    from focuscrawl.taxonomy import Label
+    from focuscrawl.webs.protocol import Web
+
+JUDGEMENTS = 20
+EXAMPLES = 5  # of either kind that the poor critic learns from
+DRAWS = 2
+STRATEGIES = ("best-first", "apprentice")
+
+
+class _Setting(NamedTuple):
+    """What all crawls of a topic share."""
+
+    task: Task
+    web: Web
+    labels: list[Label]
+    truth: Mapping[str, float]  # R by the study's critic
+    tested: list[tuple[Bag, bool]]  # the test rows, and whether they are on the topic
+
+
+def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
+    """Crawl with a critic of ten pages, judge twenty pages, crawl on with and without.
+
+    The person is the label of a page; of a page without one, the study's critic, which has
+    learned from all training rows. By that critic the harvest is measured, too. The critic of
+    ten pages is tested on the ``test`` rows of the labels.
+
+    Returns
+    -------
+    ``feedback``: one row a draw and strategy: ``judged``, ``good`` (of these); ``precision``,
+    ``recall`` on the test rows and ``harvest``, as ``..._before`` (before the judgements) and
+    ``..._after``; ``harvest_without``: of the same fetches, had nobody been asked
+    """
+    web = open_web(task.recording)
+    critic = load_critic(task.critic, task.topic)
+    whole = whole_web(web, critic)
+    truth = dict(zip(whole.urls, whole.relevance(task.topic).tolist(), strict=True))
+    labels = read_labels(task.labels)
+    setting = _Setting(task, web, labels, truth, _tested(task, web, labels))
+    rows = []
+    for draw in range(DRAWS):
+        definition = _ten_pages(setting, draw)
+        with tempfile.TemporaryDirectory() as name:
+            poor, _ = train_definition(definition, [web])
+            save_critic(poor, Path(name, "poor"))
+            rows += [
+                {"draw": draw, **_crawl(setting, definition, strategy, Path(name))}
+                for strategy in STRATEGIES
+            ]
+    return {"feedback": pd.DataFrame(rows)}
+
+
+def _ten_pages(setting: _Setting, draw: int) -> TopicDefinition:
+    """Sample the examples of the poor critic from the training rows."""
+    rng = np.random.default_rng(draw)
+    train = [label for label in setting.labels if label.split != "test"]
+    known = setting.web.resolve([label.url for label in train])
+    sides: dict[bool, list[str]] = {True: [], False: []}
+    for url, label in zip(known, train, strict=True):
+        if url is not None:
+            sides[lies_under(label.topic, [setting.task.topic])].append(url)
+    good, bad = (_sample(rng, sides[side]) for side in (True, False))
+    return TopicDefinition(good=tuple(good), bad=tuple(bad))
+
+
+def _sample(rng: np.random.Generator, urls: Sequence[str]) -> list[str]:
+    chosen = rng.choice(len(urls), min(EXAMPLES, len(urls)), replace=False)
+    return [urls[i] for i in sorted(chosen.tolist())]
+
+
+def _crawl(
+    setting: _Setting, definition: TopicDefinition, strategy: str, scratch: Path
+) -> dict[str, object]:
+    task, n = setting.task, setting.task.budget
+    first, second = scratch / strategy, scratch / f"{strategy}-after"
+    plan = CrawlPlan(
+        topic=ON_TOPIC,
+        seeds=",".join(task.seeds),
+        critic=str(scratch / "poor"),
+        strategy=strategy,
+        budget=n,
+        web=task.recording,
+        crawl_dir=str(first),
+    )
+    replay(open_crawl(plan))
+    shutil.copytree(first, second)
+    with closing(open_store(second)) as store:
+        pages = suggest(store, JUDGEMENTS, known=definition.judged)
+    label_of = _labels(setting)
+    verdict = {
+        page.url: label_of.get(page.url, setting.truth.get(page.url, 0.0) > 0.5) for page in pages
+    }
+    judged = definition.judging(
+        [url for url, yes in verdict.items() if yes],
+        [url for url, yes in verdict.items() if not yes],
+    )
+    applied = apply_definition(judged, second)
+    before, without = _go_on(setting, plan, first, n)
+    _, after = _go_on(setting, plan, second, n)
+    found: dict[str, object] = {
+        "strategy": strategy,
+        "judged": len(verdict),
+        "good": sum(verdict.values()),
+        "harvest_before": before,
+        "harvest_without": without,
+        "harvest_after": after,
+    }
+    for when, critic in (("before", plan.critic), ("after", str(applied.critic))):
+        judge = load_critic(critic, ON_TOPIC)
+        assert isinstance(judge, FocusedCritic)
+        said = judge.judge_bags([bag for bag, _ in setting.tested]).relevance > 0.5
+        true = np.array([on_topic for _, on_topic in setting.tested])
+        found[f"precision_{when}"] = float(true[said].mean()) if said.any() else np.nan
+        found[f"recall_{when}"] = float(said[true].mean())
+    return found
+
+
+def _tested(task: Task, web: Web, labels: list[Label]) -> list[tuple[Bag, bool]]:
+    """Read the test rows that the web has."""
+    rows = [label for label in labels if label.split == "test"]
+    known = web.resolve([label.url for label in rows])
+    there = [(url, row) for url, row in zip(known, rows, strict=True) if url is not None]
+    bags = read_bags(web, [url for url, _ in there])
+    return [
+        (bag, lies_under(row.topic, [task.topic]))
+        for bag, (_, row) in zip(bags, there, strict=True)
+        if bag is not None
+    ]
+
+
+def _labels(setting: _Setting) -> dict[str, bool]:
+    known = setting.web.resolve([label.url for label in setting.labels])
+    return {
+        url: lies_under(label.topic, [setting.task.topic])
+        for url, label in zip(known, setting.labels, strict=True)
+        if url is not None
+    }
+
+
+def _go_on(setting: _Setting, plan: CrawlPlan, folder: Path, n: int) -> tuple[float, float]:
+    """Crawl as much again; return the true harvest of either half."""
+    replay(open_crawl(replace(plan, crawl_dir=str(folder), budget=2 * n)))
+    pages = load_pages(folder)
+    repeated = pages["duplicate_of"].notna()
+    true: NDArray[np.float64] = np.array(
+        [
+            0.0 if again else setting.truth.get(url, 0.0)
+            for url, again in zip(pages["url"], repeated, strict=True)
+        ]
+    )
+    return float(true[:n].sum() / n), float(true[n:].sum() / n)

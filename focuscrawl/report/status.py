@@ -1,0 +1,197 @@
+"""How a crawl is doing at this moment, by its store alone."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from focuscrawl.report.plain import counted, one_line, table
+from focuscrawl.report.stopping import BREAK, in_words
+from focuscrawl.report.summary import RECENT
+from focuscrawl.store import schema
+
+if TYPE_CHECKING:
+    from focuscrawl.store import CrawlStore
+
+_MINUTE = timedelta(minutes=1)
+_ROWS = 2_000  # of the last fetches, at most; more in a minute only makes the minute shorter
+_STATES = {"start": "crawling", "resumed": "crawling", "paused": "paused"}
+
+
+@dataclass(frozen=True)
+class WorkerStatus:
+    """One process that crawls.
+
+    Attributes
+    ----------
+    name : what to call it
+    state : ``crawling``, ``paused``, or why it does not crawl
+    fetched : fetches, those of earlier runs included
+    pages_per_second : in the last minute
+    harvest_rate : mean relevance of its last `RECENT` fetches; None before the first
+    idle : seconds since its last fetch; None before the first
+    """
+
+    name: str
+    state: str
+    fetched: int
+    pages_per_second: float
+    harvest_rate: float | None
+    idle: float | None
+
+
+@dataclass(frozen=True)
+class Status:
+    """A crawl and those who work on it.
+
+    Attributes
+    ----------
+    about : topic, strategy and web in a line
+    state : of the crawl: ``crawling``, ``paused``, or why it does not crawl
+    fetched, harvest_rate : of the whole crawl
+    waiting, hosts : URLs that wait, and on how many hosts
+    model : lessons learned; 0 where the strategy learns nothing
+    behind : fetches since the newest lesson was begun
+    workers : one where a process crawls alone
+    """
+
+    about: str
+    state: str
+    fetched: int
+    harvest_rate: float
+    waiting: int
+    hosts: int
+    model: int
+    behind: int
+    workers: list[WorkerStatus]
+
+    @classmethod
+    def of(cls, store: CrawlStore, *, running: bool, now: datetime | None = None) -> Status:
+        """Read how a crawl is doing.
+
+        Parameters
+        ----------
+        running : whether a process crawls; a store cannot tell that one was killed
+        now : the time it is; None: now
+        """
+        p, u, m = schema.page.c, schema.url.c, schema.models.c
+        fetched, mean = _one(store, sa.select(sa.func.count(), sa.func.avg(p.relevance)))
+        hosts_of = sa.func.count(sa.distinct(u.host))
+        queued = sa.select(sa.func.count(), hosts_of).where(u.state == schema.QUEUED)
+        waiting, hosts = _one(store, queued)
+        newest = sa.select(sa.func.max(m.version), sa.func.max(m.trained_at_seq))
+        version, begun = _one(store, newest)
+        state = _state(store, fetched, running=running)
+        identity = store.identity()
+        keys = ("strategy", "topic", "web_name")
+        about = "{} of {} on {}".format(*(one_line(identity.get(key, "?"), 60) for key in keys))
+        return cls(
+            about=about,
+            state=state,
+            fetched=fetched,
+            harvest_rate=mean or 0.0,
+            waiting=waiting,
+            hosts=hosts,
+            model=version or 0,
+            behind=fetched - (begun or 0),
+            workers=[_alone(store, state, fetched, now or datetime.now(UTC))],
+        )
+
+    @property
+    def paused(self) -> bool:
+        """True while a person has paused it."""
+        return self.state == "paused"
+
+    @property
+    def ended(self) -> bool:
+        """True if nobody crawls."""
+        return self.state not in _STATES.values()
+
+    def text(self) -> str:
+        """Return a table of the workers, with the crawl in two lines above it."""
+        rows = [["worker", "state", "fetches", "pages/s", f"last {RECENT}", "last fetch"]]
+        rows += [
+            [
+                worker.name,
+                worker.state,
+                f"{worker.fetched:,}",
+                f"{worker.pages_per_second:.1f}",
+                "-" if worker.harvest_rate is None else f"{worker.harvest_rate:.3f}",
+                "-" if worker.idle is None else f"{_time(worker.idle)} ago",
+            ]
+            for worker in self.workers
+        ]
+        lesson = (
+            f"lesson {self.model}, begun {counted(self.behind, 'fetch').replace('hs', 'hes')} ago"
+        )
+        crawl = [
+            f"{self.fetched:,} fetched",
+            f"harvest rate {self.harvest_rate:.3f}",
+            f"{self.waiting:,} URLs wait on {counted(self.hosts, 'host')}",
+            *([lesson] if self.model else []),
+        ]
+        return "\n".join([f"{self.about}: {self.state}", ", ".join(crawl), *table(rows, {0, 1})])
+
+    def plain(self) -> dict[str, Any]:
+        """Return everything as plain values, for JSON."""
+        return asdict(self)
+
+
+def _alone(store: CrawlStore, state: str, fetched: int, now: datetime) -> WorkerStatus:
+    """Return the one process that crawls into a folder."""
+    p = schema.page.c
+    statement = (
+        sa.select(p.fetched_at, p.relevance)
+        .where(p.seq > fetched - _ROWS)
+        .order_by(p.seq.desc())
+        .limit(_ROWS)
+    )
+    rows = [*store.rows(statement)]
+    times = [datetime.fromisoformat(row.fetched_at) for row in rows]
+    last = [row.relevance for row in rows[:RECENT]]
+    return WorkerStatus(
+        name="alone",
+        state=state,
+        fetched=fetched,
+        pages_per_second=_rate(times, now),
+        harvest_rate=sum(last) / len(last) if last else None,
+        idle=(now - times[0]).total_seconds() if times else None,
+    )
+
+
+def _rate(times: list[datetime], now: datetime) -> float:
+    """Return fetches a second over the last minute, or as far back as `times` go, newest first.
+
+    A crawl that began less than a minute ago is measured from its first fetch.
+    """
+    recent = [time for time in times if now - time <= _MINUTE]
+    if not recent:
+        return 0.0
+    earlier = len(times) > len(recent) and times[len(recent) - 1] - times[len(recent)] < BREAK
+    span = _MINUTE if earlier else now - recent[-1]
+    return len(recent) / max(span.total_seconds(), 1.0)
+
+
+def _state(store: CrawlStore, fetched: int, *, running: bool) -> str:
+    e = schema.events.c
+    kinds = ("start", "stop", "paused", "resumed")
+    statement = sa.select(e.kind, e.detail).where(e.kind.in_(kinds)).order_by(e.id.desc()).limit(1)
+    for row in store.rows(statement):
+        if row.kind == "stop":
+            return "ending" if running else in_words(row.detail, fetched)
+        return _STATES[row.kind] if running else "killed; the same command goes on from here"
+    return "starting" if running else "never began"
+
+
+def _one(store: CrawlStore, statement: Any) -> Any:
+    return next(iter([*store.rows(statement)]))
+
+
+def _time(seconds: float) -> str:
+    seconds = max(seconds, 0.0)
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return str(timedelta(seconds=round(seconds)))

@@ -1,0 +1,118 @@
+"""The requests of a project's spider on disk, so that a resumed crawl has their callbacks."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from typing import TYPE_CHECKING, Any
+
+from scrapy import FormRequest, Request
+from scrapy.http import JsonRequest
+from scrapy.utils.request import request_from_dict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from scrapy import Spider
+
+logger = logging.getLogger(__name__)
+
+_KINDS = {kind.__name__: kind for kind in (Request, FormRequest, JsonRequest)}
+#: what a file may say of a request: not its class, which would be imported; a body it has not
+_SAID = (
+    "url", "callback", "errback", "method", "headers", "cookies", "meta", "encoding", "priority",
+    "dont_filter", "flags", "cb_kwargs",
+)  # fmt: skip
+
+
+class RequestFile:
+    """Lines of JSON in the crawl's folder: what is held for a URL, and what has been given.
+
+    Nothing is unpickled. A request whose callback is no method of the spider, or whose meta is
+    not plain, is not kept: its page goes where pages go that nobody asked for.
+
+    Attributes
+    ----------
+    given : URLs that were fetched for the spider
+    """
+
+    NAME = "requests.jsonl"
+
+    def __init__(self, folder: Path, spider: Spider) -> None:
+        self._path = folder / self.NAME
+        self._spider = spider
+        self._kept: dict[str, dict[str, Any]] = {}
+        self.given: set[str] = set()
+        self._warned = False
+
+    def load(self, waits: Callable[[str], bool]) -> None:
+        """Read what an earlier run left; drop requests for URLs that wait no more.
+
+        The last line may be half a line, if the run was killed.
+        """
+        if not self._path.exists():
+            return
+        for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                url, request = json.loads(line)
+            except ValueError:
+                continue
+            if request is None:
+                self.given.add(url)
+            else:
+                self._kept[url] = request
+        self._kept = {url: kept for url, kept in self._kept.items() if waits(url)}
+        lines = [json.dumps([url, None]) for url in sorted(self.given)]
+        lines += [json.dumps(each) for each in self._kept.items()]
+        draft = self._path.with_name(f"{self.NAME}.new")
+        draft.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+        os.replace(draft, self._path)  # noqa: PTH105 - both are in one folder
+
+    def hold(self, url: str, request: Request) -> None:
+        """Keep a request that waits for its URL's turn."""
+        try:
+            said = request.to_dict(spider=self._spider)
+            kind = type(request).__name__
+            if _KINDS.get(kind) is not type(request):
+                raise TypeError(kind)
+            headers = {
+                name.decode("latin-1"): [value.decode("latin-1") for value in values]
+                for name, values in request.headers.items()
+            }
+            kept = {name: said[name] for name in _SAID}
+            self._append([url, {**kept, "headers": headers, "kind": kind}])
+        except (TypeError, ValueError) as error:
+            if not self._warned:
+                self._warned = True
+                logger.warning("%s is not kept for a resumed crawl: %s", request, error)
+
+    def give(self, url: str) -> None:
+        """Note that a URL is being fetched for the spider."""
+        if url not in self.given:
+            self.given.add(url)
+            self._append([url, None])
+
+    def pop(self, url: str) -> Request | None:
+        """Return the request that an earlier run held for a URL; None if there was none."""
+        kept = self._kept.pop(url, None)
+        if kept is None:
+            return None
+        kind = _KINDS.get(kept.get("kind", ""), Request)
+        try:
+            said = {name: kept[name] for name in _SAID if name in kept}
+            said["headers"] = {
+                name.encode("latin-1"): [value.encode("latin-1") for value in values]
+                for name, values in kept.get("headers", {}).items()
+            }
+            plain = request_from_dict(said, spider=self._spider)
+        except (TypeError, ValueError, AttributeError) as error:
+            logger.warning("cannot ask for %s as before: %s", url, error)
+            return None
+        return plain.replace(cls=kind)
+
+    def _append(self, line: list[Any]) -> None:
+        text = json.dumps(line)  # before the file is touched
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{text}\n")

@@ -1,0 +1,219 @@
+"""Hub scores as a part of a URL's priority (METHODS 7; F99 section 3.2)."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.arrays import GrowingArray
+from focuscrawl.distiller import Distiller, LinkGraph, Sites
+from focuscrawl.strategies.evidence import Maximum
+from focuscrawl.strategies.options import check_number
+from focuscrawl.strategies.protocol import Expansion
+from focuscrawl.strategies.rescoring import RescoringStrategy
+from focuscrawl.urls import host
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.strategies.protocol import JudgedPage, RecalledPage, StrategyContext
+    from focuscrawl.strategies.rescoring import Scores
+
+
+class HubScores:
+    """Hub scores over the pages that a strategy has seen; any strategy can hold one.
+
+    It takes in what a strategy is told anyway, and the hosts of URLs. What is worked out is a
+    function of the first pages taken in, whatever comes meanwhile, so it can run in another
+    thread and comes out the same in a resumed crawl.
+    """
+
+    def __init__(self) -> None:
+        self._page = GrowingArray(np.int64)  # URL of each page
+        self._ends = GrowingArray(np.int64)  # where the links of each page end
+        self._fetches = GrowingArray(np.int64)  # fetches when each page was taken in
+        self._source = GrowingArray(np.int64)
+        self._target = GrowingArray(np.int64)
+        self._host = GrowingArray(np.int64, fill=-1)  # by URL
+        self._fetched = GrowingArray(np.int64)
+        self._relevance = GrowingArray(np.float64)
+
+    @property
+    def pages(self) -> int:
+        """Pages taken in."""
+        return len(self._page)
+
+    def observe(self, url: int, relevance: float) -> None:
+        """Take in what came of a fetch."""
+        self._fetched.extend([url])
+        self._relevance.extend([relevance])
+
+    def add(self, url: int, targets: NDArray[np.int64], hosts: NDArray[np.int64]) -> None:
+        """Take in a page, after `observe` of its URL.
+
+        Parameters
+        ----------
+        targets : int64 (n,), URLs it links to
+        hosts : int64 (n + 1,), any numbers that tell hosts apart: its own, those of the targets
+        """
+        self._host.grow(max(url, int(targets.max(initial=0))) + 1)
+        self._host.data[url] = hosts[0]
+        self._host.data[targets] = hosts[1:]
+        self._source.extend(np.full(len(targets), url))
+        self._target.extend(targets)
+        self._ends.extend([len(self._target)])
+        self._fetches.extend([len(self._fetched)])
+        self._page.extend([url])
+
+    def links(self, pages: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return source and target of the links of the first `pages` pages."""
+        n = int(self._ends.data[pages - 1]) if pages else 0
+        return self._source.data[:n], self._target.data[:n]
+
+    def relevance(self, pages: int, n_urls: int) -> NDArray[np.float64]:
+        """Return R of what was fetched up to the last of `pages`, NaN of other URLs."""
+        n = int(self._fetches.data[pages - 1]) if pages else 0
+        known = np.full(n_urls, np.nan)
+        fetched, relevance = self._fetched.data[:n], self._relevance.data[:n]
+        there = fetched < n_urls
+        known[fetched[there]] = relevance[there]
+        return known
+
+    def work_out(self, pages: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Distil the first `pages` pages.
+
+        Returns
+        -------
+        By URL, float64: its hub score, and what hubs promise of it if it was not fetched, both
+        scaled so that the largest is 1
+        """
+        source, target = self.links(pages)
+        n_urls = max(int(source.max(initial=-1)), int(target.max(initial=-1))) + 1
+        _, number = np.unique(self._host.data[:n_urls], return_inverse=True)
+        sites = Sites.fitting(source, target, number.astype(np.int64))
+        known = self.relevance(pages, n_urls)
+        distiller = Distiller(LinkGraph(source, target, sites.of_pages, known))
+        scores = distiller.distill()
+        return _scaled(scores.hubs), _scaled(distiller.promise(scores))
+
+
+class Hubs(RescoringStrategy["NDArray[np.float64]"]):
+    """Priority of v = (1 - w) R(u) + w p(v): soft focus, and what hubs promise of v.
+
+    R(u) is that of the best page that links to v, as in best-first; p(v) the authority score
+    that v would have if it were relevant, as far as the hubs known at the last distillation
+    link to it (`focuscrawl.distiller.Distiller.promise`), as a share of the largest.
+
+    Parameters
+    ----------
+    weight : w, in [0, 1]
+    every, growth : fetches from one distillation to the next, at least and as a share of all
+    """
+
+    def __init__(
+        self,
+        context: StrategyContext,
+        *,
+        weight: float = 0.5,
+        every: int = 50,
+        growth: float = 0.05,
+    ) -> None:
+        check_number("hubs: weight", weight, 0, 1)
+        super().__init__("hubs", every, growth)
+        self.weight = weight
+        self._hubs = HubScores()
+        self._evidence = Maximum()
+        self._best = GrowingArray(np.float64)  # R(u) of the best page, by URL
+        self._promise = np.zeros(0)
+        self._numbers: dict[str, int] = {}
+
+    @property
+    def pages(self) -> int:
+        """Number of pages with links."""
+        return self._hubs.pages
+
+    def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
+        """Take note of what came of a fetch."""
+        super().observe(url, relevance, duplicate_of)
+        self._hubs.observe(url, relevance)
+
+    def expand(self, page: JudgedPage) -> Expansion:
+        """Score the links of `page`, and the URLs they lead to."""
+        urls = [page.view.url, *(page.view.links.urls[i] for i in page.links.tolist())]
+        hosts = self._hosts(urls)
+        changed, scores = self._take_in(page.url, page.relevance, page.targets, hosts)
+        link_scores = self._scores(np.full(len(page.targets), page.relevance), page.targets)
+        return Expansion(link_scores, changed, scores, memo=hosts.astype("<i8").tobytes())
+
+    def recall(self, page: RecalledPage) -> Scores:
+        """Take in the links of an earlier run."""
+        assert page.memo is not None
+        hosts = np.frombuffer(page.memo, "<i8").astype(np.int64)
+        return self._take_in(page.url, page.relevance, page.targets, hosts)
+
+    def work_out(self, pages: int) -> tuple[NDArray[np.float64], Scores]:
+        """Distil the first `pages` pages; the model is the promise of each URL."""
+        _, promise = self._hubs.work_out(pages)
+        source, target = self._hubs.links(pages)
+        best = np.zeros(len(promise))
+        np.maximum.at(best, target, self._hubs.relevance(pages, len(promise))[source])
+        urls = np.unique(target)
+        return promise, (urls, self._mixed(best[urls], promise[urls]))
+
+    def take_over(self, model: NDArray[np.float64], pages: int) -> Scores:
+        """Go on with another promise; URLs that later pages link to differ by these."""
+        self._promise = model
+        before, _ = self._hubs.links(pages)
+        _, target = self._hubs.links(self.pages)
+        urls = np.unique(target[len(before) :])
+        return urls, self._of(urls)
+
+    def _take_in(
+        self,
+        url: int,
+        relevance: float,
+        targets: NDArray[np.int64],
+        hosts: NDArray[np.int64],
+    ) -> Scores:
+        self._hubs.add(url, targets, hosts)
+        self._best.grow(int(targets.max(initial=url)) + 1)
+        changed, best = self._evidence.add(targets, np.full(len(targets), relevance))
+        self._best.data[changed] = best
+        urls = np.unique(targets)
+        return urls, self._of(urls)
+
+    def _of(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+        return self._scores(self._best.data[urls], urls)
+
+    def _scores(self, best: NDArray[np.float64], urls: NDArray[np.int64]) -> NDArray[np.float64]:
+        promise = np.zeros(len(urls))
+        known = urls < len(self._promise)
+        promise[known] = self._promise[urls[known]]
+        return self._mixed(best, promise)
+
+    def _mixed(
+        self, best: NDArray[np.float64], promise: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        mixed: NDArray[np.float64] = (1.0 - self.weight) * best + self.weight * promise
+        return np.round(mixed, 9)
+
+    def _hosts(self, urls: Sequence[str]) -> NDArray[np.int64]:
+        """Return a number for the host of each URL that is the same in every run."""
+        found = []
+        for url in urls:
+            name = host(url)
+            number = self._numbers.get(name)
+            if number is None:
+                digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+                number = self._numbers[name] = int.from_bytes(digest, "little") >> 1
+            found.append(number)
+        return np.array(found, np.int64)
+
+
+def _scaled(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    most = float(scores.max(initial=0.0))
+    return scores / most if most else scores

@@ -1,0 +1,22 @@
+"""A topic as a person defines it: one readable file, and the critic that follows from it.
+
+Here: the definition file, bookmarks as examples, training a critic from a definition, which
+classes of a taxonomy fit pages best. Not here: which pages to ask a person about
+(`focuscrawl.feedback`), how a crawl follows a definition (`focuscrawl.crawl.following`).
+"""
+
+from focuscrawl.topics.bookmarks import Bookmark, read_bookmarks
+from focuscrawl.topics.definition import TopicDefinition, read_definition, write_definition
+from focuscrawl.topics.fitting import Fit, fit_classes
+from focuscrawl.topics.training import train_definition
+
+__all__ = [
+    "Bookmark",
+    "Fit",
+    "TopicDefinition",
+    "fit_classes",
+    "read_bookmarks",
+    "read_definition",
+    "train_definition",
+    "write_definition",
+]

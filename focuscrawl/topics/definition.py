@@ -1,0 +1,202 @@
+"""The definition of a topic, a TOML file that people edit and ``focuscrawl topic`` adds to."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from focuscrawl.errors import UserError
+from focuscrawl.taxonomy import ROOT, normalise
+from focuscrawl.urls import normalize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+_TEXTS = ("critic", "web")
+_LISTS = ("topics", "words", "seeds", "good", "bad")
+_URLS = ("seeds", "good", "bad")
+_CLASSES = "classes"
+_HEADING = "A topic: edit it, then `focuscrawl topic apply` it to a crawl."
+
+
+@dataclass(frozen=True)
+class TopicDefinition:
+    """What a topic is [F99 section 2: nodes of a taxonomy marked, and examples].
+
+    Attributes
+    ----------
+    critic : a trained critic whose classes are the taxonomy; None: only examples and words
+    web : where the pages of its examples are; None: where the crawl's are
+    topics : classes marked, normalised; those below them are marked, too
+    words : phrases of the topic
+    seeds : start URLs
+    good, bad : URLs of pages that a person has judged to be on the topic, and not to be
+    classes : sub-classes that a class was split into, by their paths, with the URLs moved there
+    """
+
+    critic: str | None = None
+    web: str | None = None
+    topics: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    seeds: tuple[str, ...] = ()
+    good: tuple[str, ...] = ()
+    bad: tuple[str, ...] = ()
+    classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def judged(self) -> frozenset[str]:
+        """URLs that a person has judged."""
+        return frozenset({*self.good, *self.bad})
+
+    def judging(self, good: Iterable[str] = (), bad: Iterable[str] = ()) -> TopicDefinition:
+        """Return the definition with more judgements; the latest of a page counts."""
+        new = {**dict.fromkeys(good, True), **dict.fromkeys(bad, False)}
+        kept_good = [url for url in self.good if url not in new]
+        kept_bad = [url for url in self.bad if url not in new]
+        return replace(
+            self,
+            good=tuple(dict.fromkeys([*kept_good, *(url for url, yes in new.items() if yes)])),
+            bad=tuple(dict.fromkeys([*kept_bad, *(url for url, yes in new.items() if not yes)])),
+        )
+
+    def splitting(self, moved: Mapping[str, Iterable[str]]) -> TopicDefinition:
+        """Return the definition with URLs moved into sub-classes, out of those they were in."""
+        away = {url for urls in moved.values() for url in urls}
+        classes = {
+            path: [url for url in urls if url not in away] for path, urls in self.classes.items()
+        }
+        for path, urls in moved.items():
+            classes.setdefault(normalise(path), []).extend(urls)
+        kept = {path: tuple(dict.fromkeys(urls)) for path, urls in classes.items() if urls}
+        return replace(self, classes=kept)
+
+
+def read_definition(path: str | Path) -> TopicDefinition:
+    """Read a definition.
+
+    Raises
+    ------
+    UserError
+        If the file cannot be read, is no TOML, or says something that makes no sense.
+    """
+    try:
+        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(
+            f"{path}: {error.strerror}; make a definition with focuscrawl topic new"
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} is no TOML file: {error}") from None
+    return _checked(str(path), content)
+
+
+def write_definition(definition: TopicDefinition, path: str | Path) -> None:
+    """Write a definition, whole or not at all; comments in a file that is there stay.
+
+    Raises
+    ------
+    UserError
+        If the file cannot be written.
+    """
+    path = Path(path)
+    try:
+        if path.exists():
+            document = tomlkit.parse(path.read_text(encoding="utf-8"))
+        else:
+            document = tomlkit.document()
+            document.add(tomlkit.comment(_HEADING))
+            document.add(tomlkit.nl())
+        _fill(document, definition)
+        draft = path.with_name(f".{path.name}.new")
+        draft.write_text(tomlkit.dumps(document), encoding="utf-8")
+        draft.replace(path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+    except TOMLKitError as error:
+        raise UserError(f"{path} is no TOML file: {error}") from None
+
+
+def _fill(document: tomlkit.TOMLDocument, definition: TopicDefinition) -> None:
+    for name in (*_TEXTS, *_LISTS):
+        value = getattr(definition, name)
+        if not value:
+            document.pop(name, None)
+        elif name in _TEXTS:
+            if document.get(name) != value:
+                document[name] = value
+        elif list(document.get(name, ())) != list(value):
+            document[name] = _array(value)
+    if not definition.classes:
+        document.pop(_CLASSES, None)
+        return
+    now = {path: list(urls) for path, urls in document.get(_CLASSES, {}).items()}
+    if now != {path: list(urls) for path, urls in definition.classes.items()}:
+        table = tomlkit.table()
+        for path, urls in definition.classes.items():
+            table[path] = _array(urls)
+        document[_CLASSES] = table
+
+
+def _array(values: Iterable[str]) -> tomlkit.items.Array:
+    array = tomlkit.array()
+    array.extend(list(values))
+    return array.multiline(multiline=True)
+
+
+def _checked(where: str, content: dict[str, Any]) -> TopicDefinition:
+    known = {*_TEXTS, *_LISTS, _CLASSES}
+    unknown = sorted(set(content) - known)
+    if unknown:
+        raise UserError(f"{where}: unknown key {unknown[0]}; there are {', '.join(sorted(known))}")
+    given: dict[str, Any] = {}
+    for name in _TEXTS:
+        value = content.get(name)
+        if not (value is None or (isinstance(value, str) and value.strip())):
+            raise UserError(f"{where}: {name} must be a text, not {value!r}")
+        given[name] = value
+    for name in _LISTS:
+        given[name] = _texts(where, name, content.get(name, []))
+    for name in _URLS:
+        given[name] = tuple(_url(where, url) for url in given[name])
+    given["topics"] = tuple(map(normalise, given["topics"]))
+    classes = content.get(_CLASSES, {})
+    if not isinstance(classes, dict):
+        raise UserError(f"{where}: {_CLASSES} must be a table of lists of URLs")
+    given[_CLASSES] = {
+        normalise(path): tuple(_url(where, url) for url in _texts(where, path, urls))
+        for path, urls in classes.items()
+    }
+    both = sorted(set(given["good"]) & set(given["bad"]))
+    if both:
+        raise UserError(f"{where}: {both[0]} is both good and bad; take it out of one")
+    moved = [url for urls in given[_CLASSES].values() for url in urls]
+    twice = sorted({url for url in moved if moved.count(url) > 1})
+    if twice:
+        raise UserError(f"{where}: {twice[0]} is in two classes; take it out of one")
+    if given["critic"] is not None and not given["topics"]:
+        raise UserError(f"{where}: no class of {given['critic']} is marked; name some in topics")
+    if given["critic"] is None and not (given["words"] or (given["good"] and given["bad"])):
+        raise UserError(
+            f"{where} says too little: name a critic and topics, or words, or good and bad pages"
+        )
+    if ROOT in given["topics"]:
+        raise UserError(f"{where}: {ROOT} is every topic; mark some below it")
+    return TopicDefinition(**given)
+
+
+def _texts(where: str, name: str, values: object) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise UserError(f"{where}: {name} must be a list of texts")
+    return tuple(dict.fromkeys(value.strip() for value in values if value.strip()))
+
+
+def _url(where: str, text: str) -> str:
+    url = normalize(text)
+    if url is None:
+        raise UserError(f"{where}: {text!r} is no http(s) URL")
+    return url

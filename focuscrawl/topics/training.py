@@ -1,0 +1,209 @@
+"""A critic from a definition: its critic's examples, moved and added to as a person says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from focuscrawl.critic.files import read_critic
+from focuscrawl.critic.loading import find_model
+from focuscrawl.critic.reading import read_bags, resolve
+from focuscrawl.critic.topics import lies_under
+from focuscrawl.critic.trained import TrainedCritic
+from focuscrawl.critic.training import learn_critic
+from focuscrawl.critic.words import OFF_TOPIC, ON_TOPIC, WordsModel, read_phrases
+from focuscrawl.errors import UserError
+from focuscrawl.page.tokens import tokenize
+from focuscrawl.taxonomy import OTHER, Taxonomy, ancestors
+from focuscrawl.taxonomy.path import child
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from focuscrawl.critic.bags import Bag
+    from focuscrawl.topics.definition import TopicDefinition
+    from focuscrawl.webs.protocol import Web
+
+    Example = tuple[tuple[str, str], Bag]  # (URL, class), words
+
+_OFTEN = 10  # words count as a page on the topic that has each so often
+_MOST = 0.5  # of the critic's examples must be readable
+
+
+def train_definition(
+    definition: TopicDefinition,
+    webs: Sequence[Web],
+    *,
+    on_start: Callable[[int], object] | None = None,
+    on_pages: Callable[[int], object] | None = None,
+) -> tuple[TrainedCritic, tuple[str, ...]]:
+    """Train the critic of a definition.
+
+    The examples of its critic, those moved into sub-classes there, are joined by the pages that
+    a person has judged: a good page becomes an example of the marked class that the critic
+    holds most probable for it, a bad one of the most probable class that is not marked. Words
+    count as one more good page. Without a critic the classes are ``/good`` and ``/bad``.
+
+    Parameters
+    ----------
+    webs : where pages are looked for, in this order
+    on_start, on_pages : told how many pages will be read, and of every few that were
+
+    Returns
+    -------
+    The critic, and the classes of it that are marked
+
+    Raises
+    ------
+    UserError
+        If the critic or a class is unknown, or too many of the pages cannot be read.
+    """
+    base = None
+    if definition.critic is not None:
+        base, _ = read_critic(find_model(definition.critic))
+    if base is None or isinstance(base.model, WordsModel):
+        return _from_judgements(definition, base, webs, on_start, on_pages)
+    _check_marked(definition, base)
+    marked, inner = definition.topics, _inner(definition, base)
+    moved = {url: path for path, urls in definition.classes.items() for url in urls}
+    wanted = dict.fromkeys([*(url for url, _ in base.examples), *moved, *definition.judged])
+    bags = _read(webs, list(wanted), on_start, on_pages)
+    read = sum(url in bags for url, _ in base.examples)
+    if read < _MOST * len(base.examples):
+        raise UserError(
+            f"only {read} of the {len(base.examples)} examples of {definition.critic} can be "
+            "read: name where they are with web = in the definition, or with --web"
+        )
+    judged = {url for url in definition.judged if url in bags}
+    placed = {**dict(base.examples), **moved}
+    kept = [(url, path) for url, path in placed.items() if url in bags and url not in judged]
+    kept += _placed(definition, base, bags, moved)
+    leaves = [(url, child(path, OTHER) if path in inner else path) for url, path in kept]
+    usable: list[Example] = [((url, path), bags[url]) for url, path in leaves]
+    if definition.words:
+        usable.append((("", _largest(marked, leaves)), _bag_of(definition.words)))
+    trained = learn_critic(
+        usable,
+        kind=base.model.kind,
+        uniform_prior=getattr(base.model, "uniform_prior", False),
+        calibrate=base.calibrated,
+    )
+    return _without_words(trained), _existing(marked, trained)
+
+
+def _from_judgements(
+    definition: TopicDefinition,
+    base: TrainedCritic | None,
+    webs: Sequence[Web],
+    on_start: Callable[[int], object] | None,
+    on_pages: Callable[[int], object] | None,
+) -> tuple[TrainedCritic, tuple[str, ...]]:
+    """Train a critic of ``/good`` and ``/bad``; while one of them lacks examples, of words."""
+    bags = _read(webs, [*definition.good, *definition.bad], on_start, on_pages)
+    usable: list[Example] = [
+        ((url, topic), bags[url])
+        for topic, urls in ((ON_TOPIC, definition.good), (OFF_TOPIC, definition.bad))
+        for url in urls
+        if url in bags
+    ]
+    words = definition.words
+    if base is not None and isinstance(base.model, WordsModel):
+        words = (*(" ".join(phrase) for phrase in base.model.phrases), *words)
+    if words and {topic for (_, topic), _ in usable} < {ON_TOPIC, OFF_TOPIC}:
+        model = read_phrases(", ".join(words))
+        examples = tuple(pair for pair, _ in usable)
+        return TrainedCritic(model=model, examples=examples), (ON_TOPIC,)
+    if words:
+        usable.append((("", ON_TOPIC), _bag_of(words)))
+    return _without_words(learn_critic(usable)), (ON_TOPIC,)
+
+
+def _read(
+    webs: Sequence[Web],
+    urls: Sequence[str],
+    on_start: Callable[[int], object] | None,
+    on_pages: Callable[[int], object] | None,
+) -> dict[str, Bag]:
+    """Return the words of those pages that a web has."""
+    if on_start is not None:
+        on_start(len(urls))
+    bags: dict[str, Bag] = {}
+    for web in webs:
+        left = [url for url in urls if url not in bags]
+        known = [(a, b) for a, b in zip(left, resolve(web, left), strict=True) if b is not None]
+        read = read_bags(web, [b for _, b in known], progress=on_pages)
+        bags.update((a, bag) for (a, _), bag in zip(known, read, strict=True) if bag)
+    return bags
+
+
+def _check_marked(definition: TopicDefinition, base: TrainedCritic) -> None:
+    """Raise `UserError` unless the critic or the definition knows every class that is marked."""
+    known = Taxonomy({path: [] for path in (*base.model.classes, *definition.classes)})
+    for topic in definition.topics:
+        if topic not in known:
+            near = known.nearest(topic) or list(known.leaves[:5])
+            raise UserError(
+                f"{definition.critic} has no class {topic}; near it: {', '.join(near)}"
+            )
+
+
+def _inner(definition: TopicDefinition, base: TrainedCritic) -> frozenset[str]:
+    """Return the classes that have others below them; their own pages go to their ``Other``."""
+    classes = (*base.model.classes, *definition.classes)
+    return frozenset(above for path in classes for above in ancestors(path))
+
+
+def _placed(
+    definition: TopicDefinition,
+    base: TrainedCritic,
+    bags: Mapping[str, Bag],
+    moved: Mapping[str, str],
+) -> list[tuple[str, str]]:
+    """Return the judged pages, each with the class it fits best; or that it was moved to."""
+    classes = base.model.classes
+    on = [i for i, path in enumerate(classes) if _is_marked(path, definition.topics)]
+    off = [i for i, path in enumerate(classes) if i not in on]
+    placed: list[tuple[str, str]] = []
+    for urls, columns in ((definition.good, on), (definition.bad, off)):
+        for url in urls:
+            if url not in bags:
+                continue
+            path = moved.get(url)
+            if path is None:
+                if not columns:
+                    raise UserError(
+                        f"every class of {definition.critic} is marked, so a page cannot be bad: "
+                        "mark fewer"
+                    )
+                log = base.model.log_posteriors([bags[url]])[0]
+                path = classes[max(columns, key=lambda i: float(log[i]))]
+            placed.append((url, path))
+    return placed
+
+
+def _is_marked(path: str, marked: Sequence[str]) -> bool:
+    return lies_under(path, marked) or any(lies_under(topic, [path]) for topic in marked)
+
+
+def _largest(marked: Sequence[str], placed: Sequence[tuple[str, str]]) -> str:
+    """Return the marked class that has the most examples."""
+    sizes = Counter(path for _, path in placed if lies_under(path, marked))
+    return sizes.most_common(1)[0][0] if sizes else marked[0]
+
+
+def _bag_of(words: Sequence[str]) -> Bag:
+    return dict.fromkeys(tokenize(list(words))[0], _OFTEN)
+
+
+def _existing(marked: Sequence[str], trained: TrainedCritic) -> tuple[str, ...]:
+    """Return the marked classes that have examples."""
+    there = tuple(t for t in marked if any(lies_under(c, [t]) for c in trained.model.classes))
+    if not there:
+        raise UserError(f"no page of {', '.join(marked)} can be read: it cannot be learned")
+    return there
+
+
+def _without_words(trained: TrainedCritic) -> TrainedCritic:
+    """Leave the page that stands for the words out of the examples: there is no such page."""
+    return replace(trained, examples=tuple(pair for pair in trained.examples if pair[0]))

@@ -1,0 +1,158 @@
+"""A real Scrapyd on loopback, in folders of its own and without focuscrawl installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import venv
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode, urljoin
+from urllib.request import urlopen
+
+from .running import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PROJECT = "focuscrawl"
+_PARTS = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "focuscrawl", "models")
+_LONG = 120  # seconds after which something hangs
+_CONFIG = """[scrapyd]
+bind_address = 127.0.0.1
+http_port = {port}
+max_proc = 1
+poll_interval = 0.2
+items_dir = items
+"""
+
+
+@dataclass(frozen=True)
+class Scrapyd:
+    """The server: where it listens, and its folder."""
+
+    url: str
+    folder: Path
+
+    def ask(self, method: str, **parameters: object) -> dict[str, Any]:
+        """Call one of its web services; what changes something is posted."""
+        changes = method in {"schedule", "cancel"}
+        query = urlencode(parameters)
+        url = urljoin(self.url, f"{method}.json")
+        with urlopen(
+            url if changes else f"{url}?{query}", query.encode() if changes else None
+        ) as answer:
+            said: dict[str, Any] = json.load(answer)
+        assert said["status"] == "ok", said
+        return said
+
+    def schedule(self, **arguments: object) -> str:
+        """Have a crawl started; return the job."""
+        said = self.ask("schedule", project=PROJECT, spider="focused", **arguments)
+        return str(said["jobid"])
+
+    def finished(self, job: str) -> dict[str, Any]:
+        """Wait for the end of a job; return its entry in the job list."""
+        until = time.monotonic() + _LONG
+        while time.monotonic() < until:
+            for entry in self.ask("listjobs", project=PROJECT)["finished"]:
+                if entry["id"] == job:
+                    return dict(entry)
+            time.sleep(0.1)
+        raise TimeoutError(job)
+
+    def read(self, path: str) -> str:
+        """Return a log or a file of items."""
+        with urlopen(urljoin(self.url, path)) as answer:
+            return str(answer.read().decode())
+
+    def eggs(self) -> dict[str, bytes]:
+        """Return the files where eggs are kept."""
+        kept = self.folder / "eggs"
+        return {str(f.relative_to(kept)): f.read_bytes() for f in kept.rglob("*") if f.is_file()}
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[Scrapyd]:
+    """Start Scrapyd, and end it."""
+    folder.mkdir()
+    port = _free_port()
+    (folder / "scrapyd.conf").write_text(_CONFIG.format(port=port), encoding="utf-8")
+    log = folder / "scrapyd.log"
+    with (
+        log.open("w") as out,
+        subprocess.Popen(
+            [_python(folder / "venv"), "-m", "scrapyd"],
+            cwd=folder,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+        ) as process,
+    ):
+        try:
+            _await_start(process, log)
+            yield Scrapyd(f"http://127.0.0.1:{port}/", folder)
+        finally:
+            process.terminate()
+            process.wait(_LONG)
+
+
+def deploy(server: Scrapyd, project: Path) -> subprocess.CompletedProcess[str]:
+    """Build the egg of a copy of this project and upload it, with scrapyd-deploy."""
+    project.mkdir()
+    for name in _PARTS:
+        if (ROOT / name).is_dir():
+            shutil.copytree(
+                ROOT / name, project / name, ignore=shutil.ignore_patterns("__pycache__")
+            )
+        else:
+            shutil.copy(ROOT / name, project)
+    target = (ROOT / "scrapy.cfg").read_text(encoding="utf-8")
+    target, places = re.subn(r"^url = .*$", f"url = {server.url}", target, flags=re.MULTILINE)
+    assert places == 1
+    (project / "scrapy.cfg").write_text(target, encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, "-m", "scrapyd_client.deploy", "--version", "1"],
+        cwd=project,
+        env=_environment(),
+        capture_output=True,
+        text=True,
+        timeout=_LONG,
+        check=False,
+    )
+
+
+def _python(folder: Path) -> str:
+    """Make an environment of what is installed here, but for this project itself."""
+    venv.create(folder)
+    packages = [path for path in sys.path if path.endswith("site-packages")]
+    (site,) = (folder / "lib").glob("python*/site-packages")
+    # lines of a .pth file add folders, and not what the .pth files in these would add
+    (site / "packages.pth").write_text("".join(f"{path}\n" for path in packages))
+    return str(folder / "bin" / "python")
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+
+
+def _free_port() -> int:
+    """Return a port that nobody has at the moment; Scrapyd takes 0 for none at all."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _await_start(process: subprocess.Popen[bytes], log: Path) -> None:
+    while "Site starting on" not in log.read_text(encoding="utf-8"):
+        assert process.poll() is None, log.read_text(encoding="utf-8")
+        time.sleep(0.05)

@@ -1,0 +1,177 @@
+"""The add-on in a project that was written without it (`tests/stranger`)."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .running import ROOT, Kept
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .conftest import LocalWeb
+
+STRANGER = ROOT / "tests" / "stranger"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run of the stranger's spider."""
+
+    returncode: int
+    stderr: str
+    items: list[dict[str, Any]]
+    requests: list[dict[str, Any]]
+    kept: Kept
+
+    def given(self, *kinds: str) -> set[tuple[Any, ...]]:
+        """Return what the items of some kinds say, each item as a sorted tuple."""
+        return {
+            tuple(sorted((k, str(v)) for k, v in item.items()))
+            for item in self.items
+            if item["kind"] in kinds
+        }
+
+
+def run(
+    local_web: LocalWeb, folder: Path, module: str = "clubs.settings", **settings: object
+) -> Job:
+    """Run the spider as the stranger does, with one of two settings modules and some more."""
+    before = len(local_web.requests())
+    folder.mkdir(exist_ok=True)
+    feed = folder / "items.jsonl"
+    options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+    origins = local_web.origins
+    spider = ["members", "-a", f"site={origins['a']}", "-a", f"other={origins['b']}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "scrapy", "crawl", *spider, "-O", str(feed), *options],
+        cwd=STRANGER,
+        env=os.environ
+        | {"PYTHONPATH": f"{STRANGER}{os.pathsep}{ROOT / 'tests'}"}
+        | {"SCRAPY_SETTINGS_MODULE": module},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    lines = feed.read_text(encoding="utf-8").splitlines() if feed.exists() else []
+    items = [json.loads(line) for line in lines]
+    kept = Kept(folder / "crawl")
+    return Job(done.returncode, done.stderr, items, local_web.requests()[before:], kept)
+
+
+def focused(local_web: LocalWeb, folder: Path, **settings: object) -> Job:
+    """Run it with the add-on."""
+    settings = {"FOCUSCRAWL_CRAWL_DIR": folder / "crawl", **settings}
+    return run(local_web, folder, "clubs.focused", **settings)
+
+
+@pytest.fixture(scope="module")
+def plain(local_web: LocalWeb, tmp_path_factory: pytest.TempPathFactory) -> Job:
+    return run(local_web, tmp_path_factory.mktemp("plain"))
+
+
+@pytest.fixture(scope="module")
+def whole(local_web: LocalWeb, tmp_path_factory: pytest.TempPathFactory) -> Job:
+    return focused(local_web, tmp_path_factory.mktemp("focused"), FOCUSCRAWL_CALLBACK="")
+
+
+def test_the_stranger_knows_what_they_do(plain: Job) -> None:
+    assert plain.returncode == 0, plain.stderr
+    kinds = [item["kind"] for item in plain.items]
+    assert sorted(kinds) == ["club", "gone", "gone", "login", "parse"] + ["section"] * 4
+
+
+def test_all_that_the_spider_got_without_it_it_gets_with_it(plain: Job, whole: Job) -> None:
+    """Callbacks, errbacks, cb_kwargs, meta, redirects, POST, repeats; middlewares, pipelines."""
+    assert whole.returncode == 0, whole.stderr
+    kinds = ("club", "gone", "login", "parse", "section")
+    assert whole.given(*kinds) == plain.given(*kinds)
+    assert len(whole.items) == len(plain.items)
+    for counted in ("'clubs/items': 9", "'item_scraped_count': 9"):
+        assert counted in whole.stderr
+    assert "Spider error" not in whole.stderr
+
+
+def test_its_requests_are_sent_as_it_made_them(
+    plain: Job, whole: Job, local_web: LocalWeb
+) -> None:
+    theirs = {(r["method"], r["site"], r["path"], r["club"]) for r in plain.requests}
+    assert theirs <= {(r["method"], r["site"], r["path"], r["club"]) for r in whole.requests}
+    assert {r["club"] for r in whole.requests} == {"member", "guest"}
+
+
+def test_pages_nobody_asked_for_are_found_judged_and_recorded(
+    plain: Job, whole: Job, local_web: LocalWeb
+) -> None:
+    own = {item["url"] for item in plain.items}
+    found = set(whole.kept.urls) - own
+    assert {f"{local_web.origins['c']}/section-{n}" for n in range(5)} <= found
+    slow = f"{local_web.origins['slow']}/"  # refused by a middleware of the stranger's
+    state = whole.kept.query(f"SELECT state FROM frontier WHERE url = '{slow}'")
+    assert state == [("excluded",)]
+    assert whole.kept.stop_reasons == ["frontier_empty"]
+
+
+def test_what_it_asks_for_keeps_its_place_in_the_frontier(whole: Job, local_web: LocalWeb) -> None:
+    """The front page is a seed; what it links to is not, though the spider asks for it."""
+    a = local_web.origins["a"]
+    scores = dict(whole.kept.query("SELECT url, score FROM pages"))
+    assert scores[f"{a}/"] is None
+    assert scores[f"{a}/dull"] is not None
+    assert f"{a}/login" not in scores  # a POST is not the crawl's affair
+
+
+def test_pages_nobody_asked_for_go_to_parse(local_web: LocalWeb, tmp_path: Path) -> None:
+    job = focused(local_web, tmp_path / "job")
+    assert job.returncode == 0, job.stderr
+    parsed = {item["url"] for item in job.items if item["kind"] == "parse"}
+    c = local_web.origins["c"]
+    assert {f"{c}/", *(f"{c}/section-{n}" for n in range(5))} <= parsed
+    statuses = dict(job.kept.query("SELECT url, status FROM pages"))
+    assert {statuses[url] for url in parsed} == {200}  # no redirect, no error: as ever
+
+
+def test_the_budget_is_exact(local_web: LocalWeb, tmp_path: Path) -> None:
+    job = focused(local_web, tmp_path / "job", FOCUSCRAWL_BUDGET=7)
+    assert [seq for seq, _ in job.kept.order] == list(range(1, 8))
+    assert job.kept.stop_reasons == ["budget"]
+
+
+def test_resumed_it_goes_on_with_its_callbacks(
+    whole: Job, local_web: LocalWeb, tmp_path: Path
+) -> None:
+    folder = tmp_path / "job"
+    first = focused(local_web, folder, FOCUSCRAWL_BUDGET=3, FOCUSCRAWL_CALLBACK="")
+    second = focused(local_web, folder, FOCUSCRAWL_BUDGET=0, FOCUSCRAWL_CALLBACK="")
+    assert second.returncode == 0, second.stderr
+    assert [seq for seq, _ in second.kept.order] == [*range(1, len(whole.kept.order) + 1)]
+    pages = ("club", "gone", "parse", "section")  # it logs in again, as it has to
+    assert first.given(*pages) | second.given(*pages) == whole.given(*pages)
+    assert first.given(*pages) & second.given(*pages) <= second.given("club")
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"FOCUSCRAWL_TOPIC": ""}, "FOCUSCRAWL_TOPIC"),
+        ({"FOCUSCRAWL_CALLBACK": "parse_all"}, "FOCUSCRAWL_CALLBACK=parse_all"),
+        ({"SCHEDULER": "scrapy.core.scheduler.Scheduler"}, "leave the setting out"),
+    ],
+)
+def test_a_slip_is_one_line_and_nothing_is_written(
+    settings: dict[str, str], said: str, local_web: LocalWeb, tmp_path: Path
+) -> None:
+    job = focused(local_web, tmp_path / "job", LOG_ENABLED=0, **settings)
+    assert job.returncode == 2
+    (line,) = job.stderr.splitlines()
+    assert line.startswith("scrapy crawl members: ")
+    assert said in line
+    assert not job.kept.folder.exists()

@@ -1,0 +1,282 @@
+"""``focuscrawl topic``: definitions, questions and answers, crawls that follow them."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import signal
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner, Result
+
+from focuscrawl.cli.main import main
+from focuscrawl.feedback import KINDS, suggest
+from focuscrawl.report.opening import open_crawl
+from focuscrawl.topics import read_definition
+from focuscrawl.webs.synthetic import SyntheticWeb
+
+from .running import TOPIC, Kept, Run, crawl, start
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .conftest import LocalWeb
+
+
+def topic(*arguments: str | Path, answers: str | None = None) -> Result:
+    return CliRunner().invoke(main, ["topic", *map(str, arguments)], input=answers)
+
+
+def refused(*arguments: str | Path) -> str:
+    result = topic(*arguments)
+    assert result.exit_code == 2, result.output
+    line: str
+    (line,) = result.stderr.splitlines()
+    return line
+
+
+@pytest.fixture(scope="module")
+def crawled(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return crawl(tmp_path_factory.mktemp("topic") / "crawl", **demo, budget=60)
+
+
+@pytest.fixture
+def folder(crawled: Run, tmp_path: Path) -> Path:
+    """A crawl to do with as one likes."""
+    shutil.copytree(crawled.kept.folder, tmp_path / "crawl")
+    return tmp_path / "crawl"
+
+
+def pages_of(folder: Path) -> list[dict[str, object]]:
+    return Kept(folder).rows("SELECT * FROM pages")
+
+
+def test_suggestions_are_of_all_kinds_and_of_pages_not_judged(crawled: Run) -> None:
+    with closing(open_crawl(crawled.kept.folder)) as store:
+        pages = suggest(store, 20)
+        assert pages == suggest(store, 20)
+        urls = [page.url for page in pages]
+        rest = suggest(store, 20, known=urls[:5])
+        (hub,) = suggest(store, 1, kinds=["hub"])
+    assert len(urls) == len(set(urls)) == 20
+    assert {page.kind for page in pages} >= {"uncertain", "hub", "authority"}
+    assert {page.kind for page in pages} <= set(KINDS)
+    assert not {page.url for page in rest} & set(urls[:5])
+    fetched = {row["url"]: row for row in pages_of(crawled.kept.folder)}
+    for page in pages:
+        assert page.relevance == fetched[page.url]["relevance"]
+    uncertain = [abs(page.relevance - 0.5) for page in pages if page.kind == "uncertain"]
+    assert uncertain == sorted(uncertain)
+    assert hub.kind == "hub"
+
+
+def test_answers_in_a_table_are_followed_when_the_crawl_is_resumed(
+    demo: dict[str, str], folder: Path, tmp_path: Path
+) -> None:
+    questions = tmp_path / "questions.csv"
+    assert topic("suggest", folder, "--n", "8", "--out", questions).exit_code == 0
+    with questions.open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 8
+    web = SyntheticWeb()
+    true = {label.url: label.topic for label in web.labels()}
+    for row in rows:
+        row["verdict"] = "y" if true.get(row["url"]) == TOPIC else "n"
+    rows[0]["verdict"] = "?"
+    with questions.open("w") as file:
+        table = csv.DictWriter(file, list(rows[0]))
+        table.writeheader()
+        table.writerows(rows)
+    done = topic("suggest", folder, "--answers", questions)
+    assert done.exit_code == 0, done.output
+    assert "60 pages judged anew" in done.output or "59 pages judged anew" in done.output
+    kept = read_definition(folder / "topic.toml")
+    assert kept.judged == {row["url"] for row in rows[1:]}
+    assert kept.topics == (TOPIC,)
+    begun = Kept(folder).order
+    after = crawl(folder, **demo, budget=90)  # as it was begun
+    assert after.returncode == 0, after.stderr
+    assert after.kept.order[:60] == begun
+    assert len(after.kept.order) == 90
+    critic = after.kept.query("SELECT value FROM meta WHERE key = 'critic_name'")
+    assert critic == [(str(folder / "critic-1"),)]
+    # another topic is still another crawl
+    other = crawl(folder, **{**demo, "topic": "/Sports/Running"}, budget=95)
+    assert other.returncode == 2
+    assert "its topic is" in other.stderr
+
+
+def test_questions_are_asked_in_the_terminal(folder: Path) -> None:
+    done = topic("suggest", folder, "--n", "4", answers="y\nn\ns\nq\n")
+    assert done.exit_code == 0, done.output
+    assert "1/4  uncertain, R " in done.output
+    kept = read_definition(folder / "topic.toml")
+    assert (len(kept.good), len(kept.bad)) == (1, 1)
+    none = topic("suggest", folder, "--n", "1", answers="q\n")
+    assert "no judgement, no change" in none.output
+    assert sorted(path.name for path in folder.glob("critic-*")) == ["critic-1"]
+
+
+def test_a_definition_is_made_added_to_and_applied(folder: Path, tmp_path: Path) -> None:
+    path, bookmarks = tmp_path / "mine.toml", tmp_path / "bookmarks.html"
+    bookmarks.write_text(
+        '<DL><DT><H3>Bikes</H3><DL><DT><A HREF="https://velo-59.demo.example/">v</A></DL></DL>'
+    )
+    made = topic(
+        "new", path, "--critic", "models/demo", "--topic", "/Sports/Running", "--web", "demo",
+        "--bookmarks", bookmarks, "--folder", "Bikes",
+    )  # fmt: skip
+    assert made.exit_code == 0, made.output
+    assert "topics /Sports/Running, 1 good page, 0 bad pages" in made.output
+    added = topic("add", path, "--bad", "https://spokes-25.demo.example/")
+    assert added.exit_code == 0, added.output
+    before = sum(float(str(row["relevance"])) for row in pages_of(folder))
+    done = topic("apply", folder, path)
+    assert done.exit_code == 0, done.output
+    assert "critic-1: topics /Sports/Running" in done.output
+    assert sum(float(str(row["relevance"])) for row in pages_of(folder)) < before / 2
+    kinds = [kind for (kind,) in Kept(folder).query("SELECT kind FROM events ORDER BY id")]
+    assert kinds[-1] == "redefined"
+
+
+def test_a_class_is_refined_and_its_other_pages_are_off_the_topic(
+    folder: Path, tmp_path: Path
+) -> None:
+    path, moved = tmp_path / "mine.toml", tmp_path / "moved.csv"
+    topic("new", path, "--critic", "models/demo", "--topic", TOPIC, "--web", "demo")
+    guides = [url for url in SyntheticWeb().urls() if "/cycling-guides/" in url]
+    moved.write_text("url,topic\n" + "".join(f"{url},{TOPIC}/Guides\n" for url in guides))
+    done = topic("refine", path, moved, "--mark", f"{TOPIC}/Guides")
+    assert done.exit_code == 0, done.output
+    assert read_definition(path).topics == (f"{TOPIC}/Guides",)
+    assert topic("apply", folder, path).exit_code == 0
+    classes = {row["topic"] for row in pages_of(folder)}
+    assert {f"{TOPIC}/Guides", f"{TOPIC}/Other"} <= classes
+    of = {str(row["url"]): row["topic"] for row in pages_of(folder)}
+    fetched = [url for url in guides if url in of]
+    assert sum(of[url] == f"{TOPIC}/Guides" for url in fetched) > 0.8 * len(fetched) > 0
+    moved.write_text(f"url,topic\n{guides[0]},/Nowhere/Else\n")
+    assert "/Nowhere/Else lies below no class" in refused("refine", path, moved)
+
+
+def test_classes_that_fit_pages_are_proposed(tmp_path: Path) -> None:
+    web = SyntheticWeb()
+    urls = web.seeds(TOPIC)[:3]
+    done = topic("classify", *urls, "https://gone.example/", "--critic", "demo", "--web", "demo")
+    assert done.exit_code == 0, done.output
+    best = done.output.partition("of 3 pages:")[2].splitlines()
+    assert best[2].split()[-1] == TOPIC
+    assert "left out: 1 page" in done.output
+    assert "no http(s) URL" in refused("classify", "x", "--critic", "demo", "--web", "demo")
+    assert "classify which pages" in refused("classify", "--critic", "demo", "--web", "demo")
+
+
+def test_what_the_user_can_put_right_is_one_line(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    assert "No such file" in refused("apply", folder, path)
+    assert "holds no crawl" in refused("suggest", tmp_path / "none")
+    assert "says too little" in refused("new", path, "--good", "http://a.example/")
+    assert not path.exists()
+    assert "no file of URLs" in refused("new", path, "--good", "nothing.txt")
+    answers = tmp_path / "answers.csv"
+    answers.write_text("url,verdict\nhttp://a.example/,maybe\n")
+    assert "row 1: verdict 'maybe'" in refused("suggest", folder, "--answers", answers)
+    answers.write_text("url\nhttp://a.example/\n")
+    assert "needs the columns" in refused("suggest", folder, "--answers", answers)
+    both = ("--out", tmp_path / "q.csv", "--answers", answers)
+    assert "give one of them" in refused("suggest", folder, *both)
+    path.write_text('critic = "models/demo"\ntopics = ["/Sports/Cyclng"]\n')
+    before = (folder / "crawl.db").read_bytes()
+    assert "has no class /Sports/Cyclng; near it: /Sports/Cycling" in refused(
+        "apply", folder, path
+    )
+    assert (folder / "crawl.db").read_bytes() == before
+    assert not list(folder.glob("critic-*"))
+
+
+def test_a_running_crawl_follows_before_its_next_fetch(
+    demo: dict[str, str], tmp_path: Path
+) -> None:
+    folder, path = tmp_path / "crawl", tmp_path / "mine.toml"
+    topic("new", path, "--critic", "models/demo", "--topic", "/Sports/Running", "--web", "demo")
+    options = ("-s", "DOWNLOAD_DELAY=0.05")  # it would be through before it is told
+    with start(folder, *options, **demo, budget=0) as running:
+        running.wait_for(15)
+        told = topic("apply", folder, path)
+        assert told.exit_code == 0, told.output
+        assert "the crawl is running" in told.output
+        kept, sql = Kept(folder), "SELECT seq FROM events WHERE kind = 'redefined'"
+        for _ in range(3000):
+            if kept.query(sql):
+                break
+            time.sleep(0.02)
+        ((seq,),) = kept.query(sql)
+        running.wait_for(seq + 5)
+        run = running.stop(signal.SIGINT)
+    assert run.returncode == 0, run.stderr
+    assert "following a new definition" in run.stderr
+    assert "Traceback" not in run.stderr
+    assert run.kept.query("SELECT value FROM meta WHERE key = 'topic'") == [("/Sports/Running",)]
+    assert len(run.kept.order) >= seq + 5
+    mean = "SELECT avg(relevance) FROM page WHERE topic = '/Sports/Cycling'"
+    assert run.kept.query(mean)[0][0] < 0.1
+
+
+LIVE = {
+    "FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.0/8",
+    "DOWNLOAD_DELAY": 0,
+    "AUTOTHROTTLE_ENABLED": 0,
+    "DOWNLOAD_TIMEOUT": 1,
+    "RETRY_TIMES": 0,
+}
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_a_live_crawl_needs_its_recording(
+    local_web: LocalWeb, tmp_path: Path, *, recorded: bool
+) -> None:
+    words, folder, path = tmp_path / "words", tmp_path / "crawl", tmp_path / "mine.toml"
+    train = ["critic", "train", "--words", "page, start", "--out", str(words)]
+    assert CliRunner().invoke(main, train).exit_code == 0
+    settings = LIVE | ({"FOCUSCRAWL_WARC": 1} if recorded else {})
+    options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+    seeds = f"{local_web.origins['a']}/"
+    given = {"critic": words, "topic": "/good", "seeds": seeds, "strategy": "best-first"}
+    assert crawl(folder, *options, **given, budget=12).returncode == 0
+    waiting = Kept(folder).query("SELECT count(*) FROM frontier WHERE state = 'queued'")
+    assert topic("new", path, "--words", "knots, reef").exit_code == 0
+    if not recorded:
+        assert "-s FOCUSCRAWL_WARC=1" in refused("apply", folder, path)
+        return
+    done = topic("apply", folder, path)
+    assert done.exit_code == 0, done.output
+    assert "could not be read" not in done.output
+    # links to pages that were not recorded wait as they did
+    assert Kept(folder).query("SELECT count(*) FROM frontier WHERE state = 'queued'") == waiting
+    again = crawl(folder, *options, **given, budget=15)
+    assert again.returncode == 0, again.stderr
+    assert len(again.kept.order) == 15
+
+
+def test_the_alarm_is_in_the_store_the_summary_and_the_report(
+    demo: dict[str, str], tmp_path: Path
+) -> None:
+    run = crawl(tmp_path / "crawl", **{**demo, "strategy": "breadth-first"}, budget=400)
+    alarms = run.kept.query("SELECT seq, detail FROM events WHERE kind = 'alarm' ORDER BY id")
+    assert alarms, "a blind crawl leaves its topic"
+    assert "goes to /" in alarms[0][1]
+    assert alarms[0][1] in run.stderr
+    report = CliRunner().invoke(main, ["report", str(tmp_path / "crawl")])
+    assert report.exit_code == 0, report.output
+    page = (tmp_path / "crawl" / "report" / "report.html").read_text()
+    assert "Why the harvest fell" in page
+    # a resumed crawl tells what one in one go tells
+    halves = tmp_path / "halves"
+    given = {**demo, "strategy": "breadth-first"}
+    crawl(halves, **given, budget=alarms[0][0] - 20)
+    kept = crawl(halves, **given, budget=400).kept
+    sql = "SELECT seq, kind, detail FROM events WHERE kind IN ('alarm', 'recovered') ORDER BY id"
+    assert kept.query(sql) == run.kept.query(sql)

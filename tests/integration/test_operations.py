@@ -1,0 +1,208 @@
+"""Operating a crawl that runs: status, pause, resume, stop, metrics, JSON log, SIGTERM."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.request import urlopen
+
+import pytest
+from click.testing import CliRunner
+from prometheus_client.parser import text_string_to_metric_families
+
+from focuscrawl.cli.main import main
+from focuscrawl.crawl.control import Control, Wanted
+
+from .running import Kept, Run, crawl, crawl_until, start
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .conftest import LocalWeb
+
+PAUSED = 2.0  # seconds in which a crawl that is not paused fetches a lot
+
+
+def ask(*arguments: object, code: int = 0) -> str:
+    """Run ``focuscrawl``; return what it says."""
+    result = CliRunner().invoke(main, [*map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def status(folder: Path) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads(ask("status", folder, "--json"))
+    return read
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def metrics(port: int) -> dict[str, float]:
+    with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        text = answer.read().decode()
+    return {
+        sample.name + "".join(f" {v}" for v in sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+@pytest.fixture(scope="module")
+def operated(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A crawl that is looked at, paused, resumed and stopped; what was seen on the way."""
+    folder = tmp_path_factory.mktemp("operated") / "crawl"
+    port = free_port()
+    options = ("-s", f"FOCUSCRAWL_METRICS_PORT={port}", "-s", "FOCUSCRAWL_LOG_JSON=1")
+    seen: dict[str, Any] = {"folder": folder}
+    with start(folder, *options, "-s", "DOWNLOAD_DELAY=0.2", **demo, budget=0) as running:
+        running.wait_for(10)
+        seen["crawling"] = ask("status", folder)
+        seen["metrics"] = metrics(port)
+        seen["pause"] = ask("pause", folder)
+        seen["paused"] = status(folder)
+        time.sleep(PAUSED)
+        seen["after"] = status(folder)
+        seen["metrics paused"] = metrics(port)
+        seen["resume"] = ask("resume", folder)
+        running.wait_for(seen["after"]["fetched"] + 10)
+        seen["resumed"] = status(folder)
+        seen["stop"] = ask("stop", folder)
+        seen["run"] = running.stop(0)
+    seen["ended"] = ask("status", folder)
+    return seen
+
+
+def test_status_shows_a_crawl_under_way(operated: dict[str, Any]) -> None:
+    name, heading, crawled, columns, worker = operated["crawling"].splitlines()
+    assert name == str(operated["folder"])
+    assert heading.strip() == "best-first of /Sports/Cycling on demo: crawling"
+    assert "URLs wait on" in crawled
+    assert "pages/s" in columns
+    assert worker.split()[:2] == ["alone", "crawling"]
+
+
+def test_a_paused_crawl_fetches_nothing(operated: dict[str, Any]) -> None:
+    assert "paused" in operated["pause"]
+    assert operated["paused"]["state"] == "paused"
+    assert operated["after"]["fetched"] == operated["paused"]["fetched"]
+    assert operated["metrics paused"]["focuscrawl_paused"] == 1
+
+
+def test_a_resumed_crawl_goes_on(operated: dict[str, Any]) -> None:
+    assert "resumed" in operated["resume"]
+    assert operated["resumed"]["state"] == "crawling"
+    assert operated["resumed"]["fetched"] >= operated["after"]["fetched"] + 10
+
+
+def test_a_stopped_crawl_ends_in_order(operated: dict[str, Any]) -> None:
+    run: Run = operated["run"]
+    assert run.returncode == 0
+    assert run.kept.stop_reasons == ["stopped"]
+    assert "stopped       stopped by `focuscrawl stop`" in run.stderr
+    assert "Traceback" not in run.stderr
+    assert "stopped by `focuscrawl stop`" in operated["ended"]
+    kinds = [kind for (kind,) in run.kept.query("SELECT kind FROM events ORDER BY id")]
+    assert kinds == ["start", "seeds", "paused", "resumed", "stop"]
+    assert not (run.kept.folder / Control.FILE).exists()
+
+
+def test_metrics_are_those_of_the_crawl(operated: dict[str, Any]) -> None:
+    before, paused = operated["metrics"], operated["metrics paused"]
+    fetched, waiting = operated["paused"]["fetched"], operated["paused"]["waiting"]
+    assert paused["focuscrawl_fetches_total"] == fetched
+    assert paused["focuscrawl_frontier_urls"] == waiting
+    assert paused["focuscrawl_relevance_total"] == pytest.approx(
+        fetched * operated["paused"]["harvest_rate"]
+    )
+    assert before["focuscrawl_paused"] == paused["focuscrawl_in_flight"] == 0
+    assert paused["focuscrawl_responses_total 200"] >= before["focuscrawl_responses_total 200"] > 0
+    assert paused["focuscrawl_budget"] == 0
+    assert any(name.startswith("focuscrawl_crawl_info") for name in paused)
+
+
+def test_the_log_is_there_as_json(operated: dict[str, Any]) -> None:
+    lines = (operated["folder"] / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    read = [json.loads(line) for line in lines]
+    assert {"at", "level", "logger", "message", "crawl"} == set(read[0])
+    messages = [line["message"] for line in read]
+    assert messages[0].startswith("crawling from 5 seeds")
+    assert "resumed" in messages
+    assert "asked to stop: waiting for what is under way" in messages
+
+
+def test_the_json_log_can_be_all_there_is(demo: dict[str, str], tmp_path: Path) -> None:
+    options = ("-s", "FOCUSCRAWL_LOG_JSON=-", "-s", "LOG_ENABLED=0")
+    done = crawl(tmp_path / "crawl", *options, **demo, budget=8)
+    assert done.returncode == 0
+    lines = [json.loads(line) for line in done.stderr.splitlines()]
+    assert "the budget of 8 fetches is spent" in lines[-1]["message"]
+
+
+def test_paused_before_it_is_started(demo: dict[str, str], tmp_path: Path) -> None:
+    folder = tmp_path / "crawl"
+    crawl(folder, **demo, budget=10)
+    assert "not running" in ask("pause", folder)
+    Control(folder).ask(Wanted.PAUSE)
+    with start(folder, **demo, budget=0) as running:
+        until = time.monotonic() + 60
+        while status(folder)["state"] != "paused" and time.monotonic() < until:
+            time.sleep(0.05)
+        assert status(folder)["fetched"] == 10
+        run = running.stop(signal.SIGTERM)
+    assert run.returncode == 0
+    assert run.kept.stop_reasons == ["budget", "interrupted"]
+    assert Control(folder).wanted is Wanted.PAUSE
+
+
+def test_a_terminated_crawl_waits_for_no_slow_server(local_web: LocalWeb, tmp_path: Path) -> None:
+    """The server would answer after a minute: what it was asked for is for the next run."""
+    seeds = f"{local_web.origins['slow']}/,{local_web.origins['b']}/"
+    settings = {
+        "DOWNLOAD_TIMEOUT": 90,
+        "DOWNLOAD_DELAY": 0,
+        "AUTOTHROTTLE_ENABLED": 0,
+        "FOCUSCRAWL_STOP_TIMEOUT": 0.5,
+        "FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.0/8",
+    }
+    options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+    critic = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "best-first"}
+    folder = tmp_path / "crawl"
+    done = crawl_until(
+        folder, 6, signal.SIGTERM, *options, **critic, seeds=seeds, budget=0
+    )  # six: all that site b has
+    assert done.returncode == 0
+    assert "gave up 1 request, queued again" in done.stderr
+    assert "Traceback" not in done.stderr
+    kept = Kept(folder)
+    assert kept.stop_reasons == ["interrupted"]
+    assert f"{local_web.origins['slow']}/" not in kept.urls
+    assert kept.query("SELECT url, state FROM frontier WHERE state = 'queued'") == [
+        (f"{local_web.origins['slow']}/", "queued")
+    ]
+
+
+def test_slips_are_one_line(demo: dict[str, str], tmp_path: Path) -> None:
+    for command in ("status", "pause", "resume", "stop"):
+        said = ask(command, tmp_path / "none", code=2)
+        assert "none holds no crawl" in said
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        done = crawl(tmp_path / "crawl", "-s", f"FOCUSCRAWL_METRICS_PORT={port}", **demo)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert f"FOCUSCRAWL_METRICS_PORT={port} is taken" in line
+    assert not (tmp_path / "crawl").exists()
+
+
+def test_nothing_to_resume_and_nothing_to_stop(operated: dict[str, Any]) -> None:
+    assert "not paused" in ask("resume", operated["folder"], code=2)
+    assert "nobody crawls" in ask("stop", operated["folder"], code=2)

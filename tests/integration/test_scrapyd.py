@@ -1,0 +1,124 @@
+"""Deployed on a real Scrapyd: the steps of docs/deploy.md, one after the other.
+
+``make deploy-check`` runs these tests alone.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .running import Kept, crawl
+from .scrapyd import PROJECT, Scrapyd, deploy, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+BUDGET = 300
+ARGUMENTS = {
+    "web": "demo",
+    "critic": "models/demo",
+    "topic": "/Sports/Cycling",
+    "seeds": "models/demo/seeds.csv",
+    "strategy": "best-first",
+    "budget": BUDGET,
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scrapyd]:
+    with serving(tmp_path_factory.mktemp("scrapyd") / "server") as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def deployed(server: Scrapyd, tmp_path_factory: pytest.TempPathFactory) -> Scrapyd:
+    done = deploy(server, tmp_path_factory.mktemp("project") / "copy")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["spiders"] == 1
+    return server
+
+
+@pytest.fixture(scope="module")
+def crawl_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("deployed") / "crawl"
+
+
+@pytest.fixture(scope="module")
+def cancelled(deployed: Scrapyd, crawl_dir: Path) -> str:
+    """A job that was cancelled while it crawled."""
+    job = deployed.schedule(**ARGUMENTS, crawl_dir=crawl_dir)
+    pages = 0
+    while pages < 20:  # a job that does not crawl fails in `finished`
+        time.sleep(0.05)
+        running = deployed.ask("listjobs", project=PROJECT)["finished"] == []
+        assert running
+        if (crawl_dir / "crawl.db").exists():
+            pages = len(Kept(crawl_dir).order)
+    deployed.ask("cancel", project=PROJECT, job=job)
+    deployed.finished(job)
+    return job
+
+
+@pytest.fixture(scope="module")
+def resumed(deployed: Scrapyd, cancelled: str, crawl_dir: Path) -> str:
+    """A second job with the same arguments."""
+    job = deployed.schedule(**ARGUMENTS, crawl_dir=crawl_dir)
+    deployed.finished(job)
+    return job
+
+
+def test_the_egg_is_built_and_uploaded(deployed: Scrapyd) -> None:
+    assert deployed.ask("listprojects")["projects"] == [PROJECT]
+    assert deployed.ask("listspiders", project=PROJECT)["spiders"] == ["focused"]
+
+
+def test_a_cancelled_job_ends_in_order(deployed: Scrapyd, cancelled: str, crawl_dir: Path) -> None:
+    entry = deployed.finished(cancelled)
+    log = deployed.read(entry["log_url"])
+    assert "crawling from" in log
+    assert "stopped       interrupted" in log
+    assert "Traceback" not in log
+    kept = Kept(crawl_dir)
+    assert kept.stop_reasons[0] == "interrupted"
+    items = deployed.read(entry["items_url"]).splitlines()
+    assert 20 <= len(items) < BUDGET
+    assert [json.loads(item)["seq"] for item in items] == list(range(1, len(items) + 1))
+
+
+def test_scheduled_again_it_goes_on_as_on_the_command_line(
+    deployed: Scrapyd, resumed: str, crawl_dir: Path, tmp_path: Path
+) -> None:
+    entry = deployed.finished(resumed)
+    assert f"the budget of {BUDGET} fetches is spent" in deployed.read(entry["log_url"])
+    kept = Kept(crawl_dir)
+    assert kept.stop_reasons == ["interrupted", "budget"]
+    there = crawl(tmp_path / "crawl", **ARGUMENTS)
+    assert there.returncode == 0
+    assert kept.order == there.kept.order
+    items = deployed.read(entry["items_url"]).splitlines()
+    first = json.loads(items[0])["seq"]
+    assert len(items) == BUDGET - first + 1
+
+
+def test_a_slip_is_one_line_in_the_log_of_the_job(deployed: Scrapyd, tmp_path: Path) -> None:
+    folder = tmp_path / "crawl"
+    job = deployed.schedule(**{**ARGUMENTS, "topic": "/Sports/Cyclin"}, crawl_dir=folder)
+    log = deployed.read(deployed.finished(job)["log_url"])
+    (line,) = log.splitlines()
+    assert "unknown topic /Sports/Cyclin; near it: /Sports/Cycling" in line
+    assert not folder.exists()
+
+
+def test_nothing_is_written_where_the_egg_is(deployed: Scrapyd, resumed: str) -> None:
+    (name,) = deployed.eggs()
+    assert name == f"{PROJECT}/1.egg"
+    written = {path.name for path in deployed.folder.iterdir()}
+    assert written <= {
+        *("scrapyd.conf", "scrapyd.log", "twistd.pid", "venv"),
+        *("dbs", "eggs", "items", "logs"),
+    }

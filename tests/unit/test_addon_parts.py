@@ -1,0 +1,154 @@
+"""Arguments as settings, and requests on disk."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from scrapy import FormRequest, Request, Spider
+from scrapy.settings import Settings
+
+from focuscrawl.arguments import SETTINGS, from_settings
+from focuscrawl.errors import UserError
+from focuscrawl.following import Following
+from focuscrawl.requestfile import RequestFile
+from focuscrawl.spiders.focused import ARGUMENTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+URL = "http://a.example/"
+
+
+class Reader(Spider):
+    name = "reader"
+
+    def parse_page(self, response: Any) -> None: ...
+
+    def gone(self, failure: Any) -> None: ...
+
+
+def test_every_argument_has_a_setting() -> None:
+    assert set(SETTINGS) == set(ARGUMENTS)
+
+
+def test_settings_are_read_as_arguments_are_written() -> None:
+    given = {
+        "FOCUSCRAWL_TOPIC": ["/A", "/B/C"],
+        "FOCUSCRAWL_BUDGET": 0,
+        "FOCUSCRAWL_SEEDS": "",
+        "FOCUSCRAWL_WEB": None,
+        "FOCUSCRAWL_STRATEGY": "best-first",
+    }
+    assert from_settings(Settings(given)) == {
+        "topic": "/A,/B/C",
+        "budget": "0",
+        "strategy": "best-first",
+    }
+
+
+def kept(tmp_path: Path, *requests: Request) -> RequestFile:
+    """Hold requests, and read them again as a resumed crawl does."""
+    first = RequestFile(tmp_path, Reader())
+    for request in requests:
+        first.hold(request.url, request)
+    again = RequestFile(tmp_path, Reader())
+    again.load(lambda _: True)
+    return again
+
+
+def test_a_request_comes_back_as_it_was(tmp_path: Path) -> None:
+    spider = Reader()
+    made = Request(
+        URL,
+        callback=spider.parse_page,
+        errback=spider.gone,
+        headers={"X-Club": ["a", "b"]},
+        cookies={"a": "1"},
+        meta={"n": [1, None]},
+        cb_kwargs={"x": "ü"},
+        priority=3,
+        dont_filter=True,
+    )
+    first = RequestFile(tmp_path, spider)
+    first.hold(URL, made)
+    again = RequestFile(tmp_path, spider)
+    again.load(lambda _: True)
+    back = again.pop(URL)
+    assert back is not None
+    assert back.to_dict(spider=spider) == made.to_dict(spider=spider)
+    assert again.pop(URL) is None
+
+
+def test_only_what_waits_is_kept(tmp_path: Path) -> None:
+    file = RequestFile(tmp_path, Reader())
+    file.hold(URL, Request(URL))
+    file.hold(f"{URL}b", Request(f"{URL}b"))
+    file.give(URL)
+    again = RequestFile(tmp_path, Reader())
+    again.load(lambda url: url != URL)
+    assert again.given == {URL}
+    assert again.pop(URL) is None
+    assert again.pop(f"{URL}b") is not None
+
+
+def test_half_a_line_is_no_line(tmp_path: Path) -> None:
+    kept(tmp_path, Request(URL))
+    path = tmp_path / RequestFile.NAME
+    path.write_text(path.read_text() + f'["{URL}b", {{"ur')
+    again = RequestFile(tmp_path, Reader())
+    again.load(lambda _: True)
+    assert again.pop(URL) is not None
+    assert again.pop(f"{URL}b") is None
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [Request(URL, callback=print), Request(URL, meta={"a": object()})],
+)
+def test_what_cannot_be_written_is_left_out_with_a_word(
+    request_: Request, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert kept(tmp_path, request_).pop(URL) is None
+    assert "not kept for a resumed crawl" in caplog.text
+
+
+def test_a_strangers_file_imports_nothing(tmp_path: Path) -> None:
+    (tmp_path / "evil.py").write_text("raise SystemExit('imported')")
+    line = [URL, {"url": URL, "_class": "evil.Request", "kind": "evil.Request", "callback": None}]
+    (tmp_path / RequestFile.NAME).write_text(json.dumps(line) + "\n")
+    file = RequestFile(tmp_path, Reader())
+    file.load(lambda _: True)
+    back = file.pop(URL)
+    assert type(back) is Request
+
+
+def test_kinds_of_requests_come_back(tmp_path: Path) -> None:
+    made = FormRequest(URL, method="GET", formdata={"q": "a"})
+    back = kept(tmp_path, made).pop(made.url)
+    assert type(back) is FormRequest
+    assert back.url == f"{URL}?q=a"
+
+
+def test_pages_nobody_asked_for_go_to_parse_if_there_is_one() -> None:
+    class Parsing(Spider):
+        name = "parsing"
+
+        def parse(self, response: Any) -> None: ...
+
+    assert Following.of(Parsing(), Settings()).callback is None  # Scrapy calls parse
+    nobody = Following.of(Reader(), Settings()).callback
+    assert nobody is not None
+    assert nobody(None) == ()  # type: ignore[arg-type]
+    page = Following.of(Reader(), Settings({"FOCUSCRAWL_CALLBACK": "parse_page"})).callback
+    assert getattr(page, "__name__", "") == "parse_page"
+    with pytest.raises(UserError, match="no such method"):
+        Following.of(Reader(), Settings({"FOCUSCRAWL_CALLBACK": "parse_pages"}))
+
+
+def test_pages_are_bounded_unless_the_project_says_otherwise() -> None:
+    assert Following.of(Reader(), Settings()).meta["download_maxsize"] == 10 * 1024 * 1024
+    assert Following.of(Reader(), Settings({"DOWNLOAD_MAXSIZE": 5})).meta == {}
+    given = Settings({"FOCUSCRAWL_META": '{"playwright": true, "download_maxsize": 7}'})
+    assert Following.of(Reader(), given).meta == {"playwright": True, "download_maxsize": 7}

@@ -1,0 +1,166 @@
+"""Knowledge files that cannot be used: one line, and nothing is changed."""
+
+from __future__ import annotations
+
+import fcntl
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.crawl.returning import Returning
+from focuscrawl.errors import UserError
+from focuscrawl.knowledge import Knowledge, learn
+from focuscrawl.knowledge.file import draft_of
+from focuscrawl.knowledge.schema import SCHEMA_VERSION
+
+from .test_knowledge_learning import crawl, fetch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    path = tmp_path / "boats.db"
+    pages = [fetch(f"http://h.example/{i}", texts=("boat",)) for i in range(50)]
+    learn(path, crawl(1, *pages, graduate=b"what was learned"))
+    return path
+
+
+def refused(path: Path) -> str:
+    """Return why neither reading nor learning works; the file stays as it is."""
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(UserError) as reading:
+        Knowledge(path)
+    if before is not None:
+        with pytest.raises(UserError):
+            learn(path, crawl(2, fetch("http://h.example/new")))
+        assert path.read_bytes() == before
+        assert [each.name for each in path.parent.iterdir()] == [path.name]
+    message = str(reading.value)
+    assert "\n" not in message
+    assert str(path) in message
+    return message
+
+
+def test_no_file(tmp_path: Path) -> None:
+    assert "focuscrawl knowledge learn" in refused(tmp_path / "none.db")
+    with pytest.raises(UserError, match="cannot be read"):
+        Knowledge(tmp_path)
+
+
+def test_cut_short(path: Path) -> None:
+    whole = path.read_bytes()
+    for left in (len(whole) - 1, len(whole) // 2, 4096, 50, 0):
+        path.write_bytes(whole[:left])
+        assert "cut short" in refused(path)
+
+
+def test_a_newer_schema(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as file, file:
+        newer = str(SCHEMA_VERSION + 1)
+        file.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (newer,))
+    assert "upgrade focuscrawl" in refused(path)
+
+
+def test_another_database(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("CREATE TABLE meta (key TEXT, value TEXT)")
+    assert "another database" in refused(path)
+    path.unlink()
+    path.write_text("no database at all, and longer than the head of one" * 9)
+    assert "no SQLite file" in refused(path)
+
+
+def test_a_damaged_file(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("DROP TABLE seed")
+    assert "no table seed" in refused(path)
+
+
+def test_a_changed_apprentice_is_not_believed(path: Path) -> None:
+    with closing(Knowledge(path)) as known:
+        assert known.graduate == b"what was learned"
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE model SET data = x'00'")
+    with closing(Knowledge(path)) as known, pytest.raises(UserError, match="damaged"):
+        _ = known.graduate
+
+
+def test_another_topic_or_critic(path: Path) -> None:
+    with closing(Knowledge(path)) as known:
+        assert known.check("/Boats", "c1") is known
+        with pytest.raises(UserError, match="/Boats, not /Knots"):
+            known.check("/Knots", "c1")
+        with pytest.raises(UserError, match="another critic"):
+            known.check("/Boats", "c2")
+
+
+def test_one_process_learns_at_a_time(path: Path) -> None:
+    before = path.read_bytes()
+    with path.with_name(f".{path.name}.new").open("ab") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(UserError, match="another process"):
+            learn(path, crawl(2, fetch("http://h.example/new")))
+    assert path.read_bytes() == before
+
+
+def test_what_a_killed_process_left_is_no_hindrance(path: Path) -> None:
+    path.with_name(f".{path.name}.new").write_bytes(b"half of it" * 1000)
+    assert learn(path, crawl(2, fetch("http://h.example/new"))).new == 1
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
+
+
+def test_the_file_is_replaced_at_the_end_only(path: Path) -> None:
+    before = path.read_bytes()
+    with draft_of(path) as draft:
+        draft.execute("DELETE FROM page")
+        assert path.read_bytes() == before
+    assert path.read_bytes() != before
+    with closing(Knowledge(path)) as known:
+        assert len(known) == 0
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="cannot be written"):
+        learn(tmp_path / "file" / "boats.db", crawl(1, fetch("http://h.example/")))
+
+
+def test_a_strangers_knowledge_is_not_trusted(path: Path) -> None:
+    url = "http://h.example/0"
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("UPDATE page SET etag = ? WHERE url = ?", ('"a"\r\nX-Evil: 1', url))
+        file.execute("INSERT INTO seed VALUES (0, 'file:///etc/passwd', 1, 1)")
+    with closing(Knowledge(path)) as known:
+        assert "file:" not in "".join(known.seeds())
+        page = known.page(url)
+        assert page is not None
+        assert "Evil" in str(page.etag)
+        assert Returning(known, revisit=True).validators(url) == {}
+        assert Returning(known, revisit=False).validators(url) == {}
+    for change, named in (
+        ("UPDATE exemplar SET words = x'FFFFFFFF'", "exemplars"),
+        ("UPDATE exemplar SET words = x'01'", "exemplars"),
+        ("UPDATE meta SET value = 'many' WHERE key = 'crawls'", "crawls"),
+    ):
+        with closing(sqlite3.connect(path)) as file, file:
+            file.execute(change)
+        with pytest.raises(UserError, match=f"{named} are not what was kept"):
+            Knowledge(path).predict(["http://never.example/"], [""])
+
+
+def test_views_of_a_stranger_call_nothing(path: Path) -> None:
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("DROP TABLE waiting")
+        file.execute(
+            "CREATE VIEW waiting AS SELECT 1 AS key, load_extension('x') AS url, 0.5 AS score"
+        )
+    with (
+        closing(Knowledge(path)) as known,
+        pytest.raises(sqlite3.OperationalError, match="unsafe"),
+    ):
+        known.waiting(5)

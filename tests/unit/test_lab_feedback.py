@@ -1,0 +1,102 @@
+"""The studies of feedback and of authorities from disjoint seeds."""
+
+from __future__ import annotations
+
+import csv
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.critic.loading import find_model
+from focuscrawl.lab import feedback
+from focuscrawl.lab.agreement import authorities, overlap, study_agreement
+from focuscrawl.lab.feedback import study_feedback
+from focuscrawl.lab.figures.agreement import agreement_table, draw_agreement
+from focuscrawl.lab.tasks import Task
+from focuscrawl.lab.whole import WholeWeb
+from focuscrawl.report.style import png
+from focuscrawl.webs.synthetic import SyntheticWeb
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOPIC = "/Sports/Cycling"
+
+
+@pytest.fixture
+def task(tmp_path: Path) -> Task:
+    labels = tmp_path / "labels.csv"
+    with labels.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file)
+        rows.writerow(["url", "topic", "split"])
+        rows.writerows(SyntheticWeb().labels())
+    return Task(
+        kind="feedback",
+        web="demo",
+        recording="demo",
+        critic="models/demo",
+        topic=TOPIC,
+        seeds=tuple(read_seeds(str(find_model("demo") / "seeds.csv"), (TOPIC,))),
+        labels=str(labels),
+        budget=40,
+        folder=str(tmp_path / "feedback"),
+    )
+
+
+def test_judgements_are_the_labels_and_the_halves_are_measured_alike(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feedback, "DRAWS", 1)
+    monkeypatch.setattr(feedback, "STRATEGIES", ("best-first",))
+    monkeypatch.setattr(feedback, "JUDGEMENTS", 6)
+    (row,) = study_feedback(task)["feedback"].to_dict("records")
+    assert (row["draw"], row["strategy"], row["judged"]) == (0, "best-first", 6)
+    assert 0 <= row["good"] <= 6
+    for when in ("before", "after"):
+        for measure in ("precision", "recall", "harvest"):
+            assert 0.0 <= row[f"{measure}_{when}"] <= 1.0, (measure, when)
+    # the pages of a topic here are on sites of their own: twenty of them are enough
+    assert row["harvest_without"] <= 1.0
+
+
+def test_crawls_from_disjoint_seeds_are_compared(task: Task) -> None:
+    table = study_agreement(task)["agreement"]
+    assert set(table["of"]) == {"pages", "hosts"}
+    assert table["overlap"].between(0, 1).all()
+    assert table["fetched"].between(0, 1).all()
+    assert table["pair"].nunique() == 5
+    pd.testing.assert_frame_equal(study_agreement(task)["agreement"], table)
+    drawn = agreement_table(table.assign(web="demo", topic=TOPIC))
+    assert png(draw_agreement(drawn)).startswith(b"\x89PNG")
+
+
+def test_overlap_is_of_the_first_n() -> None:
+    table = overlap(np.array([1, 2, 3, 4]), np.array([2, 1, 9]))
+    assert table["top"].tolist() == [1, 2, 3]
+    assert table["overlap"].tolist() == [0.0, 1.0, pytest.approx(2 / 3)]
+    assert overlap(np.zeros(0, np.int64), np.array([1])).empty
+
+
+def test_the_mean_over_pairs_goes_as_far_as_all_of_them() -> None:
+    rows = [(0, 1, 1.0), (0, 2, 0.5), (1, 1, 0.0)]
+    table = pd.DataFrame(rows, columns=["pair", "top", "overlap"])
+    (mean,) = agreement_table(table.assign(web="w", topic="/t", of="pages")).to_dict("records")
+    assert (mean["top"], mean["overlap"]) == (1, 0.5)
+
+
+def test_copies_count_for_one_authority() -> None:
+    # hubs 0 and 1 link to 2 and to 3, which has the content of 2; 4 was never fetched
+    whole = WholeWeb(
+        urls=[f"http://h{i}.example/" for i in range(5)],
+        classes=["/t"],
+        probabilities=np.ones((5, 1), np.float32),
+        content=np.array([0, 1, 2, 2, 4]),
+        bounds=np.array([0, 3, 5, 5, 5, 5]),
+        targets=np.array([2, 3, 4, 3, 4]),
+    )
+    hosts = np.arange(5)
+    found = authorities(whole, np.ones(5), hosts, [0, 1, 3, 2])
+    assert found.tolist() == [2]

@@ -1,0 +1,114 @@
+"""How a crawl is doing, by its store alone."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.report.status import Status
+from focuscrawl.store import CrawlStore, ModelRow, NewUrl, PageRow, StoreWriter, VisitRecord
+from focuscrawl.store.schema import FETCHED, QUEUED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[CrawlStore]:
+    about = {"topic": "/A", "strategy": "apprentice", "web_name": "the live Web"}
+    made = CrawlStore.create(tmp_path / "crawl.db", about)
+    yield made
+    made.close()
+
+
+def write(store: CrawlStore, *records: VisitRecord) -> None:
+    writer = StoreWriter(store.engine)
+    for record in records:
+        writer.put(record)
+    writer.close()
+
+
+def page(seq: int, ago: float, relevance: float) -> PageRow:
+    at = (NOW - timedelta(seconds=ago)).isoformat(timespec="milliseconds")
+    return PageRow(seq, seq, 200, relevance, None, None, at, "text/html", 10)
+
+
+def fetched(ages: list[float], waiting: int = 0) -> list[VisitRecord]:
+    """Records of fetches so many seconds ago, relevant by turns; and of URLs that wait."""
+    count = len(ages)
+    urls = [
+        NewUrl(i, f"http://{i % 2}.example/{i}", i % 2, 0, None, 0.5, FETCHED if i <= count else 0)
+        for i in range(1, count + waiting + 1)
+    ]
+    assert QUEUED == 0
+    hosts = [(0, "0.example"), (1, "1.example")]
+    start = VisitRecord(hosts=hosts, urls=urls, events=[(0, "start", "")])
+    pages = [page(i, age, float(i % 2)) for i, age in enumerate(ages, 1)]
+    return [start, *(VisitRecord(page=each) for each in pages)]
+
+
+def test_a_crawl_under_way(store: CrawlStore) -> None:
+    write(store, *fetched([120.0, 59.0, 30.0, 3.0], waiting=5))
+    model = ModelRow(version=2, trained_at_seq=3, instances=9, metrics="{}", state=b"")
+    write(store, VisitRecord(model=model))
+    status = Status.of(store, running=True, now=NOW)
+    assert (status.state, status.fetched, status.harvest_rate) == ("crawling", 4, 0.5)
+    assert (status.waiting, status.hosts) == (5, 2)
+    assert (status.model, status.behind) == (2, 1)
+    (worker,) = status.workers
+    assert worker.pages_per_second == pytest.approx(3 / 60)
+    assert (worker.harvest_rate, worker.idle) == (0.5, 3.0)
+    heading, crawl, columns, row = status.text().splitlines()
+    assert heading == "apprentice of /A on the live Web: crawling"
+    assert "5 URLs wait on 2 hosts" in crawl
+    assert columns.split()[:2] == ["worker", "state"]
+    assert row.split() == ["alone", "crawling", "4", "0.1", "0.500", "3", "s", "ago"]
+    assert json.loads(json.dumps(status.plain()))["workers"][0]["fetched"] == 4
+
+
+def test_a_crawl_that_has_just_begun_is_measured_from_its_first_fetch(store: CrawlStore) -> None:
+    write(store, *fetched([4.0, 3.0, 2.0, 1.0]))
+    assert Status.of(store, running=True, now=NOW).workers[0].pages_per_second == 1.0
+
+
+def test_a_break_is_no_slow_fetch(store: CrawlStore) -> None:
+    write(store, *fetched([7200.0, 4.0, 2.0]))
+    assert Status.of(store, running=True, now=NOW).workers[0].pages_per_second == 0.5
+
+
+@pytest.mark.parametrize(
+    ("events", "running", "state", "ended"),
+    [
+        ([], True, "crawling", False),
+        ([], False, "killed; the same command goes on from here", True),
+        (["paused"], True, "paused", False),
+        (["paused", "resumed"], True, "crawling", False),
+        (["paused", "start"], True, "crawling", False),
+    ],
+)
+def test_states(
+    store: CrawlStore, events: list[str], running: bool, state: str, ended: bool
+) -> None:
+    write(store, *fetched([1.0]), *(VisitRecord(events=[(1, kind, "")]) for kind in events))
+    status = Status.of(store, running=running, now=NOW)
+    assert (status.state, status.ended) == (state, ended)
+
+
+def test_an_ended_crawl_says_why(store: CrawlStore) -> None:
+    write(store, *fetched([400.0]), VisitRecord(events=[(1, "stop", "budget")]))
+    status = Status.of(store, running=False, now=NOW)
+    assert status.state == "the budget of 1 fetches is spent"
+    assert status.workers[0].pages_per_second == 0.0
+    assert status.ended
+
+
+def test_before_the_first_fetch(store: CrawlStore) -> None:
+    status = Status.of(store, running=True, now=NOW)
+    assert (status.state, status.fetched) == ("starting", 0)
+    assert status.text().splitlines()[-1].split()[-2:] == ["-", "-"]

@@ -1,0 +1,106 @@
+"""The learnable crawler, and strategies beside what is known."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from focuscrawl.errors import UserError
+from focuscrawl.knowledge import Knowledge, learn
+from focuscrawl.page import parse_page
+from focuscrawl.strategies import JudgedPage, Learner, StrategyContext, make_strategy
+from focuscrawl.strategies.informed import Informed
+
+from .shelves import WordCritic
+from .test_knowledge_learning import crawl, fetch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+URLS = [f"http://h.example/{name}" for name in ("boats", "taxes", "new/boats", "new/other")]
+ANCHORS = ["boats", "tax", "sailing boats", "else"]
+
+
+@pytest.fixture
+def knowledge(tmp_path: Path) -> Iterator[Knowledge]:
+    boats = [
+        fetch(f"http://h.example/new/boat{i}", anchors=("sailing boats",), texts=("Boats",))
+        for i in range(9)
+    ]
+    others = [fetch(f"http://i.example/{i}", 0.0, texts=("Tax",)) for i in range(9)]
+    learn(
+        tmp_path / "k.db",
+        crawl(1, fetch(URLS[0], 0.8, anchors=("boats",)), fetch(URLS[1], 0.1), *boats, *others),
+    )
+    with closing(Knowledge(tmp_path / "k.db")) as known:
+        yield known
+
+
+def page(relevance: float) -> JudgedPage:
+    html = "".join(f'<a href="{u}">{a}</a> ' for u, a in zip(URLS, ANCHORS, strict=True))
+    view = parse_page(html.encode(), "http://h.example/")
+    n = np.arange(len(URLS))
+    return JudgedPage(view, 0, 1, 0, relevance, None, n, n + 1)
+
+
+def test_a_first_crawl_goes_by_the_topics_name_and_the_page() -> None:
+    context = StrategyContext(WordCritic(), 0, None, ("/Sailing/Boats",))
+    strategy = make_strategy("learnable", context, {"alpha": 0.4, "beta": 0.3, "gamma": 0.3})
+    scores = strategy.expand(page(0.5)).link_scores
+    assert scores == pytest.approx([0.4 + 0.3, 0.3, 0.4 / np.sqrt(2) + 0.3, 0.3])
+
+
+def test_later_crawls_know_more(knowledge: Knowledge) -> None:
+    context = StrategyContext(WordCritic(), 0, None, ("/Sailing/Boats",), knowledge)
+    for weights, expected in (
+        ((0.0, 1.0, 0.0), knowledge.predict(URLS, ANCHORS)),
+        ((1.0, 0.0, 0.0), knowledge.keywords.similarity(ANCHORS)),
+        ((0.0, 0.0, 1.0), np.full(4, 0.5)),
+    ):
+        options = dict(zip(("alpha", "beta", "gamma"), weights, strict=True))
+        strategy = make_strategy("learnable", context, options)
+        assert strategy.expand(page(0.5)).link_scores == pytest.approx(expected)
+    known = make_strategy("learnable", context, {}).expand(page(0.5)).scores
+    assert known[0] > known[1]
+    assert known[2] > known[3]
+
+
+def test_weights_add_up_to_one() -> None:
+    context = StrategyContext(WordCritic(), 0, None)
+    for options, named in (
+        ({"alpha": 0.5}, "add up to 1"),
+        ({"alpha": -0.1}, "alpha"),
+        ({"beta": "much"}, "beta"),
+    ):
+        with pytest.raises(UserError, match=named):
+            make_strategy("learnable", context, options)
+
+
+def test_what_is_known_decides_and_the_learner_keeps_the_rest() -> None:
+    known = {URLS[0]: 1.0, URLS[1]: 0.0}
+
+    def ask(urls: Sequence[str]) -> NDArray[np.float64]:
+        return np.array([known.get(url, np.nan) for url in urls])
+
+    names = ["", *URLS]
+    inner = make_strategy("apprentice", StrategyContext(WordCritic(), 0, None), {})
+    alone = make_strategy("apprentice", StrategyContext(WordCritic(), 0, None), {})
+    assert isinstance(inner, Learner)
+    informed = Informed(inner, ask, names, sure=0.9)
+    assert isinstance(informed, Learner)
+    for each in (informed, alone):
+        each.observe(0, 0.5, None)
+    one, other = informed.expand(page(0.5)), alone.expand(page(0.5))
+    expected = other.scores.copy()
+    expected[:2] = 0.9 * np.array([1.0, 0.0]) + 0.1 * expected[:2]
+    assert one.scores == pytest.approx(expected)
+    assert (one.link_scores == other.link_scores).all()
+    assert one.memo == other.memo
+    urls, scores = informed.rescore()
+    assert scores == pytest.approx(expected[np.searchsorted([1, 2, 3, 4], urls)])

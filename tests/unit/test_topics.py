@@ -1,0 +1,271 @@
+"""Definitions of topics: the file, bookmarks, the critic that follows, classes that fit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from focuscrawl.critic.files import save_critic
+from focuscrawl.critic.training import train_critic
+from focuscrawl.critic.words import WordsModel
+from focuscrawl.errors import UserError
+from focuscrawl.taxonomy import Label
+from focuscrawl.topics import (
+    TopicDefinition,
+    fit_classes,
+    read_bookmarks,
+    read_definition,
+    train_definition,
+    write_definition,
+)
+
+from .shelves import Shelf, at
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from focuscrawl.topics import Bookmark
+
+NAMES = st.text("abcdefgh-", min_size=1, max_size=6)
+URLS = st.builds("https://{}.example/{}".format, st.sampled_from("abc"), NAMES)
+LISTS = st.lists(URLS, unique=True, max_size=5).map(tuple)
+PHRASES = st.text(st.characters(blacklist_categories=["C", "Z"]), min_size=1, max_size=12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    seeds=LISTS,
+    good=LISTS,
+    bad=LISTS,
+    words=st.lists(PHRASES, unique=True, min_size=1, max_size=3).map(tuple),
+    names=st.lists(NAMES.filter(lambda n: n.strip("-")), unique=True, min_size=1, max_size=3),
+)
+def test_what_is_written_is_read_again(
+    tmp_path_factory: pytest.TempPathFactory,
+    seeds: tuple[str, ...],
+    good: tuple[str, ...],
+    bad: tuple[str, ...],
+    words: tuple[str, ...],
+    names: list[str],
+) -> None:
+    path = tmp_path_factory.mktemp("topic") / "topic.toml"
+    topics = tuple(f"/A/{name}" for name in names)
+    definition = TopicDefinition("models/x", "demo", topics, words, seeds).judging(good, bad)
+    write_definition(definition, path)
+    assert read_definition(path) == definition
+    more = definition.judging(bad).splitting({"/A/x/y": ["https://n.example/"]})
+    write_definition(more, path)  # changed, and shorter by a list
+    assert read_definition(path) == more
+    assert not more.bad
+
+
+def test_comments_and_what_did_not_change_stay(tmp_path: Path) -> None:
+    path = tmp_path / "topic.toml"
+    path.write_text(
+        '# mine\nwords = [\n  "knots", # the ones at sea\n]\ngood = ["http://a.example/1"]\n'
+    )
+    write_definition(read_definition(path).judging(["http://a.example/2"]), path)
+    text = path.read_text()
+    assert "# mine" in text
+    assert "# the ones at sea" in text
+    assert read_definition(path).good == ("http://a.example/1", "http://a.example/2")
+
+
+def test_the_latest_judgement_of_a_page_counts() -> None:
+    first = TopicDefinition(words=("x",)).judging(["u1", "u2"], ["u3"])
+    then = first.judging(["u3"], ["u1"])
+    assert (then.good, then.bad) == (("u2", "u3"), ("u1",))
+    assert then.judged == {"u1", "u2", "u3"}
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("words = [", "is no TOML"),
+        ('word = ["x"]', "unknown key word; there are bad, classes"),
+        ('words = "x"', "words must be a list of texts"),
+        ("critic = 3", "critic must be a text"),
+        ('critic = "models/x"', "no class of models/x is marked"),
+        ('good = ["http://a.example/"]', "says too little"),
+        ('words = ["x"]\nseeds = ["ftp://a.example/"]', "'ftp://a.example/' is no http"),
+        (
+            'good = ["http://a.example/", "http://b.example/"]\nbad = ["http://a.example"]',
+            "http://a.example/ is both good and bad",
+        ),
+        (
+            'words = ["x"]\n[classes]\n"/A/B" = ["http://a.example/"]\n"/A/C" = '
+            '["http://a.example/"]',
+            "is in two classes",
+        ),
+        ('critic = "x"\ntopics = ["/"]', "is every topic"),
+    ],
+)
+def test_a_definition_that_makes_no_sense_is_one_line(
+    tmp_path: Path, content: str, said: str
+) -> None:
+    path = tmp_path / "topic.toml"
+    path.write_text(content)
+    with pytest.raises(UserError) as error:
+        read_definition(path)
+    assert said in str(error.value)
+    assert str(path) in str(error.value)
+
+
+BOOKMARKS = """<!DOCTYPE NETSCAPE-Bookmark-file-1>
+<TITLE>Bookmarks</TITLE><H1>Menu</H1>
+<DL><p>
+  <DT><H3 ADD_DATE="1">Sea</H3>
+  <DL><p>
+    <DT><A HREF="HTTPS://Knots.example" ADD_DATE="2">Knots &amp; more</A>
+    <DT><H3>Boats/large</H3>
+    <DL><p><DT><A HREF="http://boats.example/a#b">Boats</A></DL><p>
+    <DT><A HREF="javascript:alert(1)">run</A>
+  </DL><p>
+  <DT><A HREF="http://news.example/">News</A>
+  <DT><A HREF="https://knots.example/">again</A>
+</DL>"""
+
+
+def test_bookmarks_are_read_with_their_folders(tmp_path: Path) -> None:
+    path = tmp_path / "bookmarks.html"
+    path.write_text(BOOKMARKS)
+
+    def folders(found: list[Bookmark]) -> dict[str, str]:
+        return {each.url: each.folder for each in found}
+
+    everything = {
+        "https://knots.example/": "Sea",
+        "http://boats.example/a": "Sea/Boats-large",
+        "http://news.example/": "",
+    }
+    assert folders(read_bookmarks(path)) == everything
+    assert read_bookmarks(path)[0].title == "Knots & more"
+    assert set(folders(read_bookmarks(path, "Sea"))) == {*everything} - {"http://news.example/"}
+    with pytest.raises(UserError, match="no folder Air; there are Boats-large, Sea"):
+        read_bookmarks(path, "Air")
+    path.write_text("<p>nothing")
+    with pytest.raises(UserError, match="no bookmark"):
+        read_bookmarks(path)
+
+
+@settings(max_examples=50, deadline=None)
+@given(text=st.text(st.sampled_from("<>/dlah3DT=\"' \n"), max_size=80))
+def test_no_bookmarks_file_is_too_broken(
+    tmp_path_factory: pytest.TempPathFactory, text: str
+) -> None:
+    path = tmp_path_factory.mktemp("broken") / "b.html"
+    path.write_text(text + '<a href="http://a.example/">x</a>')
+    try:
+        urls = [each.url for each in read_bookmarks(path)]
+    except UserError:
+        return
+    assert all(url.startswith("http") for url in urls)
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    """Pages on knots, reefs and taxes, and some that no class has seen."""
+    shelf = Shelf()
+    for i in range(6):
+        shelf.page(f"/knots{i}", f"knots rope splice hitch number{i} sea")
+        shelf.page(f"/reef{i}", f"reef coral fish tide number{i} sea")
+        shelf.page(f"/tax{i}", f"tax form revenue audit number{i} office")
+        shelf.page(f"/climb{i}", f"rope climb harness cliff number{i}")
+    return shelf
+
+
+def saved(shelf: Shelf, folder: Path) -> str:
+    labels = [
+        Label(at(f"/{name}{i}"), topic, "train")
+        for name, topic in (("knots", "/Sea/Knots"), ("reef", "/Sea/Reefs"), ("tax", "/Money"))
+        for i in range(4)
+    ]
+    save_critic(train_critic(labels, shelf), folder / "base")
+    return str(folder / "base")
+
+
+def test_judged_pages_become_examples_of_the_classes_they_fit(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    base = saved(shelf, tmp_path)
+    definition = TopicDefinition(critic=base, topics=("/Sea",)).judging(
+        [at("/reef5")], [at("/climb0"), at("/climb1")]
+    )
+    trained, marked = train_definition(definition, [shelf])
+    examples = dict(trained.examples)
+    assert marked == ("/Sea",)
+    assert examples[at("/reef5")] == "/Sea/Reefs"
+    assert examples[at("/climb0")] == "/Money"  # the only class that is not marked
+    assert len(examples) == 12 + 3
+    climbing = shelf_bag(shelf, "/climb3")
+    before, _ = train_definition(TopicDefinition(critic=base, topics=("/Sea",)), [shelf])
+    money = trained.model.classes.index("/Money")
+    at_first, now = (t.model.log_posteriors([climbing])[0, money] for t in (before, trained))
+    assert now > np.log(0.5) > at_first
+
+
+def shelf_bag(shelf: Shelf, path: str) -> dict[str, int]:
+    answer = shelf.fetch(at(path))
+    assert answer is not None
+    words = answer.body.decode().partition("<body>")[2].split()
+    return {word: 1 for word in words if word.isalnum()}
+
+
+def test_a_class_is_split_into_what_was_moved_and_other(shelf: Shelf, tmp_path: Path) -> None:
+    base = saved(shelf, tmp_path)
+    definition = TopicDefinition(critic=base, topics=("/Sea/Knots",)).splitting(
+        {"/Sea/Knots/Hitches": [at("/knots0"), at("/climb2")]}
+    )
+    trained, marked = train_definition(definition, [shelf])
+    assert marked == ("/Sea/Knots",)
+    assert trained.model.classes == ("/Money", "/Sea/Knots/Hitches", "/Sea/Knots/Other",
+                                     "/Sea/Reefs")  # fmt: skip
+    of = dict(trained.examples)
+    assert of[at("/knots0")] == of[at("/climb2")] == "/Sea/Knots/Hitches"
+    assert of[at("/knots1")] == "/Sea/Knots/Other"
+
+
+def test_without_a_critic_words_do_until_both_kinds_were_judged(shelf: Shelf) -> None:
+    words = TopicDefinition(words=("knots", "splice"))
+    trained, marked = train_definition(words.judging([at("/knots1")]), [shelf])
+    assert isinstance(trained.model, WordsModel)
+    assert marked == ("/good",)
+    assert trained.examples == ((at("/knots1"), "/good"),)
+    judged = words.judging([at("/knots1")], [at("/tax1"), at("/gone")])
+    trained, marked = train_definition(judged, [shelf])
+    assert trained.model.kind == "flat"
+    assert [url for url, _ in trained.examples] == [at("/knots1"), at("/tax1")]
+    good = trained.model.classes.index("/good")
+    (said,) = trained.model.log_posteriors([{"splice": 1}])[:, good]
+    assert said > np.log(0.5)  # no page has taught that: it is one of the words
+
+
+def test_what_cannot_be_learned_from_is_one_line(shelf: Shelf, tmp_path: Path) -> None:
+    base = saved(shelf, tmp_path)
+    with pytest.raises(UserError, match="has no class /Sea/Knot; near it: /Sea/Knots"):
+        train_definition(TopicDefinition(critic=base, topics=("/Sea/Knot",)), [shelf])
+    with pytest.raises(UserError, match="only 0 of the 12 examples"):
+        train_definition(TopicDefinition(critic=base, topics=("/Sea",)), [Shelf()])
+    everything = TopicDefinition(critic=base, topics=("/Sea", "/Money"))
+    with pytest.raises(UserError, match=r"every class of .* is marked"):
+        train_definition(everything.judging(bad=[at("/climb0")]), [shelf])
+
+
+def test_classes_that_fit_are_ranked_by_pages_then_share() -> None:
+    classes = ("/A/B/C", "/A/B/D", "/A/E", "/F")
+    fits = fit_classes(
+        classes,
+        np.array([[0.9, 0.1, 0.0, 0.0], [0.2, 0.7, 0.1, 0.0], [0.3, 0.3, 0.4, 0.0]]),
+    )
+    assert [(fit.topic, fit.pages) for fit in fits] == [
+        ("/A", 3), ("/A/B", 2), ("/A/B/C", 1), ("/A/B/D", 1), ("/A/E", 1), ("/F", 0),
+    ]  # fmt: skip
+    assert fits[0].share == pytest.approx(1.0)
+    assert fits[1].share == pytest.approx((1.0 + 0.9 + 0.6) / 3)
+    assert fit_classes(classes, np.zeros((0, 4))) == []
+    one = fit_classes(("/A/B/C", "/F"), np.array([[0.9, 0.1]]))
+    assert [fit.topic for fit in one] == ["/A/B/C", "/F"]  # those above say nothing new
