@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
@@ -120,13 +120,16 @@ class ChainCRF:
             The structure does not allow what is known of a chain.
         """
         objective = Objective(self.structure, sequences, known, weight, self.l2)
+
+        iterated: Any = lambda _: on_iteration()  # noqa: E731 - scipy's stubs want a name of it
+        options: Any = {"maxiter": self.max_iter, "ftol": self.tol, "maxcor": 10}
         found = minimize(
             objective,
             np.zeros(objective.parameters),
             jac=True,
             method="L-BFGS-B",
-            callback=lambda _: on_iteration(),
-            options={"maxiter": self.max_iter, "ftol": self.tol, "maxcor": 10},
+            callback=iterated,
+            options=options,
         )
         self.set_weights(*objective.unpack(found.x))
         self.n_iter_ = int(found.nit)

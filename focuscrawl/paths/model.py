@@ -44,7 +44,7 @@ class PathModel:
 
     def page(self, reader: PathReader, view: PageView, start: str) -> NDArray[np.float64]:
         """Return what a page's features say for each label: log-potentials, float64 (K,)."""
-        return self._scores(reader.page(view, start), slice(0, len(self.states)))[0]
+        return _first(self._scores(reader.page(view, start), slice(0, len(self.states))))
 
     def links(
         self, reader: PathReader, view: PageView, start: str, links: NDArray[np.int64]
@@ -78,25 +78,32 @@ class PathModel:
         k = len(self.states)
         with np.errstate(divide="ignore"):
             before = np.log(link) + np.diagonal(self.crf.edge_[k:, :k])
-        return _normalised((page + before)[None, :])[0]
+        return _first(_normalised((page + before)[None, :]))
 
     def alone(self, reader: PathReader, view: PageView) -> NDArray[np.float64]:
         """Return Pr(label) of a page that nobody knows the site of, float64 (K,)."""
-        return _normalised(self._scores(reader.page(view, None), slice(0, len(self.states))))[0]
+        seen = self._scores(reader.page(view, None), slice(0, len(self.states)))
+        return _first(_normalised(seen))
 
     def begun(self, page: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Pr(label) of a page that a site begins with, float64 (K,)."""
         starts = self.crf.structure.starts[: len(self.states)]
-        return _normalised(np.where(starts, page, -np.inf)[None, :])[0]
+        return _first(_normalised(np.where(starts, page, -np.inf)[None, :]))
 
     def _scores(self, observed: Observed, states: slice) -> NDArray[np.float64]:
         rows = self.vocabulary.rows(observed)
         # sums of rows by differences of running sums: a sparse product is slow to set up
         sums = np.zeros((len(rows.indices) + 1, states.stop - states.start))
         np.cumsum(self.crf.state_[rows.indices, states], axis=0, out=sums[1:])
-        return sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
+        scores: NDArray[np.float64] = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
+        return scores
 
 
 def _normalised(logs: NDArray[np.float64]) -> NDArray[np.float64]:
     probabilities: NDArray[np.float64] = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
     return probabilities
+
+
+def _first(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    row: NDArray[np.float64] = rows[0]
+    return row

@@ -114,7 +114,7 @@ def observe(paths: Sequence[Path], pages: WebPages, reader: PathReader) -> Corpu
     lengths: list[int] = []
     seen: dict[tuple[str, ...], NDArray[np.uint64] | None] = {}
     for path in paths:
-        steps = [(path.start, path.pages[0])]
+        steps: list[tuple[str, ...]] = [(path.start, path.pages[0])]
         for page, to in pairwise(path.pages):
             steps += [(path.start, page, to), (path.start, to)]
         for step in steps:

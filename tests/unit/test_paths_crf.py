@@ -124,7 +124,11 @@ def test_gradient_is_that_of_the_objective(seed: int) -> None:
     objective = Objective(structure, sequences, known, weight, 0.3)
     at = rng.normal(0.0, 1.0, objective.parameters)
     _, gradient = objective(at)
-    numeric = approx_fprime(at, lambda w: objective(w)[0], 1e-6)
+
+    def value(weights: NDArray[np.float64]) -> float:
+        return objective(weights)[0]
+
+    numeric = approx_fprime(at, value, 1e-6)
     np.testing.assert_allclose(gradient, numeric, atol=2e-4)
 
 

@@ -124,8 +124,10 @@ def test_goals_have_the_path_that_led_to_them(
     _crawl(web, model, tmp_path / "c", web.doors[3], budget=16)
     with closing(open_store(tmp_path / "c")) as store:
         found = goal_pages(store)
-    assert {page.path[-1] for page in found} == web.professors[web.doors[3]]
-    assert {tuple(page.path[:3]) for page in found} == {
+    # when all are found it looks at the neighbours
+    own = [page for page in found if page.path[-1].startswith(web.doors[3])]
+    assert {page.path[-1] for page in own} == web.professors[web.doors[3]]
+    assert {tuple(page.path[:3]) for page in own} == {
         (web.doors[3], f"{web.doors[3]}folk.html", f"{web.doors[3]}fac.html")
     }
     assert [page.probability for page in found] == sorted(
@@ -227,13 +229,13 @@ def test_the_command_forages(web: Departments, model: Path, tmp_path: Path) -> N
 
 
 def test_paths_are_taken_out_of_a_crawl(web: Departments, model: Path, tmp_path: Path) -> None:
-    _crawl(web, model, tmp_path / "c", web.doors[3], budget=30)
+    _crawl(web, model, tmp_path / "c", web.doors[3], budget=12)
     _run(
         *("extract", tmp_path / "c", "--labels", web.labels, "--column", "kind"),
         *("--goal", "professor", "--out", tmp_path / "p.jsonl"),
     )
     ends = {path.pages[-1] for path in read_paths(tmp_path / "p.jsonl") if path.succeeds}
-    assert ends == web.professors[web.doors[3]]
+    assert ends >= web.professors[web.doors[3]]  # the first fetches are those and the way
 
 
 def test_a_person_records_paths(web: Departments, tmp_path: Path) -> None:
