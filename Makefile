@@ -1,5 +1,6 @@
 # make crawl: a focused crawl of the synthetic web, to see what focuscrawl does
 # make test : lint, types, layers and the whole test suite
+# make endurance: kills, full disks and power cuts by the dozen, and a crawl of 100,000 pages
 # make deploy-check: the steps of docs/deploy.md on a Scrapyd of this machine
 # Needs make and Python 3.11 or newer (make PYTHON=...); all else is installed into .venv.
 
@@ -11,7 +12,7 @@ ifndef CRAWL_DIR
 CRAWL_DIR := crawls/demo-$(shell date +%Y%m%d-%H%M%S)
 endif
 
-.PHONY: crawl test lint bench docs deploy-check clean
+.PHONY: crawl test lint bench endurance docs deploy-check clean
 
 .venv/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -39,6 +40,9 @@ test: lint
 
 bench: .venv/.installed
 	$(BIN)/pytest benchmarks -p no:xdist -s -q --benchmark-columns=median,iqr,rounds
+
+endurance: .venv/.installed
+	FOCUSCRAWL_ENDURANCE=1 $(BIN)/pytest tests/endurance -n 0 -s --timeout 14400
 
 deploy-check: .venv/.installed
 	$(BIN)/pytest tests/integration/test_scrapyd.py -v --no-header -p no:xdist

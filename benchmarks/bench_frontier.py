@@ -1,21 +1,25 @@
 """A frontier of a million links on 10,000 hosts, beside a dictionary and one heap.
 
-Run: ``python benchmarks/bench_frontier.py`` (a minute or two, 1.5 GB), or with pytest; another
-number of links as the only argument. Both frontiers get the same links in the same order, in one
-process each, so that memory is their own. The naive one is what a page of Python would be: URLs
-in a dictionary, (score, URL) in one heap, a busy host's links put aside until it is ready; it
-keeps nothing on disk and cannot be resumed.
+Run: ``python benchmarks/bench_frontier.py`` (a minute or two, 1.5 GB), or with pytest. Another
+number of links is the first argument, ``web`` the second for URLs of the synthetic web, which
+has a host for every 50 pages. Both frontiers get the same links in the same order, in one process
+each, so that memory is their own. The naive one is what a page of Python would be: URLs in a
+dictionary, (score, URL) in one heap, a busy host's links put aside until it is ready; to be kept,
+it is pickled as a whole.
 """
 
 from __future__ import annotations
 
 import heapq
 import json
+import os
+import pickle
 import subprocess
 import sys
 import tempfile
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from time import perf_counter, process_time, sleep
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +28,12 @@ import psutil
 
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.opening import open_crawl
+from focuscrawl.crawl.traps import Traps
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.frontier import Frontier
 from focuscrawl.store import VisitRecord
 from focuscrawl.store.schema import QUEUED
+from focuscrawl.webs.synthetic import SyntheticWeb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,9 +56,20 @@ def links(count: int) -> Iterator[tuple[str, float]]:
         yield f"https://www.host{host}.example/people/{i // 97}/page-{i}.html", score
 
 
-def pages(count: int) -> Iterator[list[tuple[str, float]]]:
+def web_links(count: int) -> Iterator[tuple[str, float]]:
+    """The first pages of a synthetic web of so many, with scores."""
+    rng = np.random.default_rng(0)
+    urls = SyntheticWeb(count / 3000 * 1.01).urls()
+    for url in islice(urls, count):
+        yield url, float(rng.random())
+
+
+SOURCES = {"made": links, "web": web_links}
+
+
+def pages(count: int, source: str) -> Iterator[list[tuple[str, float]]]:
     """The same links, page by page."""
-    found = links(count)
+    found = SOURCES[source](count)
     while page := list(islice(found, PAGE)):
         yield page
 
@@ -75,6 +92,7 @@ class Focused:
     def __init__(self) -> None:
         self.urls = UrlTable()
         self.frontier = Frontier(per_host=1, delay=DELAY)
+        self.traps = Traps(self.urls, self.frontier, CrawlPlan(topic=""))
         self.held = 0.0
 
     def insert(self, page: list[tuple[str, float]]) -> None:
@@ -160,12 +178,12 @@ class Naive:
         self.put_aside.clear()
 
 
-def measure(frontier: Focused | Naive, count: int) -> dict[str, float]:
+def measure(frontier: Focused | Naive, count: int, source: str) -> dict[str, float]:
     """Insert, pop, update, re-score, pop: seconds, microseconds and megabytes."""
     rng = np.random.default_rng(1)
     before = resident()
     spent = 0.0
-    for page in pages(count):
+    for page in pages(count, source):
         spent += seconds(partial(frontier.insert, page))
     result = {"insert links/s": count / spent}
     result["resident MB"] = resident() - before
@@ -185,7 +203,28 @@ def measure(frontier: Focused | Naive, count: int) -> dict[str, float]:
         result["  of it on the event loop s"] = frontier.held
     result |= clock.pops(POPS, ", re-scored")
     result["resident MB at the end"] = resident() - before
+    if isinstance(frontier, Naive):
+        result |= save_naive(frontier)
     return result
+
+
+def save_naive(frontier: Naive) -> dict[str, float]:
+    """Pickle the scores, sync, and make a frontier of them again: all there is to save."""
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name) / "frontier.pickle"
+        start = perf_counter()
+        with file.open("wb") as out:
+            pickle.dump(frontier.scores, out, pickle.HIGHEST_PROTOCOL)
+            out.flush()
+            os.fsync(out.fileno())
+        result = {"save s": perf_counter() - start, "store MB": file.stat().st_size / 1e6}
+        start = perf_counter()
+        with file.open("rb") as saved:
+            scores = pickle.load(saved)
+        heap = [(-score, url) for url, score in scores.items()]
+        heapq.heapify(heap)
+        result["reopen s"] = perf_counter() - start
+        return result
 
 
 class Clock:
@@ -221,74 +260,98 @@ class Clock:
         }
 
 
-def measure_store(count: int) -> dict[str, float]:
-    """Insert as a crawl does, with its store behind, then open the crawl again from its folder."""
-    with tempfile.TemporaryDirectory() as name:
-        plan = CrawlPlan(
-            topic="/Sports/Cycling", seeds="https://seed.example/", crawl_dir=name, delay=DELAY
-        )
-        crawl = open_crawl(plan)
-        spent, busy = 0.0, 0.0
-        for page in pages(count):
-            start, began = perf_counter(), process_time()
-            while crawl._writer.full:
-                sleep(0.001)
-            for url, score in page:
-                crawl._queue(crawl.urls.add(url, 1, None), score)
-            crawl._put(VisitRecord())
-            spent, busy = spent + perf_counter() - start, busy + process_time() - began
+def plan_in(folder: str) -> CrawlPlan:
+    return CrawlPlan(
+        topic="/Sports/Cycling",
+        seeds="https://seed.example/",
+        strategy="best-first",
+        crawl_dir=folder,
+        delay=DELAY,
+    )
+
+
+def measure_store(count: int, source: str, folder: str) -> dict[str, float]:
+    """Insert as a crawl does, with its store behind; saving is waiting for the last commit."""
+    before = resident()
+    crawl = open_crawl(plan_in(folder))
+    spent, busy = 0.0, 0.0
+    for page in pages(count, source):
         start, began = perf_counter(), process_time()
-        waiting = len(crawl.frontier)
-        crawl.close("measured")
+        while crawl._writer.full:
+            sleep(0.001)
+        for url, score in page:
+            crawl._queue(crawl.urls.add(url, 1, None), score)
+        crawl._put(VisitRecord())
         spent, busy = spent + perf_counter() - start, busy + process_time() - began
-        result = {
-            "insert and store links/s": count / spent,
-            "  links/s of processor": count / busy,
-        }
-        result["store MB"] = crawl.folder.store_path.stat().st_size / 1e6
-        del crawl
-        start = perf_counter()
-        crawl = open_crawl(plan)
-        result["reopen s"] = perf_counter() - start
-        assert len(crawl.frontier) == waiting == count + 1
-        crawl.close("measured")
-        return result
+    assert len(crawl.frontier) == count + 1
+    start, began = perf_counter(), process_time()
+    crawl.close("measured")
+    saved = perf_counter() - start
+    return {
+        "insert and store links/s": count / (spent + saved),
+        "  links/s of processor": count / (busy + process_time() - began),
+        "resident MB, with its store": resident() - before,
+        "save s": saved,
+        "store MB": crawl.folder.store_path.stat().st_size / 1e6,
+    }
 
 
-def in_fresh_process(what: str, count: int) -> dict[str, float]:
-    command = [sys.executable, __file__, str(count), what]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True)
+def measure_reopening(count: int, folder: str) -> dict[str, float]:
+    """Open the crawl again from its folder, and take the first link."""
+    before = resident()
+    start = perf_counter()
+    crawl = open_crawl(plan_in(folder))
+    opened = perf_counter() - start
+    assert len(crawl.frontier) == count + 1
+    result = {"reopen s": opened, "resident MB, reopened": resident() - before}
+    start = perf_counter()
+    crawl.next(0.0)
+    result["first pop s"] = perf_counter() - start
+    crawl.close("measured")
+    return result
+
+
+def in_fresh_process(what: str, count: int, source: str, folder: str = "") -> dict[str, float]:
+    command = [sys.executable, __file__, str(count), source, what, folder]
+    answer = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     result: dict[str, float] = json.loads(answer.stdout)
     return result
 
 
-def report(count: int) -> list[str]:
+def report(count: int, source: str = "made") -> list[str]:
     """One line a measure: the project's, the naive one's, the ratio."""
-    ours, naive = in_fresh_process("focused", count), in_fresh_process("naive", count)
-    lines = [
-        f"{count:,} links on {HOSTS:,} hosts{'':>9}{'focuscrawl':>12}{'naive':>12}{'ratio':>8}"
-    ]
-    lines += [
-        f"{name:<38}{value:>12,.2f}{naive[name]:>12,.2f}{value / naive[name]:>8.2f}"
-        if name in naive
-        else f"{name:<38}{value:>12,.2f}"
-        for name, value in ours.items()
-    ]
-    stored = in_fresh_process("store", count)
-    return lines + [f"{name:<38}{value:>12,.2f}" for name, value in stored.items()]
+    ours = in_fresh_process("focused", count, source)
+    with tempfile.TemporaryDirectory() as folder:
+        ours |= in_fresh_process("store", count, source, folder)
+        ours |= in_fresh_process("reopen", count, source, folder)
+    naive = in_fresh_process("naive", count, source)
+    name = f"{count:,} links"
+    lines = [f"{name:<38}{'focuscrawl':>12}{'naive':>12}{'ratio':>8}"]
+    for name, value in ours.items():
+        line = f"{name:<38}{value:>12,.2f}"
+        if name in naive:
+            line += f"{naive[name]:>12,.2f}{value / naive[name]:>8.2f}"
+        lines.append(line)
+    return lines
 
 
 def test_frontier() -> None:
     print("\n" + "\n".join(report(LINKS)))
 
 
-if __name__ == "__main__":
-    links_asked = int(sys.argv[1]) if len(sys.argv) > 1 else LINKS
-    if len(sys.argv) > 2:
-        which = sys.argv[2]
-        if which == "store":
-            print(json.dumps(measure_store(links_asked)))
-        else:
-            print(json.dumps(measure(Naive() if which == "naive" else Focused(), links_asked)))
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else LINKS
+    source, what, folder = (*sys.argv[2:5], "", "", "")[:3]
+    if what == "store":
+        print(json.dumps(measure_store(count, source, folder)))
+    elif what == "reopen":
+        print(json.dumps(measure_reopening(count, folder)))
+    elif what:
+        frontier = Naive() if what == "naive" else Focused()
+        print(json.dumps(measure(frontier, count, source)))
     else:
-        print("\n".join(report(links_asked)))
+        print("\n".join(report(count, source or "made")))
+
+
+if __name__ == "__main__":
+    main()

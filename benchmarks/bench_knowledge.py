@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import psutil
 
-from focuscrawl.knowledge import Collected, Knowledge, learn
-from focuscrawl.knowledge.learning import Collection
+from focuscrawl.knowledge import Collected, Collection, Knowledge, learn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -2,11 +2,13 @@
 
 Run: ``python benchmarks/bench_recrawl.py [WEB CRITIC TOPIC SEEDS BUDGET]`` (some minutes); without
 arguments the synthetic web at scale 3 and 600 fetches. Version 1 is crawled and learned. Versions
-2 to 5 are then crawled with as many fetches in three ways:
+2 to 5 are then crawled with the same budget in four ways, and learned each time:
 
-- recrawl: with what is known, as ``focuscrawl recrawl`` does, and learned each time;
+- recrawl: with what is known, as ``focuscrawl recrawl`` does;
+- full price: the same, but "not modified" costs a whole fetch of the budget;
 - afresh: a crawl like the first, from the same start URLs;
-- everything: a visit to every page that is known, the most relevant first.
+- everything: every page that is known is asked for, on condition, the most relevant first; what
+  is left of the budget goes on as in a recrawl.
 
 A page counts if it is relevant and its text is not what was known of its URL from the crawls that
 way has made before; each way knows its own crawls. A "not modified" is counted as a whole fetch
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERSIONS = (2, 3, 4, 5)
-WAYS = ("recrawl", "afresh", "everything")
+WAYS = ("recrawl", "full price", "afresh", "everything")
 DEMO = ("demo:3", "models/demo", "/Sports/Cycling", "models/demo/seeds.csv", "600")
 CHEAP = 0.1
 
@@ -62,17 +64,18 @@ class Way:
             "seeds": self.seeds,
         }
         options: list[str] = []
-        if version > 1 and self.name == "recrawl":
+        if version > 1 and self.name != "afresh":
             given["knowledge"] = str(self.known)
             del given["seeds"]
             options = ["-s", "FOCUSCRAWL_REVISIT=1"]
+        if version > 1 and self.name == "full price":
+            options += ["-s", "FOCUSCRAWL_NOT_MODIFIED_COST=1"]
         if version > 1 and self.name == "everything":
             given["seeds"] = str(self._all_known())
-            given["strategy"] = "breadth-first"
         command = [sys.executable, "-m", "scrapy", "crawl", "focused", *options]
         command += [part for name, value in given.items() for part in ("-a", f"{name}={value}")]
         command += ["-s", "FOCUSCRAWL_PROGRESS=0", "-L", "WARNING"]
-        subprocess.run(command, check=True)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=sys.stderr)
         learned = ["knowledge", "learn", str(crawl_dir), "--topic", self.topic]
         program = "from focuscrawl.cli.main import main; main()"
         subprocess.run(

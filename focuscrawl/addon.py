@@ -58,7 +58,8 @@ class FocusedCrawling:
             _update(settings, "DOWNLOAD_HANDLERS", handlers)
         for name in ("DOWNLOADER_MIDDLEWARES", "EXTENSIONS"):
             for path, place in getattr(ours, name).items():
-                if path.startswith("focuscrawl."):
+                # None: what a component of ours stands in for
+                if path.startswith("focuscrawl.") or name == "DOWNLOADER_MIDDLEWARES":
                     component = load_object(path)
                     settings.setdefault_in_component_priority_dict(name, component, place)
         if not has_crawl(self._crawler):  # the spider `focused` has opened its own

@@ -19,6 +19,7 @@ SETTINGS = {
     "random_state": "FOCUSCRAWL_RANDOM_STATE",
     "apprentice": "FOCUSCRAWL_APPRENTICE",
     "within": "FOCUSCRAWL_WITHIN",
+    "knowledge": "FOCUSCRAWL_KNOWLEDGE",
 }
 
 

@@ -4,5 +4,7 @@
 URL_ID = "focuscrawl_url"
 #: the `Visit`, once the answer has been judged
 VISIT = "focuscrawl_visit"
+#: bytes received so far; only requests for a robots.txt have it
+ROBOTS = "focuscrawl_robots"
 #: on requests that a project's own spider yielded
 OWN = "focuscrawl_own"

@@ -60,10 +60,12 @@ class OwnRequests:
         self._following = following
         self._failed = failed
         self._file = RequestFile(crawl.folder.path, spider)
-        self._file.load(self._waits)
         self._held: dict[int, Request] = {}
         self._aside: list[tuple[int, int, Request]] = []
+        self._late: set[str] = set()  # pages that were fetched before the spider asked
         self._count = 0
+        for request in self._file.load(self._waits):
+            self._put_late(normalize(request.url) or request.url, request)
 
     def put_back(self, number: int, request: Request) -> None:
         """Keep a request that was under way and has to be made again."""
@@ -81,9 +83,10 @@ class OwnRequests:
             crawl.add_seeds([url])
             number = crawl.urls.get(url)
         elif known not in (QUEUED, UNFOLLOWED) or number in crawl.in_flight:
-            again = request.dont_filter or not self._was_given(url, request)
-            self._file.give(url)
-            return again and self._put_aside(request)
+            if not self._was_given(url, request):
+                self._file.hold(url, request)
+                return self._put_late(url, request)
+            return request.dont_filter and self._put_aside(request)
         assert number is not None
         self._held[number] = request = request.replace(url=url)  # as stored: without credentials
         self._file.hold(url, request)
@@ -94,18 +97,24 @@ class OwnRequests:
         held = self._held.pop(fetch.id, None) or self._file.pop(fetch.url)
         if held is None:
             return None
+        if URL_ID in held.meta:  # it was under way before
+            return held.replace(meta=held.meta | meta)
         self._file.give(fetch.url)
-        if isinstance(held.errback, _Told):
-            return held.replace(meta=held.meta | meta)  # it was under way before
         own = Own(redirects=bool(held.meta.get("dont_redirect")) or _sees_redirects(held))
         return held.replace(
-            meta=held.meta | meta | {OWN: held.meta.get(OWN, own)},
-            errback=_Told(self._failed, held.errback),
+            meta=held.meta | meta | {OWN: own}, errback=_Told(self._failed, held.errback)
         )
 
     def pop_aside(self) -> Request | None:
         """Return what goes past the frontier, the highest priority first."""
-        return heapq.heappop(self._aside)[2] if self._aside else None
+        if not self._aside:
+            return None
+        request = heapq.heappop(self._aside)[2]
+        url = normalize(request.url)
+        if url in self._late:
+            self._late.discard(url)
+            self._file.give(url)
+        return request
 
     @property
     def waiting(self) -> bool:
@@ -118,10 +127,14 @@ class OwnRequests:
 
     def _was_given(self, url: str, request: Request) -> bool:
         """Tell whether the spider had the page, in this callback or one that does the same."""
-        if url in self._file.given:
+        if url in self._file.given or url in self._late:
             return True
         default = request.callback in (None, getattr(self._spider, "parse", None))
         return default and not request.cb_kwargs and self._following.callback is None
+
+    def _put_late(self, url: str, request: Request) -> bool:
+        self._late.add(url)
+        return self._put_aside(request)
 
     def _put_aside(self, request: Request) -> bool:
         url = normalize(request.url)

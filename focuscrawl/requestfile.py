@@ -47,13 +47,21 @@ class RequestFile:
         self.given: set[str] = set()
         self._warned = False
 
-    def load(self, waits: Callable[[str], bool]) -> None:
-        """Read what an earlier run left; drop requests for URLs that wait no more.
+    def load(self, waits: Callable[[str], bool]) -> list[Request]:
+        """Read what an earlier run left; drop requests for pages that were given.
 
         The last line may be half a line, if the run was killed.
+
+        Parameters
+        ----------
+        waits : whether a URL is yet to be fetched
+
+        Returns
+        -------
+        Requests for pages that were fetched, and not for the spider
         """
         if not self._path.exists():
-            return
+            return []
         for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
                 url, request = json.loads(line)
@@ -63,12 +71,19 @@ class RequestFile:
                 self.given.add(url)
             else:
                 self._kept[url] = request
-        self._kept = {url: kept for url, kept in self._kept.items() if waits(url)}
+        waiting = {url for url in self._kept if waits(url)}
+        self._kept = {
+            url: kept
+            for url, kept in self._kept.items()
+            if url in waiting or url not in self.given
+        }
         lines = [json.dumps([url, None]) for url in sorted(self.given)]
         lines += [json.dumps(each) for each in self._kept.items()]
         draft = self._path.with_name(f"{self.NAME}.new")
         draft.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         os.replace(draft, self._path)  # noqa: PTH105 - both are in one folder
+        late = [self.pop(url) for url in [*self._kept] if url not in waiting]
+        return [request for request in late if request is not None]
 
     def hold(self, url: str, request: Request) -> None:
         """Keep a request that waits for its URL's turn."""

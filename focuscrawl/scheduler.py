@@ -13,11 +13,13 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.log import failure_to_exc_info
 
 from focuscrawl.binding import crawl_of
+from focuscrawl.causes import UnusableError, cause
 from focuscrawl.engine import wake
 from focuscrawl.errors import GivenUpError, UserError
 from focuscrawl.following import Following
 from focuscrawl.meta import URL_ID, VISIT
 from focuscrawl.ownrequests import OwnRequests
+from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_NO_LINKS = ("frontier_empty", "hosts_unavailable")  # what goes past the frontier goes on
 _PAUSE = 0.002  # seconds until the crawl is asked again whether its pause is over
 
 
@@ -65,7 +68,7 @@ class FrontierScheduler(BaseScheduler):
             self._crawl.fail(number, "lost", time.monotonic())
         if self._crawl.stop_reason is None:
             return self._own.waiting or len(self._crawl.frontier) > 0
-        return self._own.waiting and self._crawl.stop_reason == "frontier_empty"
+        return self._own.waiting and self._crawl.stop_reason in _NO_LINKS
 
     def enqueue_request(self, request: Request) -> bool:
         """Queue a request that did not come out of the frontier, or comes back to it."""
@@ -79,7 +82,7 @@ class FrontierScheduler(BaseScheduler):
     def next_request(self) -> Request | None:
         """Make the Request for the best link that may be fetched now."""
         now = time.monotonic()
-        if self._crawl.stop_reason in (None, "frontier_empty") and self._own.waiting:
+        if self._crawl.stop_reason in (None, *_NO_LINKS) and self._own.waiting:
             self._crawler.stats.inc_value("focuscrawl/aside")
             return self._own.pop_aside()
         fetch = self._crawl.next(now)
@@ -110,14 +113,16 @@ class FrontierScheduler(BaseScheduler):
         request: Request = failure.request  # type: ignore[attr-defined]
         number = request.meta[URL_ID]
         given_up = isinstance(failure.value, GivenUpError)  # and queued again
-        refused = isinstance(failure.value, IgnoreRequest)
+        refused = isinstance(failure.value, (IgnoreRequest, UnusableError))
         if VISIT not in request.meta and not (refused or given_up):
             known = isinstance(failure.value, UserError)
             trace = None if known else failure_to_exc_info(failure)
             logger.error("cannot process %s: %s", request.url, failure.value, exc_info=trace)
         if number in self._crawl.in_flight and not given_up:
-            error = f"{failure.type.__name__}: {failure.value}"  # type: ignore[union-attr]
-            request.meta[VISIT] = self._crawl.fail(number, error, time.monotonic())
+            assert isinstance(failure.value, Exception)
+            visit = self._crawl.fail(number, cause(failure.value), time.monotonic())
+            request.meta[VISIT] = visit
+            self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
 
     def _wake_when_ready(self, now: float) -> None:
         """Have the engine ask again when the next host is ready, not at its own heartbeat."""

@@ -20,10 +20,14 @@ AUTOTHROTTLE_START_DELAY = 1.0
 AUTOTHROTTLE_MAX_DELAY = 60.0
 AUTOTHROTTLE_TARGET_CONCURRENCY = 1.0
 
+RETRY_GIVE_UP_LOG_LEVEL = "INFO"  # the summary counts the causes
+
 DOWNLOAD_TIMEOUT = 30
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024
 DOWNLOAD_WARNSIZE = 0
 COOKIES_ENABLED = False
+# A look-up that hangs holds a thread for longer than its request waits; pages are parsed in them.
+REACTOR_THREADPOOL_MAXSIZE = 32
 TELNETCONSOLE_ENABLED = False
 REMOTE_CONTROL_ENABLED = False
 
@@ -43,6 +47,11 @@ SCHEDULER = "focuscrawl.scheduler.FrontierScheduler"
 DOWNLOADER_MIDDLEWARES = {
     "focuscrawl.downloadermiddlewares.focus.FocusMiddleware": 40,
     "focuscrawl.downloadermiddlewares.conditional.ConditionalMiddleware": 45,
+    "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
+    "focuscrawl.downloadermiddlewares.robots.RobotsMiddleware": 100,
+    "focuscrawl.downloadermiddlewares.backoff.BackoffMiddleware": 560,
+    "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
+    "focuscrawl.downloadermiddlewares.compression.CompressionMiddleware": 590,
     "focuscrawl.downloadermiddlewares.warc.WarcMiddleware": 950,
 }
 EXTENSIONS = {

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.lab.tasks import Task
 
-_TOPS = (10, 25, 50, 100)
+_TOPS = (5, 10, 25, 50, 100)
 _STUDY = click.argument("study_file", metavar="STUDY.toml", type=click.Path(path_type=Path))
 _OUT = click.option(
     "--out", type=click.Path(path_type=Path), required=True, help="Folder of results."
@@ -96,9 +96,10 @@ def authorities(study_file: Path, out: Path, processes: int) -> None:
     table = read_tables(out / "authorities", "agreement")
     if table is not None:
         picture = out / "authorities" / "overlap.png"
-        picture.write_bytes(png(draw_agreement(agreement_table(table))))
-        deep = table[table["top"].isin(_TOPS)]
-        means = deep.pivot_table("overlap", ["web", "topic", "of"], "top", sort=False)
+        means = agreement_table(table)
+        picture.write_bytes(png(draw_agreement(means)))
+        means = means[means["top"].isin(_TOPS)]
+        means = means.pivot_table("overlap", ["web", "topic", "of"], "top", sort=False)
         rest = table.groupby(["web", "topic", "of"], sort=False)[["fetched", "chance"]].mean()
         click.echo(means.join(rest).round(2).to_string())
         click.echo(f"wrote {picture}")

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import fcntl
 import os
+import signal
 import subprocess
 import sys
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import sqlalchemy as sa
 
 from focuscrawl.cli.knowledge import default_path, in_words, learn_crawl, topics_of
 from focuscrawl.crawl import CrawlFolder, CrawlPlan
 from focuscrawl.critic.custom import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge
+from focuscrawl.report.opening import open_crawl
+from focuscrawl.store import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,6 +80,9 @@ def recrawl(
     arguments |= {name: value for name, value in given.items() if value is not None}
     with _alone(path):
         _crawl(arguments, settings)
+        if _fetched_nothing(folder):
+            click.echo(f"{path}: nothing was due, nothing was fetched")
+            return
         learned = learn_crawl(folder, topics, path)
     click.echo(f"{path}: {in_words(learned)}")
 
@@ -91,14 +98,27 @@ def _who_judged(known: Knowledge) -> str:
 
 
 def _crawl(arguments: dict[str, str], settings: tuple[str, ...]) -> None:
-    """Run the crawl in a process of its own; end with its exit code if it fails."""
+    """Run the crawl in a process of its own; end with its exit code if it fails.
+
+    Told to end, by Ctrl-C or a signal, the crawl does so cleanly, and is learned.
+    """
     command = [sys.executable, "-m", "scrapy", "crawl", "focused"]
     command += [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
     command += [part for setting in settings for part in ("-s", setting)]
     environment = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"} | os.environ
-    done = subprocess.run(command, env=environment, check=False)
-    if done.returncode:
-        raise SystemExit(done.returncode if done.returncode > 0 else 1)
+    with subprocess.Popen(command, env=environment) as process:
+        signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+        while process.poll() is None:
+            with suppress(KeyboardInterrupt):  # the terminal tells the crawl, too
+                process.wait()
+    if process.returncode:
+        raise SystemExit(process.returncode if process.returncode > 0 else 1)
+
+
+def _fetched_nothing(folder: Path) -> bool:
+    with closing(open_crawl(folder)) as store:
+        (pages,) = store.rows(sa.select(sa.func.count().label("n")).select_from(schema.page))
+        return bool(pages.n == 0)
 
 
 @contextmanager

@@ -57,7 +57,7 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
             "harvest.png": png(harvest_figure(pages)),
         }
         if len(stores) > 1:
-            learning = learning_curves(pages)
+            learning = learning_curves(pages, min(map(len, crawls)))
             click.echo("\n".join([*learned(learning), ""]))
             curves["learning.png"] = png(learning_figure(learning))
         sections = [

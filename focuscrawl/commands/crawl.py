@@ -13,7 +13,7 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from twisted.internet.defer import Deferred
 
 from focuscrawl.errors import UserError
-from focuscrawl.plainlog import PlainRecord
+from focuscrawl.plainlog import PlainRecord, no_settings
 from focuscrawl.report.plain import one_line
 from focuscrawl.urls import without_credentials
 
@@ -61,13 +61,11 @@ class Command(crawl.Command):
         assert self.settings is not None
         logging.setLogRecordFactory(PlainRecord)
         # what was set on the command line or in a file may hold passwords, whatever the level
-        logging.getLogger("scrapy.crawler").addFilter(_no_settings)
+        logging.getLogger("scrapy.crawler").addFilter(no_settings)
         if (self.settings.getpriority("LOG_LEVEL") or 0) < SETTINGS_PRIORITIES["cmdline"]:
             # filters outlive the logging configuration that follows, levels do not
             for name in _SETUP_LOGGERS:
                 logging.getLogger(name).addFilter(_only_warnings)
-            # a dead host is an everyday thing: the line that says so is enough
-            logging.getLogger("scrapy.downloadermiddlewares.robotstxt").addFilter(_no_traceback)
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Run one spider of the project."""

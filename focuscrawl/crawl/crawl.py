@@ -15,8 +15,10 @@ from focuscrawl.crawl.filters import may_be_page
 from focuscrawl.crawl.finding import Finding, answer_of, fetch_of, rows_of, visit_of
 from focuscrawl.crawl.following import Following
 from focuscrawl.crawl.lessons import Lessons
+from focuscrawl.crawl.redirects import Redirects
 from focuscrawl.crawl.returning import Returning
-from focuscrawl.crawl.types import NOT_MODIFIED, Fetch, Fetched, Visit
+from focuscrawl.crawl.traps import Traps
+from focuscrawl.crawl.types import NOT_MODIFIED, RELEVANT, Fetched
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
@@ -38,14 +40,11 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
-
 
 class Crawl:
     """One focused crawl: its frontier in memory, everything else in its store.
 
-    Every change goes to the store as one record that is written whole or not at all; after a
-    crash the crawl goes on from the last record.
+    Every change is a record of the store, whole or not at all; a crash leaves the last of them.
 
     Parameters
     ----------
@@ -83,6 +82,7 @@ class Crawl:
         self._within = within
         self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates()
+        self.redirects = Redirects(self.urls)
         self.links = 0
         self.in_flight: dict[int, float] = {}
         self._halted = False
@@ -97,6 +97,7 @@ class Crawl:
         self.critic, self.strategy = critic, strategy
         self.fetched, self._relevance_sum, self._last_relevant, self._not_modified = 0, 0.0, 0, 0
         plan, replay = self.plan, self.web is not None
+        self.traps = Traps(self.urls, self.frontier, plan)
         self._lessons = Lessons.of(strategy, self.frontier, replay=replay)
         self.distilling = Distilling(plan.distill, plan.distill_sites, replay=replay)
 
@@ -126,9 +127,8 @@ class Crawl:
         """Record the stop reason and wait until everything is on disk."""
         self.following.close()
         if self._lessons is not None:
-            self._lessons.close()
+            self._lessons.close(self.urls)
         self.distilling.close()
-        self._note_scores()
         self.note("stop", reason)
         self._writer.close()
         self.store.close()
@@ -162,13 +162,18 @@ class Crawl:
             return "budget"
         if self.plan.stagnation and self.fetched - self._last_relevant >= self.plan.stagnation:
             return "no_relevant_page"
-        if not (len(self.frontier) or self.in_flight or self.following.holds_back):
-            return "frontier_empty"
+        idle = not (self.in_flight or self.following.holds_back)
+        if idle and len(self.frontier) == self.frontier.left:
+            return "hosts_unavailable" if len(self.frontier) else "frontier_empty"
         return None
 
     @property
     def pausing(self) -> bool:
-        """True while `next` holds back: for store, lesson, distiller or a new definition."""
+        """True while `next` holds back although URLs wait: for a lesson, limits, the store..."""
+        return self._waits or self.frontier.sifting
+
+    @property
+    def _waits(self) -> bool:
         learning = self._lessons is not None and self._lessons.waited_for(self.fetched)
         distilling = self.distilling.waited_for(self.fetched)
         return self._writer.full or learning or distilling or self.following.holds_back
@@ -183,11 +188,10 @@ class Crawl:
 
         It counts as under way until `visit`, `fail`, `exclude` or `put_back` is called for it.
         """
-        if 0 < self.plan.budget <= self.spent + len(self.in_flight):
+        given = 0 < self.plan.budget <= self.spent + len(self.in_flight)
+        if given or self._adopt() or self.stop_reason is not None or self._waits:
             return None
-        if self._adopt() or self.stop_reason is not None or self.pausing:
-            return None
-        number = self.frontier.pop(now)
+        number = self.traps.pop(now, self.note, idle=not self.in_flight)
         if number is None:
             return None
         self.in_flight[number] = self.frontier.score(number)
@@ -241,7 +245,7 @@ class Crawl:
         now : seconds on the clock of `next`
         """
         page = Finding()
-        if 300 <= fetched.status < 400 and fetched.location is not None:
+        if 300 <= fetched.status < 400 and fetched.status != NOT_MODIFIED:
             self._redirect(number, fetched.location, page)
         elif view is not None:
             self._judge(number, fetched, view, page)
@@ -254,11 +258,12 @@ class Crawl:
             self._expand(number, view, page)
         return self._record(number, fetched, page, now)
 
-    def _redirect(self, number: int, location: str, page: Finding) -> None:
+    def _redirect(self, number: int, location: str | None, page: Finding) -> None:
         """Queue where a redirect leads in place of what was redirected: it comes next."""
-        page.links = 1
-        (target,) = self.resolve([location])
-        if target is not None and target != self.urls[number]:
+        target = None if location is None else self.resolve([location])[0]
+        page.links = int(location is not None)
+        page.error = self.redirects.refusal(number, location, target)
+        if target is not None and page.error is None:
             page.followed = 1
             new = self.urls.add(target, self.urls.depth(number), number)
             if new not in self.in_flight:
@@ -266,7 +271,7 @@ class Crawl:
 
     def _judge(self, number: int, fetched: Fetched, view: PageView, page: Finding) -> None:
         """Have the critic judge an HTML page, unless it is a duplicate."""
-        page.title, page.links = view.title, len(view.links)
+        page.title, page.links = view.title, len(view.links) + view.links_cut
         page.digest = Duplicates.digest(fetched.body)
         if view.canonical is not None:
             page.canonical = self.resolve([view.canonical])[0] or view.canonical
@@ -278,6 +283,7 @@ class Crawl:
         self.duplicates.add(number, page.digest, names)
         for name in names[1:]:
             self._strike_out(name)
+        self.traps.judged(number, view, page)
         page.relevance = float(judgement.relevance[0])
         if judgement.probabilities is not None:
             page.probabilities = judgement.probabilities[0]
@@ -370,13 +376,6 @@ class Crawl:
             self._put(VisitRecord(model=model, events=raised))
         return False
 
-    def _note_scores(self) -> None:
-        """Write the scores the frontier ends with; those of a learner change with each lesson."""
-        if self._lessons is not None:
-            for number in self.frontier.queued().tolist():
-                score = self.frontier.score(number)
-                self.urls.change(number, QUEUED, None if score == math.inf else score)
-
     # -- the record ----------------------------------------------------------------------
 
     def count(self, seq: int, relevance: float, status: int) -> None:
@@ -394,7 +393,7 @@ class Crawl:
         self.urls.change(number, FETCHED, self.urls.score(number))
         self.count(self.fetched + 1, page.relevance, fetched.status)
         row = page.row(self.fetched, number, kept, fetched)
-        self._put(VisitRecord(row, links=page.link_rows, memo=page.memo, answer=page.answer))
+        self._put(page.record(row, self.traps.visited(self.fetched, number, page)))
         self.distilling.visited(self.urls, number, page)
         self.begin_lesson()
         return visit_of(row, self.urls)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 
+DIGEST = 16  # bytes of the digest of a body
+
 
 class Duplicates:
     """Knows the pages fetched by their canonical URL and by their content.
@@ -20,7 +22,7 @@ class Duplicates:
     @staticmethod
     def digest(body: bytes) -> bytes:
         """Return the digest that stands for a body."""
-        return hashlib.blake2b(body, digest_size=16).digest()
+        return hashlib.blake2b(body, digest_size=DIGEST).digest()
 
     @staticmethod
     def names(url: str, canonical: str | None) -> list[str]:

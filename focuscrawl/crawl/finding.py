@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from focuscrawl.crawl.types import Fetch, Visit
-from focuscrawl.store import AnswerRow, PageRow
+from focuscrawl.store import AnswerRow, PageRow, VisitRecord
 from focuscrawl.store.records import LinkRow
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ class Finding:
     ----------
     probabilities : float64 (n_classes,), posteriors of the critic's classes, if it has any
     links, followed : links on the page, and how many of them lead into the crawl
+    digest : as in the store: of the body, and the page's sketch if there is one
+    resembles : the earlier page that says nearly the same, and how much the two are alike
     link_rows : these
     memo : what the strategy wants back of them
     answer : what the next crawl wants to know of the page
@@ -45,6 +47,7 @@ class Finding:
     canonical: str | None = None
     digest: bytes | None = None
     duplicate_of: int | None = None
+    resembles: tuple[int, float] | None = None
     error: str | None = None
     links: int = 0
     followed: int = 0
@@ -71,6 +74,12 @@ class Finding:
             error=self.error,
             links=self.links,
             dropped=self.links - self.followed,
+        )
+
+    def record(self, row: PageRow, events: list[tuple[int, str, str]]) -> VisitRecord:
+        """Return all that the fetch changes, for the store."""
+        return VisitRecord(
+            row, links=self.link_rows, memo=self.memo, answer=self.answer, events=events
         )
 
 

@@ -83,15 +83,20 @@ def follow(
     Raises
     ------
     UserError
-        The pages cannot be read again; nothing was changed then.
+        The pages cannot be read again, or the crawl builds on knowledge of the topic; nothing
+        was changed then.
     """
     identity = store.identity()
+    if identity.get("knowledge"):
+        raise UserError(
+            f"{store.where}: this crawl began with knowledge of its topic as it was: have a crawl "
+            "without knowledge follow another definition"
+        )
     source = web_of(identity, folder) if web is None else web
     critic = load_critic(str(folder / critic_name), topic)
     replayed = source if identity.get("web", "live") != "live" else None
-    context = StrategyContext(
-        critic=critic, random_state=int(identity.get("random_state", "0")), web=replayed
-    )
+    seed = int(identity.get("random_state", "0"))
+    context = StrategyContext(critic, seed, replayed, tuple(topic.split(",")))
 
     def fresh() -> Strategy:
         options = json.loads(identity.get("options", "{}"))

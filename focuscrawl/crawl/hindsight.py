@@ -19,7 +19,7 @@ from focuscrawl.apprentice.reading import WordReader
 from focuscrawl.crawl.rereading import Rereader
 from focuscrawl.crawl.returning import KEPT
 from focuscrawl.errors import UserError
-from focuscrawl.knowledge import Knowledge
+from focuscrawl.knowledge import apprentice_in
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def begun_with(store: CrawlStore) -> bytes | None:
     if folder is not None:
         return read_apprentice(Path(folder))
     known = Path(store.where).parent / KEPT
-    return Knowledge(known).graduate if known.exists() else None
+    return apprentice_in(known) if known.exists() else None
 
 
 def learn_from(

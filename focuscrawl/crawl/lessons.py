@@ -12,6 +12,7 @@ from focuscrawl.strategies import Learner
 if TYPE_CHECKING:
     from typing import Self
 
+    from focuscrawl.crawl.urltable import UrlTable
     from focuscrawl.frontier import Arrangement, Frontier
     from focuscrawl.strategies import Lesson, Strategy
 
@@ -89,10 +90,11 @@ class Lessons:
             state=lesson.state,
         )
 
-    def close(self) -> None:
-        """Wait for a lesson under way, and forget it."""
+    def close(self, urls: UrlTable) -> None:
+        """Wait for a lesson under way, forget it, and note the scores the frontier ends with."""
         self._thread.shutdown()
         self._lesson = None
+        urls.take_scores(self._frontier)
 
     def _learn(self) -> tuple[Lesson, Arrangement]:
         lesson = self._learner.learn()

@@ -36,6 +36,7 @@ class CrawlPlan:
     within : folder of an earlier crawl: only URLs that it fetched are followed [A02 section
         3.6, the recall crawl]
     stagnation : stop after so many fetches without a relevant page; 0: never
+    limits, near_duplicates : see `focuscrawl.crawl.traps.Traps`
     any_media : follow links whose ending promises no HTML page, too
     knowledge : file of what earlier crawls of the topic have learned
     revisit : fetch pages that it knows only where another visit is worth it
@@ -59,6 +60,8 @@ class CrawlPlan:
     within: str | None = None
     stagnation: int = 0
     any_media: bool = False
+    limits: bool = True
+    near_duplicates: bool = True
     knowledge: str | None = None
     revisit: bool = False
     not_modified_cost: float = 0.1

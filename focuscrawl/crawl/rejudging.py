@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sqlalchemy as sa
 
-from focuscrawl.crawl.duplicates import Duplicates
+from focuscrawl.crawl.duplicates import DIGEST, Duplicates
 from focuscrawl.crawl.source import PageSource
 from focuscrawl.errors import UserError
 from focuscrawl.store import ModelRow, schema
@@ -145,8 +145,9 @@ class Rejudging:
         if row.digest is None or row.duplicate_of is not None:
             self._strategy.observe(url, relevance, row.duplicate_of)
             return relevance
-        self._duplicates.add(url, row.digest, Duplicates.names(self._urls[url], row.canonical))
-        read = self._source.read(url, row.digest, [link.target for link in links])
+        body = row.digest[:DIGEST]  # a sketch follows
+        self._duplicates.add(url, body, Duplicates.names(self._urls[url], row.canonical))
+        read = self._source.read(url, body, [link.target for link in links])
         if read is None:
             self._found.unread += 1
             self._strategy.observe(url, relevance, None)

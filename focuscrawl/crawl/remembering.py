@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from focuscrawl.crawl.hindsight import learn_from
 from focuscrawl.distiller import Distiller, LinkGraph, Sites, stand_ins
 from focuscrawl.errors import UserError
-from focuscrawl.knowledge import Collected
-from focuscrawl.knowledge.learning import WAITING, Collection
+from focuscrawl.knowledge import Collected, Collection
+from focuscrawl.knowledge.learning import WAITING
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.crawl.distilling import DISTILLED
-from focuscrawl.crawl.duplicates import Duplicates
+from focuscrawl.crawl.duplicates import DIGEST, Duplicates
+from focuscrawl.crawl.traps import RAISED
 from focuscrawl.store import NewUrl, schema
 from focuscrawl.strategies import Learner, RecalledPage
 
@@ -101,9 +103,18 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
     links = sa.select(link.id, link.source, link.target, link.score).order_by(link.id)
     by_page = itertools.groupby(crawl.store.rows(links), key=lambda row: row.source)
     source, found = next(by_page, (None, iter(())))
+    e = schema.events.c
+    raises = sa.select(e.seq).where(e.kind == RAISED)
+    raised_at = Counter(row.seq for row in crawl.store.rows(raises))
     for row in crawl.store.rows(pages):
         crawl.count(row.seq, row.relevance, row.status)
         crawl.strategy.observe(row.url, row.relevance, row.duplicate_of)
+        if 300 <= row.status < 400:
+            crawl.redirects.add(row.url)
+        repeats = row.duplicate_of is not None
+        crawl.traps.recall(row.seq, row.url, row.relevance, row.digest, repeats=repeats)
+        for _ in range(raised_at[row.seq]):
+            crawl.traps.recall_raise()
         rows = []
         if source == row.url:
             rows = list(found)
@@ -133,7 +144,7 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
             crawl.begin_lesson()  # one was under way if it had begun when this page was visited
         if row.digest is not None and row.duplicate_of is None:
             names = Duplicates.names(crawl.urls[row.url], row.canonical)
-            crawl.duplicates.add(row.url, row.digest, names)
+            crawl.duplicates.add(row.url, row.digest[:DIGEST], names)
     scored = np.flatnonzero(~np.isnan(scores))
     return scored, scores[scored]
 

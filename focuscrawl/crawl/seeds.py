@@ -11,6 +11,7 @@ from focuscrawl.critic.loading import model_file
 from focuscrawl.critic.topics import lies_under
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import normalise
+from focuscrawl.topics import read_definition
 from focuscrawl.urls import normalize
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ def read_seeds(source: str, topics: tuple[str, ...]) -> list[str]:
     Parameters
     ----------
     source : URLs separated by commas; or a file with one URL a line (blank lines and lines that
-        begin with ``#`` are skipped); or a CSV file with the columns ``topic`` and ``url``.
-        A file ``models/...`` may be one that comes with the package
+        begin with ``#`` are skipped); or a CSV file with the columns ``topic`` and ``url``;
+        or a definition of a topic (``.toml``), for the seeds in it. A file ``models/...`` may
+        be one that comes with the package
     topics : of a CSV file, the rows of these topics and of topics below them are taken
 
     Returns
@@ -40,6 +42,11 @@ def read_seeds(source: str, topics: tuple[str, ...]) -> list[str]:
     """
     if _HTTP.match(source):
         return _checked([(part, "seeds") for part in re.split(r",(?=\s*https?:)", source)])
+    if source.endswith(".toml"):
+        defined = read_definition(source).seeds
+        if not defined:
+            raise UserError(f"seeds: {source} names no seeds: add seeds = [...] to it")
+        return list(defined)
     path: Traversable = Path(source)
     if not path.is_file():
         path = model_file(source) or path

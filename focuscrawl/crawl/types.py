@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
 NOT_MODIFIED = 304  # HTTP status: the answer is the one known
 
 

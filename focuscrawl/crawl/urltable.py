@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.frontier import Frontier
     from focuscrawl.store import VisitRecord
 
 
@@ -117,14 +118,15 @@ class UrlTable:
         """Return the clicks from a seed to the URL, on the path it was found by."""
         return int(self._depth.data[number])
 
-    def found_on(self, number: int) -> int:
-        """Return the number of the page the URL was found on, -1 for a seed."""
-        return int(self._referrer.data[number])
-
     def referrer(self, number: int) -> str | None:
         """Return the page the URL was found on, None for a seed."""
         referrer = self.found_on(number)
-        return None if referrer < 0 else self._urls[referrer]
+        return None if referrer is None else self._urls[referrer]
+
+    def found_on(self, number: int) -> int | None:
+        """Return the number of the page the URL was found on, None for a seed."""
+        referrer = int(self._referrer.data[number])
+        return None if referrer < 0 else referrer
 
     def state(self, number: int) -> int:
         """Return the URL's state, one of `focuscrawl.store.schema.STATES`."""
@@ -140,6 +142,12 @@ class UrlTable:
         self._state.data[number] = state
         self._score.data[number] = np.nan if score is None else score
         self._changed.add(number)
+
+    def take_scores(self, frontier: Frontier) -> None:
+        """Set the scores that URLs wait with, which are the frontier's while a crawl runs."""
+        for number in frontier.queued().tolist():
+            score = frontier.score(number)
+            self.change(number, QUEUED, None if score == math.inf else score)
 
     def flush(self, record: VisitRecord) -> None:
         """Move all changes since the last call into `record`."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.taxonomy import ROOT, ancestors, parent
@@ -86,28 +86,60 @@ class Diagnosis:
         return line
 
 
-def diagnose(
-    latest: Sequence[Outcome], earlier: Sequence[Outcome], marked: Sequence[str]
-) -> Diagnosis:
+@dataclass
+class Tally:
+    """What is kept of fetches that are long past: counts, whatever their number.
+
+    Attributes
+    ----------
+    fetches, relevance, squares : how many, and the sums of R and of R squared
+    lost : fetches that are not relevant, by class, or by what they are instead
+    found : by class of the page that a fetch was first found on: fetches, and relevant ones
+    """
+
+    fetches: int = 0
+    relevance: float = 0.0
+    squares: float = 0.0
+    lost: Counter[str] = field(default_factory=Counter)
+    found: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
+
+    def add(self, each: Outcome) -> None:
+        """Count a fetch."""
+        self.fetches += 1
+        self.relevance += each.relevance
+        self.squares += each.relevance * each.relevance
+        if each.relevance <= RELEVANT:
+            self.lost[each.topic or "unknown" if each.judged else NO_PAGE] += 1
+        if each.from_topic is not None:
+            counts = self.found[each.from_topic]
+            counts[0] += 1
+            counts[1] += each.relevance > RELEVANT
+
+    @property
+    def rate(self) -> float:
+        """Mean R."""
+        return self.relevance / self.fetches
+
+
+def diagnose(latest: Sequence[Outcome], earlier: Tally, marked: Sequence[str]) -> Diagnosis:
     """Say why the latest fetches bring less than those before.
 
     Parameters
     ----------
-    latest, earlier : fetches in their order, neither empty
+    latest, earlier : fetches, neither empty
     marked : topic paths in focus
     """
+    now = Tally()
+    for each in latest:
+        now.add(each)
     return Diagnosis(
-        seq=len(latest) + len(earlier),
-        now=_rate(latest),
-        before=_rate(earlier),
+        seq=now.fetches + earlier.fetches,
+        now=now.rate,
+        before=earlier.rate,
         cause=_cause(latest),
-        eating=_eating(latest, earlier),
-        proposals=_proposals(latest, [*earlier, *latest], marked),
+        eating=_eating(now, earlier),
+        proposals=_proposals(latest, (earlier, now), marked),
     )
-
-
-def _rate(fetches: Sequence[Outcome]) -> float:
-    return sum(each.relevance for each in fetches) / len(fetches)
 
 
 def _cause(latest: Sequence[Outcome]) -> str:
@@ -118,29 +150,19 @@ def _cause(latest: Sequence[Outcome]) -> str:
     return DRIFTING if sum(each.from_relevant for each in lost) > len(lost) / 2 else STAGNATING
 
 
-def _eating(latest: Sequence[Outcome], earlier: Sequence[Outcome]) -> tuple[Share, ...]:
-    now, before = _lost(latest), _lost(earlier)
+def _eating(now: Tally, earlier: Tally) -> tuple[Share, ...]:
     shares = [
-        Share(topic, n / len(latest), before[topic] / len(earlier))
-        for topic, n in sorted(now.items(), key=lambda item: (-item[1], item[0]))
+        Share(topic, n / now.fetches, earlier.lost[topic] / earlier.fetches)
+        for topic, n in sorted(now.lost.items(), key=lambda item: (-item[1], item[0]))
     ]
     return tuple(shares[:_SHOWN])
 
 
-def _lost(fetches: Iterable[Outcome]) -> Counter[str]:
-    """Count the fetches that are not relevant by what they are."""
-    return Counter(
-        each.topic or "unknown" if each.judged else NO_PAGE
-        for each in fetches
-        if each.relevance <= RELEVANT
-    )
-
-
 def _proposals(
-    latest: Sequence[Outcome], fetches: Sequence[Outcome], marked: Sequence[str]
+    latest: Sequence[Outcome], tallies: Sequence[Tally], marked: Sequence[str]
 ) -> tuple[Proposal, ...]:
     """Weigh the siblings and parents of what is marked; what everything lies under is none."""
-    seen = {each.topic for each in fetches if each.topic is not None}
+    seen = {each.topic for each in latest if each.topic is not None}
     candidates: dict[str, str] = {}
     for topic in marked:
         above = [path for path in ancestors(topic) if path != ROOT]
@@ -159,8 +181,14 @@ def _proposals(
         )
         if gained < _LEAST * len(latest):
             continue
-        from_it = [each.relevance for each in fetches if _under(each.from_topic, [topic])]
-        leads = sum(r > RELEVANT for r in from_it) / len(from_it) if from_it else None
+        counts = [
+            count
+            for tally in tallies
+            for path, count in tally.found.items()
+            if _under(path, [topic])
+        ]
+        from_it = sum(n for n, _ in counts)
+        leads = sum(relevant for _, relevant in counts) / from_it if from_it else None
         found.append(Proposal(topic, relation, gained / len(latest), leads))
     # of equals the narrowest class
     found.sort(key=lambda each: (-each.share, -each.topic.count("/"), each.topic))

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from focuscrawl.diagnosis.causes import RELEVANT, Diagnosis, diagnose
+import numpy as np
+
+from focuscrawl.arrays import GrowingArray
+from focuscrawl.diagnosis.causes import RELEVANT, Diagnosis, Tally, diagnose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,7 +48,8 @@ class HarvestWatch:
     The last `WINDOW` fetches are held against all before them, as many at least: an alarm is
     a rate of half or less that chance does not explain, three standard errors of a mean of
     fetches that have nothing to do with each other. It ends when three quarters are reached
-    again; a fall by half of what the alarm told of is another.
+    again; a fall by half of what the alarm told of is another. Of fetches before the last it
+    keeps counts, and four bytes a URL.
 
     Parameters
     ----------
@@ -58,16 +63,17 @@ class HarvestWatch:
     def __init__(self, marked: Sequence[str]) -> None:
         self.alarm: Diagnosis | None = None
         self._marked = marked
-        self._fetches: list[Outcome] = []
-        self._pages: dict[str, tuple[str | None, bool]] = {}
-        self._sum = 0.0  # of all fetches before the window
-        self._squares = 0.0
-        self._recent = 0.0  # of those in it
+        self._latest: deque[Outcome] = deque()
+        self._earlier = Tally()
+        self._recent = 0.0  # sum of R of the latest
+        self._classes: dict[str, int] = {}
+        self._names: list[str] = []  # of the classes, by number
+        self._page = GrowingArray(np.int32, fill=-1)  # by URL: 2 * class + whether relevant
 
     def visited(
         self,
-        url: str,
-        referrer: str | None,
+        url: int,
+        referrer: int | None,
         *,
         relevance: float,
         topic: str | None,
@@ -77,45 +83,48 @@ class HarvestWatch:
 
         Parameters
         ----------
-        url, referrer : of the page, and of the page it was first found on
+        url, referrer : numbers of the page, and of the page it was first found on
         relevance, topic, judged : see `Outcome`
 
         Returns
         -------
         `ALARM` or `RECOVERED` if it is that fetch which tells; `alarm` says more
         """
-        self._pages[url] = (topic, relevance > RELEVANT)
-        from_topic, from_relevant = self._pages.get(referrer or "", (None, False))
-        self._fetches.append(Outcome(relevance, judged, topic, from_topic, from_relevant))
+        self._page.grow(max(url, referrer or 0) + 1)
+        number = self._classes.setdefault(topic or "", len(self._names))
+        if number == len(self._names):
+            self._names.append(topic or "")
+        from_topic, from_relevant = self._origin(referrer)
+        self._page.data[url] = 2 * number + (relevance > RELEVANT)
+        self._latest.append(Outcome(relevance, judged, topic, from_topic, from_relevant))
         self._recent += relevance
-        if len(self._fetches) > WINDOW:
-            left = self._fetches[-WINDOW - 1].relevance
-            self._recent -= left
-            self._sum += left
-            self._squares += left * left
-        earlier = len(self._fetches) - WINDOW
-        if earlier < WINDOW:
-            return None
-        return self._tell(self._sum / earlier, self._recent / WINDOW, earlier)
+        if len(self._latest) > WINDOW:
+            left = self._latest.popleft()
+            self._recent -= left.relevance
+            self._earlier.add(left)
+        return self._tell() if self._earlier.fetches >= WINDOW else None
 
-    def _tell(self, before: float, now: float, earlier: int) -> str | None:
-        told = self.alarm
+    def _origin(self, referrer: int | None) -> tuple[str | None, bool]:
+        """Return class of the page that a fetch was found on, and whether that is relevant."""
+        kept = -1 if referrer is None else int(self._page.data[referrer])
+        if kept < 0:
+            return None, False
+        return self._names[kept // 2] or None, bool(kept % 2)
+
+    def _tell(self) -> str | None:
+        before, now = self._earlier.rate, self._recent / WINDOW
+        told, seq = self.alarm, self._earlier.fetches + WINDOW
         if told is not None and now >= _AGAIN * told.before:
             self.alarm = None
             return RECOVERED
-        fallen_from = before if told is None else told.now
-        if now > _FALL * fallen_from or (told is not None and told.seq + WINDOW > self._seq):
+        if told is None:
+            n = self._earlier.fetches
+            variance = max(self._earlier.squares / n - before * before, 0.0)
+            error = math.sqrt(variance * (1.0 / WINDOW + 1.0 / n))
+            fallen = now <= _FALL * before and before - now > _SURE * error
+        else:
+            fallen = now <= _FALL * told.now and now < told.now and seq >= told.seq + WINDOW
+        if not fallen:
             return None
-        variance = max(self._squares / earlier - before * before, 0.0)
-        error = math.sqrt(variance * (1.0 / WINDOW + 1.0 / earlier))
-        if told is None and before - now <= _SURE * error:
-            return None
-        if told is not None and now >= told.now:
-            return None
-        latest = self._fetches[-WINDOW:]
-        self.alarm = diagnose(latest, self._fetches[:-WINDOW], self._marked)
+        self.alarm = diagnose(list(self._latest), self._earlier, self._marked)
         return ALARM
-
-    @property
-    def _seq(self) -> int:
-        return len(self._fetches)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import NotConfigured
 
 from focuscrawl.binding import crawl_of
-from focuscrawl.meta import URL_ID
+from focuscrawl.meta import OWN, URL_ID
 
 if TYPE_CHECKING:
     from typing import Self
@@ -22,7 +22,7 @@ class ConditionalMiddleware:
     """Adds If-None-Match and If-Modified-Since to requests for known pages (RFC 9110, 13.1).
 
     On with ``FOCUSCRAWL_REVISIT``. A server that has the page as it was answers 304 without it;
-    the crawl knows what it was.
+    the crawl knows what it was. A project's own spider does not: it is sent the page.
     """
 
     def __init__(self, crawl: Crawl) -> None:
@@ -38,7 +38,7 @@ class ConditionalMiddleware:
 
     def process_request(self, request: Request) -> None:
         """Add the header fields, where something is known."""
-        if URL_ID in request.meta:
+        if URL_ID in request.meta and OWN not in request.meta:
             url = self._crawl.urls[request.meta[URL_ID]]
             for name, value in self._crawl.returning.validators(url).items():
                 request.headers.setdefault(name, value)

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import DeferredLock
 from twisted.internet.threads import deferToThread
 
 from focuscrawl.binding import crawl_of
+from focuscrawl.causes import cause
 from focuscrawl.crawl import Fetched
 from focuscrawl.errors import GivenUpError
 from focuscrawl.meta import OWN, URL_ID, VISIT
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from focuscrawl.ownrequests import Own
+    from focuscrawl.page import PageView
 
 
 _LONGEST_FIELD = 256  # characters of a validator; longer ones are no use
@@ -43,6 +46,8 @@ class FocusMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._crawl = crawl_of(crawler)
+        # large pages take turns: parsed side by side they would take memory, and no less time
+        self._one_large = DeferredLock()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -58,20 +63,29 @@ class FocusMiddleware:
         if number is not None:
             fetched = _fetched(response)
             if fetched.size > _LARGE:
-                parsing = deferToThread(self._crawl.parse, number, fetched)
-                view = await maybe_deferred_to_future(parsing)
+                await maybe_deferred_to_future(self._one_large.acquire())
+                try:
+                    parsing = deferToThread(self._crawl.parse, number, fetched)
+                    view = await maybe_deferred_to_future(parsing)
+                    self._visit(number, request, fetched, view)
+                finally:
+                    self._one_large.release()
             else:
-                view = self._crawl.parse(number, fetched)
-            self._take_over_delay(number, request)
-            try:
-                visit = self._crawl.visit(number, fetched, view, time.monotonic())
-            except Exception:
-                self._crawl.halt(number, time.monotonic())
-                raise
-            request.meta[VISIT] = visit
-            self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
+                self._visit(number, request, fetched, self._crawl.parse(number, fetched))
             return self._moved(request, fetched) or response
         return response
+
+    def _visit(
+        self, number: int, request: Request, fetched: Fetched, view: PageView | None
+    ) -> None:
+        self._take_over_delay(number, request)
+        try:
+            visit = self._crawl.visit(number, fetched, view, time.monotonic())
+        except Exception:
+            self._crawl.halt(number, time.monotonic())
+            raise
+        request.meta[VISIT] = visit
+        self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         """Record that there is no answer, or that the request may not be made."""
@@ -85,8 +99,7 @@ class FocusMiddleware:
             self._crawl.exclude(number, str(exception), time.monotonic())
             self._crawler.stats.inc_value("focuscrawl/excluded")
             return
-        error = f"{type(exception).__name__}: {exception}"
-        visit = self._crawl.fail(number, error, time.monotonic())
+        visit = self._crawl.fail(number, cause(exception), time.monotonic())
         request.meta[VISIT] = visit
         self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
 

@@ -19,6 +19,8 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import Deferred
 
+from focuscrawl.causes import PrivateAddressError
+from focuscrawl.downloadhandlers.headers import bounded
 from focuscrawl.networks import Networks, literal
 from focuscrawl.urls import normalize
 
@@ -26,13 +28,6 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
-
-
-class PrivateAddressError(Exception):
-    """The host of a URL is at an address that the crawl may not connect to.
-
-    It is none of the exceptions that Scrapy retries.
-    """
 
 
 @dataclass
@@ -73,6 +68,7 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
+        self._pool._factory = bounded(self._pool._factory)
         self._networks = Networks.of(crawler.settings.getlist("FOCUSCRAWL_PRIVATE_ADDRESSES"))
 
     async def download_request(self, request: Request) -> Response:

@@ -50,9 +50,12 @@ class Alarm:
             self._crawl.flush()
             self.spider_opened()
             return
+        urls = self._crawl.urls
+        number = urls.get(visit.url)
+        assert number is not None
         told = self._watch.visited(
-            visit.url,
-            visit.referrer,
+            number,
+            None if visit.referrer is None else urls.get(visit.referrer),
             relevance=visit.relevance,
             topic=visit.topic,
             judged=is_page(visit.status, visit.error, visit.duplicate_of),

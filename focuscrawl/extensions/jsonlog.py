@@ -14,7 +14,7 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import call_later
 
 from focuscrawl.binding import crawl_of
-from focuscrawl.plainlog import plain
+from focuscrawl.plainlog import no_settings, plain
 
 if TYPE_CHECKING:
     from typing import Self
@@ -50,6 +50,7 @@ class JsonLog:
             handler = logging.FileHandler(folder / Path(name), encoding="utf-8")
         handler.setLevel(crawler.settings.get("LOG_LEVEL"))
         handler.setFormatter(JsonFormatter(str(folder)))
+        handler.addFilter(no_settings)
         extension = cls(handler)
         crawler.signals.connect(extension.engine_stopped, signal=signals.engine_stopped)
         return extension

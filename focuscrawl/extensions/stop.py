@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from scrapy import signals
 from scrapy.exceptions import CloseSpider
+from scrapy.utils.defer import deferred_from_coro
 
 from focuscrawl.binding import crawl_of
 
@@ -19,9 +20,13 @@ logger = logging.getLogger(__name__)
 
 
 class StopReason:
-    """Closes the idle spider with the crawl's stop reason instead of ``finished``."""
+    """Closes the idle spider with the crawl's stop reason instead of ``finished``.
+
+    Others may keep an idle spider open for requests to come, but not one whose budget is spent.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
         self._crawl = crawl_of(crawler)
 
     @classmethod
@@ -35,4 +40,7 @@ class StopReason:
         """Close the spider."""
         if self._crawl.store_failure is not None:
             logger.error("the crawl store cannot be written: %s", self._crawl.store_failure)
-        raise CloseSpider(self._crawl.stop_reason or "finished")
+        reason = self._crawl.stop_reason
+        if reason not in (None, "frontier_empty"):
+            deferred_from_coro(self._crawler.engine.close_spider_async(reason=reason))
+        raise CloseSpider(reason or "finished")

@@ -11,7 +11,11 @@ from focuscrawl.arrays import GrowingArray
 from focuscrawl.frontier.hosts import Entry, Host
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from numpy.typing import NDArray
+
+_SIFTED = 2000  # URLs that one `pop` may hold back; more would hold the event loop
 
 
 class Arrangement(NamedTuple):
@@ -24,6 +28,7 @@ class Arrangement(NamedTuple):
     hosts : those with URLs, ascending
     bounds : where in `urls` those of each host begin, and the end
     heads : the best (key, URL) of each
+    held, held_keys : int64 (m,) and float64 (m,), what is held back
     """
 
     urls: NDArray[np.int64]
@@ -31,6 +36,8 @@ class Arrangement(NamedTuple):
     hosts: list[int]
     bounds: list[int]
     heads: list[Entry]
+    held: NDArray[np.int64]
+    held_keys: NDArray[np.float64]
 
 
 class Frontier:
@@ -44,6 +51,12 @@ class Frontier:
     ----------
     per_host : requests to one host that may be under way at once
     delay : seconds from the start of one request to a host to the start of the next
+
+    Attributes
+    ----------
+    admits : asked of each URL that `pop` is about to give out, seeds excepted: False holds it
+        back until `readmit`. It goes on waiting, and its score may change. None: no such limits
+    sifting : the last `pop` found nothing but URLs to hold back, and is not yet through
 
     A URL pushed with the score inf (a seed) keeps it: `update` and `rescore` pass it over.
 
@@ -64,10 +77,20 @@ class Frontier:
         self._available: list[tuple[float, int, int]] = []  # key, URL, host
         self._timers: list[tuple[float, int]] = []  # ready_at, host
         self._length = 0
+        self._left: set[int] = set()
+        self._held = GrowingArray(np.bool_, fill=False)  # waits, in no heap
+        self._n_held = 0
+        self.admits: Callable[[int], bool] | None = None
+        self.sifting = False
 
     def __len__(self) -> int:
-        """URLs waiting."""
-        return self._length
+        """URLs waiting, held back or not."""
+        return self._length + self._n_held
+
+    @property
+    def all_held(self) -> bool:
+        """True if URLs are held back, and none waits but on hosts that are left alone."""
+        return self._n_held > 0 and self._length == self.left
 
     def score(self, url: int) -> float:
         """Return the present or last score of `url`; -inf if it was never queued."""
@@ -75,7 +98,7 @@ class Frontier:
 
     def queued(self) -> NDArray[np.int64]:
         """Return the numbers of all URLs that wait, ascending."""
-        return np.flatnonzero(self._queued.data)
+        return np.flatnonzero(self._queued.data | self._held.data)
 
     def push(self, url: int, host: int, score: float) -> None:
         """Queue `url` of `host`, or move it to `score` if it waits already."""
@@ -84,6 +107,10 @@ class Frontier:
         if queued[url] and keys[url] == -score:
             return
         keys[url] = -score
+        if self._held.data[url]:
+            if score != np.inf:
+                return
+            self._let_go(url)
         if not queued[url]:
             self._host_of.data[url] = host
             queued[url] = True  # last: `arrange` may be reading in another thread
@@ -113,9 +140,11 @@ class Frontier:
         urls, scores = urls[known], scores[known]
         moved = keys[urls] != -np.inf
         keys[urls[moved]] = -scores[moved]
+        held = np.flatnonzero(self._held.data[: len(queued)] & ~queued)
         waiting = np.flatnonzero(queued)
         order = np.lexsort((waiting, keys[waiting], host_of[waiting]))
         waiting = waiting[order]
+        held_keys = keys[held]
         keys, sorted_hosts = keys[waiting], host_of[waiting]
         first = np.flatnonzero(np.diff(sorted_hosts, prepend=-1))
         heads = zip(keys[first].tolist(), waiting[first].tolist(), strict=True)
@@ -125,6 +154,8 @@ class Frontier:
             sorted_hosts[first].tolist(),
             [*first.tolist(), len(waiting)],
             list(heads),
+            held,
+            held_keys,
         )
 
     def adopt(self, arrangement: Arrangement) -> None:
@@ -133,9 +164,10 @@ class Frontier:
         The event loop stands still meanwhile, so nothing is looked at URL by URL: hosts offer
         what was their best when all was sorted, and `pop` finds out what is not any more.
         """
-        urls, keys, hosts, bounds, heads = arrangement
-        first = urls[(self._keys.data[urls] == -np.inf) & (keys != -np.inf)]
-        self._keys.data[urls] = keys
+        urls, keys, hosts, bounds, heads, held, held_keys = arrangement
+        everything, new = np.concatenate([urls, held]), np.concatenate([keys, held_keys])
+        first = everything[(self._keys.data[everything] == -np.inf) & (new != -np.inf)]
+        self._keys.data[everything] = new
         self._keys.data[first] = -np.inf  # put first since all was sorted
         for state in self._hosts:
             state.clear()
@@ -177,6 +209,8 @@ class Frontier:
 
         The URL's request counts as under way until `release`.
         """
+        self.sifting = False
+        sifted = 0
         while self._timers and self._timers[0][0] <= now:
             _, host = heapq.heappop(self._timers)
             self._hosts[host].timed = False
@@ -192,6 +226,15 @@ class Frontier:
                 if best is not None:
                     self._offer(host, best)
                 continue
+            if self.admits is not None and key != -np.inf and not self.admits(url):
+                self._put_aside(url)
+                state.take(best)
+                self._make_available(host, now)
+                sifted += 1
+                if sifted == _SIFTED:
+                    self.sifting = True
+                    return None
+                continue
             self._leave(url)
             state.take(best)
             state.active += 1
@@ -204,6 +247,19 @@ class Frontier:
         """Take `url` out without fetching it; nothing happens if it does not wait."""
         if url < len(self._queued) and self._queued.data[url]:
             self._leave(url)
+        elif url < len(self._held) and self._held.data[url]:
+            self._let_go(url)
+
+    def held(self) -> list[int]:
+        """Return the numbers of all URLs that are held back, ascending."""
+        return np.flatnonzero(self._held.data).tolist()
+
+    def readmit(self, urls: Iterable[int]) -> None:
+        """Let those of `urls` that are held back take their places again."""
+        for url in urls:
+            if self._held.data[url]:
+                self._let_go(url)
+                self.push(url, int(self._host_of.data[url]), self.score(url))
 
     def release(self, url: int, now: float) -> None:
         """Say that the request for `url` is no longer under way."""
@@ -215,6 +271,22 @@ class Frontier:
         """Set the seconds between the starts of two requests to `host`."""
         self._delays[host] = delay
 
+    def hold(self, host: int, until: float) -> None:
+        """Start no request to `host` before `until`; inf: never again."""
+        state = self._hosts[host]
+        if until <= state.ready_at:
+            return
+        state.ready_at = until
+        state.offered = None  # the entry in the heap of hosts is out of date now
+        if until == np.inf:
+            self._left.add(host)
+        self._make_available(host, -np.inf)  # not now: when the time has come
+
+    @property
+    def left(self) -> int:
+        """URLs that wait at hosts held for ever."""
+        return sum(self._hosts[host].queued for host in self._left)
+
     def next_ready(self) -> float | None:
         """Return the earliest time at which a host that waits for a timer has room."""
         return self._timers[0][0] if self._timers else None
@@ -224,16 +296,26 @@ class Frontier:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         known = urls < len(self._queued)
         urls, scores = urls[known], scores[known]
-        waits = self._queued.data[urls] & (self._keys.data[urls] != -np.inf)
+        waiting = self._queued.data[urls] | self._held.data[urls]
+        waits = waiting & (self._keys.data[urls] != -np.inf)
         return urls[waits], scores[waits]
 
     def _make_room(self, urls: int, hosts: int) -> None:
         """Have room for numbers below `urls` and `hosts`; some more, as this is asked often."""
         if urls > len(self._queued):
-            for array in (self._keys, self._host_of, self._queued):
+            for array in (self._keys, self._host_of, self._held, self._queued):
                 array.grow(urls + urls // 8 + 64)
         while len(self._hosts) < hosts:
             self._hosts.append(Host())
+
+    def _put_aside(self, url: int) -> None:
+        self._held.data[url] = True  # first: `arrange` may be reading in another thread
+        self._n_held += 1
+        self._leave(url)
+
+    def _let_go(self, url: int) -> None:
+        self._held.data[url] = False
+        self._n_held -= 1
 
     def _leave(self, url: int) -> None:
         self._queued.data[url] = False
@@ -247,7 +329,8 @@ class Frontier:
             return
         if state.ready_at > now:
             state.timed = True
-            heapq.heappush(self._timers, (state.ready_at, host))
+            if state.ready_at < np.inf:
+                heapq.heappush(self._timers, (state.ready_at, host))
             return
         best = state.best(self._keys.data, self._queued.data)
         if best is not None:

@@ -5,8 +5,9 @@ another visit), and how a collection of fetches is taken in. Not here: reading a
 (`focuscrawl.crawl.remembering`), the strategies that ask (`focuscrawl.strategies`).
 """
 
+from focuscrawl.knowledge.collection import Collected, Collection, Learned
 from focuscrawl.knowledge.keywords import Keywords
-from focuscrawl.knowledge.knowledge import Knowledge
-from focuscrawl.knowledge.learning import Collected, Learned, learn
+from focuscrawl.knowledge.knowledge import Knowledge, apprentice_in
+from focuscrawl.knowledge.learning import learn
 
-__all__ = ["Collected", "Keywords", "Knowledge", "Learned", "learn"]
+__all__ = ["Collected", "Collection", "Keywords", "Knowledge", "Learned", "apprentice_in", "learn"]

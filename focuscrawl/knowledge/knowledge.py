@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import weakref
+from contextlib import closing
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -59,6 +61,7 @@ class Knowledge:
     Attributes
     ----------
     about : what the file says of itself: ``topic``, ``critic``, ``critic_name``, ``state``, ...
+    close : closes the file; so does the end of the object
 
     Raises
     ------
@@ -69,6 +72,7 @@ class Knowledge:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = open_file(path)
+        self.close = weakref.finalize(self, self._file.close)
         self.about = read_meta(self._file)
         for count in ("crawls", "relevant_pages", "other_pages"):
             if not self.about.get(count, "").isdecimal():
@@ -81,10 +85,6 @@ class Knowledge:
     def __len__(self) -> int:
         """Return how many URLs are known."""
         return len(self._keys)
-
-    def close(self) -> None:
-        """Close the file."""
-        self._file.close()
 
     def check(self, topic: str, critic: str) -> Self:
         """Return this knowledge if it is of a topic, as a critic judges.
@@ -241,7 +241,7 @@ class Knowledge:
         UserError
             It is not what was kept.
         """
-        return apprentice_in(self._file, self.path)
+        return _apprentice(self._file, self.path)
 
     def history(self) -> Iterator[tuple[object, ...]]:
         """Yield the crawls learned: number, name, time, fetches, relevant, new, changed, ..."""
@@ -254,8 +254,19 @@ class Knowledge:
 _KINDS = ("relevant", "other")
 
 
-def apprentice_in(file: sqlite3.Connection, path: Path) -> bytes | None:
-    """Return the apprentice kept in a knowledge file; see `Knowledge.graduate`."""
+def apprentice_in(path: Path) -> bytes | None:
+    """Return the apprentice kept in a knowledge file, and read nothing else of it.
+
+    Raises
+    ------
+    UserError
+        See `focuscrawl.knowledge.file.open_file`, and `Knowledge.graduate`.
+    """
+    with closing(open_file(path)) as file:
+        return _apprentice(file, path)
+
+
+def _apprentice(file: sqlite3.Connection, path: Path) -> bytes | None:
     row = file.execute("SELECT digest, data FROM model WHERE kind = ?", (_APPRENTICE,)).fetchone()
     if row is None:
         return None

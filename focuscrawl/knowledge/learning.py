@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge.change import FORGIVEN
+from focuscrawl.knowledge.collection import Learned
 from focuscrawl.knowledge.file import draft_of, read_meta
 from focuscrawl.knowledge.keys import key_of
 from focuscrawl.knowledge.keywords import words_of
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
+    from focuscrawl.knowledge.collection import Collected, Collection
+
 RELEVANT = 0.5  # a page counts as relevant above
 WAITING = 20_000  # URLs never fetched that are kept, the best
 WORDS = 50_000  # words kept, the most frequent
@@ -29,74 +31,7 @@ SEEDS = 100
 _NOT_MODIFIED = 304
 _BATCH = 2_000  # pages described at a time
 _GONE = (404, 410)
-
-
-class Collected(NamedTuple):
-    """One fetch of a crawl.
-
-    Attributes
-    ----------
-    url : normalised
-    status, relevance : as in the crawl's store
-    content : digest of the page's text; None if it was no page, or a duplicate
-    etag, last_modified : validators of the answer
-    day : time of the fetch, in days; what it counts from does not matter
-    texts : title and headings, where it was a page
-    anchors : of links into it
-    hub, authority : scores over the greatest of the crawl
-    """
-
-    url: str
-    status: int
-    relevance: float
-    content: bytes | None
-    etag: str | None
-    last_modified: str | None
-    day: float
-    texts: tuple[str, ...]
-    anchors: tuple[str, ...]
-    hub: float
-    authority: float
-
-
-@dataclass(frozen=True)
-class Collection:
-    """A finished crawl, as it is learned.
-
-    Attributes
-    ----------
-    id : tells it from every other crawl
-    name : for people
-    topic, critic, critic_name : what was looked for, and who judged
-    replay : of a recorded web: time is counted in crawls, since a recording has no clock
-    fetches : in any order
-    waiting : URLs never fetched, with their scores in [0, 1]
-    graduate : what its apprentice has learned, if one crawled
-    settings : what else the next crawl is to be run with, for people and `focuscrawl recrawl`
-    """
-
-    id: str
-    name: str
-    topic: str
-    critic: str
-    critic_name: str
-    replay: bool
-    learned_at: str
-    fetches: Iterable[Collected]
-    waiting: Iterable[tuple[str, float]] = ()
-    graduate: bytes | None = None
-    settings: Mapping[str, str] = field(default_factory=dict)
-
-
-class Learned(NamedTuple):
-    """What a crawl has brought: fetches, and how many of them were what."""
-
-    fetches: int = 0
-    relevant: int = 0
-    new: int = 0
-    changed: int = 0
-    unchanged: int = 0
-    failed: int = 0
+_GREATEST = (1 << 63) - 1  # of all keys
 
 
 def learn(path: Path, collection: Collection) -> Learned:
@@ -136,7 +71,6 @@ def learn(path: Path, collection: Collection) -> Learned:
             "state": state.hexdigest(),
             "relevant_pages": str(int(about.get("relevant_pages", 0)) + merge.described[True]),
             "other_pages": str(int(about.get("other_pages", 0)) + merge.described[False]),
-            **collection.settings,
         }
         file.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", now.items())
     return learned
@@ -179,6 +113,7 @@ class _Merge:
         self._words: Counter[tuple[str, bool]] = Counter()
         self._exemplars: list[tuple[int, str, str, float]] = []
         self._describe = Describer()
+        self._bound = self._last_exemplar()
         self.described: Counter[bool] = Counter()
 
     def add(self, fetch: Collected) -> None:
@@ -221,7 +156,8 @@ class _Merge:
         words = words_of((*fetch.texts, *fetch.anchors))
         self._words.update((word, relevant) for word in words)
         self.described[relevant] += 1
-        self._exemplars.append((key, fetch.url, " ".join(fetch.anchors), fetch.relevance))
+        if key <= self._bound:
+            self._exemplars.append((key, fetch.url, " ".join(fetch.anchors), fetch.relevance))
         if len(self._exemplars) >= _BATCH:
             self._describe_pages()
         if old is None or old[0] is None:
@@ -315,3 +251,11 @@ class _Merge:
                 for (key, _, _, relevance), start, end in zip(pages, ends, ends[1:], strict=False)
             ),
         )
+        self._bound = self._last_exemplar()
+
+    def _last_exemplar(self) -> int:
+        """Return the greatest key that an exemplar can have: beyond it there are enough."""
+        row = self._file.execute(
+            "SELECT key FROM exemplar ORDER BY key LIMIT 1 OFFSET ?", (EXEMPLARS - 1,)
+        ).fetchone()
+        return _GREATEST if row is None else int(row[0])

@@ -18,13 +18,14 @@ from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.focused import FocusedCritic
 from focuscrawl.critic.reading import read_bags
 from focuscrawl.critic.topics import lies_under
-from focuscrawl.critic.words import ON_TOPIC
+from focuscrawl.critic.training import train_critic
+from focuscrawl.critic.words import OFF_TOPIC, ON_TOPIC
 from focuscrawl.feedback import apply_definition, suggest
 from focuscrawl.lab.replay import replay
 from focuscrawl.lab.whole import whole_web
 from focuscrawl.report.measures import load_pages
 from focuscrawl.report.opening import open_crawl as open_store
-from focuscrawl.taxonomy import read_labels
+from focuscrawl.taxonomy import Label, read_labels
 from focuscrawl.topics import TopicDefinition, train_definition
 from focuscrawl.webs import open_web
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.bags import Bag
     from focuscrawl.lab.tasks import Task
-    from focuscrawl.taxonomy import Label
     from focuscrawl.webs.protocol import Web
 
 JUDGEMENTS = 20
@@ -65,7 +65,8 @@ def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
     -------
     ``feedback``: one row a draw and strategy: ``judged``, ``good`` (of these); ``precision``,
     ``recall`` on the test rows and ``harvest``, as ``..._before`` (before the judgements) and
-    ``..._after``; ``harvest_without``: of the same fetches, had nobody been asked
+    ``..._after``; ``harvest_without``: of the same fetches, had nobody been asked;
+    ``precision_unasked``, ``recall_unasked``: of a critic trained anew without a judgement
     """
     web = open_web(task.recording)
     critic = load_critic(task.critic, task.topic)
@@ -75,10 +76,9 @@ def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
     setting = _Setting(task, web, labels, truth, _tested(task, web, labels))
     rows = []
     for draw in range(DRAWS):
-        definition = _ten_pages(setting, draw)
         with tempfile.TemporaryDirectory() as name:
-            poor, _ = train_definition(definition, [web])
-            save_critic(poor, Path(name, "poor"))
+            save_critic(train_critic(_ten_pages(setting, draw), web), Path(name, "poor"))
+            definition = TopicDefinition(critic=str(Path(name, "poor")), topics=(ON_TOPIC,))
             rows += [
                 {"draw": draw, **_crawl(setting, definition, strategy, Path(name))}
                 for strategy in STRATEGIES
@@ -86,7 +86,7 @@ def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
     return {"feedback": pd.DataFrame(rows)}
 
 
-def _ten_pages(setting: _Setting, draw: int) -> TopicDefinition:
+def _ten_pages(setting: _Setting, draw: int) -> list[Label]:
     """Sample the examples of the poor critic from the training rows."""
     rng = np.random.default_rng(draw)
     train = [label for label in setting.labels if label.split != "test"]
@@ -95,8 +95,11 @@ def _ten_pages(setting: _Setting, draw: int) -> TopicDefinition:
     for url, label in zip(known, train, strict=True):
         if url is not None:
             sides[lies_under(label.topic, [setting.task.topic])].append(url)
-    good, bad = (_sample(rng, sides[side]) for side in (True, False))
-    return TopicDefinition(good=tuple(good), bad=tuple(bad))
+    return [
+        Label(url, topic, "train")
+        for topic, side in ((ON_TOPIC, True), (OFF_TOPIC, False))
+        for url in _sample(rng, sides[side])
+    ]
 
 
 def _sample(rng: np.random.Generator, urls: Sequence[str]) -> list[str]:
@@ -121,7 +124,7 @@ def _crawl(
     replay(open_crawl(plan))
     shutil.copytree(first, second)
     with closing(open_store(second)) as store:
-        pages = suggest(store, JUDGEMENTS, known=definition.judged)
+        pages = suggest(store, JUDGEMENTS)
     label_of = _labels(setting)
     verdict = {
         page.url: label_of.get(page.url, setting.truth.get(page.url, 0.0) > 0.5) for page in pages
@@ -141,8 +144,11 @@ def _crawl(
         "harvest_without": without,
         "harvest_after": after,
     }
-    for when, critic in (("before", plan.critic), ("after", str(applied.critic))):
-        judge = load_critic(critic, ON_TOPIC)
+    unasked, _ = train_definition(definition, [setting.web])
+    save_critic(unasked, scratch / "unasked", force=True)
+    critics = {"before": "poor", "unasked": "unasked", "after": str(applied.critic)}
+    for when, critic in critics.items():
+        judge = load_critic(str(scratch / critic), ON_TOPIC)
         assert isinstance(judge, FocusedCritic)
         said = judge.judge_bags([bag for bag, _ in setting.tested]).relevance > 0.5
         true = np.array([on_topic for _, on_topic in setting.tested])

@@ -152,6 +152,8 @@ class Run:
         settings = {
             "FOCUSCRAWL_STRATEGY_OPTIONS": json.dumps(self.contender.options),
             "FOCUSCRAWL_PROGRESS": 0,
+            "FOCUSCRAWL_LIMITS": 0,  # strategies are compared by what they choose themselves
+            "FOCUSCRAWL_NEAR_DUPLICATES": 0,
             "LOG_LEVEL": "WARNING",
         }
         given = [part for key, value in arguments.items() for part in ("-a", f"{key}={value}")]

@@ -37,7 +37,13 @@ def take_over(task: Task) -> dict[str, pd.DataFrame]:
     at = max(task.budget // 2, 1)
     web, critic = open_web(task.recording), load_critic(task.critic, task.topic)
     strategy = Switched(StrategyContext(critic, 0, web), at=at)
-    plan = CrawlPlan(topic=task.topic, budget=task.budget, web=task.recording)
+    plan = CrawlPlan(
+        topic=task.topic,
+        budget=task.budget,
+        web=task.recording,
+        limits=False,
+        near_duplicates=False,
+    )
     with tempfile.TemporaryDirectory() as name:
         folder = CrawlFolder(Path(name))
         crawl = Crawl(

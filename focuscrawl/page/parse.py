@@ -14,6 +14,13 @@ from focuscrawl.page.tree import parse_tree
 from focuscrawl.page.view import Links, PageView
 from focuscrawl.page.walk import Outline, anchor_texts, outline
 
+#: bytes of UTF-8; what comes after is not read. A page is dozens of times as large in memory
+MAX_SIZE = 2 * 1024 * 1024
+#: of a page; what comes after is counted
+MAX_LINKS = 10_000
+#: words of a page; critics and learners read no more. A book of 300 pages has as many
+MAX_TOKENS = 100_000
+
 
 def parse_page(
     body: bytes, url: str, *, encoding: str | None = None, depths: bool = False
@@ -34,24 +41,30 @@ def parse_page(
 
     Notes
     -----
-    Never raises on any bytes. Leaves and offsets are those of METHODS 4 [A02 section 2.2.1].
+    Never raises on any bytes. Leaves and offsets are those of METHODS 4 [A02 section 2.2.1]. Of
+    more than `MAX_SIZE` the beginning is read; of more than `MAX_LINKS` links, or `MAX_TOKENS`
+    tokens, the first are kept.
     """
     utf8, read_in = to_utf8(body, encoding)
+    if len(utf8) > MAX_SIZE:
+        utf8 = utf8[:MAX_SIZE].decode("utf-8", "ignore").encode()  # no half of a character
     root = parse_tree(utf8)
     seen = Outline() if root is None else outline(root, depths=depths)
     meta = read_metadata(seen.metadata)
     own = urls.normalize(url) or url
     base = (meta.base is not None and urls.resolve(own, [meta.base])[0]) or own
+    links_cut = seen.cut(MAX_LINKS)
     # One call resolves everything; what the page does not say resolves as "" and is dropped.
     targets = urls.resolve(base, [meta.canonical or "", meta.refresh or "", *seen.references])
     tokens, token_leaf = tokenize(seen.leaves)
     return PageView(
         url=own,
         title=seen.title,
-        tokens=tokens,
-        token_leaf=token_leaf,
+        tokens=tokens[:MAX_TOKENS],
+        token_leaf=token_leaf[:MAX_TOKENS],
         n_leaves=len(seen.leaves),
         links=to_links(seen, targets[2:]),
+        links_cut=links_cut,
         canonical=targets[0] if meta.canonical else None,
         refresh=targets[1] if meta.refresh else None,
         noindex=meta.noindex,

@@ -53,9 +53,13 @@ def parse_tree(utf8: bytes) -> etree._Element | None:
 
 def _parse(utf8: bytes) -> etree._Element | None:
     try:
-        return etree.fromstring(utf8, _PARSER)
+        root = etree.fromstring(utf8, _PARSER)
     except etree.ParseError:  # nothing but white space
         return None
+    if root is not None:  # nothing but comments
+        # what follows ``</html>`` becomes a tree of its own: browsers show it with the rest
+        root.extend([*root.itersiblings()])
+    return root
 
 
 def _is_cut(root: etree._Element) -> bool:

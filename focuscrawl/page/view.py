@@ -51,6 +51,7 @@ class PageView:
     token_leaf : int32 (n_tokens,), the number of the DOM leaf each token lies in
     n_leaves : DOM leaves, counted left to right, those without text included
     links : the out-links
+    links_cut : link elements beyond `focuscrawl.page.parse.MAX_LINKS`, which are not among them
     canonical : target of ``<link rel=canonical>`` if it is another http(s) URL or the page itself
     refresh : target of ``<meta http-equiv=refresh>``, None without one
     noindex, nofollow : what ``<meta name=robots>`` asks
@@ -77,3 +78,4 @@ class PageView:
     heading_leaf: NDArray[np.int32] = field(default_factory=_none)
     leaf_depth: NDArray[np.int32] = field(default_factory=_none)
     leaf_meeting: NDArray[np.int32] = field(default_factory=_none)
+    links_cut: int = 0

@@ -56,6 +56,16 @@ class Outline:
     depth: list[int] = field(default_factory=list)
     meeting: list[int] = field(default_factory=list)
 
+    def cut(self, most: int) -> int:
+        """Keep the first `most` link elements; return how many were left out."""
+        left_out = len(self.references) - most
+        if left_out <= 0:
+            return 0
+        for column in (self.references, self.left, self.right, self.nofollow):
+            del column[most:]
+        self.captions = {at: text for at, text in self.captions.items() if at < most}
+        return left_out
+
 
 def outline(root: etree._Element, *, depths: bool = False) -> Outline:  # noqa: PLR0912 - hot
     """Walk over the tree under `root` once; `depths`: note where in the tree the leaves are.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from focuscrawl.diagnosis import Diagnosis
     from focuscrawl.store import CrawlStore
 
-_COLUMNS = ("url", "referrer", "relevance", "topic", "content_type", "duplicate_of", "error")
-
 
 def watch_again(store: CrawlStore) -> tuple[HarvestWatch, list[Diagnosis]]:
     """Watch a crawl again as it is judged now; return the watch, and every alarm it gave.
@@ -57,5 +55,6 @@ def is_page(status: int, error: str | None, duplicate_of: object) -> bool:
 
 
 def _rows(store: CrawlStore) -> Iterator[sa.Row[tuple[object, ...]]]:
-    view = sa.table("pages", *map(sa.column, ("seq", "status", *_COLUMNS)))
-    return store.rows(sa.select(*view.c).order_by(view.c.seq))
+    p, u = schema.page.c, schema.url.c
+    columns = (p.url, u.referrer, p.relevance, p.topic, p.status, p.error, p.duplicate_of)
+    return store.rows(sa.select(*columns).join(schema.url, u.id == p.url).order_by(p.seq))

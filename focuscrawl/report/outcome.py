@@ -24,15 +24,16 @@ def outcome(status: int, error: str | None, duplicate: bool) -> str:
     -------
     ``page`` and ``not modified`` (the only ones with a relevance; the latter was asked for only
     if it had changed), ``duplicate``, ``redirect``, ``no HTML``,
-    ``HTTP <status>``, or the name of what went wrong when no answer came.
+    ``HTTP <status>``, or the cause when no answer came or a redirect leads nowhere.
     """
     if duplicate:
         return DUPLICATE
-    if status == 0:
+    redirect = 300 <= status < 400
+    if status == 0 or (redirect and error is not None):
         return (error or "no answer").partition(":")[0].strip()
     if status == NOT_MODIFIED:
         return UNCHANGED
-    if 300 <= status < 400:
+    if redirect:
         return REDIRECT
     if not 200 <= status < 300:
         return f"HTTP {status}"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from focuscrawl.crawl.patience import LEFT
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ _WORDS = {
     "budget": "the budget of {fetched} fetches is spent",
     "budget, unchanged": "the budget is spent: {fetched} fetches, {unchanged} not modified",
     "frontier_empty": "the frontier is empty: every link that may be followed was",
+    "hosts_unavailable": "what waits is on hosts left alone; the same command tries them again",
     "no_relevant_page": "no relevant page for too many fetches",
     "interrupted": "interrupted; the same command goes on from here",
     "stopped": "stopped by `focuscrawl stop`; the same command goes on from here",
@@ -41,6 +43,20 @@ def stop_reason(store: CrawlStore) -> str | None:
     )
     reasons = [row.detail for row in store.rows(statement) if row.kind == "stop"]
     return reasons[0] if reasons else None
+
+
+def hosts_left(store: CrawlStore) -> dict[str, str]:
+    """Return the hosts that the last run left alone, and why, in the order of leaving."""
+    e = schema.events.c
+    statement = sa.select(e.kind, e.detail).where(e.kind.in_(("start", LEFT))).order_by(e.id)
+    left: dict[str, str] = {}
+    for row in store.rows(statement):
+        if row.kind == "start":
+            left.clear()
+        else:
+            host, _, why = row.detail.partition(": ")
+            left[host] = why
+    return left
 
 
 def in_words(reason: str | None, fetched: int, unchanged: int = 0) -> str:

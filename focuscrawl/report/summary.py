@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import sqlalchemy as sa
 
-from focuscrawl.crawl.crawl import RELEVANT
+from focuscrawl.crawl.traps import NEAR_DUPLICATE
+from focuscrawl.crawl.types import RELEVANT
 from focuscrawl.report.diagnosed import last_alarm
+from focuscrawl.report.limits import limits_in_words, trap_events
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
 from focuscrawl.report.plain import counted, middle, one_line, printable, table
-from focuscrawl.report.stopping import in_words, stop_reason, time_crawling
+from focuscrawl.report.stopping import hosts_left, in_words, stop_reason, time_crawling
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 RECENT = 100  # fetches of the harvest rate at the end
 _HOSTS = 5
 _CAUSES = 5
+_LEFT = 3
 _HOST_WIDTH = 48
 
 
@@ -50,10 +53,12 @@ class Summary:
     relevant : pages of a relevance above ½
     outcomes : fetches by what came of them, see `focuscrawl.report.outcome`
     links, dropped : links on the pages fetched; of these, left out before the frontier
+    traps : what limits held back, and near-duplicates, see `focuscrawl.report.limits`
     states : URLs by state, see `focuscrawl.store.schema.STATES`
     time, timed : time spent between fetches, breaks of a resumed crawl left out; for how many
     model, models_at : version of the last model and the fetch it was trained at, if there is one
     best_hosts : the hosts with the largest sums of relevance
+    left : hosts that the last run left alone, and why
     alarm : why the harvest rate has fallen, if it has (`focuscrawl.diagnosis`)
     """
 
@@ -67,12 +72,14 @@ class Summary:
     outcomes: dict[str, int]
     links: int
     dropped: int
+    traps: dict[str, int]
     states: dict[str, int]
     time: timedelta
     timed: int
     model: int | None
     models_at: int | None
     best_hosts: list[HostYield]
+    left: dict[str, str]
     alarm: str | None = None
 
     @classmethod
@@ -112,12 +119,14 @@ class Summary:
             outcomes=outcomes,
             links=totals.links,
             dropped=totals.dropped,
+            traps=trap_events(store),
             states=_states(store),
             time=time,
             timed=timed,
             model=None if model is None else model.version,
             models_at=None if model is None else model.trained_at_seq,
             best_hosts=_best_hosts(store, fetched),
+            left=hosts_left(store),
             alarm=last_alarm(store),
         )
 
@@ -158,11 +167,16 @@ class Summary:
                 ("errors", self._errors_in_words()),
                 ("links", f"{self.links:,} found, {self.dropped:,} dropped"),
             ]
+        if self.left:
+            lines.append(("left alone", self._left_in_words()))
         frontier = f"{counted(states.get('queued', 0), 'URL')} waiting"
         for state in ("unfollowed", "excluded"):
             if states.get(state):
                 frontier += f", {states[state]:,} {state}"
         lines.append(("frontier", frontier))
+        limits = limits_in_words(self.traps)
+        if limits is not None:
+            lines.append(("limits", limits))
         if self.model is not None:
             lines.append(("model", f"version {self.model}, trained at fetch {self.models_at:,}"))
         if self.alarm is not None:
@@ -201,7 +215,20 @@ class Summary:
     def _duplicates_in_words(self) -> str:
         redirects = counted(self.outcomes.get(REDIRECT, 0), "redirect")
         no_html = self.outcomes.get(NO_HTML, 0)
-        return f"{self.outcomes.get(DUPLICATE, 0):,}; {redirects}, {no_html:,} no HTML"
+        near = self.traps.get(NEAR_DUPLICATE, 0)
+        same = f"{self.outcomes.get(DUPLICATE, 0):,}" + (f", {near:,} more nearly" if near else "")
+        return f"{same}; {redirects}, {no_html:,} no HTML"
+
+    def _left_in_words(self) -> str:
+        """Name the first hosts that were left alone; the rest is counted."""
+        hosts = [*self.left.items()]
+        words = [
+            f"{middle(one_line(host), _HOST_WIDTH)} ({one_line(why, 40)})"
+            for host, why in hosts[:_LEFT]
+        ]
+        if len(hosts) > _LEFT:
+            words.append(f"{len(hosts) - _LEFT:,} more")
+        return f"{counted(len(hosts), 'host')}: {', '.join(words)}"
 
     def _errors_in_words(self) -> str:
         errors = [(name, n) for name, n in self.outcomes.items() if is_error(name)]

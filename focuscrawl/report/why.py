@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import sqlalchemy as sa
 
 from focuscrawl.report.finding import find_url
+from focuscrawl.report.limits import held_back, near_duplicate
 from focuscrawl.report.outcome import PAGE, outcome
 from focuscrawl.report.plain import counted, one_line, printable, table
 from focuscrawl.report.reasons import Reasons, reasons
@@ -171,7 +172,9 @@ def _fetched(store: CrawlStore, row: sa.Row[Any]) -> str:
     words = f"fetched as number {page.seq:,}, relevance {page.relevance:.3f}"
     if came == PAGE:
         title = one_line(page.title or "", 80)
-        return f"{words}: {title}" if title else words
+        words = f"{words}: {title}" if title else words
+        alike = near_duplicate(store, page.seq, row.url)
+        return words if alike is None else f"{words}; {alike}"
     if page.duplicate_of is not None:
         return f"{words}: a duplicate of {_url(store, page.duplicate_of)}"
     if page.error is not None:
@@ -192,7 +195,10 @@ def _queued(store: CrawlStore, row: sa.Row[Any]) -> str:
     ]
     (found,) = store.rows(sa.select(*counts).where(u.state == QUEUED))
     words = f"waits in the frontier at rank {found.ahead + 1:,} of {found.waiting:,}"
-    return f"{words}, level with {counted(found.level - 1, 'other')}" if found.level > 1 else words
+    if found.level > 1:
+        words += f", level with {counted(found.level - 1, 'other')}"
+    held = held_back(store, row.url)
+    return words if held is None else f"{words}; {held}"
 
 
 def _excluded(store: CrawlStore, row: sa.Row[Any]) -> str:

@@ -11,6 +11,7 @@ from focuscrawl.arguments import from_settings
 from focuscrawl.binding import bind_crawl
 from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.crawl.distilling import SITES
+from focuscrawl.downloadermiddlewares.backoff import patience_of
 from focuscrawl.downloadermiddlewares.warc import recording_name
 from focuscrawl.errors import UserError
 from focuscrawl.extensions.metrics import check_port
@@ -99,6 +100,7 @@ def open_for(spider: scrapy.Spider, arguments: dict[str, str], settings: BaseSet
     if recording is not None and not recording.endswith(".warc.gz"):
         raise UserError(f"FOCUSCRAWL_WARC={recording}: name a file that ends in .warc.gz")
     Networks.of(settings.getlist("FOCUSCRAWL_PRIVATE_ADDRESSES"))  # a slip ends here
+    patience_of(settings)
     Following.of(spider, settings)
     check_port(settings)
     if "web" in arguments:
@@ -132,6 +134,8 @@ def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
             "FOCUSCRAWL_STAGNATION", str(settings.get("FOCUSCRAWL_STAGNATION", 0))
         ),
         any_media=_flag(settings, "FOCUSCRAWL_ANY_MEDIA", default=False),
+        limits=_flag(settings, "FOCUSCRAWL_LIMITS", default=True),
+        near_duplicates=_flag(settings, "FOCUSCRAWL_NEAR_DUPLICATES", default=True),
         distill=CrawlPlan.whole_number(
             "FOCUSCRAWL_DISTILL", str(settings.get("FOCUSCRAWL_DISTILL", 0))
         ),

@@ -70,7 +70,7 @@ page = Table(
     Column("size", Integer, nullable=False, doc="bytes received"),
     Column("title", Text),
     Column("canonical", Text, doc="URL the page names as its canonical one"),
-    Column("digest", LargeBinary, doc="of the body of an HTML page"),
+    Column("digest", LargeBinary, doc="of the body of an HTML page, 16 bytes; then its sketch"),
     Column("duplicate_of", Integer, ForeignKey("url.id")),
     Column("error", Text, doc="why there is no status, or no judgement"),
     Column("links", Integer, nullable=False, doc="links on the page"),

@@ -69,7 +69,8 @@ class Paths:
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page`, and the URLs they lead to."""
         forager = self._forager
-        forager.arrive(page.url, page.referrer, page.view.url)
+        referrer = -1 if page.referrer is None else page.referrer
+        forager.arrive(page.url, referrer, page.view.url)
         start, parent = forager.start_of(page.url), forager.parent(page.url)
         seen = self._model.page(self._reader, page.view, start)
         # in the precision of the store, so that a resumed forage computes with the same numbers
@@ -77,7 +78,7 @@ class Paths:
         goal = float(forager.belief(page.url, seen)[0])
         links = self._model.links(self._reader, page.view, start, page.links)
         labels = self._model.onward(belief.astype(np.float64), links).astype(np.float32)
-        memo = PathMemo(page.referrer, parent, page.view.url, goal, labels)
+        memo = PathMemo(referrer, parent, page.view.url, goal, labels)
         found = forager.expand(page.url, page.targets, labels.astype(np.float64))
         return Expansion(found.link_scores, found.urls, found.scores, memo=memo.to_bytes())
 
@@ -96,7 +97,7 @@ class PathMemo:
 
     Attributes
     ----------
-    referrer : as in `JudgedPage`
+    referrer : as in `JudgedPage`; -1: nowhere
     parent : number of the page with the best link to this one when it was fetched; -1: none
     url : of the page
     goal : Pr(goal) of the page

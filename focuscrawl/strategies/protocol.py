@@ -51,7 +51,7 @@ class JudgedPage:
     probabilities : float64 (n_classes,), posteriors of the critic's classes, or None
     links : int64 (n,), which of `view.links` lead to followable URLs, ascending
     targets : int64 (n,), the numbers of the URLs v they lead to
-    referrer : number of the URL at which u was first found, a page or what redirected; -1: none
+    referrer : number of the URL at which u was first found, a page or a redirect; None: nowhere
     """
 
     view: PageView
@@ -62,7 +62,7 @@ class JudgedPage:
     probabilities: NDArray[np.float64] | None
     links: NDArray[np.int64]
     targets: NDArray[np.int64]
-    referrer: int = -1
+    referrer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

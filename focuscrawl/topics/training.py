@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from focuscrawl.critic.counts import FEW_PAGES
 from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.loading import find_model
 from focuscrawl.critic.reading import read_bags, resolve
@@ -43,7 +44,9 @@ def train_definition(
     The examples of its critic, those moved into sub-classes there, are joined by the pages that
     a person has judged: a good page becomes an example of the marked class that the critic
     holds most probable for it, a bad one of the most probable class that is not marked. Words
-    count as one more good page. Without a critic the classes are ``/good`` and ``/bad``.
+    count as one more good page. Without a critic the classes are ``/good`` and ``/bad``. Where
+    fewer than 100 examples are off the topic, English joins them, and all classes are held for
+    equally likely.
 
     Parameters
     ----------
@@ -83,13 +86,14 @@ def train_definition(
     usable: list[Example] = [((url, path), bags[url]) for url, path in leaves]
     if definition.words:
         usable.append((("", _largest(marked, leaves)), _bag_of(definition.words)))
+    few = _with_background(usable, marked)
     trained = learn_critic(
         usable,
         kind=base.model.kind,
-        uniform_prior=getattr(base.model, "uniform_prior", False),
+        uniform_prior=few or getattr(base.model, "uniform_prior", False),
         calibrate=base.calibrated,
     )
-    return _without_words(trained), _existing(marked, trained)
+    return _of_pages(trained), _existing(marked, trained)
 
 
 def _from_judgements(
@@ -116,7 +120,8 @@ def _from_judgements(
         return TrainedCritic(model=model, examples=examples), (ON_TOPIC,)
     if words:
         usable.append((("", ON_TOPIC), _bag_of(words)))
-    return _without_words(learn_critic(usable)), (ON_TOPIC,)
+    few = _with_background(usable, (ON_TOPIC,))
+    return _of_pages(learn_critic(usable, uniform_prior=few)), (ON_TOPIC,)
 
 
 def _read(
@@ -204,6 +209,36 @@ def _existing(marked: Sequence[str], trained: TrainedCritic) -> tuple[str, ...]:
     return there
 
 
-def _without_words(trained: TrainedCritic) -> TrainedCritic:
-    """Leave the page that stands for the words out of the examples: there is no such page."""
+def _with_background(usable: list[Example], marked: Sequence[str]) -> bool:
+    """Add English as it is written to a side off the topic that has few examples.
+
+    Everyday words that only the pages on the topic happen to have would speak for it, the more
+    of them a person has judged. So the largest class off the topic gets one more page: as many
+    words as the pages on the topic have, each of theirs as often as English has it.
+
+    Returns
+    -------
+    Whether it was added: the numbers of examples then say nothing of how frequent a class is
+    """
+    off = [pair for pair, _ in usable if not lies_under(pair[1], marked)]
+    if not off or len(off) >= FEW_PAGES:
+        return False
+    from wordfreq import word_frequency  # noqa: PLC0415 - slow to import, rarely needed
+
+    heard: Counter[str] = Counter()
+    for (_, path), bag in usable:
+        if lies_under(path, marked):
+            heard.update(bag)
+    n = sum(heard.values())
+    counts = {word: round(n * float(word_frequency(word, "en"))) for word in sorted(heard)}
+    background = {word: count for word, count in counts.items() if count}
+    if not background:
+        return False
+    largest = Counter(path for _, path in off).most_common(1)[0][0]
+    usable.append((("", largest), background))
+    return True
+
+
+def _of_pages(trained: TrainedCritic) -> TrainedCritic:
+    """Leave out of the examples what stands for words, or for English: there is no such page."""
     return replace(trained, examples=tuple(pair for pair in trained.examples if pair[0]))

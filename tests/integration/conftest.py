@@ -12,6 +12,7 @@ import pytest
 
 from focuscrawl.webs.synthetic import SyntheticWeb
 
+from .badweb import BadWeb, listening
 from .running import ROOT, TOPIC
 
 if TYPE_CHECKING:
@@ -59,3 +60,10 @@ def local_web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalWeb]:
         assert process.stdout is not None
         yield LocalWeb(json.loads(process.stdout.readline()), log)
         process.communicate(timeout=30)  # closes its standard input, which ends it
+
+
+@pytest.fixture(scope="module")
+def bad_web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BadWeb]:
+    """A host for every way in which a web can be bad."""
+    with listening(tmp_path_factory.mktemp("bad-web") / "requests.jsonl") as web:
+        yield web

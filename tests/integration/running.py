@@ -14,7 +14,8 @@ from typing import Any, Self
 
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC = "/Sports/Cycling"
-_LONG = 120  # seconds after which a process hangs
+# seconds after which a process hangs
+_LONG = 1200 if os.environ.get("FOCUSCRAWL_ENDURANCE") else 120
 
 
 class Kept:
@@ -96,6 +97,7 @@ class Running:
     def __init__(self, process: subprocess.Popen[str], kept: Kept) -> None:
         self._process = process
         self._kept = kept
+        self._said: list[str] = []
 
     def __enter__(self) -> Self:
         return self
@@ -109,11 +111,23 @@ class Running:
         while self._process.poll() is None and _stored(self._kept) < pages:
             time.sleep(0.002)
 
+    def wait_until_said(self, words: str) -> None:
+        """Wait until a line of its log holds `words`, or it has ended."""
+        assert self._process.stderr is not None
+        for line in self._process.stderr:
+            self._said.append(line)
+            if words in line:
+                break
+
+    def signal(self, signal: int) -> None:
+        """Send `signal`."""
+        self._process.send_signal(signal)
+
     def stop(self, signal: int) -> Run:
         """Send `signal`, and wait for the end."""
-        self._process.send_signal(signal)
+        self.signal(signal)
         _, stderr = self._process.communicate(timeout=_LONG)
-        return Run(self._process.returncode, stderr, self._kept)
+        return Run(self._process.returncode, "".join(self._said) + stderr, self._kept)
 
 
 def start(crawl_dir: Path, *options: str, **arguments: object) -> Running:

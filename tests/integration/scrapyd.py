@@ -25,14 +25,7 @@ if TYPE_CHECKING:
 
 PROJECT = "focuscrawl"
 _PARTS = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "focuscrawl", "models")
-_LONG = 120  # seconds after which something hangs
-_CONFIG = """[scrapyd]
-bind_address = 127.0.0.1
-http_port = {port}
-max_proc = 1
-poll_interval = 0.2
-items_dir = items
-"""
+_LONG = 280  # seconds after which something hangs
 
 
 @dataclass(frozen=True)
@@ -85,7 +78,9 @@ def serving(folder: Path) -> Iterator[Scrapyd]:
     """Start Scrapyd, and end it."""
     folder.mkdir()
     port = _free_port()
-    (folder / "scrapyd.conf").write_text(_CONFIG.format(port=port), encoding="utf-8")
+    config = (ROOT / "deploy" / "scrapyd.conf").read_text(encoding="utf-8")
+    config = _replaced(r"^http_port .*$", f"http_port = {port}", config)
+    (folder / "scrapyd.conf").write_text(f"{config}poll_interval = 0.2\n", encoding="utf-8")
     log = folder / "scrapyd.log"
     with (
         log.open("w") as out,
@@ -117,8 +112,7 @@ def deploy(server: Scrapyd, project: Path) -> subprocess.CompletedProcess[str]:
         else:
             shutil.copy(ROOT / name, project)
     target = (ROOT / "scrapy.cfg").read_text(encoding="utf-8")
-    target, places = re.subn(r"^url = .*$", f"url = {server.url}", target, flags=re.MULTILINE)
-    assert places == 1
+    target = _replaced(r"^url = .*$", f"url = {server.url}", target)
     (project / "scrapy.cfg").write_text(target, encoding="utf-8")
     return subprocess.run(
         [sys.executable, "-m", "scrapyd_client.deploy", "--version", "1"],
@@ -129,6 +123,12 @@ def deploy(server: Scrapyd, project: Path) -> subprocess.CompletedProcess[str]:
         timeout=_LONG,
         check=False,
     )
+
+
+def _replaced(pattern: str, line: str, text: str) -> str:
+    text, places = re.subn(pattern, line, text, flags=re.MULTILINE)
+    assert places == 1, pattern
+    return text
 
 
 def _python(folder: Path) -> str:

@@ -8,16 +8,22 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner, Result
 
 from focuscrawl.cli.main import main
+from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge
+from focuscrawl.lab.figures import FIGURES
+from focuscrawl.lab.replay import replay
+from focuscrawl.lab.results import Results
 from focuscrawl.webs import open_web
 
 from .running import TOPIC, Kept, Run, crawl_until
@@ -28,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BUDGET = 60
+NAME = "Sports_Cycling.db"
 
 
 def invoke(*arguments: str | Path) -> Result:
@@ -100,25 +107,28 @@ def test_what_learning_refuses(first: Path, tmp_path: Path) -> None:
     assert cut.read_bytes() == before[:5000]
 
 
+def replayed(folder: Path, **plan: Any) -> list[tuple[str, float]]:
+    """Crawl the first version without Scrapy; return URLs and relevances in their order."""
+    given = {"topic": TOPIC, "critic": "models/demo", "web": "demo@1", "budget": BUDGET, **plan}
+    replay(open_crawl(CrawlPlan(crawl_dir=str(folder), **given)))
+    pages = "SELECT u.url, p.relevance FROM page p JOIN url u ON u.id = p.url ORDER BY p.seq"
+    return [(url, relevance) for url, relevance in Kept(folder).query(pages)]
+
+
 @pytest.mark.parametrize("strategy", ["apprentice", "learnable"])
 def test_a_crawl_with_knowledge_finds_more(
     first: Path, tmp_path: Path, strategy: str, demo: dict[str, str]
 ) -> None:
     """From one start page; and from its own start pages if it is given none."""
-    found_there = open_web("demo@1").resolve(demo["seeds"].split(","))
-    seed = next(url for url in found_there if url is not None)
-    given = {"strategy": strategy, "seeds": seed, "version": 1}
-    known = again(tmp_path / "known", first / "k.db", **given)  # type: ignore[arg-type]
-    assert known.returncode == 0, known.stderr
-    same = {**demo, "strategy": strategy, "seeds": seed, "web": "demo@1", "budget": str(BUDGET)}
-    alone = run_crawl(tmp_path / "alone", **same)
-    assert alone.returncode == 0, alone.stderr
-    found = "SELECT sum(relevance) FROM page"
-    assert known.kept.query(found) > alone.kept.query(found)
-    own = again(tmp_path / "own", first / "k.db", strategy=strategy, budget=25)
-    assert own.returncode == 0, own.stderr
+    there = open_web("demo@1").resolve(demo["seeds"].split(","))
+    given = {"strategy": strategy, "seeds": next(url for url in there if url is not None)}
+    known = replayed(tmp_path / "known", knowledge=str(first / "k.db"), **given)
+    alone = replayed(tmp_path / "alone", **given)
+    assert sum(r for _, r in known) > sum(r for _, r in alone)
+    assert known == replayed(tmp_path / "again", knowledge=str(first / "k.db"), **given)
+    own = replayed(tmp_path / "own", strategy=strategy, knowledge=str(first / "k.db"), budget=8)
     with closing(Knowledge(first / "k.db")) as knowledge:
-        assert set(own.kept.urls[:5]) <= set(knowledge.seeds())
+        assert [url for url, _ in own] == knowledge.seeds(8)
 
 
 def test_a_revisit_asks_on_condition_and_resumes_exactly(first: Path, tmp_path: Path) -> None:
@@ -153,19 +163,21 @@ def test_a_revisit_asks_on_condition_and_resumes_exactly(first: Path, tmp_path: 
 
 
 def test_what_a_crawl_refuses(first: Path, tmp_path: Path) -> None:
-    newer = tmp_path / "none.db"
-    known = first / "k.db"
-    for options, given, named in (
-        ((), {"knowledge": newer}, "there is no knowledge at"),
-        ((), {"topic": "/Home/Cooking"}, "not /Home/Cooking"),
-        ((), {"strategy": "best-first"}, "does not use knowledge"),
-        (("-s", "FOCUSCRAWL_REVISIT=1"), {"strategy": "learnable"}, "goes with the strategy"),
-        (("-s", "FOCUSCRAWL_NOT_MODIFIED_COST=2"), {}, "from 0 to 1"),
+    refused = again(tmp_path / "crawl", tmp_path / "none.db")
+    assert refused.returncode == 2, refused.stderr
+    one_line(refused.stderr, "there is no knowledge at")
+    cost = again(tmp_path / "crawl", first / "k.db", "-s", "FOCUSCRAWL_NOT_MODIFIED_COST=2")
+    assert cost.returncode == 2
+    one_line(cost.stderr, "from 0 to 1")
+    for given, named in (
+        ({"topic": "/Home/Cooking"}, "not /Home/Cooking"),
+        ({"strategy": "best-first"}, "does not use knowledge"),
+        ({"strategy": "learnable", "revisit": True}, "goes with the strategy"),
+        ({"knowledge": None, "revisit": True}, "add -a knowledge=FILE"),
     ):
-        refused = again(tmp_path / "crawl", known, *options, **given)
-        assert refused.returncode == 2, refused.stderr
-        one_line(refused.stderr, named)
-        assert not (tmp_path / "crawl").exists()
+        with pytest.raises(UserError, match=named):
+            replayed(tmp_path / "crawl", **{"knowledge": str(first / "k.db"), **given})
+    assert not (tmp_path / "crawl").exists()
 
 
 def recrawl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -184,24 +196,102 @@ def recrawl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 def test_recrawl_is_one_command(tmp_path: Path, demo: dict[str, str]) -> None:
     same = ("--budget", "40", "--seeds", demo["seeds"])
     outputs = []
-    for version in (1, 2, 3):
+    for version in (1, 2):
         done = recrawl(tmp_path, *same, "--web", f"demo@{version}")
         assert done.returncode == 0, done.stderr
         outputs.append(done.stdout.splitlines()[-1])
     assert "0 changed, 0 unchanged" in outputs[0]
     assert "0 changed" not in outputs[1]
-    with closing(Knowledge(tmp_path / "knowledge" / "Sports_Cycling.db")) as known:
+    with closing(Knowledge(tmp_path / "knowledge" / NAME)) as known:
         history = [*known.history()]
-        assert [row[0] for row in history] == [1, 2, 3]
+        assert [row[0] for row in history] == [1, 2]
         assert known.graduate is not None
         before = known.about["state"]
-    refused = recrawl(tmp_path, "--budget", "many", "--web", "demo@4")
-    assert refused.returncode == 2
+    refused = invoke("recrawl", TOPIC, "--budget", "many", "--web", "demo@4")
+    assert refused.exit_code == 2
     one_line(refused.stderr, "--budget must be a whole number")
     missing = recrawl(tmp_path, "--budget", "5", "--web", "nothing.warc")
     assert missing.returncode == 2
-    with closing(Knowledge(tmp_path / "knowledge" / "Sports_Cycling.db")) as known:
+    with closing(Knowledge(tmp_path / "knowledge" / NAME)) as known:
         assert known.about["state"] == before
+
+
+def test_a_recrawl_told_to_end_learns_what_it_has(tmp_path: Path) -> None:
+    program = "from focuscrawl.cli.main import main; main()"
+    arguments = ["recrawl", TOPIC, "--budget", "0", "--web", "demo", "--crawl-dir", "crawl"]
+    with subprocess.Popen(
+        [sys.executable, "-c", program, *arguments],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        while process.poll() is None and stored(tmp_path / "crawl") < 20:
+            time.sleep(0.01)
+        refused = invoke(
+            "recrawl", TOPIC, "--budget", "5", "--knowledge", tmp_path / "knowledge" / NAME
+        )
+        assert refused.exit_code == 2
+        one_line(refused.stderr, "is running")
+        process.terminate()
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "fetches" in output
+    with closing(Knowledge(tmp_path / "knowledge" / NAME)) as known:
+        assert len(known) >= 20
+
+
+def stored(folder: Path) -> int:
+    try:
+        return int(Kept(folder).query("SELECT count(*) FROM page")[0][0])
+    except sqlite3.OperationalError:  # the store is not there yet
+        return -1
+
+
+STUDY = f"""
+draws = 1
+budget = 12
+baseline = "one"
+[[webs]]
+name = "demo"
+recording = "demo"
+labels = "models/demo/examples.csv"
+seeds = "models/demo/seeds.csv"
+critic = "models/demo"
+topics = ["{TOPIC}"]
+[[strategies]]
+label = "one"
+strategy = "learnable"
+[[strategies]]
+label = "two"
+strategy = "learnable"
+knows = "one"
+seeds = 1
+[[strategies]]
+label = "two, alone"
+strategy = "learnable"
+seeds = 1
+"""
+
+
+def test_crawls_of_a_study_learn_from_each_other(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY)
+    done = invoke("lab", "run", tmp_path / "study.toml", "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "demo: learning from crawl to crawl" in done.output
+    results = Results.open(tmp_path / "out")
+    assert (results.knows, results.alone) == ({"two": "one"}, {"two": "two, alone"})
+    starts = {
+        label: set(results.fetches(["url"], strategy=label)["url"][:5])
+        for label in results.strategies
+    }
+    assert starts["two"] == starts["two, alone"]
+    assert not starts["one"] & starts["two"]
+    assert not [*(tmp_path / "out").glob("runs/**/knowledge.db")]
+    tables = (tmp_path / "out" / "tables.md").read_text()
+    assert "| two |" in tables.partition("learning from crawl to crawl")[2]
+    drawn = FIGURES["l-learning-learnable"][1](results)
+    assert drawn is not None
 
 
 class _Site(BaseHTTPRequestHandler):

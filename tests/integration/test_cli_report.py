@@ -93,6 +93,7 @@ def test_report_compares_crawls(crawls: list[Path], tmp_path: Path) -> None:
     assert rows[start + 2][-1] == f"{1 - losses[1] / losses[0]:+.0%}"
     assert sorted(path.name for path in (tmp_path / "both").iterdir()) == [
         "harvest.png",
+        "learning.png",
         "loss.png",
         "report.html",
     ]

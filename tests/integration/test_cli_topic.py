@@ -142,6 +142,24 @@ def test_a_definition_is_made_added_to_and_applied(folder: Path, tmp_path: Path)
     assert kinds[-1] == "redefined"
 
 
+def test_a_new_crawl_begins_with_a_definition(tmp_path: Path) -> None:
+    path, web = tmp_path / "mine.toml", SyntheticWeb()
+    cycling, news = web.seeds(TOPIC), web.seeds("/Sports/Running")
+    seeds = [part for url in cycling[:2] for part in ("--seeds", url)]
+    judged = [part for url in cycling for part in ("--good", url)]
+    judged += [part for url in news for part in ("--bad", url)]
+    assert topic("new", path, "--words", "bicycle, wheel", *seeds, *judged).exit_code == 0
+    out = tmp_path / "critic"
+    done = topic("train", path, "--web", "demo", "--out", out)
+    assert done.exit_code == 0, done.output
+    assert "topics /good" in done.output
+    given = {"critic": out, "topic": "/good", "seeds": path, "strategy": "best-first"}
+    run = crawl(tmp_path / "crawl", **given, web="demo", budget=10)
+    assert run.returncode == 0, run.stderr
+    assert run.kept.urls[:2] == cycling[:2]
+    assert "choose another --out" in refused("train", path, "--web", "demo", "--out", out)
+
+
 def test_a_class_is_refined_and_its_other_pages_are_off_the_topic(
     folder: Path, tmp_path: Path
 ) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import signal
 import socket
+import subprocess
+import sys
 import time
 from typing import TYPE_CHECKING, Any
 from urllib.request import urlopen
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
     from .conftest import LocalWeb
 
+ANEW = b"\x1b[5F\x1b[J"  # five lines up, and away with what is there
 PAUSED = 2.0  # seconds in which a crawl that is not paused fetches a lot
 
 
@@ -54,6 +59,29 @@ def metrics(port: int) -> dict[str, float]:
     }
 
 
+def listens(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address, port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def watched(folder: Path) -> tuple[str, int]:
+    """Look at a crawl in a terminal until it was shown three times, and leave with Ctrl-C."""
+    ours, theirs = pty.openpty()
+    program = "from focuscrawl.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "status", str(folder), "--every", "0.1"]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        seen = b""
+        while seen.count(ANEW) < 2:
+            seen += os.read(ours, 65536)
+        process.send_signal(signal.SIGINT)
+    os.close(ours)
+    return seen.decode(), process.returncode
+
+
 @pytest.fixture(scope="module")
 def operated(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A crawl that is looked at, paused, resumed and stopped; what was seen on the way."""
@@ -65,9 +93,12 @@ def operated(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
         running.wait_for(10)
         seen["crawling"] = ask("status", folder)
         seen["metrics"] = metrics(port)
+        seen["elsewhere"] = listens("127.0.0.2", port)
         seen["pause"] = ask("pause", folder)
         seen["paused"] = status(folder)
-        time.sleep(PAUSED)
+        began = time.monotonic()
+        seen["watched"] = watched(folder)
+        time.sleep(max(0.0, began + PAUSED - time.monotonic()))
         seen["after"] = status(folder)
         seen["metrics paused"] = metrics(port)
         seen["resume"] = ask("resume", folder)
@@ -86,6 +117,15 @@ def test_status_shows_a_crawl_under_way(operated: dict[str, Any]) -> None:
     assert "URLs wait on" in crawled
     assert "pages/s" in columns
     assert worker.split()[:2] == ["alone", "crawling"]
+
+
+def test_in_a_terminal_status_is_shown_again_and_again(operated: dict[str, Any]) -> None:
+    text, code = operated["watched"]
+    assert code == 0
+    first, second, _ = text.replace("\r", "").split(ANEW.decode())[:3]
+    assert first.count("\n") == 5  # so many lines above, the next one begins
+    assert all("best-first of /Sports/Cycling on demo: paused" in each for each in (first, second))
+    assert "Traceback" not in text
 
 
 def test_a_paused_crawl_fetches_nothing(operated: dict[str, Any]) -> None:
@@ -125,6 +165,10 @@ def test_metrics_are_those_of_the_crawl(operated: dict[str, Any]) -> None:
     assert paused["focuscrawl_responses_total 200"] >= before["focuscrawl_responses_total 200"] > 0
     assert paused["focuscrawl_budget"] == 0
     assert any(name.startswith("focuscrawl_crawl_info") for name in paused)
+
+
+def test_metrics_are_for_this_machine_alone(operated: dict[str, Any]) -> None:
+    assert not operated["elsewhere"]
 
 
 def test_the_log_is_there_as_json(operated: dict[str, Any]) -> None:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 import time
+from io import BytesIO
 from typing import TYPE_CHECKING
+from zipfile import ZipFile
 
 import pytest
 
-from .running import Kept, crawl
+from .running import ROOT, Kept, crawl
 from .scrapyd import PROJECT, Scrapyd, deploy, serving
 
 if TYPE_CHECKING:
@@ -75,6 +77,13 @@ def resumed(deployed: Scrapyd, cancelled: str, crawl_dir: Path) -> str:
 def test_the_egg_is_built_and_uploaded(deployed: Scrapyd) -> None:
     assert deployed.ask("listprojects")["projects"] == [PROJECT]
     assert deployed.ask("listspiders", project=PROJECT)["spiders"] == ["focused"]
+    (egg,) = deployed.eggs().values()
+    with ZipFile(BytesIO(egg)) as archive:
+        packed = set(archive.namelist())
+    kept = [path for path in (ROOT / "focuscrawl").rglob("*") if path.is_file()]
+    files = {str(path.relative_to(ROOT)) for path in kept if path.suffix != ".pyc"}
+    assert files <= packed
+    assert {f"focuscrawl/models/demo/{name}" for name in ("model.npz", "seeds.csv")} <= packed
 
 
 def test_a_cancelled_job_ends_in_order(deployed: Scrapyd, cancelled: str, crawl_dir: Path) -> None:

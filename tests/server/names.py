@@ -25,10 +25,13 @@ class LookUp:
 class Names:
     """Answers from ``TEST_NAMES``: by name the answers, of which the last one is for good.
 
-    What is not in there answers to its own name, as an IP address does.
+    What is not in there answers to its own name, as an IP address does. An answer of None is
+    never given.
     """
 
-    def __init__(self, reactor: Any, answers: Mapping[str, Sequence[Sequence[str]]]) -> None:
+    def __init__(
+        self, reactor: Any, answers: Mapping[str, Sequence[Sequence[str] | None]]
+    ) -> None:
         self._reactor = reactor
         self._answers = {name: list(each) for name, each in answers.items()}
 
@@ -49,10 +52,12 @@ class Names:
         *_: Any,
     ) -> LookUp:
         """Look up a name; see Twisted's `IHostnameResolver`."""
-        answers = self._answers.get(host_name, [[host_name]])
+        answers: list[Sequence[str] | None] = self._answers.get(host_name, [[host_name]])
         answer = answers.pop(0) if len(answers) > 1 else answers[0]
         look_up = LookUp(host_name)
         receiver.resolutionBegan(look_up)
+        if answer is None:
+            return look_up
         for address in answer:
             kind = IPv4Address if ipaddress.ip_address(address).version == 4 else IPv6Address
             receiver.addressResolved(kind("TCP", address, portNumber))

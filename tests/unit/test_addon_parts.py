@@ -87,10 +87,22 @@ def test_only_what_waits_is_kept(tmp_path: Path) -> None:
     file.hold(f"{URL}b", Request(f"{URL}b"))
     file.give(URL)
     again = RequestFile(tmp_path, Reader())
-    again.load(lambda url: url != URL)
+    assert again.load(lambda url: url != URL) == []
     assert again.given == {URL}
     assert again.pop(URL) is None
     assert again.pop(f"{URL}b") is not None
+
+
+def test_what_was_fetched_for_somebody_else_is_still_owed(tmp_path: Path) -> None:
+    file = RequestFile(tmp_path, Reader())
+    file.hold(URL, Request(URL, meta={"a": 1}))
+    again = RequestFile(tmp_path, Reader())
+    (owed,) = again.load(lambda _: False)
+    assert (owed.url, owed.meta) == (URL, {"a": 1})
+    third = RequestFile(tmp_path, Reader())  # it was not given yet
+    assert len(third.load(lambda _: False)) == 1
+    third.give(URL)
+    assert RequestFile(tmp_path, Reader()).load(lambda _: False) == []
 
 
 def test_half_a_line_is_no_line(tmp_path: Path) -> None:

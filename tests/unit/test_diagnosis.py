@@ -22,9 +22,9 @@ class Told:
         self.n = 0
         self.said: list[tuple[int, str]] = []
 
-    def visit(self, relevance: float, topic: str | None, referrer: str | None = None) -> str:
+    def visit(self, relevance: float, topic: str | None, referrer: int | None = None) -> int:
         self.n += 1
-        url = f"u{self.n}"
+        url = self.n
         told = self.watch.visited(
             url, referrer, relevance=relevance, topic=topic, judged=topic is not None
         )
@@ -32,7 +32,7 @@ class Told:
             self.said.append((self.n, told))
         return url
 
-    def visits(self, n: int, relevance: float, *topics: str | None, referrer: str | None) -> None:
+    def visits(self, n: int, relevance: float, *topics: str | None, referrer: int | None) -> None:
         for i in range(n):
             self.visit(relevance, topics[i % len(topics)], referrer)
 
@@ -134,7 +134,7 @@ def test_noise_is_seldom_taken_for_a_fall() -> None:
 def test_any_crawl_can_be_watched(fetches: list[tuple[float, str | None, int]]) -> None:
     told = Told()
     for relevance, topic, referrer in fetches:
-        told.visit(relevance if topic else 0.0, topic, f"u{referrer}")
+        told.visit(relevance if topic else 0.0, topic, referrer)
     kinds = [kind for _, kind in told.said]
     assert all(n > 2 * WINDOW - 1 for n, _ in told.said)
     assert all(a != RECOVERED or b == ALARM for a, b in pairwise(kinds))

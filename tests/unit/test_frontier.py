@@ -102,6 +102,13 @@ class FrontierMachine(RuleBasedStateMachine):
             self.left.discard(url)
             self.push(url, self.host[url], 0.5)
 
+    @precondition(lambda self: self.host)
+    @rule(data=st.data(), seconds=st.sampled_from([0.2, 3.0, np.inf]))
+    def hold(self, data: st.DataObject, seconds: float) -> None:
+        host = data.draw(st.sampled_from(sorted(set(self.host.values()))))
+        self.frontier.hold(host, self.now + seconds)
+        self.ready[host] = max(self.ready[host], self.now + seconds)
+
     @rule(seconds=st.sampled_from([0.1, 0.5, 1.0]))
     def wait(self, seconds: float) -> None:
         self.now += seconds
@@ -110,13 +117,15 @@ class FrontierMachine(RuleBasedStateMachine):
     def lengths_agree(self) -> None:
         assert len(self.frontier) == len(self.waiting)
         assert self.frontier.queued().tolist() == sorted(self.waiting)
+        left = [url for url in self.waiting if self.ready[self.host[url]] == np.inf]
+        assert self.frontier.left == len(left)
 
     @invariant()
     def a_timer_wakes_every_host_that_waits_for_one(self) -> None:
         waits = [
             self.ready[host]
             for host in {self.host[url] for url in self.waiting}
-            if self.ready[host] > self.now
+            if self.now < self.ready[host] < np.inf
             and sum(self.host[url] == host for url in self.active) < 2
         ]
         if waits:

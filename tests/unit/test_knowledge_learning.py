@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.knowledge import Collected, Keywords, Knowledge, learn
+from focuscrawl.knowledge import Collected, Collection, Keywords, Knowledge, Learned, learn
 from focuscrawl.knowledge import learning as limits
-from focuscrawl.knowledge.learning import Collection
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +55,7 @@ def test_what_becomes_of_pages(path: Path) -> None:
     """New, changed, unchanged, asked in vain; redirects and duplicates are fetches in vain."""
     a, b, c, d = (f"http://h.example/{name}" for name in "abcd")
     first = learn(path, crawl(1, *(fetch(url, etag='"x"') for url in (a, b, c))))
-    assert first == limits.Learned(fetches=3, relevant=3, new=3)
+    assert first == Learned(fetches=3, relevant=3, new=3)
     second = learn(
         path,
         crawl(
@@ -67,7 +66,7 @@ def test_what_becomes_of_pages(path: Path) -> None:
             fetch(d, 0.0, None, status=301),
         ),
     )
-    assert second == limits.Learned(fetches=4, relevant=3, new=0, changed=1, unchanged=2)
+    assert second == Learned(fetches=4, relevant=3, new=0, changed=1, unchanged=2)
     with closing(Knowledge(path)) as known:
         pages = {url: known.page(url) for url in (a, b, c, d)}
     found = {url: (p.accesses, p.changes, p.changed) for url, p in pages.items() if p}

@@ -192,6 +192,9 @@ def results(tmp_path: Path) -> Results:
         "pages/rates": offsets.assign(rate=1 / 17),
         "pages/tags": offsets.assign(tag="br", share=0.5, empty=0.5),
         "pages/authorities": pd.DataFrame({**WHOSE, "url": "u", "links": 1, "distance": [0, 3]}),
+        "authorities/agreement": pd.DataFrame(
+            {**WHOSE, "of": "pages", "pair": 0, "top": range(1, 9), "overlap": 0.5}
+        ),
         "takeover/fetches": switched,
         "takeover/priorities": pd.DataFrame(
             {**WHOSE, "score": np.arange(10) / 10, "before": 1, "after": range(10, 0, -1)}
@@ -225,7 +228,7 @@ def test_every_figure_is_drawn_and_says_what_it_shows(name: str, results: Result
 
 
 def test_results_without_what_a_figure_needs_have_no_such_figure(results: Results) -> None:
-    for path in (*results.folder.glob("pages/*/*/*"), *results.folder.glob("takeover/*/*/*")):
+    for path in results.folder.glob("*/*/*/*.parquet"):
         path.unlink()
     left = dataclasses.replace(results, strategies={"best-first": "best-first"})
     drawn = [name for name, (_, draw) in FIGURES.items() if draw(left) is not None]

@@ -25,7 +25,24 @@ def test_content_type(header: str | None, media_type: str | None, charset: str |
 
 def test_the_server_decides_and_the_body_only_without_it() -> None:
     page = b"\n<!-- x --><HTML><body>"
-    assert is_html("text/html", b"%PDF-1.4")
+    assert is_html("text/html", b"anything that is text")
+    assert is_html("text/html", b"")
     assert not is_html("text/plain", page)
     assert is_html(None, page)
     assert not is_html(None, b"%PDF-1.4")
+
+
+@pytest.mark.parametrize(
+    "body", [b"%PDF-1.4 text", b"GIF89a" + b" " * 50, bytes(range(256)) * 4, b"\x01\x02 text" * 9]
+)
+def test_what_is_no_text_is_no_page_whatever_it_is_called(body: bytes) -> None:
+    assert not is_html("text/html", body)
+
+
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-16", "utf-16-le", "utf-16-be", "iso2022_jp", "cp1251", "utf-8-sig"]
+)
+def test_text_is_text_in_every_encoding(encoding: str) -> None:
+    text = "<html><p>\t" + "".join(map(chr, range(0x410, 0x450))) * 9 + "日本" * 9
+    assert is_html("text/html", text.encode(encoding, "ignore"))
+    assert is_html("text/html", text.encode(encoding, "ignore").replace(b"\n", b"\f"))

@@ -33,11 +33,9 @@ if TYPE_CHECKING:
 NAMES = ["in-degree", "pagerank", "fish-search", "shark-search", "tfidf-centroid", "hubs"]
 #: lessons after every second fetch, where there are any
 OPTIONS: dict[str, dict[str, float]] = {
-    "pagerank": {"every": 2, "growth": 0.0},
-    "tfidf-centroid": {"every": 2, "growth": 0.0},
+    **{key: {"every": 2, "growth": 0.0} for key in ["pagerank", "tfidf-centroid", "hubs"]},
     "fish-search": {"width": 1, "depth": 1},
     "shark-search": {"depth": 1},
-    "hubs": {"every": 2, "growth": 0.0},
 }
 
 
@@ -393,8 +391,6 @@ def test_lessons_grow_rarer_with_the_crawl(name: str) -> None:
         ("shark-search", "gamma", 1.1),
         ("shark-search", "delta", float("nan")),
         ("shark-search", "context_words", 1.0),
-        ("hubs", "weight", 1.5),
-        ("hubs", "every", 0),
     ],
 )
 def test_options_are_checked(name: str, option: str, value: object) -> None:

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from wordfreq import top_n_list, word_frequency
 
 from focuscrawl.critic.files import save_critic
-from focuscrawl.critic.training import train_critic
+from focuscrawl.critic.reading import read_bags
+from focuscrawl.critic.training import learn_critic, train_critic
 from focuscrawl.critic.words import WordsModel
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label
@@ -28,6 +30,7 @@ from .shelves import Shelf, at
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from focuscrawl.critic.trained import TrainedCritic
     from focuscrawl.topics import Bookmark
 
 NAMES = st.text("abcdefgh-", min_size=1, max_size=6)
@@ -166,6 +169,12 @@ def test_no_bookmarks_file_is_too_broken(
     assert all(url.startswith("http") for url in urls)
 
 
+@pytest.fixture(autouse=True)
+def _cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep words of pages apart: all shelves have one fingerprint."""
+    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
 @pytest.fixture
 def shelf() -> Shelf:
     """Pages on knots, reefs and taxes, and some that no class has seen."""
@@ -242,6 +251,31 @@ def test_without_a_critic_words_do_until_both_kinds_were_judged(shelf: Shelf) ->
     good = trained.model.classes.index("/good")
     (said,) = trained.model.log_posteriors([{"splice": 1}])[:, good]
     assert said > np.log(0.5)  # no page has taught that: it is one of the words
+
+
+def test_everyday_words_that_only_good_pages_have_do_not_speak_for_the_topic() -> None:
+    shelf = Shelf()
+    usual = [word for word in top_n_list("en", 300)[150:] if word.isalpha()]
+    english = " ".join(f"{word} " * round(3000 * word_frequency(word, "en")) for word in usual)
+    for i in range(8):
+        shelf.page(f"/knots{i}", f"{english} {'knots ' * 20} number{i}")
+    shelf.page("/tax", "tax revenue office " * 50)
+    good, bad = [at(f"/knots{i}") for i in range(8)], [at("/tax")]
+    trained, _ = train_definition(TopicDefinition().judging(good, bad), [shelf])
+    assert [url for url, _ in trained.examples] == [*good, *bad]  # English is no page
+    bags = read_bags(shelf, [*good, *bad])
+    pairs = [(url, "/good") for url in good] + [(url, "/bad") for url in bad]
+    usable = [(pair, bag) for pair, bag in zip(pairs, bags, strict=True) if bag is not None]
+    plain = learn_critic(usable, uniform_prior=True)
+
+    def said(critic: TrainedCritic, *words: str) -> float:
+        bag = dict.fromkeys(words, 1)
+        return float(critic.model.log_posteriors([bag])[0, critic.model.classes.index("/good")])
+
+    everyday = usual[:20]
+    assert said(trained, "knots") > np.log(0.5)
+    off = [-np.log1p(-np.exp(said(critic, *everyday))) for critic in (plain, trained)]
+    assert off[1] < 0.8 * off[0]  # they speak less for it
 
 
 def test_what_cannot_be_learned_from_is_one_line(shelf: Shelf, tmp_path: Path) -> None:

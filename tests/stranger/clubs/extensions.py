@@ -1,6 +1,7 @@
 """Counts what the spider was given."""
 
 from scrapy import signals
+from scrapy.exceptions import DontCloseSpider
 
 
 class Tally:
@@ -16,11 +17,17 @@ class Tally:
         tally = cls(crawler.stats)
         crawler.signals.connect(tally.item_scraped, signal=signals.item_scraped)
         crawler.signals.connect(tally.spider_closed, signal=signals.spider_closed)
+        if crawler.settings.getbool("CLUBS_WAITS"):
+            crawler.signals.connect(tally.spider_idle, signal=signals.spider_idle)
         return tally
 
     def item_scraped(self):
         """Count one."""
         self.items += 1
+
+    def spider_idle(self):
+        """Wait for what may yet come."""
+        raise DontCloseSpider
 
     def spider_closed(self):
         """Tell."""

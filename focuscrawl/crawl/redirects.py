@@ -1,0 +1,49 @@
+"""Redirects that lead in a circle, or on and on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from focuscrawl.crawl.urltable import UrlTable
+
+MOST = 20  # in a row, as browsers have it (WHATWG Fetch, HTTP-redirect fetch)
+
+
+class Redirects:
+    """Which URLs answered with a redirect, and by which of them a URL was reached."""
+
+    def __init__(self, urls: UrlTable) -> None:
+        self._urls = urls
+        self._moved: set[int] = set()
+
+    def add(self, number: int) -> None:
+        """Take in a URL that redirected in an earlier run."""
+        self._moved.add(number)
+
+    def refusal(self, number: int, location: str | None, target: str | None) -> str | None:
+        """Take in a redirect, and say why it leads nowhere; None if it does not.
+
+        Parameters
+        ----------
+        number : of the URL that redirects
+        location : where to, None if it does not say or says nonsense
+        target : the same among the URLs that may be fetched, None if it is none
+
+        Notes
+        -----
+        A URL is fetched once, so a circle ends by itself; but it is no answer, and a chain of
+        ever new URLs would come before all else until the budget is spent.
+        """
+        self.add(number)
+        if location is None:
+            return "redirect to nowhere"
+        chain = [number]
+        while (before := self._urls.found_on(chain[-1])) in self._moved and len(chain) < MOST:
+            assert before is not None
+            chain.append(before)
+        if target is not None and target in [self._urls[each] for each in chain]:
+            return f"redirect loop: back to {target}"
+        if target is not None and len(chain) >= MOST:
+            return f"redirects without end: {MOST} in a row"
+        return None

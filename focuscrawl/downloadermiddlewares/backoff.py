@@ -1,0 +1,115 @@
+"""Leaves a host in peace that is busy, or does not answer."""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from scrapy.exceptions import NotConfigured
+
+from focuscrawl.binding import crawl_of
+from focuscrawl.causes import cause
+from focuscrawl.crawl.patience import LEFT, Patience, read_retry_after
+from focuscrawl.downloadermiddlewares.robots import RobotsUnreachableError
+from focuscrawl.errors import UserError
+from focuscrawl.meta import URL_ID
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from scrapy.settings import BaseSettings
+
+logger = logging.getLogger(__name__)
+
+_DEFAULTS = {
+    "FOCUSCRAWL_BACKOFF": 1.0,
+    "FOCUSCRAWL_BACKOFF_MAX": 120.0,
+    "FOCUSCRAWL_HOST_FAILURES": 8.0,
+}
+_BUSY = (429, 502, 503, 504)
+# what a host does that is not there; one that sends half a page, or no HTTP, is
+_ABSENT = ("timed out", "refused", "host not found", "hung up", "no TLS", "certificate")
+
+
+class BackoffMiddleware:
+    """Holds a host in the frontier for as long as it asks to, or longer after every failure.
+
+    It sits between the downloader and Scrapy's retries: what is to be retried goes back to the
+    frontier, and leaves it when its host may be asked again. A host that goes on failing, or
+    wants a longer wait than the crawl can give, is left alone until the crawl is resumed. What
+    a recording answers is as it was; replays do without.
+    """
+
+    def __init__(self, crawler: Crawler, patience: Patience) -> None:
+        self._crawl = crawl_of(crawler)
+        self._patience = patience
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the middleware, or raise NotConfigured."""
+        if crawl_of(crawler).web is not None:
+            raise NotConfigured
+        return cls(crawler, patience_of(crawler.settings))
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """Look at the status of an answer to a request that came out of the frontier."""
+        number = request.meta.get(URL_ID)
+        if number is None:
+            return response
+        if response.status in _BUSY:
+            said = (response.headers.get("Retry-After") or b"").decode("latin-1")
+            wait = read_retry_after(said, datetime.now(UTC))
+            self._failed(number, f"HTTP {response.status}", wait)
+        else:
+            self._patience.answered(self._crawl.urls.host(number))
+        return response
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        """Count a request that brought no answer."""
+        number = request.meta.get(URL_ID)
+        if number is None:
+            return
+        why = cause(exception).partition(":")[0]
+        if isinstance(exception, RobotsUnreachableError):
+            self._failed(number, why, exception.retry_after)
+        elif why in _ABSENT:
+            self._failed(number, why, None)
+
+    def _failed(self, number: int, why: str, retry_after: float | None) -> None:
+        host = self._crawl.urls.host(number)
+        wait = self._patience.failed(host, retry_after)
+        if not math.isinf(wait):
+            self._crawl.frontier.hold(host, time.monotonic() + wait)
+            return
+        if retry_after is not None:
+            why += f", asks for {retry_after:,.0f} s"
+        logger.info("%s is left alone: %s", self._crawl.urls.host_name(number), why)
+        self._crawl.frontier.hold(host, math.inf)
+        self._crawl.note(LEFT, f"{self._crawl.urls.host_name(number)}: {why}")
+
+
+def patience_of(settings: BaseSettings) -> Patience:
+    """Read the settings.
+
+    Raises
+    ------
+    UserError
+        One of them is no number of 0 or more.
+    """
+    values = []
+    for name, default in _DEFAULTS.items():
+        try:
+            values.append(settings.getfloat(name, default))
+        except (TypeError, ValueError):
+            values.append(math.nan)
+        if not 0 <= values[-1] < math.inf:
+            raise UserError(f"{name} must be a number, 0 or more, not {settings.get(name)!r}")
+    first, longest, failures = values
+    per_host = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
+    return Patience(first, max(first, longest), int(failures), max(1, per_host))

@@ -1,0 +1,46 @@
+"""The crawl that nobody disturbs, to which all others are compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+from integration.running import TOPIC, Kept, Run, crawl
+
+from focuscrawl.webs.synthetic import SyntheticWeb
+
+from .lasting import LONG
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """Arguments of a crawl, and what it keeps if nothing happens to it."""
+
+    arguments: dict[str, object]
+    kept: Kept
+
+    @property
+    def budget(self) -> int:
+        return int(str(self.arguments["budget"]))
+
+    def resume(self, folder: Path) -> Run:
+        return crawl(folder, **self.arguments)
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
+    """An apprentice on the synthetic web, with its calendars, sessions and copies."""
+    arguments: dict[str, object] = {
+        "web": "demo",
+        "topic": TOPIC,
+        "seeds": ",".join(SyntheticWeb().seeds(TOPIC)),
+        "strategy": "apprentice",
+        "budget": 1000 if LONG else 150,
+    }
+    done = crawl(tmp_path_factory.mktemp("undisturbed") / "crawl", **arguments)
+    assert done.returncode == 0, done.stderr
+    return Undisturbed(arguments, done.kept)

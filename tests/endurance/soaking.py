@@ -1,0 +1,147 @@
+"""Watch a crawl from outside: memory, descriptors, pages, as it goes on."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import psutil
+from integration.running import ROOT, Kept, command, environment
+from tqdm import tqdm
+
+from focuscrawl.report.style import Line, axes, png
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class Sample(NamedTuple):
+    """One look at the process and its store."""
+
+    seconds: float
+    cpu_seconds: float
+    pages: int
+    urls: int
+    resident_mb: float
+    descriptors: int
+    threads: int
+
+
+def soak(folder: Path, budget: int, every: float, **arguments: object) -> list[Sample]:
+    """Crawl to the end; return what it looked like every so many seconds.
+
+    The samples are also in ``soak.csv`` beside the folder, as soon as they are taken.
+    """
+    samples: list[Sample] = []
+    log = folder.with_suffix(".log")
+    crawl = command(folder, "-s", "FOCUSCRAWL_PROGRESS=0", **arguments, budget=budget)
+    with (
+        log.open("wb") as said,
+        subprocess.Popen(
+            crawl, cwd=ROOT, env=environment(), stdin=subprocess.DEVNULL, stdout=said, stderr=said
+        ) as process,
+        folder.with_name("soak.csv").open("w", newline="", encoding="utf-8") as file,
+        tqdm(total=budget, unit=" pages", smoothing=0.05) as bar,
+    ):
+        rows = csv.writer(file)
+        rows.writerow(Sample._fields)
+        watched = psutil.Process(process.pid)
+        began = time.monotonic()
+        try:
+            while process.poll() is None:
+                time.sleep(every)
+                sample = _look(watched, Kept(folder), time.monotonic() - began)
+                if sample is not None:
+                    samples.append(sample)
+                    rows.writerow(sample)
+                    file.flush()
+                    bar.update(sample.pages - bar.n)
+        finally:
+            process.kill()
+    assert process.returncode == 0, log.read_text(errors="replace")[-3000:]
+    return samples
+
+
+def _look(watched: psutil.Process, kept: Kept, seconds: float) -> Sample | None:
+    if not (kept.folder / "crawl.db").exists():
+        return None
+    ((pages,),) = kept.query("SELECT coalesce(max(seq), 0) FROM page")
+    ((urls,),) = kept.query("SELECT coalesce(max(id), 0) FROM url")
+    try:
+        with watched.oneshot():
+            if not watched.memory_info().rss:  # its memory is gone, it is not yet
+                return None
+            used = watched.cpu_times()
+            return Sample(
+                seconds,
+                used.user + used.system,
+                pages,
+                urls,
+                watched.memory_info().rss / 1e6,
+                watched.num_fds(),
+                watched.num_threads(),
+            )
+    except psutil.Error:  # it has just ended
+        return None
+
+
+def between(samples: list[Sample], begin: float, end: float) -> list[Sample]:
+    """Return the samples taken between two shares of the last one's pages."""
+    last = samples[-1].pages
+    return [each for each in samples if begin * last <= each.pages <= end * last]
+
+
+def pages_a_second(samples: list[Sample], *, of_processor: bool) -> float:
+    """Return the pages a second from the first sample to the last."""
+    first, last = samples[0], samples[-1]
+    if of_processor:
+        return (last.pages - first.pages) / (last.cpu_seconds - first.cpu_seconds)
+    return (last.pages - first.pages) / (last.seconds - first.seconds)
+
+
+def draw(samples: list[Sample], to: Path) -> None:
+    """Draw the samples as a PNG."""
+    pages = [each.pages for each in samples]
+    with axes() as (figure, plot):
+        look = Line.of(0)
+        plot.plot(
+            pages,
+            [each.resident_mb for each in samples],
+            color=look.colour,
+            linestyle=look.dashes,
+            label="resident memory, MB",
+        )
+        look = Line.of(1)
+        plot.plot(
+            pages,
+            [each.urls / 1000 for each in samples],
+            color=look.colour,
+            linestyle=look.dashes,
+            label="URLs known, thousands",
+        )
+        look = Line.of(2)
+        step = max(len(samples) // 50, 1)
+        plot.plot(
+            pages[step::step],
+            [
+                pages_a_second([before, after], of_processor=True)
+                for before, after in zip(samples[::step], samples[step::step], strict=False)
+            ],
+            color=look.colour,
+            linestyle=look.dashes,
+            label="pages a second of processor",
+        )
+        look = Line.of(3)
+        plot.plot(
+            pages,
+            [each.descriptors for each in samples],
+            color=look.colour,
+            linestyle=look.dashes,
+            label="open files",
+        )
+        plot.set_xlabel("pages fetched")
+        plot.set_ylim(bottom=0)
+        plot.legend()
+        to.write_bytes(png(figure))

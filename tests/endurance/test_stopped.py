@@ -1,0 +1,63 @@
+"""Signals: once, the crawl ends in order; twice, at once; either way it goes on alike."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+from integration.running import TOPIC, crawl_until, start
+
+from .lasting import LONG, assert_alike, assert_sound
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from .conftest import Undisturbed
+
+
+# Ctrl-C is SIGINT; that it does the same is among the integration tests
+@pytest.mark.parametrize("once", [signal.SIGTERM, signal.SIGINT] if LONG else [signal.SIGTERM])
+def test_once_it_ends_in_order(tmp_path: Path, undisturbed: Undisturbed, once: int) -> None:
+    folder = tmp_path / "crawl"
+    stopped = crawl_until(folder, 60, once, **undisturbed.arguments)
+    assert stopped.returncode == 0
+    assert stopped.kept.stop_reasons == ["interrupted"]
+    assert 60 <= assert_sound(stopped.kept) < undisturbed.budget
+    assert_alike(undisturbed.resume(folder).kept, undisturbed.kept)
+
+
+@pytest.fixture
+def silent_site() -> Iterator[str]:
+    """A server that takes in requests and never answers."""
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+
+
+def test_twice_it_does_not_wait_for_an_answer(tmp_path: Path, silent_site: str) -> None:
+    settings = ("FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8", "ROBOTSTXT_OBEY=0")
+    patient = [part for each in (*settings, "DOWNLOAD_TIMEOUT=3600") for part in ("-s", each)]
+    with start(tmp_path / "crawl", *patient, topic=TOPIC, seeds=silent_site) as running:
+        running.wait_for(0)
+        running.wait_until_said("crawling from 1 seed")
+        time.sleep(0.5)  # until the request is on its way
+        running.signal(signal.SIGINT)
+        running.wait_until_said("Received SIGINT")
+        stopped = running.stop(signal.SIGINT)
+    assert "forcing unclean shutdown" in stopped.stderr
+    assert assert_sound(stopped.kept) == 0
+    states = "SELECT url, state FROM frontier"
+    assert stopped.kept.query(states) == [(silent_site, "queued")]
+
+
+@pytest.mark.skipif(not LONG, reason="make endurance")
+def test_twice_in_a_replay(tmp_path: Path, undisturbed: Undisturbed) -> None:
+    folder = tmp_path / "crawl"
+    with start(folder, **undisturbed.arguments) as running:
+        running.wait_for(100)
+        running.signal(signal.SIGINT)
+        running.stop(signal.SIGINT)
+    assert_alike(undisturbed.resume(folder).kept, undisturbed.kept)

@@ -1,0 +1,130 @@
+"""Hosts that are busy, dead, or say in robots.txt what nobody can make sense of."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .badweb import BadWeb, Measured, explore, good_pages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BUSY = ("busy-seconds", "busy-date", "busy-unsaid", "busy-nonsense")
+FAILING = ("busy-for-a-day", "busy-for-ever")
+ROBOTS = ("robots-huge", "robots-endless", "robots-wrong", "robots-page", "robots-loop")
+NAMES: dict[str, list[list[str]]] = {"nowhere.example": [[]]}
+
+
+@pytest.fixture(scope="module")
+def hosts(bad_web: BadWeb, tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """A crawl of busy hosts, of hosts with a strange robots.txt, and of a good site."""
+    folder = tmp_path_factory.mktemp("hosts") / "crawl"
+    seeds = bad_web.seeds(*BUSY, *FAILING, *ROBOTS, "robots-forbids", "robots-waiting", "good")
+    more = ",".join(f"http://{name}/{number}" for name in NAMES for number in range(9))
+    return explore(
+        folder,
+        f"{seeds},{more}",
+        RETRY_TIMES=2,
+        FOCUSCRAWL_HOST_FAILURES=5,
+        TWISTED_DNS_RESOLVER="server.names.Names",
+        TEST_NAMES=json.dumps(NAMES),
+    )
+
+
+def _asked(web: BadWeb, case: str) -> list[dict[str, Any]]:
+    asked = [each for each in web.requests() if each["case"] == case and each["path"] == "/"]
+    return sorted(asked, key=lambda each: float(each["began"]))
+
+
+@pytest.mark.parametrize("case", BUSY)
+def test_a_busy_host_is_asked_again(hosts: Measured, bad_web: BadWeb, case: str) -> None:
+    row = hosts.pages(bad_web)[f"{case}/"]
+    assert (row["status"], row["relevance"]) == (200, 0.9)
+
+
+@pytest.mark.parametrize(("case", "seconds"), [("busy-seconds", 2.0), ("busy-date", 1.9)])
+def test_not_before_it_said(hosts: Measured, bad_web: BadWeb, case: str, seconds: float) -> None:
+    first, second = _asked(bad_web, case)
+    assert second["began"] - first["ended"] >= seconds
+
+
+def test_waits_double_where_a_host_does_not_say(hosts: Measured, bad_web: BadWeb) -> None:
+    first, second, third = _asked(bad_web, "busy-unsaid")
+    assert second["began"] - first["ended"] >= 0.1
+    assert third["began"] - second["ended"] >= 0.2
+
+
+def test_a_host_that_wants_a_day_gets_it(hosts: Measured, bad_web: BadWeb) -> None:
+    assert len(bad_web.paths("busy-for-a-day")) == 3  # robots.txt, the front page, one more
+    host = bad_web.origins["busy-for-a-day"].removeprefix("http://")
+    queued = f"SELECT count(*) FROM frontier WHERE host = '{host}' AND state = 'queued'"
+    assert hosts.kept.query(queued) == [(30,)]
+
+
+def test_a_host_that_goes_on_failing_is_left_alone(hosts: Measured, bad_web: BadWeb) -> None:
+    assert len(bad_web.paths("busy-for-ever")) == 2 + 5
+    rows = [row for row in hosts.pages(bad_web).values() if "nowhere.example" in row["url"]]
+    assert [row["error"].partition(":")[0] for row in rows] == ["host not found"]
+
+
+def test_the_end_says_which_hosts_are_left_and_why(hosts: Measured, bad_web: BadWeb) -> None:
+    assert hosts.returncode == 0
+    assert hosts.kept.stop_reasons == ["hosts_unavailable"]
+    assert "what waits is on hosts left alone" in hosts.summary("stopped")
+    left = dict(
+        detail.split(": ", 1)
+        for (detail,) in hosts.kept.query("SELECT detail FROM events WHERE kind = 'left'")
+    )
+    day, ever = (bad_web.origins[case].removeprefix("http://") for case in FAILING)
+    assert left == {
+        day: "HTTP 429, asks for 86,400 s",
+        ever: "HTTP 503",
+        "nowhere.example": "host not found",
+    }
+    assert hosts.summary("left alone").startswith("3 hosts: ")
+
+
+def test_the_crawl_goes_on_meanwhile(hosts: Measured, bad_web: BadWeb) -> None:
+    assert good_pages(hosts, bad_web) == 9
+    assert "Traceback" not in hosts.stderr
+
+
+@pytest.mark.parametrize("case", ROBOTS)
+def test_robots_txt_is_obeyed_as_far_as_it_can_be_read(
+    hosts: Measured, bad_web: BadWeb, case: str
+) -> None:
+    paths = bad_web.paths(case)
+    assert {"/", "/a", "/b"} <= set(paths)
+    assert ("/private/diary" in paths) == (case in ("robots-page", "robots-loop"))
+
+
+def test_a_host_that_forbids_all_is_asked_for_nothing(hosts: Measured, bad_web: BadWeb) -> None:
+    assert bad_web.paths("robots-forbids") == ["/robots.txt"]
+    assert "robots-forbids/" not in hosts.pages(bad_web)
+
+
+def test_no_more_of_robots_txt_is_taken_than_is_read(hosts: Measured, bad_web: BadWeb) -> None:
+    sent = {e["case"]: e["sent"] for e in bad_web.requests() if e["path"] == "/robots.txt"}
+    for case in ("robots-huge", "robots-endless"):
+        assert sent[case] < 25_000_000  # what the sockets hold was sent before
+    assert hosts.peak < 250_000_000
+
+
+def test_a_resumed_crawl_tries_again(hosts: Measured, bad_web: BadWeb) -> None:
+    asked = len(bad_web.paths("busy-for-a-day"))
+    again = explore(hosts.kept.folder, bad_web.seeds("good"), FOCUSCRAWL_HOST_FAILURES=1)
+    assert again.kept.stop_reasons == ["hosts_unavailable"] * 2
+    assert len(bad_web.paths("busy-for-a-day")) == asked + 2  # robots.txt, one page
+    assert again.summary("left alone").startswith("3 hosts: ")
+
+
+@pytest.mark.parametrize("name", ["FOCUSCRAWL_BACKOFF", "FOCUSCRAWL_HOST_FAILURES"])
+def test_a_slip_in_a_setting_is_one_line(bad_web: BadWeb, tmp_path: Path, name: str) -> None:
+    run = explore(tmp_path / "crawl", bad_web.seeds("good"), **{name: "soon"})
+    assert run.returncode == 2
+    (line,) = run.stderr.splitlines()
+    assert f"{name} must be a number" in line
+    assert not run.kept.folder.exists()

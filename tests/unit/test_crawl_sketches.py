@@ -1,0 +1,71 @@
+"""Pages that say nearly the same."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from focuscrawl.crawl import sketches
+from focuscrawl.crawl.sketches import SIMILAR, Sketches, sketch
+
+
+def words(seed: int, n: int = 400) -> list[str]:
+    rng = random.Random(seed)
+    return [f"word{rng.randrange(5000)}" for _ in range(n)]
+
+
+def found(*texts: list[str]) -> list[int | None]:
+    seen = Sketches()
+    return [_found(seen, number, text) for number, text in enumerate(texts)]
+
+
+def _found(seen: Sketches, number: int, text: list[str]) -> int | None:
+    data = sketch(text)
+    assert data is not None
+    near = seen.find_or_add(number, data)
+    assert near is None or SIMILAR <= near[1] <= 1.0
+    return None if near is None else near[0]
+
+
+def test_a_changed_date_makes_no_new_page() -> None:
+    page = words(0)
+    versions = [[*page[:200], f"version{i}", *page[201:]] for i in range(30)]
+    assert found(page, *versions, words(1)) == [None, *[0] * 30, None]
+
+
+def test_half_of_the_words_make_a_new_page() -> None:
+    template = words(0, 200)
+    assert found(*([*template, *words(i, 200)] for i in range(1, 30))) == [None] * 29
+
+
+def test_long_pages_are_told_apart_by_some_of_their_words() -> None:
+    page = words(0, 20_000)
+    changed = [*page[:10_000], "something", "else", *page[10_000:]]
+    assert found(page, changed, words(1, 20_000)) == [None, 0, None]
+
+
+def test_few_words_are_alike_by_accident() -> None:
+    assert sketch([]) is None
+    assert sketch(["photo"] * 1000) is None
+    assert sketch(words(0, 34)) is None
+    assert sketch(words(0, 60)) is not None
+
+
+def test_the_oldest_are_forgotten(monkeypatch: object) -> None:
+    seen = Sketches()
+    sketches_kept, sketches._REMEMBERED = sketches._REMEMBERED, 5
+    try:
+        for number in range(10):
+            assert _found(seen, number, words(number)) is None
+        assert _found(seen, 10, words(0)) is None
+        assert _found(seen, 11, words(9)) == 9
+    finally:
+        sketches._REMEMBERED = sketches_kept
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_characters=" "), min_size=1, max_size=8)))
+def test_any_words_have_the_same_sketch_again(tokens: list[str]) -> None:
+    assert sketch(tokens) == sketch(list(tokens))

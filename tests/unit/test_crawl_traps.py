@@ -1,0 +1,195 @@
+"""Hosts and patterns earn their fetches; what does not is held back, and never lost."""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from focuscrawl.crawl.allowances import FIRST_OF_HOST, FIRST_OF_PATTERN, Allowances
+from focuscrawl.report import Summary
+from focuscrawl.report.why import Explanation
+from focuscrawl.store import CrawlStore
+
+from .shelves import Shelf, answer, at, open_crawl, run, urls
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MONTHS = 300
+
+
+def calendar() -> Shelf:
+    """A calendar whose months all come before the articles, found first and scored alike."""
+    web = Shelf()
+    months = [f"/calendar/?month={i}" for i in range(MONTHS)]
+    articles = [f"b/articles/{i}" for i in range(60)]
+    web.page("/", "jazz", *months, *map(at, articles))
+    for month in months:
+        web.page(month, "nothing this month " + month, "/")
+    for article in articles:
+        web.page(article, "jazz " + article, "/")
+    return web
+
+
+def events(folder: Path, kind: str) -> list[tuple[int, str]]:
+    store = CrawlStore.open(folder / "crawl.db", read_only=True)
+    rows = store.rows(
+        sa.text("SELECT seq, detail FROM events WHERE kind = :kind").bindparams(kind=kind)
+    )
+    found = [(row.seq, row.detail) for row in rows]
+    store.close()
+    return found
+
+
+def crawl(folder: Path, web: Shelf, fetches: int = 10_000, **plan: Any) -> list[str]:
+    opened = open_crawl(folder, web, "/", **plan)
+    visits = run(opened, fetches)
+    opened.close("over")
+    return urls(visits)
+
+
+def test_a_calendar_gets_its_first_fetches_and_waits(tmp_path: Path) -> None:
+    order = crawl(tmp_path, calendar())
+    assert sum("month=" in url for url in order[: FIRST_OF_PATTERN + 61]) == FIRST_OF_PATTERN
+    assert len(order) == len(set(order)) == 1 + MONTHS + 60  # nothing is lost
+    (seq, detail), *_ = events(tmp_path, "limited")
+    assert seq == 1 + FIRST_OF_PATTERN
+    assert detail.startswith("a.example/*?month: 30 fetches have brought 0 relevant pages")
+    assert [seq for seq, _ in events(tmp_path, "raised")] == [91, 121, 181, 301]
+
+
+def test_without_limits_it_comes_first(tmp_path: Path) -> None:
+    order = crawl(tmp_path, calendar(), limits=False)
+    assert all("month=" in url for url in order[1 : MONTHS + 1])
+    assert not events(tmp_path, "limited")
+
+
+def test_a_web_of_one_pattern_is_crawled_as_without_limits(tmp_path: Path) -> None:
+    web = Shelf()
+    pages = [f"/p{i}" for i in range(400)]
+    rng = random.Random(0)
+    for page in ["/", *pages]:
+        text = "jazz" if rng.random() < 0.02 else "tax"
+        web.page(page, f"{text} {page}", *rng.sample(pages, 8))
+    limited = crawl(tmp_path / "limited", web)
+    assert limited == crawl(tmp_path / "free", web, limits=False)
+    assert events(tmp_path / "limited", "raised")
+
+
+def test_killed_at_any_fetch_it_goes_on_alike(tmp_path: Path) -> None:
+    web = calendar()
+    whole = crawl(tmp_path / "whole", web)
+    order: list[str] = []
+    for fetches in (1, 20, 12, 4, 70, 20, 60, 1, 1, 400):
+        order += crawl(tmp_path / "parts", web, fetches)
+    assert order == whole
+    for kind in ("limited", "raised", "near-duplicate"):
+        assert events(tmp_path / "parts", kind) == events(tmp_path / "whole", kind)
+
+
+def test_why_and_summary_tell(tmp_path: Path) -> None:
+    crawl(tmp_path, calendar(), 80)
+    store = CrawlStore.open(tmp_path / "crawl.db", read_only=True)
+    waits = Explanation.of(store, at("/calendar/?month=200")).state
+    assert waits.endswith(
+        "held back: of pattern a.example/*?month, 30 fetches have brought 0 relevant pages"
+    )
+    assert "held back" not in Explanation.of(store, at("b/articles/59")).state
+    summary = Summary.of(store)
+    store.close()
+    assert ("limits", "1 pattern held back") in summary.lines()
+
+
+def versions() -> Shelf:
+    """A page of the topic in a hundred versions, and other pages of the topic."""
+    rng = random.Random(1)
+    page = ["jazz", *(f"word{rng.randrange(3000)}" for _ in range(300))]
+    web = Shelf()
+    old = [f"/w?version={i}" for i in range(100)]
+    new = [f"/new/{i}" for i in range(60)]
+    web.page("/", "jazz", *old, *new)
+    for i, url in enumerate(old):
+        web.page(url, " ".join([*page[:100], f"edit{i}", *page[101:]]))
+    for url in new:
+        web.page(url, "jazz " + " ".join(f"word{rng.randrange(3000)}" for _ in range(300)))
+    return web
+
+
+def test_near_duplicates_earn_nothing(tmp_path: Path) -> None:
+    order = crawl(tmp_path, versions())
+    # the first version is new and earns 20 fetches more, the second takes them back
+    assert sum("version=" in url for url in order[:91]) == FIRST_OF_PATTERN
+    near = events(tmp_path, "near-duplicate")
+    assert len(near) == 99
+    assert near[0][1].endswith(f"% like {at('/w?version=0')}")
+    store = CrawlStore.open(tmp_path / "crawl.db", read_only=True)
+    told = Explanation.of(store, at("/w?version=7")).state
+    assert told.endswith(f"% like {at('/w?version=0')}")
+    assert dict(Summary.of(store).lines())["duplicates"].startswith("0, 99 more nearly; ")
+    store.close()
+
+
+def test_unless_they_are_not_looked_for(tmp_path: Path) -> None:
+    order = crawl(tmp_path, versions(), near_duplicates=False)
+    assert all("version=" in url for url in order[1:101])
+    assert not events(tmp_path, "near-duplicate")
+
+
+def test_near_duplicates_after_a_resumption(tmp_path: Path) -> None:
+    web = versions()
+    whole = crawl(tmp_path / "whole", web)
+    parts = [url for n in (1, 2, 40, 30, 100) for url in crawl(tmp_path / "parts", web, n)]
+    assert parts == whole
+    kind = "near-duplicate"
+    assert events(tmp_path / "parts", kind) == events(tmp_path / "whole", kind)
+
+
+def test_limits_are_raised_until_something_may_come(tmp_path: Path) -> None:
+    web = Shelf()
+    web.page("/", "jazz", *(f"/go?n={i}" for i in range(80)))
+    for i in range(80):
+        web.page(f"/go?n={i}", f"nothing {i}")
+    opened = open_crawl(tmp_path, web, "/", per_host=50)
+    run(opened, 1)
+    under_way = [fetch for _ in range(50) if (fetch := opened.next(0.0)) is not None]
+    assert len(under_way) == 50  # all at once: no limit could be reached
+    for fetch in under_way:
+        answer(opened, fetch)
+    assert len(run(opened)) == 30
+    opened.close("over")
+    # 50 fetches: limits twice as high would leave 10, and an account opens for 30
+    assert [seq for seq, _ in events(tmp_path, "raised")] == [51, 51]
+
+
+def test_a_host_opens_when_what_it_links_to_is_relevant() -> None:
+    allowances = Allowances()
+    for i in range(FIRST_OF_HOST):
+        turned = list(
+            allowances.count(f"http://hub.example/{i}/x", None, earns=False, repeats=False)
+        )
+    assert [account.name for account in turned] == ["hub.example"]
+    barred = allowances.barred("http://hub.example/new")
+    assert barred is not None
+    assert barred.kind == "host"
+    opened = [
+        account.name
+        for i in range(5)
+        for account in allowances.count(
+            f"http://{i}.example/", "http://hub.example/1/x", earns=True, repeats=False
+        )
+    ]
+    assert opened == ["hub.example", "hub.example/#/*"]
+    assert allowances.barred("http://hub.example/new") is None
+
+
+def test_another_topic_begins_with_new_accounts(tmp_path: Path) -> None:
+    opened = open_crawl(tmp_path, calendar(), "/")
+    run(opened, 80)
+    assert opened.frontier.held()
+    waiting = len(opened.frontier)
+    opened.take_up(opened.critic, opened.strategy)
+    assert not opened.frontier.held()
+    assert len(opened.frontier) == waiting
+    opened.close("over")

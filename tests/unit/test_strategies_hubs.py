@@ -1,0 +1,114 @@
+"""Hub scores as a feature of strategies, and the strategy that is the plainest use of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from focuscrawl.errors import UserError
+from focuscrawl.page import parse_page
+from focuscrawl.strategies import StrategyContext
+from focuscrawl.strategies.hubs import Hubs, HubScores
+from focuscrawl.strategies.protocol import JudgedPage, RecalledPage
+
+from .shelves import WordCritic
+
+#: URL 0 and 1 link to the relevant pages 2 and 3, URL 4 links to the irrelevant page 5
+LINKS = {0: [2, 3, 6], 1: [2, 3, 7], 4: [5, 8]}
+RELEVANCE = {0: 0.9, 1: 0.8, 4: 0.9, 2: 0.9, 3: 0.9, 5: 0.1}
+
+
+def judged(url: int) -> JudgedPage:
+    """A page on a host of its own, as all that it links to are."""
+    targets = LINKS.get(url, [])
+    anchors = "".join(f"<a href=http://h{target}.example/>{target}</a>" for target in targets)
+    return JudgedPage(
+        view=parse_page(anchors.encode(), f"http://h{url}.example/"),
+        url=url,
+        seq=1,
+        depth=0,
+        relevance=RELEVANCE[url],
+        probabilities=None,
+        links=np.arange(len(targets)),
+        targets=np.array(targets, np.int64),
+    )
+
+
+def made(**options: float) -> Hubs:
+    context = StrategyContext(critic=WordCritic(), random_state=0, web=None)
+    return Hubs(context, **options)  # type: ignore[arg-type]
+
+
+def visit(strategy: Hubs, *urls: int) -> dict[int, float]:
+    scores: dict[int, float] = {}
+    for url in urls:
+        strategy.observe(url, RELEVANCE[url], None)
+        expansion = strategy.expand(judged(url))
+        scores.update(zip(expansion.urls.tolist(), expansion.scores.tolist(), strict=True))
+    return scores
+
+
+def test_what_hubs_link_to_comes_before_what_a_page_as_relevant_links_to() -> None:
+    strategy = made(every=6)
+    before = visit(strategy, *RELEVANCE)
+    assert before[6] == before[8] == pytest.approx(0.5 * 0.9)  # all are R(u) so far
+    assert strategy.lesson_due()
+    lesson = strategy.learn()
+    strategy.adopt(lesson)
+    after = dict(zip(lesson.urls.tolist(), lesson.scores.tolist(), strict=True))
+    assert after[6] > after[8] == before[8]
+    assert after[6] == pytest.approx(0.5 * 0.9 + 0.5)  # the largest promise counts as 1
+    assert after[7] > after[8]  # of a hub, though its page is less relevant
+
+
+def test_without_weight_it_is_best_first() -> None:
+    strategy = made(weight=0.0, every=6)
+    visit(strategy, *RELEVANCE)
+    assert strategy.lesson_due()
+    lesson = strategy.learn()
+    strategy.adopt(lesson)
+    after = dict(zip(lesson.urls.tolist(), lesson.scores.tolist(), strict=True))
+    assert (after[6], after[7], after[8]) == (0.9, 0.8, 0.9)
+
+
+def test_hub_scores_are_of_the_first_pages_whatever_came_since() -> None:
+    hubs = HubScores()
+    early: tuple[np.ndarray[tuple[int], np.dtype[np.float64]], ...] = ()
+    for url, relevance in ((2, 0.9), (3, 0.9), (0, 0.9), (1, 0.8), (4, 0.9), (5, 0.1)):
+        hubs.observe(url, relevance)
+        targets = np.array(LINKS.get(url, []), np.int64)
+        hubs.add(url, targets, np.array([url, *targets.tolist()]))
+        if url == 0:
+            early = hubs.work_out(hubs.pages)
+    score, promise = hubs.work_out(hubs.pages)
+    assert score[0] == 1.0
+    assert 0.5 < score[1] < 1.0
+    assert score[4] == 0.0  # what it links to is not relevant
+    assert promise[6] == 1.0
+    assert promise[2] == 0.0  # it was fetched
+    for then, again in zip(early, hubs.work_out(3), strict=True):
+        np.testing.assert_array_equal(then, again)
+
+
+def test_pages_are_told_apart_by_host_in_a_resumed_crawl_too() -> None:
+    whole, resumed = made(every=6), made(every=6)
+    for url in RELEVANCE:
+        page = judged(url)
+        for strategy in (whole, resumed):
+            strategy.observe(url, page.relevance, None)
+        expansion = whole.expand(page)
+        recalled = RecalledPage(
+            url, 1, page.relevance, page.targets, expansion.link_scores, expansion.memo
+        )
+        resumed.recall(recalled)
+    lessons = []
+    for strategy in (whole, resumed):
+        assert strategy.lesson_due()
+        lessons.append(strategy.learn())
+    np.testing.assert_array_equal(lessons[0].scores, lessons[1].scores)
+
+
+@pytest.mark.parametrize(("option", "value"), [("weight", 1.5), ("every", 0), ("growth", -1.0)])
+def test_options_are_checked(option: str, value: float) -> None:
+    with pytest.raises(UserError, match=f"hubs: {option} must be"):
+        made(**{option: value})
