@@ -20,15 +20,21 @@ _SHIFT = np.uint64(29)
 
 
 class WordHashes:
-    """Numbers of words, remembered: looking one up again costs a tenth of hashing it."""
+    """Numbers of words, remembered: looking one up again costs a tenth of hashing it.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    most : words remembered before all are forgotten
+    """
+
+    def __init__(self, most: int = _REMEMBERED) -> None:
+        self._most = most
         self._known: dict[str, int] = {}
 
     def __call__(self, words: Sequence[str]) -> NDArray[np.uint64]:
         """Return uint64 (n,), one number below 2^32 a word."""
         known = self._known
-        if len(known) > _REMEMBERED:
+        if len(known) > self._most:
             known.clear()
         try:
             return np.fromiter(map(known.__getitem__, words), np.uint64, len(words))
@@ -37,6 +43,10 @@ class WordHashes:
                 if word not in known:
                     known[word] = crc32(word.encode("utf-8", "surrogatepass"))
         return np.fromiter(map(known.__getitem__, words), np.uint64, len(words))
+
+    def words(self) -> dict[int, str]:
+        """Return the words that are remembered, by their numbers."""
+        return {number: word for word, number in self._known.items()}
 
 
 def bucket(

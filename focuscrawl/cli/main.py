@@ -26,6 +26,7 @@ COMMANDS = {
         "Learn from crawls what the next ones can use.",
     ),
     "lab": ("focuscrawl.cli.lab", "lab", "Compare strategies on recorded webs."),
+    "paths": ("focuscrawl.cli.paths", "paths", "Learn paths to goal pages; forage other sites."),
     "pause": ("focuscrawl.cli.control", "pause", "Let a running crawl wait."),
     "recrawl": ("focuscrawl.cli.recrawl", "recrawl", "Crawl a topic again: what is new, changed."),
     "report": ("focuscrawl.cli.report", "report", "Summarise crawls and draw their curves."),

@@ -311,6 +311,7 @@ class Crawl:
             probabilities=page.probabilities,
             links=np.array(links, dtype=np.int64),
             targets=np.array(targets, dtype=np.int64),
+            referrer=self.urls.found_on(number),
         )
         expansion = self.strategy.expand(judged)
         page.link_rows = rows_of(judged, expansion.link_scores, self.model_version, self.links)
@@ -342,12 +343,14 @@ class Crawl:
             return
         if self.urls.state(number) == QUEUED and self.frontier.score(number) == math.inf:
             return  # a seed comes before every link, whatever links to it
-        kept = None if score == math.inf else score
+        kept = score if math.isfinite(score) else None
+        state = UNFOLLOWED if score == -math.inf else QUEUED
         if self.duplicates.stands_for(self.urls[number]) is not None:
-            self.urls.change(number, EXCLUDED, kept)
-            return
-        self.urls.change(number, QUEUED, kept)
-        if number not in self.in_flight:
+            state = EXCLUDED
+        self.urls.change(number, state, kept)
+        if state == UNFOLLOWED:  # what waits is not worth a fetch any more
+            self.frontier.remove(number)
+        elif state == QUEUED and number not in self.in_flight:
             self.frontier.push(number, self.urls.host(number), score)
 
     @property

@@ -25,6 +25,7 @@ from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
+from focuscrawl.paths.files import is_path_model, load_path_critic
 from focuscrawl.store import CrawlStore, schema
 from focuscrawl.strategies import Learner, StrategyContext, make_strategy
 from focuscrawl.strategies.informed import SURE, Informed
@@ -132,7 +133,7 @@ def check(
     """
     first_topic(plan)
     web = open_web(plan.web) if plan.web is not None else None
-    critic: Critic = load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
+    critic: Critic = _critic(plan)
     if knowledge is not None:
         knowledge.check(",".join(plan.topics), critic.fingerprint)
     resumes = plan.seeds is None and exists  # with the seeds it has
@@ -170,6 +171,14 @@ def check(
             plan.critic,
         )
     return Parts(plan, web, critic, strategy, seeds, within, identity, about)
+
+
+def _critic(plan: CrawlPlan) -> Critic:
+    if is_path_model(plan.critic):
+        if plan.calibrated:
+            raise UserError(f"{plan.critic}: a model of paths has no calibration; leave it out")
+        return load_path_critic(plan.critic, plan.topic)
+    return load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
 
 
 def _seeds(

@@ -51,6 +51,7 @@ class JudgedPage:
     probabilities : float64 (n_classes,), posteriors of the critic's classes, or None
     links : int64 (n,), which of `view.links` lead to followable URLs, ascending
     targets : int64 (n,), the numbers of the URLs v they lead to
+    referrer : number of the URL at which u was first found, a page or a redirect; None: nowhere
     """
 
     view: PageView
@@ -61,6 +62,7 @@ class JudgedPage:
     probabilities: NDArray[np.float64] | None
     links: NDArray[np.int64]
     targets: NDArray[np.int64]
+    referrer: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class Expansion:
     link_scores : float64 (n,), one for each of ``page.links``, higher is sooner; ``-inf``: this
         link is not followed
     urls, scores : int64 (m,) and float64 (m,), the distinct URLs whose score is new or changed
-        by these links, and their scores
+        by these links, and their scores; ``-inf``: the URL is not to be fetched, for now
     memo : what the strategy wants back of these links when the crawl is resumed
     """
 

@@ -1,0 +1,286 @@
+"""``focuscrawl paths``: learn the paths to the pages you want, and forage other sites for them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from tqdm import tqdm
+
+from focuscrawl.cli.paths_check import check
+from focuscrawl.cli.paths_record import record
+from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.crawl.walked import WalkedLinks
+from focuscrawl.errors import UserError
+from focuscrawl.paths.extraction import Sampling, extract_paths
+from focuscrawl.paths.features import PathReader
+from focuscrawl.paths.files import check_out, read_model, save_model
+from focuscrawl.paths.labelled import read_page_labels
+from focuscrawl.paths.pages import WebPages
+from focuscrawl.paths.paths import read_paths, write_paths
+from focuscrawl.paths.training import Training, observe
+from focuscrawl.paths.training import train as train_model
+from focuscrawl.report.goals import goal_pages, write_goals
+from focuscrawl.report.opening import open_crawl
+from focuscrawl.report.plain import counted, one_line
+from focuscrawl.webs import open_web
+
+if TYPE_CHECKING:
+    from focuscrawl.paths.model import PathModel
+
+_SHOWN = 6  # features of a label
+_LISTED = 10  # goal pages
+
+
+@click.group()
+def paths() -> None:
+    """Learn the paths to the pages you want, and forage other sites for them."""
+
+
+paths.add_command(record)
+paths.add_command(check)
+
+
+@paths.command()
+@click.argument("source", metavar="WEB|CRAWL_DIR")
+@click.option("--labels", required=True, type=click.Path(path_type=Path), help="CSV: url,topic.")
+@click.option("--goal", required=True, help="The label of the pages looked for.")
+@click.option("--starts", help="Front doors: URLs, or a file of them.  [default: the crawl's own]")
+@click.option("--column", default="topic", show_default=True, help="Of --labels, the label.")
+@click.option("--site-column", help="Of --labels, whose page it is: goals are of the same site.")
+@click.option("--goals", default=60, show_default=True, type=click.IntRange(1), help="A site.")
+@click.option("--fails", default=10.0, show_default=True, type=click.FloatRange(0), help="A goal.")
+@click.option("--random-state", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1))
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="paths.jsonl.")
+def extract(
+    *,
+    source: str,
+    labels: Path,
+    goal: str,
+    starts: str | None,
+    column: str,
+    site_column: str | None,
+    goals: int,
+    fails: float,
+    random_state: int,
+    out: Path,
+) -> None:
+    """Take paths out of a recorded web, or out of a crawl, whose pages are labelled.
+
+    To each goal one of the shortest ways from the front door, and ways that leave these for
+    pages with no goal behind them.
+
+    \b
+    focuscrawl paths extract pages.warc --labels labels.csv --goal /People \\
+        --starts doors.txt --out people.jsonl
+    """
+    walked = None
+    if (Path(source) / "crawl.db").is_file():
+        with closing(open_crawl(source)) as store:
+            walked = WalkedLinks.of(store)
+        links, resolve = walked.links, walked.resolve
+    else:
+        web = open_web(source)
+        links, resolve = WebPages(web).links, web.resolve
+    table = read_page_labels(labels, resolve, label=column, site=site_column)
+    if starts is not None:
+        doors = [url for url in resolve(read_seeds(starts, ())) if url is not None]
+    elif walked is not None:
+        doors = walked.starts
+    else:
+        raise UserError("where do sites begin? Name their front doors with --starts")
+    if not doors:
+        raise UserError(f"{source} has none of the front doors {starts}")
+    sampling = Sampling(goals, fails)
+    found, said = [], []
+    for door in doors:
+        of_site = extract_paths(
+            door,
+            links,
+            table.goals(goal, door),
+            table.labels,
+            sampling=sampling,
+            random_state=random_state,
+        )
+        ends = sum(path.succeeds for path in of_site)
+        said.append(f"{door}: {counted(ends, 'path')} to goals, {len(of_site) - ends:,} to fails")
+        found += of_site
+    if not found:
+        raise UserError(f"no page labelled {goal!r} can be reached: is {column} the right column?")
+    written = write_paths(found, out)
+    click.echo("\n".join([*said, f"{out}: {counted(written, 'path')}"]))
+
+
+@paths.command()
+@click.argument(
+    "files", metavar="PATHS.jsonl...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@click.option("--web", required=True, help="Where their pages are: .warc, .warc.gz or `demo`.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="models/NAME.")
+@click.option("--ends-only", is_flag=True, help="Use goal and fail alone, not the milestones.")
+@click.option(
+    "--farthest",
+    default=5,
+    show_default=True,
+    type=click.IntRange(1, 50),
+    help="With --ends-only: clicks from a goal that are told apart.",
+)
+@click.option(
+    "--l2",
+    default=1.0,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    help="Penalty on weights.",
+)
+@click.option(
+    "--gamma",
+    default=0.9,
+    show_default=True,
+    type=click.FloatRange(0, 1, min_open=True),
+    help="Discount of a goal for each step to it.",
+)
+@click.option(
+    "--max-iter",
+    default=60,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Iterations of L-BFGS.",
+)
+def train(
+    *,
+    files: tuple[Path, ...],
+    web: str,
+    out: Path,
+    ends_only: bool,
+    farthest: int,
+    l2: float,
+    gamma: float,
+    max_iter: int,
+) -> None:
+    """Train a model on paths, and write it to --out.
+
+    \b
+    focuscrawl paths train people.jsonl --web pages.warc --out models/people
+    """
+    check_out(out)
+    pages = WebPages(open_web(web))
+    walks = [path for file in files for path in read_paths(file)]
+    training = Training(
+        milestones=not ends_only, farthest=farthest, l2=l2, gamma=gamma, max_iter=max_iter
+    )
+    corpus = observe(walks, pages, PathReader(training.reading, forgets=False))
+    with tqdm(desc="Fitting", unit=" steps", disable=None) as bar:
+        model = train_model(corpus, training, on_iteration=bar.update)
+    about = {"paths": len(corpus.paths), "sites": len(set(corpus.sites.tolist()))}
+    save_model(model, out, about)
+    left = len(walks) - len(corpus.paths)
+    click.echo(
+        f"{out}: learned from {counted(len(corpus.paths), 'path')} on "
+        f"{counted(about['sites'], 'site')}"
+        + (f"; {left:,} left out, for a page or a link that {web} lacks" if left else "")
+    )
+    _print_model(model)
+
+
+def _print_model(model: PathModel) -> None:
+    """Say what speaks most for each label: of links, of pages."""
+    k = len(model.states)
+    for i, label in enumerate(model.states.labels):
+        for kind, state in (("link", i + k), ("page", i)):
+            weights = model.crf.state_[:, state]
+            best = [j for j in (-weights).argsort(kind="stable")[:_SHOWN] if weights[j] > 0]
+            names = ", ".join(one_line(model.vocabulary.names[j]) for j in best)
+            reward = f" (reward {model.rewards[i]:.2f})" if kind == "link" else ""
+            click.echo(f"  {one_line(label)}, {kind}{reward}: {names}")
+
+
+@paths.command()
+@click.argument("model", metavar="MODEL")
+@click.argument("sites", metavar="SITES.txt")
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), help="Folder of the forage."
+)
+@click.option("--web", help="A recorded web to forage.  [default: the live Web]")
+@click.option(
+    "--budget",
+    default=1000,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Fetches; 0: no limit.",
+)
+@click.option(
+    "--per-site",
+    default=0,
+    show_default=True,
+    type=click.IntRange(0),
+    help="Fetches after which a site is given up; 0: never.",
+)
+@click.option(
+    "--threshold",
+    default=0.0,
+    show_default=True,
+    type=click.FloatRange(0),
+    help="Score below which nothing is fetched.",
+)
+@click.option(
+    "--least",
+    default=0.5,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="Probability from which a page is called a goal.",
+)
+@click.option(
+    "-s", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the crawl."
+)
+def forage(
+    *,
+    model: str,
+    sites: str,
+    out: Path,
+    web: str | None,
+    budget: int,
+    per_site: int,
+    threshold: float,
+    least: float,
+    settings: tuple[str, ...],
+) -> None:
+    """Forage sites for goal pages; SITES.txt has the front door of each, one a line.
+
+    Writes goals.csv into --out, where the crawl is kept, too: each goal page with the path that
+    led to it. The same command goes on with a forage that was interrupted.
+
+    \b
+    focuscrawl paths forage models/people sites.txt --out crawls/people -s USER_AGENT="..."
+    """
+    read_model(Path(model))  # a slip ends here, not in another process
+    read_seeds(sites, ())
+    options = f'{{"threshold": {threshold}, "per_site": {per_site}}}'
+    arguments = {
+        "critic": model,
+        "topic": "/goal",
+        "strategy": "paths",
+        "seeds": sites,
+        "budget": str(budget),
+        "crawl_dir": str(out),
+        **({} if web is None else {"web": web}),
+    }
+    command = [sys.executable, "-m", "scrapy", "crawl", "focused"]
+    for name, value in arguments.items():
+        command += ["-a", f"{name}={value}"]
+    for setting in (f"FOCUSCRAWL_STRATEGY_OPTIONS={options}", *settings):
+        command += ["-s", setting]
+    default = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"}
+    done = subprocess.run(command, env=default | os.environ, check=False)
+    if done.returncode:
+        raise SystemExit(done.returncode)
+    with closing(open_crawl(out)) as store:
+        found = goal_pages(store, least=least)
+    write_goals(found, out / "goals.csv")
+    for page in found[:_LISTED]:
+        click.echo(f"{page.probability:.2f}  {page.path[-1]}  {one_line(page.title, 50)}")
+    click.echo(f"{counted(len(found), 'goal page')}, with their paths in {out / 'goals.csv'}")

@@ -1,0 +1,104 @@
+"""How well the labels of a path's pages are told: the chain, and each page by itself [C 4]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import f1_score
+from sklearn.naive_bayes import BernoulliNB, MultinomialNB
+
+from focuscrawl.paths.training import known_labels, sequences
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from focuscrawl.paths.model import PathModel
+    from focuscrawl.paths.training import Corpus
+
+
+@dataclass(frozen=True)
+class LabelScore:
+    """F1 of the labels of the pages of paths on a site that was not learned from.
+
+    Attributes
+    ----------
+    goal, site, model : of what, where, by what
+    macro : mean F1 of the labels that the site's pages have
+    micro : share of pages that have the right label
+    goal_f1 : F1 of the label ``goal``
+    """
+
+    goal: str
+    site: str
+    model: str
+    macro: float
+    micro: float
+    goal_f1: float
+
+
+def score_labels(
+    model: PathModel, learned: Corpus, held: Corpus, goal: str, site: str
+) -> list[LabelScore]:
+    """Compare the chain with classifiers of single pages on the same features.
+
+    A page has the features of its own and those of the link to it, which the chain has in two
+    places. Labels are those of `PathStates`; with distances, pages whose distance no path says
+    are left out. The penalty of maximum entropy is that of the chain.
+    """
+    x, y = _pages(model, learned)
+    x_held, y_held = _pages(model, held)
+    told = _chain(model, held)
+    seen = y_held >= 0
+    names = {
+        "CRF": told[seen],
+        "naive Bayes": MultinomialNB().fit(x[y >= 0], y[y >= 0]).predict(x_held)[seen],
+        "Bernoulli naive Bayes": BernoulliNB().fit(x[y >= 0], y[y >= 0]).predict(x_held)[seen],
+        "maximum entropy": LogisticRegression(C=0.5 / model.crf.l2, max_iter=500)
+        .fit(x[y >= 0], y[y >= 0])
+        .predict(x_held)[seen],
+    }
+    true = y_held[seen]
+    return [
+        LabelScore(
+            goal,
+            site,
+            name,
+            _f1(true, predicted, sorted(set(true.tolist())), "macro"),
+            float((true == predicted).mean()),
+            _f1(true, predicted, [0], "macro"),
+        )
+        for name, predicted in names.items()
+    ]
+
+
+def _f1(
+    true: NDArray[np.int64], predicted: NDArray[np.int64], labels: list[int], average: str
+) -> float:
+    found: Any = f1_score(true, predicted, labels=labels, average=average, zero_division=0.0)
+    return float(found)
+
+
+def _pages(model: PathModel, corpus: Corpus) -> tuple[csr_array, NDArray[np.int64]]:
+    """Return the features of each page and the link to it, and its label; -1: not known."""
+    observed = sequences(corpus, model.vocabulary).observed
+    pages = _places(corpus)
+    first = np.isin(pages, corpus.bounds[:-1])
+    links = observed[np.where(first, pages, pages - 1)].multiply((~first)[:, None])
+    known = np.concatenate(known_labels(corpus, model.states))[pages][:, : len(model.states)]
+    labels = np.where(known.sum(axis=1) == 1, known.argmax(axis=1), -1)
+    return (observed[pages] + links).tocsr(), labels
+
+
+def _chain(model: PathModel, corpus: Corpus) -> NDArray[np.int64]:
+    told = model.crf.predict(sequences(corpus, model.vocabulary))
+    return told[_places(corpus)]
+
+
+def _places(corpus: Corpus) -> NDArray[np.int64]:
+    """Return the places of pages: every other one of each path."""
+    spans = zip(corpus.bounds[:-1].tolist(), corpus.bounds[1:].tolist(), strict=True)
+    return np.concatenate([np.arange(start, end, 2) for start, end in spans])

@@ -1,0 +1,287 @@
+"""A linear-chain conditional random field with tied states and partly known labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from focuscrawl.paths import chains
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+
+class Sequences(NamedTuple):
+    """n chains of observations, one after another.
+
+    Attributes
+    ----------
+    observed : sparse (places, features), what is seen at each place
+    bounds : int64 (n + 1,), chain c has the places ``bounds[c]`` to ``bounds[c + 1]``
+    """
+
+    observed: csr_array
+    bounds: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.bounds) - 1
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Which states there are, which may follow which, and which share features.
+
+    Attributes
+    ----------
+    edges : bool (states, states), whether the state of the column may follow that of the row
+    starts : bool (states,), whether a chain may begin in a state
+    groups : bool (groups, states), which states share the features of each group. The identity:
+        every state has features of its own only. With a binary hierarchy over the states the
+        weight of a feature in a state is the sum over all groups the state is in [C 3.1.2]
+    """
+
+    edges: NDArray[np.bool_]
+    starts: NDArray[np.bool_]
+    groups: NDArray[np.bool_]
+
+    @classmethod
+    def free(cls, states: int) -> Structure:
+        """Return the structure without restrictions and without ties."""
+        return cls(
+            np.ones((states, states), np.bool_),
+            np.ones(states, np.bool_),
+            np.eye(states, dtype=np.bool_),
+        )
+
+    @property
+    def states(self) -> int:
+        """How many states there are."""
+        return len(self.starts)
+
+
+class ChainCRF:
+    """Pr(y|x) proportional to exp W.F(x, y), over the sequences that `structure` allows [C 2].
+
+    State features are what is observed at a place times its state, edge features are pairs of
+    states. Weights maximise sum_c weight_c log Pr(labels_c | x_c) - `l2` |W|^2, by L-BFGS. A
+    place whose label is known in part only, to be one of several states, counts with all
+    sequences that agree with what is known; with all labels known that is the likelihood of
+    [C 2], and concave.
+
+    Parameters
+    ----------
+    structure : states, edges, ties
+    l2 : strength of the penalty; 1 / (2 sigma^2) for a Gaussian prior of variance sigma^2
+    max_iter : iterations of L-BFGS
+    tol : relative change of the objective at which it stops
+
+    Attributes
+    ----------
+    shared_ : float64 (features, groups), weights of the features in each group of states
+    state_ : float64 (features, states), the sum of those over the groups each state is in
+    edge_ : float64 (states, states), weights of edges; -inf where there is none
+    n_iter_, objective_ : iterations taken, and the penalised log-likelihood reached
+    """
+
+    def __init__(
+        self, structure: Structure, *, l2: float = 0.5, max_iter: int = 150, tol: float = 1e-5
+    ) -> None:
+        self.structure = structure
+        self.l2 = l2
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def fit(
+        self,
+        sequences: Sequences,
+        known: NDArray[np.bool_],
+        weight: NDArray[np.float64] | None = None,
+        on_iteration: Callable[[], object] = lambda: None,
+    ) -> ChainCRF:
+        """Fit to sequences whose labels are `known`.
+
+        Parameters
+        ----------
+        known : bool (places, states), the states that each place may be in: one where its
+            label is known
+        weight : float64 (n,), how much each chain counts; None: 1 each
+        on_iteration : called after each iteration
+
+        Raises
+        ------
+        ValueError
+            The structure does not allow what is known of a chain.
+        """
+        objective = Objective(self.structure, sequences, known, weight, self.l2)
+
+        iterated: Any = lambda _: on_iteration()  # noqa: E731 - scipy's stubs want a name of it
+        options: Any = {"maxiter": self.max_iter, "ftol": self.tol, "maxcor": 10}
+        found = minimize(
+            objective,
+            np.zeros(objective.parameters),
+            jac=True,
+            method="L-BFGS-B",
+            callback=iterated,
+            options=options,
+        )
+        self.set_weights(*objective.unpack(found.x))
+        self.n_iter_ = int(found.nit)
+        self.objective_ = -float(found.fun)
+        return self
+
+    def set_weights(self, shared: NDArray[np.float64], edge: NDArray[np.float64]) -> None:
+        """Take weights of features in groups, and of edges, as fitted before."""
+        self.shared_ = shared
+        self.state_ = shared @ self.structure.groups
+        self.edge_ = np.where(self.structure.edges, edge, -np.inf)
+
+    def marginals(self, sequences: Sequences) -> NDArray[np.float64]:
+        """Return Pr(y_i = y | x) of every place, (places, states)."""
+        found = np.empty((sequences.observed.shape[0], self.structure.states))
+        for nodes, at in self.nodes(sequences):
+            alpha, beta = chains.forward(nodes, self.edge_), chains.backward(nodes, self.edge_)
+            found[at] = chains.node_marginals(alpha, beta, chains.log_partition(alpha))
+        return found
+
+    def predict(self, sequences: Sequences) -> NDArray[np.int64]:
+        """Return the most probable sequence of states of each chain, int64 (places,)."""
+        found = np.empty(sequences.observed.shape[0], np.int64)
+        for nodes, at in self.nodes(sequences):
+            found[at] = chains.viterbi(nodes, self.edge_)
+        return found
+
+    def log_likelihood(
+        self, sequences: Sequences, known: NDArray[np.bool_]
+    ) -> NDArray[np.float64]:
+        """Return log Pr(what is known | x) of each chain, (n,)."""
+        found = np.empty(len(sequences))
+        for nodes, at, which in _batches(sequences, self._scores(sequences)):
+            nodes[:, 0, ~self.structure.starts] = -np.inf
+            agreeing = np.where(known[at], nodes, -np.inf)
+            found[which] = chains.log_partition(chains.forward(agreeing, self.edge_))
+            found[which] -= chains.log_partition(chains.forward(nodes, self.edge_))
+        return found
+
+    def _scores(self, sequences: Sequences) -> NDArray[np.float64]:
+        scores: NDArray[np.float64] = sequences.observed @ self.state_
+        return scores
+
+    def nodes(
+        self, sequences: Sequences
+    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
+        """Give chains of one length at a time: node potentials (n, length, states), places."""
+        for nodes, at, _ in _batches(sequences, self._scores(sequences)):
+            nodes[:, 0, ~self.structure.starts] = -np.inf
+            yield nodes, at
+
+
+class Objective:
+    """The negative of what `ChainCRF` maximises, and its gradient, as functions of all weights.
+
+    Raises
+    ------
+    ValueError
+        The structure does not allow what is known of a chain.
+    """
+
+    def __init__(
+        self,
+        structure: Structure,
+        sequences: Sequences,
+        known: NDArray[np.bool_],
+        weight: NDArray[np.float64] | None,
+        l2: float,
+    ) -> None:
+        self._structure = structure
+        self._sequences = sequences
+        self._transposed = sequences.observed.T.tocsr()
+        self._known = known
+        self._weight = np.ones(len(sequences)) if weight is None else weight
+        self._l2 = l2
+        self._groups = structure.groups.astype(np.float64)
+        self._features = sequences.observed.shape[1]
+        self._pairs = np.flatnonzero(structure.edges)
+        self.parameters = self._features * len(self._groups) + len(self._pairs)
+        self._check()
+
+    def unpack(
+        self, weights: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the weights of features in groups, and those of edges."""
+        cut = self._features * len(self._groups)
+        edge = np.zeros(self._structure.edges.shape)
+        edge.flat[self._pairs] = weights[cut:]
+        return weights[:cut].reshape(self._features, -1), edge
+
+    def __call__(self, weights: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Return the objective and its gradient, float64 (parameters,)."""
+        structure = self._structure
+        shared, edge = self.unpack(weights)
+        edges = np.where(structure.edges, edge, -np.inf)
+        scores = self._sequences.observed @ (shared @ self._groups)
+        value = 0.0
+        of_nodes = np.empty_like(scores)  # expected less agreeing
+        of_edges = np.zeros_like(edge)
+        for nodes, at, which in _batches(self._sequences, scores):
+            nodes[:, 0, ~structure.starts] = -np.inf
+            share = self._weight[which]
+            agreeing = np.where(self._known[at], nodes, -np.inf)
+            free_z, free_nodes, free_edges = _expected(nodes, edges, share)
+            z, known_nodes, known_edges = _expected(agreeing, edges, share)
+            value += float(share @ (free_z - z))
+            of_nodes[at] = (free_nodes - known_nodes) * share[:, None, None]
+            of_edges += free_edges - known_edges
+        gradient = np.concatenate(
+            [
+                ((self._transposed @ of_nodes) @ self._groups.T).ravel(),
+                of_edges.flat[self._pairs],
+            ]
+        )
+        gradient += 2.0 * self._l2 * weights
+        return value + self._l2 * float(weights @ weights), gradient
+
+    def _check(self) -> None:
+        edges = np.where(self._structure.edges, 0.0, -np.inf)
+        for nodes, at, which in _batches(self._sequences, np.zeros(self._known.shape)):
+            nodes[:, 0, ~self._structure.starts] = -np.inf
+            agreeing = np.where(self._known[at], nodes, -np.inf)
+            z = chains.log_partition(chains.forward(agreeing, edges))
+            if not np.isfinite(z).all():
+                wrong = int(which[np.flatnonzero(~np.isfinite(z))[0]])
+                msg = f"chain {wrong} has labels that may not follow each other"
+                raise ValueError(msg)
+
+
+def _expected(
+    nodes: NDArray[np.float64], edges: NDArray[np.float64], weight: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return log Z, node marginals, and expected edges of weighted chains of one length."""
+    alpha, beta = chains.forward(nodes, edges), chains.backward(nodes, edges)
+    log_z = chains.log_partition(alpha)
+    of_nodes = chains.node_marginals(alpha, beta, log_z)
+    return (
+        log_z,
+        of_nodes,
+        chains.edge_marginals(nodes, edges, alpha, beta, log_z=log_z, weight=weight),
+    )
+
+
+def _batches(
+    sequences: Sequences, scores: NDArray[np.float64]
+) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]]:
+    """Give chains of equal length together: node potentials, their places, chain numbers."""
+    lengths = np.diff(sequences.bounds)
+    order = np.argsort(lengths, kind="stable")
+    cuts = np.flatnonzero(np.diff(lengths[order])) + 1
+    for start, end in pairwise([0, *cuts.tolist(), len(order)]):
+        which = order[start:end]
+        if len(which) and lengths[which[0]]:
+            at = sequences.bounds[which][:, None] + np.arange(lengths[which[0]])
+            yield scores[at], at, which

@@ -1,0 +1,174 @@
+"""What is known of the URLs of a forage, and the order in which they are worth a fetch [C 3.2]."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from focuscrawl.arrays import GrowingArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focuscrawl.paths.model import PathModel
+
+_NOBODY = -1
+#: how the scores of several paths to one URL make one
+EVIDENCE = ("sum", "max", "mean")
+
+
+class Expanded(NamedTuple):
+    """What a page's links bring.
+
+    Attributes
+    ----------
+    link_scores : float64 (n,), eq. 7
+    urls, scores : int64 (m,), float64 (m,), URLs with new scores; -inf: not worth a fetch any more
+    """
+
+    link_scores: NDArray[np.float64]
+    urls: NDArray[np.int64]
+    scores: NDArray[np.float64]
+
+
+class Forager:
+    """Per-site beliefs about pages, and scores of the URLs that wait.
+
+    A URL belongs to the site from which it was reached first; paths of other sites to it do not
+    count. URLs are dense numbers.
+
+    Parameters
+    ----------
+    model : what was learned
+    evidence : ``sum`` adds the scores of all links into a URL [C 3.2]; ``max`` takes the best;
+        ``mean`` takes the mean of what the links say
+    threshold : URLs that score below it are not worth a fetch
+    per_site : fetches after which a site is given up; 0: never
+    """
+
+    def __init__(
+        self, model: PathModel, *, evidence: str = "sum", threshold: float = 0.0, per_site: int = 0
+    ) -> None:
+        self._model = model
+        self._evidence = evidence
+        self._threshold = threshold
+        self._per_site = per_site
+        self._site = GrowingArray(np.int64, fill=_NOBODY)
+        self._score = GrowingArray(np.float64)
+        self._links = GrowingArray(np.int64)
+        self._fetched = GrowingArray(np.bool_, fill=False)
+        self._said = [GrowingArray(np.float64) for _ in model.states.labels]
+        self._best = GrowingArray(np.float64, fill=-1.0)
+        self._parent = GrowingArray(np.int64, fill=_NOBODY)
+        self._starts: list[str] = []
+        self._spent: list[int] = []
+
+    def arrive(self, url: int, referrer: int, address: str) -> None:
+        """Take note that a page is here; must come before all else that is asked about it.
+
+        Parameters
+        ----------
+        referrer : where it was first found; -1: nowhere, it begins a site
+        address : of the page
+        """
+        self._make_room(max(url, referrer))
+        if referrer >= 0 and self._site.data[url] != _NOBODY:
+            return
+        if referrer >= 0 and self._site.data[referrer] != _NOBODY:
+            # a redirect led here: what was said of the one URL is said of the other
+            for column in (self._site, self._links, self._best, self._parent, *self._said):
+                column.data[url] = column.data[referrer]
+            return
+        # whatever other sites said of it, this one begins here
+        self._site.data[url], self._links.data[url] = len(self._starts), 0
+        self._parent.data[url] = _NOBODY
+        self._starts.append(address)
+        self._spent.append(1)
+
+    def start_of(self, url: int) -> str:
+        """Return where the site of a page begins."""
+        return self._starts[int(self._site.data[url])]
+
+    def parent(self, url: int) -> int:
+        """Return the page with the best link to a URL so far; -1: none."""
+        return int(self._parent.data[url])
+
+    def fetched(self, url: int) -> None:
+        """Take note of a fetch, whatever it brought."""
+        self._make_room(url)
+        self._fetched.data[url] = True
+        site = int(self._site.data[url])
+        if site != _NOBODY:
+            self._spent[site] += 1
+
+    def belief(self, url: int, page: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Pr(label) of a page by the paths to it and its features, float64 (K,).
+
+        Parameters
+        ----------
+        page : log-potentials of its features, float64 (K,)
+        """
+        links = int(self._links.data[url])
+        if not links:
+            return self._model.begun(page)
+        said = np.array([each.data[url] for each in self._said]) / links
+        return self._model.arrived(said, page)
+
+    def expand(
+        self, url: int, targets: NDArray[np.int64], labels: NDArray[np.float64]
+    ) -> Expanded:
+        """Take in the links of a page.
+
+        Parameters
+        ----------
+        url : the page
+        targets : int64 (n,), where its links lead
+        labels : float64 (n, K), Pr(label) of the links
+        """
+        self._make_room(int(targets.max(initial=0)))
+        site = int(self._site.data[url])
+        link_scores: NDArray[np.float64] = np.round(labels @ self._model.rewards, 9)
+        # of several links from a page to another the best one is a path, not each
+        order = np.lexsort((np.arange(len(targets)), -link_scores, targets))
+        first = order[np.flatnonzero(np.diff(targets[order], prepend=-1))]
+        free = (self._site.data[targets[first]] == _NOBODY) & ~self._fetched.data[targets[first]]
+        self._site.data[targets[first[free]]] = site
+        first = first[self._site.data[targets[first]] == site]
+        urls = targets[first]
+        before = self._score.data[urls]
+        for said, column in zip(self._said, labels[first].T, strict=True):
+            said.data[urls] += column
+        self._links.data[urls] += 1
+        better = link_scores[first] > self._best.data[urls]
+        self._best.data[urls[better]] = link_scores[first[better]]
+        self._parent.data[urls[better]] = url
+        self._score.data[urls] = self._combined(urls, before, link_scores[first])
+        return Expanded(link_scores, *self._worth(site, urls))
+
+    def _combined(
+        self, urls: NDArray[np.int64], before: NDArray[np.float64], new: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        if self._evidence == "sum":
+            return before + new
+        if self._evidence == "max":
+            return np.maximum(before, new)
+        said = np.stack([each.data[urls] for each in self._said], axis=1)
+        mean: NDArray[np.float64] = said @ self._model.rewards / self._links.data[urls]
+        return np.round(mean, 9)
+
+    def _worth(
+        self, site: int, urls: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        if self._per_site and self._spent[site] >= self._per_site:
+            waiting = np.flatnonzero((self._site.data == site) & ~self._fetched.data)
+            return waiting, np.full(len(waiting), -np.inf)
+        urls = urls[~self._fetched.data[urls]]
+        scores = self._score.data[urls]
+        return urls, np.where(scores >= self._threshold, scores, -np.inf)
+
+    def _make_room(self, url: int) -> None:
+        if url >= len(self._site):
+            arrays = (self._site, self._score, self._links, self._fetched, *self._said)
+            for array in (*arrays, self._best, self._parent):
+                array.grow(url + url // 8 + 64)

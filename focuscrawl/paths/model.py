@@ -1,0 +1,109 @@
+"""A trained model of paths: what it makes of pages and links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.special import logsumexp
+
+from focuscrawl.paths.chains import log_product
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focuscrawl.page import PageView
+    from focuscrawl.paths.crf import ChainCRF
+    from focuscrawl.paths.features import Observed, PathReader, Reading, Vocabulary
+    from focuscrawl.paths.states import PathStates
+
+
+@dataclass(frozen=True)
+class PathModel:
+    """The chain model with its features and rewards.
+
+    Attributes
+    ----------
+    states : K labels
+    vocabulary : features, by number
+    crf : fitted
+    rewards : float64 (K,), of the link state of each label (eq. 5)
+    reading : how much of a page is read
+    trust : how much of what a page's features say is believed when its links are scored, in
+        [0, 1]. They are hundreds of words that hang together, and make a page that is a little
+        unlike those learned from a certain fail; then nothing behind it would ever be fetched
+    """
+
+    states: PathStates
+    vocabulary: Vocabulary
+    crf: ChainCRF
+    rewards: NDArray[np.float64]
+    reading: Reading
+    trust: float = 1.0
+
+    def page(self, reader: PathReader, view: PageView, start: str) -> NDArray[np.float64]:
+        """Return what a page's features say for each label: log-potentials, float64 (K,)."""
+        return _first(self._scores(reader.page(view, start), slice(0, len(self.states))))
+
+    def links(
+        self, reader: PathReader, view: PageView, start: str, links: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """Return what the features of links say for each label, float64 (n, K)."""
+        return self._scores(
+            reader.links(view, start, links), slice(len(self.states), 2 * len(self.states))
+        )
+
+    def onward(self, page: NDArray[np.float64], links: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Pr(label) of links, float64 (n, K): one step of eq. 6, normalised.
+
+        Parameters
+        ----------
+        page : float64 (K,), Pr(label) of the page they are on
+        links : log-potentials as from `links`
+        """
+        k = len(self.states)
+        with np.errstate(divide="ignore"):
+            before = log_product(np.log(page)[None, :], self.crf.edge_[:k, k:])
+        return _normalised(links + before)
+
+    def arrived(self, link: NDArray[np.float64], page: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Pr(label) of a page, float64 (K,).
+
+        Parameters
+        ----------
+        link : float64 (K,), Pr(label) of the links that led to it
+        page : log-potentials as from `page`
+        """
+        k = len(self.states)
+        with np.errstate(divide="ignore"):
+            before = np.log(link) + np.diagonal(self.crf.edge_[k:, :k])
+        return _first(_normalised((page + before)[None, :]))
+
+    def alone(self, reader: PathReader, view: PageView) -> NDArray[np.float64]:
+        """Return Pr(label) of a page that nobody knows the site of, float64 (K,)."""
+        seen = self._scores(reader.page(view, None), slice(0, len(self.states)))
+        return _first(_normalised(seen))
+
+    def begun(self, page: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Pr(label) of a page that a site begins with, float64 (K,)."""
+        starts = self.crf.structure.starts[: len(self.states)]
+        return _first(_normalised(np.where(starts, page, -np.inf)[None, :]))
+
+    def _scores(self, observed: Observed, states: slice) -> NDArray[np.float64]:
+        rows = self.vocabulary.rows(observed)
+        # sums of rows by differences of running sums: a sparse product is slow to set up
+        sums = np.zeros((len(rows.indices) + 1, states.stop - states.start))
+        np.cumsum(self.crf.state_[rows.indices, states], axis=0, out=sums[1:])
+        scores: NDArray[np.float64] = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
+        return scores
+
+
+def _normalised(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    probabilities: NDArray[np.float64] = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+    return probabilities
+
+
+def _first(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    row: NDArray[np.float64] = rows[0]
+    return row

@@ -1,0 +1,125 @@
+"""States of a path: one for pages and one for links of every label [C 3.1].
+
+State k of K labels is the page state of label k, state K + k its link state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.paths.crf import Structure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+GOAL, FAIL = "goal", "fail"
+
+
+@dataclass(frozen=True)
+class PathStates:
+    """The labels of a path's pages, and the structure of the chain of pages and links.
+
+    Attributes
+    ----------
+    labels : `GOAL` first, `FAIL` second, then milestones or distances to the goal
+    follows : bool (K, K), whether a page of the column's label may be linked to from one of
+        the row's
+    groups : bool (groups, K), labels that share features
+    distances : whether labels from the third on are distances 1, 2, ... to the goal
+    """
+
+    labels: tuple[str, ...]
+    follows: NDArray[np.bool_]
+    groups: NDArray[np.bool_]
+    distances: bool
+
+    @classmethod
+    def supervised(cls, milestones: Sequence[str]) -> PathStates:
+        """Return states for pages that were labelled.
+
+        Any label may follow any other, but what follows a fail is a fail: the way was left.
+        """
+        labels = (GOAL, FAIL, *sorted(set(milestones) - {GOAL, FAIL}))
+        n = len(labels)
+        follows = np.ones((n, n), np.bool_)
+        follows[1] = np.arange(n) == 1
+        return cls(labels, follows, np.eye(n, dtype=np.bool_), distances=False)
+
+    @classmethod
+    def partially_supervised(cls, farthest: int) -> PathStates:
+        """Return states for paths of which only the end is known [C 3.1.2].
+
+        State i is that of pages i clicks before the next goal, i = 1 ... `farthest`, the last
+        one also of pages farther away. From i links lead to i - 1 or fail; from a goal to other
+        goals and to ways there; from fail to fail. Features are tied over a binary hierarchy of
+        the distances.
+        """
+        labels = (GOAL, FAIL, *map(str, range(1, farthest + 1)))
+        n = len(labels)
+        follows = np.zeros((n, n), np.bool_)
+        follows[:, 1] = True
+        follows[0] = True
+        for distance in range(1, farthest + 1):
+            follows[distance + 1, distance if distance > 1 else 0] = True
+        follows[n - 1, n - 1] = farthest > 0
+        rows = [*np.eye(n, dtype=np.bool_)]
+        width = 2
+        while width < 2 * farthest:
+            for start in range(0, farthest, width):
+                row = np.zeros(n, np.bool_)
+                row[2 + start : 2 + min(start + width, farthest)] = True
+                if row.sum() > 1 and not any((row == other).all() for other in rows):
+                    rows.append(row)
+            width *= 2
+        return cls(labels, follows, np.array(rows), distances=True)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def structure(self) -> Structure:
+        """The dual-state chain: pages and links take turns.
+
+        It begins with a page that is neither a goal nor a fail: every site is worth a look.
+        A link state leads to the page state of its own label: that is what its label says.
+        """
+        n = len(self.labels)
+        edges = np.zeros((2 * n, 2 * n), np.bool_)
+        edges[:n, n:] = self.follows
+        edges[n:, :n] = np.eye(n, dtype=np.bool_)
+        groups = np.kron(np.eye(2, dtype=np.bool_), self.groups).astype(np.bool_)
+        starts = np.zeros(2 * n, np.bool_)
+        starts[2:n] = True
+        return Structure(edges, starts, groups)
+
+    def known(
+        self, labels: Sequence[str | None], ahead: Sequence[int | None]
+    ) -> NDArray[np.bool_]:
+        """Return which states the places of a path may be in, bool (2 n - 1, 2 K).
+
+        Parameters
+        ----------
+        labels : of the n pages, None where it is not known
+        ahead : clicks from each page to the next goal, by this path or by another one of the
+            same site; None where no path says
+        """
+        allowed = np.zeros((len(labels), len(self.labels)), np.bool_)
+        place = {label: i for i, label in enumerate(self.labels)}
+        farthest = len(self.labels) - 2
+        for i, (label, clicks) in enumerate(zip(labels, ahead, strict=True)):
+            if label in {GOAL, FAIL} or (not self.distances and label is not None):
+                allowed[i, place[label]] = True
+            elif self.distances and clicks is not None:
+                allowed[i, 1 + min(clicks, farthest)] = True
+            else:
+                allowed[i, 2 if i == 0 else 1 :] = True
+        n, k = allowed.shape
+        known = np.zeros((2 * n - 1, 2 * k), np.bool_)
+        known[::2, :k] = allowed
+        known[1::2, k:] = allowed[1:]
+        return known

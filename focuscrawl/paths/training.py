@@ -1,0 +1,255 @@
+"""From paths to a model of paths."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array, vstack
+
+from focuscrawl.apprentice.rows import pointers
+from focuscrawl.errors import UserError
+from focuscrawl.paths.crf import ChainCRF, Sequences
+from focuscrawl.paths.features import KINDS, Observed, Reading, Vocabulary
+from focuscrawl.paths.model import PathModel
+from focuscrawl.paths.rewards import rewards
+from focuscrawl.paths.states import FAIL, GOAL, PathStates
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.paths.features import PathReader
+    from focuscrawl.paths.pages import WebPages
+    from focuscrawl.paths.paths import Path
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model is trained.
+
+    Attributes
+    ----------
+    milestones : whether pages have states by their labels, the fully supervised case; otherwise
+        by their distance to the goal
+    farthest : of these distances the last that has a state of its own
+    l2 : see `ChainCRF`
+    gamma : see `focuscrawl.paths.rewards.rewards`
+    max_iter : iterations of L-BFGS
+    trust : see `PathModel`
+    reading : how much of a page is read
+    """
+
+    milestones: bool = True
+    farthest: int = 5
+    l2: float = 1.0
+    gamma: float = 0.9
+    max_iter: int = 60
+    trust: float = 0.4
+    reading: Reading = field(default_factory=Reading)
+
+
+def train(
+    corpus: Corpus, training: Training, on_iteration: Callable[[], object] = lambda: None
+) -> PathModel:
+    """Train a model of paths.
+
+    Raises
+    ------
+    UserError
+        There are no paths to goals, or none to fails.
+    """
+    ends = {path.labels[-1] for path in corpus.paths}
+    for end, how in ((GOAL, "that ends at a goal"), (FAIL, "that fails")):
+        if end not in ends:
+            raise UserError(f"of {len(corpus.paths)} paths none could be read {how}: add some")
+    vocabulary = choose_features(corpus)
+    if training.milestones:
+        labels = [label for path in corpus.paths for label in path.labels if label is not None]
+        states = PathStates.supervised(labels)
+    else:
+        states = PathStates.partially_supervised(training.farthest)
+    crf = ChainCRF(states.structure, l2=training.l2, max_iter=training.max_iter)
+    crf.fit(*examples(corpus, vocabulary, states), on_iteration=on_iteration)
+    worth = rewards(crf, sequences(corpus, vocabulary), 0, gamma=training.gamma)
+    worth = worth[len(states) :]
+    return PathModel(states, vocabulary, crf, worth, training.reading, training.trust)
+
+
+class Corpus(NamedTuple):
+    """What was observed along n paths; places are pages and links in turns.
+
+    Attributes
+    ----------
+    paths : those whose pages could be read
+    places : uint64 keys of each place, path after path
+    bounds : int64 (n + 1,), of the places of each path
+    sites : int64 (n,), the number of each path's start
+    names : ``kind word`` of every key
+    """
+
+    paths: list[Path]
+    places: list[NDArray[np.uint64]]
+    bounds: NDArray[np.int64]
+    sites: NDArray[np.int64]
+    names: dict[int, str]
+
+
+def observe(paths: Sequence[Path], pages: WebPages, reader: PathReader) -> Corpus:
+    """Read the features of all pages and links of paths.
+
+    Paths with a page that `pages` lacks, or that does not link to the next one, are left out.
+
+    Parameters
+    ----------
+    reader : one that forgets no word
+    """
+    kept: list[Path] = []
+    places: list[NDArray[np.uint64]] = []
+    lengths: list[int] = []
+    seen: dict[tuple[str, ...], NDArray[np.uint64] | None] = {}
+    for path in paths:
+        steps: list[tuple[str, ...]] = [(path.start, path.pages[0])]
+        for page, to in pairwise(path.pages):
+            steps += [(path.start, page, to), (path.start, to)]
+        for step in steps:
+            if step not in seen:
+                seen[step] = _observed(pages, reader, *step)
+        of_path = [place for step in steps if (place := seen[step]) is not None]
+        if len(of_path) == len(steps):
+            kept.append(path)
+            places += of_path
+            lengths.append(len(steps))
+    starts = {start: i for i, start in enumerate(dict.fromkeys(path.start for path in kept))}
+    sites = np.array([starts[path.start] for path in kept], np.int64)
+    return Corpus(kept, places, pointers(np.array(lengths, np.int64)), sites, reader.names(places))
+
+
+def _observed(
+    pages: WebPages, reader: PathReader, start: str, page: str, to: str | None = None
+) -> NDArray[np.uint64] | None:
+    """Return the features of a page, or of all its links to another; None if there is none."""
+    view = pages.view(page)
+    if view is None:
+        return None
+    if to is None:
+        return reader.page(view, start).keys
+    there = np.array([i for i, url in enumerate(pages.targets(page)) if url == to], np.int64)
+    return np.unique(reader.links(view, start, there).keys) if len(there) else None
+
+
+def choose_features(corpus: Corpus, *, sites: int = 2, places: int = 3) -> Vocabulary:
+    """Return the features that were seen at so many places, on so many sites.
+
+    What only one site has is its own words, and says nothing about others.
+    """
+    sites = min(sites, len(set(corpus.sites.tolist())))
+    seen: Counter[int] = Counter()
+    on: dict[int, set[int]] = {}
+    distinct: dict[bytes, None] = {}
+    for path, (start, end) in enumerate(zip(corpus.bounds[:-1], corpus.bounds[1:], strict=True)):
+        for place in corpus.places[start:end]:
+            at = bytes([corpus.sites[path]]) + place.tobytes()
+            if at in distinct:
+                continue  # the same page on several paths says it once
+            distinct[at] = None
+            for key in place.tolist():
+                seen[key] += 1
+                on.setdefault(key, set()).add(int(corpus.sites[path]))
+    chosen = [key for key, n in seen.items() if n >= places and len(on[key]) >= sites]
+    names = sorted((corpus.names[key] for key in chosen), key=_by_kind)
+    return Vocabulary(names)
+
+
+def sequences(corpus: Corpus, vocabulary: Vocabulary) -> Sequences:
+    """Return what was observed, by the numbers of the features in a vocabulary."""
+    lengths = np.array([len(place) for place in corpus.places], np.int64)
+    observed = Observed(np.concatenate(corpus.places), pointers(lengths))
+    rows = vocabulary.rows(observed)
+    shape = (len(rows), len(vocabulary))
+    matrix = csr_array((np.ones(len(rows.indices)), rows.indices, rows.indptr), shape=shape)
+    return Sequences(matrix, corpus.bounds)
+
+
+class Examples(NamedTuple):
+    """What a chain model is fitted to: `ChainCRF.fit` says what the fields are."""
+
+    sequences: Sequences
+    known: NDArray[np.bool_]
+    weight: NDArray[np.float64]
+
+
+def examples(corpus: Corpus, vocabulary: Vocabulary, states: PathStates) -> Examples:
+    """Return the paths, and the beginnings of paths that end in a page not yet seen.
+
+    A link is scored before its page is fetched. In whole paths the many words of pages explain
+    the labels so well that the few of links learn little; in a beginning that ends with a link
+    they are all there is to tell the next page's label. A beginning that n paths share counts
+    as sqrt(n): there are few ways to a list of goals, and much depends on them.
+    """
+    whole = sequences(corpus, vocabulary)
+    labels_of = known_labels(corpus, states)
+    unseen = whole.observed.shape[0]
+    rows: list[NDArray[np.int64]] = []
+    known: list[NDArray[np.bool_]] = []
+    begun: dict[tuple[str, ...], int] = {}
+    shared: Counter[int] = Counter()
+    for number, path in enumerate(corpus.paths):
+        places = np.arange(corpus.bounds[number], corpus.bounds[number + 1])
+        labels = labels_of[number]
+        rows.append(places)
+        known.append(labels)
+        for end in range(1, len(path.pages)):
+            beginning = path.pages[: end + 1]
+            if beginning not in begun:
+                begun[beginning] = len(rows)
+                rows.append(np.append(places[: 2 * end], unseen))
+                known.append(labels[: 2 * end + 1])
+            shared[begun[beginning]] += 1
+    weight = np.array([math.sqrt(shared.get(i, 1)) for i in range(len(rows))])
+    observed = vstack([whole.observed, csr_array((1, len(vocabulary)))], format="csr")
+    bounds = pointers(np.array([len(each) for each in rows], np.int64))
+    return Examples(
+        Sequences(observed[np.concatenate(rows)], bounds), np.concatenate(known), weight
+    )
+
+
+def known_labels(corpus: Corpus, states: PathStates) -> list[NDArray[np.bool_]]:
+    """Return which states the places of each path may be in; see `PathStates.known`."""
+    ahead = _ahead(corpus)
+    return [states.known(path.labels, ahead[i]) for i, path in enumerate(corpus.paths)]
+
+
+def _ahead(corpus: Corpus) -> list[list[int | None]]:
+    """Return for each page of each path the clicks to the next goal.
+
+    Where the path itself has no goal ahead, its last page that lies on a path of the same site
+    to a goal tells how far it and the pages before it were.
+    """
+    clicks: dict[tuple[str, str], int] = {}
+    found: list[list[int | None]] = []
+    for path in corpus.paths:
+        goals = [i for i, label in enumerate(path.labels) if label == GOAL]
+        own = [next((g - i for g in goals if g >= i), None) for i in range(len(path.pages))]
+        found.append(own)
+        for page, near in zip(path.pages, own, strict=True):
+            if near is not None:
+                at = path.start, page
+                clicks[at] = min(near, clicks.get(at, near))
+    for path, own in zip(corpus.paths, found, strict=True):
+        far: int | None = None
+        for i in range(len(own) - 1, -1, -1):
+            if own[i] is None and path.labels[i] != FAIL:
+                far = clicks.get((path.start, path.pages[i])) if far is None else far + 1
+                own[i] = far
+    return found
+
+
+def _by_kind(name: str) -> tuple[int, str]:
+    kind, _, word = name.partition(" ")
+    return KINDS.index(kind), word

@@ -1,0 +1,97 @@
+"""A person walks a site, and says what is a milestone, a goal, a dead end.
+
+`Walk` is what was done so far; each step gives a new one, so that every step can be undone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from focuscrawl.paths.paths import Path
+from focuscrawl.paths.states import FAIL, GOAL
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from focuscrawl.page import PageView
+
+
+class Door(NamedTuple):
+    """A link that can be taken: its number is its place in a list."""
+
+    url: str
+    anchor: str
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Where a person is on a site, and the paths saved on the way.
+
+    Attributes
+    ----------
+    pages, labels : from the front door to here; labels are None where nothing was said
+    saved : paths that have ended
+    """
+
+    pages: tuple[str, ...]
+    labels: tuple[str | None, ...]
+    saved: tuple[Path, ...] = ()
+
+    @classmethod
+    def begin(cls, start: str) -> Walk:
+        """Stand at the front door."""
+        return cls((start,), (None,))
+
+    @property
+    def here(self) -> str:
+        """The page that is shown."""
+        return self.pages[-1]
+
+    def follow(self, url: str) -> Walk:
+        """Take a link."""
+        return replace(self, pages=(*self.pages, url), labels=(*self.labels, None))
+
+    def back(self) -> Walk:
+        """Go back a page; at the front door stay."""
+        if len(self.pages) == 1:
+            return self
+        return replace(self, pages=self.pages[:-1], labels=self.labels[:-1])
+
+    def milestone(self, label: str) -> Walk:
+        """Say what this page is, on this walk and in all paths saved that go through it."""
+        return replace(
+            self,
+            labels=(*self.labels[:-1], label),
+            saved=tuple(_labelled(path, self.here, label) for path in self.saved),
+        )
+
+    def end(self, *, goal: bool) -> Walk:
+        """Save the path to here as one that ends in a goal or a fail, and go back a page."""
+        ending = GOAL if goal else FAIL
+        path = Path(self.pages, (*self.labels[:-1], ending))
+        return replace(self, saved=(*self.saved, path)).back()
+
+
+def doors(view: PageView, targets: Sequence[str | None]) -> list[Door]:
+    """Return the links of a page that can be taken: each page once, by its first anchor.
+
+    Parameters
+    ----------
+    targets : where each of its links leads; None: nowhere
+    """
+    found: dict[str, Door] = {}
+    for url, anchor in zip(targets, view.links.anchors, strict=True):
+        if url is None or url == view.url:
+            continue
+        if url not in found or (anchor and not found[url].anchor):
+            found[url] = Door(url, anchor)
+    return list(found.values())
+
+
+def _labelled(path: Path, page: str, label: str) -> Path:
+    kept = [
+        label if url == page and old not in {GOAL, FAIL} else old
+        for url, old in zip(path.pages, path.labels, strict=True)
+    ]
+    return replace(path, labels=tuple(kept))

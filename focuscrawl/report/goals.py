@@ -1,0 +1,100 @@
+"""What a forage has found: goal pages, each with the path that led to it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from typing import TYPE_CHECKING, NamedTuple
+
+import sqlalchemy as sa
+
+from focuscrawl.errors import UserError
+from focuscrawl.report.plain import cell, one_line
+from focuscrawl.store import schema
+from focuscrawl.strategies.paths import PathMemo
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from focuscrawl.store import CrawlStore
+
+_STRATEGY = "paths"
+
+
+class GoalPage(NamedTuple):
+    """A page that the model takes for a goal.
+
+    Attributes
+    ----------
+    seq : its place in the crawl
+    probability : Pr(goal | the path to it and the page)
+    title : of the page
+    path : URLs from the start of the site to the page itself
+    """
+
+    seq: int
+    probability: float
+    title: str
+    path: list[str]
+
+
+def goal_pages(store: CrawlStore, *, least: float = 0.5) -> list[GoalPage]:
+    """Return the goal pages of a forage, the most probable first.
+
+    Parameters
+    ----------
+    least : probability from which a page is a goal
+
+    Raises
+    ------
+    UserError
+        The crawl was of another strategy.
+    """
+    strategy = store.identity().get("strategy")
+    if strategy != _STRATEGY:
+        raise UserError(f"{store.where} is no forage: its strategy is {strategy}")
+    p, m, u = schema.page.c, schema.memo.c, schema.url.c
+    rows = (
+        sa.select(p.seq, p.title, u.id, u.url, m.data)
+        .join(schema.memo, m.seq == p.seq)
+        .join(schema.url, u.id == p.url)
+        .order_by(p.seq)
+    )
+    name: dict[int, str] = {}
+    before: dict[int, int] = {}
+    found = []
+    for row in store.rows(rows):
+        memo = PathMemo.from_bytes(row.data)
+        name[row.id], before[row.id] = row.url, memo.parent
+        if memo.goal >= least:
+            found.append((row.seq, memo.goal, row.title or "", row.id))
+    pages = []
+    for seq, probability, title, page in found:
+        path = [page]
+        while before.get(path[-1], -1) >= 0 and before[path[-1]] not in path:
+            path.append(before[path[-1]])
+        pages.append(GoalPage(seq, probability, title, [name[each] for each in reversed(path)]))
+    return sorted(pages, key=lambda each: (-each.probability, each.seq))
+
+
+def write_goals(pages: list[GoalPage], out: Path) -> None:
+    """Write goal pages as CSV: url, probability, seq, clicks, title, path (URLs and blanks).
+
+    Raises
+    ------
+    UserError
+        The file cannot be written.
+    """
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["url", "probability", "seq", "clicks", "title", "path"])
+    for page in pages:
+        title = cell(one_line(page.title))
+        numbers = [f"{page.probability:.4f}", page.seq, len(page.path) - 1]
+        rows.writerow([page.path[-1], *numbers, title, " ".join(page.path)])
+    unfinished = out.with_name(f".{out.name}.part")
+    try:
+        unfinished.write_bytes(text.getvalue().encode("utf-8", "replace"))
+        unfinished.replace(out)
+    except OSError as error:
+        raise UserError(f"{out} cannot be written ({error.strerror})") from None

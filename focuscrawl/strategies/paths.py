@@ -1,0 +1,127 @@
+"""Foraging by learned paths: Sarawagi and Vydiswaran, sequential models of websites [C 3.2]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.errors import UserError
+from focuscrawl.paths.critic import PathCritic
+from focuscrawl.paths.features import PathReader
+from focuscrawl.paths.forager import EVIDENCE, Forager
+from focuscrawl.strategies.options import check_count, check_number
+from focuscrawl.strategies.protocol import Expansion
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.strategies.protocol import JudgedPage, RecalledPage, StrategyContext
+
+
+class Paths:
+    """Priority of v = what the paths into v promise, by a model of paths (eq. 7).
+
+    The model comes as the crawl's critic (`focuscrawl paths train`): what it knows of pages on
+    their own is R(u), what it knows of paths orders the frontier. Every start page begins a
+    site, and what is on no path from it does not count there.
+
+    Parameters
+    ----------
+    evidence : ``sum`` of all links into a URL, the ``max``, or the ``mean``
+    threshold : URLs that score less are not fetched; the forage ends when no other is left
+    per_site : fetches after which a site is given up, 0: never; with several sites the frontier
+        is that of all that are left
+    """
+
+    def __init__(
+        self,
+        context: StrategyContext,
+        *,
+        evidence: str = "sum",
+        threshold: float = 0.0,
+        per_site: int = 0,
+    ) -> None:
+        if evidence not in EVIDENCE:
+            raise UserError(
+                f"strategy paths: evidence must be one of {', '.join(EVIDENCE)}, not {evidence!r}"
+            )
+        check_number("paths: threshold", threshold, 0.0)
+        check_count("paths: per_site", per_site, 0)
+        if not isinstance(context.critic, PathCritic):
+            raise UserError(
+                "strategy paths needs a model of paths as its critic: "
+                "train one with `focuscrawl paths train` and name it with -a critic=FOLDER"
+            )
+        self._model = context.critic.model
+        self._reader = PathReader(self._model.reading)
+        self._forager = Forager(
+            self._model, evidence=evidence, threshold=threshold, per_site=per_site
+        )
+
+    def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
+        """Take note of a fetch."""
+        self._forager.fetched(url)
+
+    def expand(self, page: JudgedPage) -> Expansion:
+        """Score the links of `page`, and the URLs they lead to."""
+        forager = self._forager
+        referrer = -1 if page.referrer is None else page.referrer
+        forager.arrive(page.url, referrer, page.view.url)
+        start, parent = forager.start_of(page.url), forager.parent(page.url)
+        seen = self._model.page(self._reader, page.view, start)
+        # in the precision of the store, so that a resumed forage computes with the same numbers
+        belief = forager.belief(page.url, self._model.trust * seen).astype(np.float32)
+        goal = float(forager.belief(page.url, seen)[0])
+        links = self._model.links(self._reader, page.view, start, page.links)
+        labels = self._model.onward(belief.astype(np.float64), links).astype(np.float32)
+        memo = PathMemo(referrer, parent, page.view.url, goal, labels)
+        found = forager.expand(page.url, page.targets, labels.astype(np.float64))
+        return Expansion(found.link_scores, found.urls, found.scores, memo=memo.to_bytes())
+
+    def recall(self, page: RecalledPage) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Take in the links of an earlier run."""
+        assert page.memo is not None
+        memo = PathMemo.from_bytes(page.memo)
+        self._forager.arrive(page.url, memo.referrer, memo.url)
+        found = self._forager.expand(page.url, page.targets, memo.labels.astype(np.float64))
+        return found.urls, found.scores
+
+
+@dataclass(frozen=True, slots=True)
+class PathMemo:
+    """What the store keeps of a page on a path.
+
+    Attributes
+    ----------
+    referrer : as in `JudgedPage`; -1: nowhere
+    parent : number of the page with the best link to this one when it was fetched; -1: none
+    url : of the page
+    goal : Pr(goal) of the page
+    labels : float32 (n, K), Pr(label) of its links
+    """
+
+    referrer: int
+    parent: int
+    url: str
+    goal: float
+    labels: NDArray[np.float32]
+
+    def to_bytes(self) -> bytes:
+        """Pack it, for the store."""
+        url = self.url.encode()
+        head = np.array([self.referrer, self.parent, self.labels.shape[1], len(url)], "<i8")
+        goal = np.array([self.goal], "<f8").tobytes()
+        return head.tobytes() + goal + url + self.labels.astype("<f4").tobytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Unpack what `to_bytes` packed."""
+        referrer, parent, k, length = np.frombuffer(data, "<i8", 4).tolist()
+        (goal,) = np.frombuffer(data, "<f8", 1, offset=32).tolist()
+        url = data[40 : 40 + length].decode()
+        labels = np.frombuffer(data[40 + length :], "<f4").astype(np.float32)
+        return cls(referrer, parent, url, goal, labels.reshape(-1, k))

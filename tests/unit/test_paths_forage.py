@@ -1,0 +1,371 @@
+"""Forages by the loop and by the command line: order, resuming, limits, goals; walks, checks."""
+
+from __future__ import annotations
+
+import csv
+import json
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from focuscrawl.cli.main import main
+from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.errors import UserError
+from focuscrawl.lab.replay import replay
+from focuscrawl.paths.forager import Forager
+from focuscrawl.paths.paths import read_paths
+from focuscrawl.report.goals import goal_pages
+from focuscrawl.report.opening import open_crawl as open_store
+from focuscrawl.strategies.paths import PathMemo
+
+from . import departments
+from .departments import record_pages
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from click.testing import Result
+
+    from .departments import Departments
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Departments:
+    return departments.make(tmp_path_factory.mktemp("departments"))
+
+
+@pytest.fixture(scope="module")
+def model(web: Departments) -> Path:
+    """A model of three departments, made by the commands."""
+    folder = web.warc.parent
+    (folder / "three.txt").write_text("\n".join(web.doors[:3]))
+    extracted = _run(
+        *("extract", web.warc, "--labels", web.labels, "--column", "kind"),
+        *("--site-column", "site", "--goal", "professor", "--fails", 3),
+        *("--starts", folder / "three.txt", "--out", folder / "paths.jsonl"),
+    )
+    assert "8 paths to goals, 24 to fails" in extracted.output
+    trained = _run("train", folder / "paths.jsonl", "--web", web.warc, "--out", folder / "model")
+    assert "learned from 96 paths on 3 sites\n" in trained.output
+    assert "above faculty" in trained.output
+    return folder / "model"
+
+
+def _run(*arguments: object, code: int = 0, keys: str | None = None) -> Result:
+    done = CliRunner().invoke(main, ["paths", *map(str, arguments)], input=keys)
+    assert done.exit_code == code, done.output
+    return done
+
+
+def _crawl(
+    web: Departments, model: Path, folder: Path, *doors: str, budget: int, **options: object
+) -> list[str]:
+    plan = CrawlPlan(
+        topic="/goal",
+        seeds=",".join(doors),
+        critic=str(model),
+        strategy="paths",
+        options=options,
+        budget=budget,
+        web=str(web.warc),
+        crawl_dir=str(folder),
+    )
+    replay(open_crawl(plan))
+    return [url for (url,) in _rows(folder, "SELECT url FROM pages ORDER BY seq")]
+
+
+def _rows(folder: Path, sql: str) -> list[tuple[str]]:
+    import sqlite3  # noqa: PLC0415
+
+    with closing(sqlite3.connect(folder / "crawl.db")) as store:
+        return store.execute(sql).fetchall()
+
+
+def test_a_forage_goes_to_the_goals_and_resumes_exactly(
+    web: Departments, model: Path, tmp_path: Path
+) -> None:
+    door = web.doors[3]
+    whole = _crawl(web, model, tmp_path / "whole", door, budget=16)
+    assert web.professors[door] <= set(whole[:12])
+    for budget in (1, 3, 7, 16):
+        parts = _crawl(web, model, tmp_path / "parts", door, budget=budget)
+    assert parts == whole
+    scores = "SELECT url, score, state FROM frontier ORDER BY url"
+    assert _rows(tmp_path / "parts", scores) == _rows(tmp_path / "whole", scores)
+
+
+def test_every_site_has_a_frontier_of_its_own(
+    web: Departments, model: Path, tmp_path: Path
+) -> None:
+    # what is given up of one site is none of the other's business
+    fetched = _crawl(web, model, tmp_path / "c", *web.doors[2:], budget=60, per_site=9)
+    for door in web.doors[2:]:
+        own = [url for url in fetched if url.startswith(door)]
+        assert 7 <= len(own) <= 11, own  # the sites link to each other
+        assert len(web.professors[door] & set(own)) >= 5
+    ended = _rows(tmp_path / "c", "SELECT detail FROM events WHERE kind = 'stop'")
+    assert ended == [("frontier_empty",)]
+
+
+def test_a_threshold_ends_a_forage(web: Departments, model: Path, tmp_path: Path) -> None:
+    fetched = _crawl(web, model, tmp_path / "c", web.doors[3], budget=0, threshold=0.2)
+    assert web.professors[web.doors[3]] <= set(fetched)
+    assert len(fetched) < 40  # of 140
+    low = _rows(tmp_path / "c", "SELECT score FROM frontier WHERE state = 'queued'")
+    assert low == []
+
+
+def test_goals_have_the_path_that_led_to_them(
+    web: Departments, model: Path, tmp_path: Path
+) -> None:
+    _crawl(web, model, tmp_path / "c", web.doors[3], budget=16)
+    with closing(open_store(tmp_path / "c")) as store:
+        found = goal_pages(store)
+    # when all are found it looks at the neighbours
+    own = [page for page in found if page.path[-1].startswith(web.doors[3])]
+    assert {page.path[-1] for page in own} == web.professors[web.doors[3]]
+    assert {tuple(page.path[:3]) for page in own} == {
+        (web.doors[3], f"{web.doors[3]}folk.html", f"{web.doors[3]}fac.html")
+    }
+    assert [page.probability for page in found] == sorted(
+        (page.probability for page in found), reverse=True
+    )
+
+
+def test_a_redirect_takes_the_path_with_it(tmp_path: Path, web: Departments, model: Path) -> None:
+    # the same department, but its list has moved
+    door = web.doors[3]
+    bodies = departments.bodies(web)
+    listed = bodies.pop(f"{door}fac.html")
+    moved = {f"{door}fac.html": f"{door}moved/list.html"}
+    record_pages(tmp_path / "moved.warc.gz", {**bodies, f"{door}moved/list.html": listed}, moved)
+    folder = tmp_path / "c"
+    plan = CrawlPlan(
+        topic="/goal",
+        seeds=door,
+        critic=str(model),
+        strategy="paths",
+        budget=16,
+        web=str(tmp_path / "moved.warc.gz"),
+        crawl_dir=str(folder),
+    )
+    replay(open_crawl(plan))
+    with closing(open_store(folder)) as store:
+        found = goal_pages(store)
+    assert {page.path[-1] for page in found} == web.professors[door]
+    assert {tuple(page.path[:3]) for page in found} == {
+        (door, f"{door}folk.html", f"{door}moved/list.html")
+    }
+
+
+def test_the_strategy_needs_a_model_of_paths(
+    tmp_path: Path, web: Departments, model: Path
+) -> None:
+    plan = CrawlPlan(topic="/Sports", strategy="paths", web="demo", crawl_dir=str(tmp_path / "c"))
+    with pytest.raises(UserError, match="focuscrawl paths train"):
+        open_crawl(plan)
+    with pytest.raises(UserError, match="evidence must be one of"):
+        _crawl(web, model, tmp_path / "c", web.doors[3], budget=1, evidence="all")
+    assert not (tmp_path / "c").exists()
+
+
+def test_memos_come_back() -> None:
+    labels = np.array([[0.25, 0.75]] * 3, np.float32)
+    memo = PathMemo(4, -1, "http://ä.example/", 0.5, labels)
+    again = PathMemo.from_bytes(memo.to_bytes())
+    assert (again.referrer, again.parent, again.url, again.goal) == (
+        4,
+        -1,
+        "http://ä.example/",
+        0.5,
+    )
+    np.testing.assert_array_equal(again.labels, labels)
+    bare = PathMemo.from_bytes(PathMemo(0, 1, "", 0.0, labels[:0]).to_bytes())
+    assert bare.labels.shape == (0, 2)
+
+
+@pytest.mark.parametrize(("evidence", "expected"), [("sum", 1.0), ("max", 0.8), ("mean", 0.5)])
+def test_paths_to_one_url_add_up(model: Path, evidence: str, expected: float) -> None:
+    from dataclasses import replace  # noqa: PLC0415
+
+    from focuscrawl.paths.files import read_model  # noqa: PLC0415
+
+    known, _ = read_model(model)
+    k = len(known.states)
+    forager = Forager(replace(known, rewards=np.eye(k)[0]), evidence=evidence)
+    for page, goal in ((0, 0.8), (1, 0.2)):
+        forager.fetched(page)
+        forager.arrive(page, page - 1, "http://a.example/")
+        labels = np.zeros((2, k))
+        labels[:, 0], labels[:, 1] = goal, 1.0 - goal
+        labels[1] /= 2.0  # the second link of a page to a URL does not count
+        found = forager.expand(page, np.array([5, 5]), labels)
+    assert found.urls.tolist() == [5]
+    assert found.scores[0] == pytest.approx(expected)
+
+
+def test_the_command_forages(web: Departments, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "sites.txt").write_text(web.doors[3])
+    # a real process of Scrapy
+    done = _run(
+        "forage",
+        model,
+        tmp_path / "sites.txt",
+        "--web",
+        web.warc,
+        "--budget",
+        12,
+        "--out",
+        tmp_path / "f",
+    )
+    assert f"8 goal pages, with their paths in {tmp_path / 'f' / 'goals.csv'}" in done.output
+    with (tmp_path / "f" / "goals.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["url"] for row in rows} == web.professors[web.doors[3]]
+    assert all(row["path"].split(" ")[-1] == row["url"] for row in rows)
+
+
+def test_paths_are_taken_out_of_a_crawl(web: Departments, model: Path, tmp_path: Path) -> None:
+    _crawl(web, model, tmp_path / "c", web.doors[3], budget=12)
+    _run(
+        *("extract", tmp_path / "c", "--labels", web.labels, "--column", "kind"),
+        *("--goal", "professor", "--out", tmp_path / "p.jsonl"),
+    )
+    ends = {path.pages[-1] for path in read_paths(tmp_path / "p.jsonl") if path.succeeds}
+    assert ends >= web.professors[web.doors[3]]  # the first fetches are those and the way
+
+
+def test_a_person_records_paths(web: Departments, tmp_path: Path) -> None:
+    out = tmp_path / "mine.jsonl"
+    keys = [
+        "/people",
+        "1",
+        "m people",
+        "1",
+        "1",
+        "g",
+        "2",
+        "g",
+        "u",
+        "u",
+        "2",
+        "g",
+        "99",
+        "?",
+        "b",
+        "2",
+        "f",
+    ]
+    done = _run("record", web.doors[0], "--web", web.warc, "--out", out, keys="\n".join(keys))
+    assert "there is no link 99" in done.output
+    found = read_paths(out)
+    assert [path.labels for path in found] == [
+        (None, "people", None, "goal"),
+        (None, "people", None, "goal"),
+        (None, "people", "fail"),
+    ]
+    assert {path.pages[-1] for path in found[:2]} <= web.professors[web.doors[0]]
+    _run("record", web.doors[1], "--web", web.warc, "--out", out, keys="1\nf\nq\n")
+    assert len(read_paths(out)) == 4  # those before are still there
+
+
+def test_what_a_person_can_get_wrong(web: Departments, model: Path, tmp_path: Path) -> None:
+    sites = tmp_path / "sites.txt"
+    sites.write_text(web.doors[3])
+    labels = ("--labels", web.labels, "--column", "kind", "--goal", "professor")
+    out = ("--out", tmp_path / "o")
+    for arguments, said in (
+        (("extract", web.warc, *labels, *out), "Name their front doors with --starts"),
+        (
+            ("extract", web.warc, *labels[:2], "--goal", "x", "--starts", sites, *out),
+            "no column topic",
+        ),
+        (
+            ("extract", web.warc, *labels[:-1], "dean", "--starts", sites, *out),
+            "no page labelled 'dean'",
+        ),
+        (("train", sites, "--web", web.warc, *out), "line 1: no path"),
+        (("train", sites, "--web", web.warc, "--out", model), "is there already"),
+        (("forage", tmp_path, sites, *out), "focuscrawl paths train"),
+        (("forage", model, tmp_path / "none.txt", *out), "neither a file nor"),
+        (("record", "ftp://a", *out), "no http(s) URL"),
+        (("record", "http://nowhere.example/", "--web", web.warc, *out), "is not in"),
+        (
+            ("check", web.warc, *labels, "--site-column", "site", "--starts", sites, *out),
+            "takes three sites",
+        ),
+    ):
+        done = _run(*arguments, code=2)
+        assert said in done.output
+        assert len(done.output.strip().splitlines()) == 1
+        assert not (tmp_path / "o").exists()
+
+
+def test_a_page_of_the_live_web_is_visited_and_recorded(tmp_path: Path) -> None:
+    import threading  # noqa: PLC0415
+    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer  # noqa: PLC0415
+
+    class Site(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            bodies = {
+                "/": b"<title>door</title><a href=/old>people</a>",
+                "/new": b"<title>people</title><a href=/ann>Ann</a>",
+                "/ann": b"<title>Ann</title>",
+            }
+            body = bodies.get(self.path, b"")
+            self.send_response(200 if body else 302)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Location", "/new")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        door = f"http://127.0.0.1:{server.server_address[1]}/"
+        out = tmp_path / "live.jsonl"
+        refused = _run("record", door, "--out", out, code=2)
+        assert "--private 127.0.0.1 opens it" in refused.output
+        done = _run("record", door, "--out", out, "--private", "127.0.0.1", keys="1\n1\ng\n")
+        assert "1 path saved" in done.output
+    finally:
+        server.shutdown()
+        server.server_close()
+    (path,) = read_paths(out)
+    assert path.pages == (door, f"{door}old", f"{door}ann")
+    from focuscrawl.paths.pages import WebPages  # noqa: PLC0415
+    from focuscrawl.webs import open_web  # noqa: PLC0415
+
+    view = WebPages(open_web(str(tmp_path / "live.warc.gz"))).view(f"{door}old")
+    assert view is not None
+    assert (view.title, view.url) == ("people", f"{door}new")
+
+
+def test_leaving_each_site_out(web: Departments, tmp_path: Path) -> None:
+    done = _run(
+        *("check", web.warc, "--labels", web.labels, "--column", "kind", "--site-column", "site"),
+        *("--goal", "professor", "--starts", web.starts, "--budget", 20, "--fails", 3),
+        *("--out", tmp_path / "results"),
+    )
+    with (tmp_path / "results" / "forages.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 16
+    found = {
+        strategy: sum(len(row["found_at"].split()) for row in rows if row["strategy"] == strategy)
+        for strategy in ("paths", "breadth-first")
+    }
+    assert found["paths"] == 32
+    assert found["breadth-first"] < 16
+    assert (tmp_path / "results" / "recall-professor.png").stat().st_size > 10_000
+    with (tmp_path / "results" / "labels.csv").open() as file:
+        scores = list(csv.DictReader(file))
+    assert len(scores) == 16
+    assert all(0.0 <= float(row["macro_f1"]) <= 1.0 for row in scores)
+    assert json.dumps(done.output)

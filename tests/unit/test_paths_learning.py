@@ -1,0 +1,317 @@
+"""From a labelled web to a model: paths, features, training, files, what the model says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from focuscrawl.errors import UserError
+from focuscrawl.page import parse_page
+from focuscrawl.paths.critic import TOPIC
+from focuscrawl.paths.extraction import Sampling, extract_paths
+from focuscrawl.paths.features import PathReader, Reading, Vocabulary
+from focuscrawl.paths.files import is_path_model, load_path_critic, read_model, save_model
+from focuscrawl.paths.forager import Forager
+from focuscrawl.paths.labelled import read_page_labels
+from focuscrawl.paths.pages import WebPages
+from focuscrawl.paths.paths import Path, read_paths, write_paths
+from focuscrawl.paths.places import place_of, relation, shape_of
+from focuscrawl.paths.states import PathStates
+from focuscrawl.paths.training import Training, known_labels, observe, train
+from focuscrawl.paths.walking import Walk
+from focuscrawl.webs import open_web
+
+from . import departments
+
+if TYPE_CHECKING:
+    from pathlib import Path as FilePath
+
+    from focuscrawl.paths.model import PathModel
+    from focuscrawl.paths.training import Corpus
+
+    from .departments import Departments
+
+
+@pytest.fixture(scope="module")
+def web(tmp_path_factory: pytest.TempPathFactory) -> Departments:
+    return departments.make(tmp_path_factory.mktemp("departments"))
+
+
+@pytest.fixture(scope="module")
+def corpus(web: Departments) -> Corpus:
+    pages = WebPages(open_web(str(web.warc)))
+    table = read_page_labels(
+        web.labels, open_web(str(web.warc)).resolve, label="kind", site="site"
+    )
+    walks = [
+        path
+        for door in web.doors[:3]
+        for path in extract_paths(
+            door,
+            pages.links,
+            table.goals("professor", door),
+            table.labels,
+            sampling=Sampling(),
+            random_state=0,
+        )
+    ]
+    return observe(walks, pages, PathReader(Reading(), forgets=False))
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["milestones", "ends"])
+def model(request: pytest.FixtureRequest, corpus: Corpus) -> PathModel:
+    return train(corpus, Training(milestones=request.param, max_iter=40))
+
+
+GRAPH = {
+    "door": ["list", "news", "ann", "about"],
+    "about": ["legal", "list"],
+    "list": ["ann", "bob", "eve"],
+    "news": ["bob", "old", "older"],
+    "bob": ["cat"],
+    "old": ["older"],
+}
+
+
+def test_goals_are_reached_by_shortest_ways_through_pages_with_most_goals() -> None:
+    goals = {"ann", "bob", "eve"}
+    found = extract_paths(
+        "door",
+        lambda page: GRAPH.get(page, []),
+        goals,
+        {"list": "people", "ann": "person", "cat": "goal"},
+        sampling=Sampling(fails=3.0),
+        random_state=1,
+    )
+    ways = {path.pages: path.labels for path in found if path.succeeds}
+    assert ways == {
+        ("door", "ann"): (None, "goal"),
+        ("door", "list", "bob"): (None, "people", "goal"),  # not by the news
+        ("door", "list", "eve"): (None, "people", "goal"),
+    }
+    fails = [path for path in found if not path.succeeds]
+    assert len(fails) == 9
+    assert all(path.labels[-1] == "fail" for path in fails)
+    # the news list a goal, so they are none; goals lead to fails, too
+    assert not any(path.pages[-1] == "news" for path in fails)
+    assert ("door", "list", "bob", "cat") in {path.pages for path in fails}
+    for path in fails:
+        assert all(
+            label == "goal" for page, label in zip(*_of(path), strict=True) if page in goals
+        )
+
+
+def _of(path: Path) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
+    return path.pages, path.labels
+
+
+def test_paths_come_back_from_their_file(tmp_path: FilePath) -> None:
+    walks = [
+        Path(("http://a.example/", "http://a.example/b"), (None, "goal")),
+        Path(("http://a.example/",), ("fail",)),
+    ]
+    assert write_paths(walks, tmp_path / "paths.jsonl") == 2
+    assert read_paths(tmp_path / "paths.jsonl") == walks
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("[1]", "not an object"),
+        ('{"pages": []}', "labels"),
+        ('{"pages": ["http://a.example/"], "labels": []}', "one length"),
+        ('{"pages": [], "labels": []}', "no page"),
+        ('{"pages": ["ftp://a"], "labels": ["goal"]}', "no http"),
+        ('{"pages": ["http://a.example/"], "labels": ["home"]}', "must be goal or fail"),
+        ('{"pages": ["http://a.example/"], "labels": ["\\u001b"]}', "no label"),
+    ],
+)
+def test_lines_that_are_no_paths_are_named(tmp_path: FilePath, line: str, why: str) -> None:
+    file = tmp_path / "paths.jsonl"
+    good = json.dumps({"pages": ["http://a.example/"], "labels": ["goal"]})
+    file.write_text(f"{good}\n\n{line}\n")
+    with pytest.raises(UserError, match=f"line 3: no path .*{why}"):
+        read_paths(file)
+
+
+def test_distances_are_told_apart_up_to_the_farthest_and_share_features() -> None:
+    states = PathStates.partially_supervised(4)
+    assert states.labels == ("goal", "fail", "1", "2", "3", "4")
+    groups = {frozenset(np.flatnonzero(row).tolist()) for row in states.groups}
+    assert groups == {
+        *(frozenset([i]) for i in range(6)),
+        *map(frozenset, [{2, 3}, {4, 5}, {2, 3, 4, 5}]),
+    }
+    known = states.known([None] * 6 + ["goal"], [6, 5, 4, 3, 2, 1, 0])
+    pages = [np.flatnonzero(row).tolist() for row in known[::2]]
+    assert pages == [[5], [5], [5], [4], [3], [2], [0]]
+    assert states.structure.edges[3, 6 + 2]  # from 2 a link to 1
+    assert not states.structure.edges[2, 6 + 3]  # and not back
+
+
+def test_what_follows_a_fail_is_a_fail() -> None:
+    states = PathStates.supervised(["people", "goal"])
+    assert states.labels == ("goal", "fail", "people")
+    assert states.follows[1].tolist() == [False, True, False]
+
+
+def test_a_page_on_a_way_to_goals_is_as_far_from_them_on_other_paths(corpus: Corpus) -> None:
+    states = PathStates.partially_supervised(5)
+    for path, known in zip(corpus.paths, known_labels(corpus, states), strict=True):
+        first = np.flatnonzero(known[0])
+        assert first.tolist() == [4], path  # three clicks: people, faculty, professor
+
+
+@pytest.mark.parametrize(
+    ("url", "seen_from", "said"),
+    [
+        ("http://a.b.example/x/y/", "http://a.b.example/x/", "below"),
+        ("http://a.b.example/x/z", "http://a.b.example/x/y", "beside"),
+        ("http://a.b.example/", "http://a.b.example/x/y/", "above"),
+        ("http://a.b.example/v/", "http://a.b.example/x/", "host"),
+        ("http://c.b.org/", "http://a.b.org/", "domain"),
+        ("http://c.d.example/", "http://a.b.example/", "away"),
+        ("http://a.b.example/xy/", "http://a.b.example/x/", "host"),
+    ],
+)
+def test_places(url: str, seen_from: str, said: str) -> None:
+    assert relation(place_of(url), place_of(seen_from)) == said
+
+
+def test_forms_of_urls_and_anchors() -> None:
+    assert {"~", "~home", "ends/", "index"} <= set(place_of("http://a.example/~ann/").facts)
+    assert "ends.html" in place_of("http://a.example/x/cs101.HTML").facts
+    assert shape_of("Ann Bee") == "AaAa"
+    assert shape_of("CS 101: logic") == "AA0:a"
+
+
+_TEXT = st.text(st.sampled_from("abc <>/a=\"'h1li.:~09\x00é\n"), max_size=200)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    _TEXT,
+    st.lists(
+        st.tuples(st.sampled_from(["/", "x/y", "?q", "http://b.example", "#"]), _TEXT), max_size=6
+    ),
+)
+def test_any_page_can_be_read(text: str, links: list[tuple[str, str]]) -> None:
+    anchors = "".join(f'<a href="{to}">{anchor}</a>' for to, anchor in links)
+    view = parse_page(f"<h2>{text}</h2>{anchors}{text}".encode(), "http://a.example/x")
+    reader = PathReader(Reading(), forgets=False)
+    page = reader.page(view, "http://a.example/")
+    every = np.arange(len(view.links))
+    rows = reader.links(view, "http://a.example/", every)
+    assert rows.indptr[-1] == len(rows.keys)
+    for i in every.tolist():  # a link has the same features alone as among others
+        alone = reader.links(view, "http://a.example/", np.array([i]))
+        np.testing.assert_array_equal(alone.keys, rows.keys[rows.indptr[i] : rows.indptr[i + 1]])
+        assert (np.diff(alone.keys.astype(np.int64)) > 0).all()
+    names = reader.names([page.keys, rows.keys])
+    vocabulary = Vocabulary(sorted(set(names.values())))
+    known = vocabulary.rows(rows)
+    assert {vocabulary.names[i] for i in known.indices} == {names[k] for k in rows.keys.tolist()}
+
+
+def test_a_model_finds_the_way_on_a_site_it_has_never_seen(
+    web: Departments, model: PathModel
+) -> None:
+    door, pages = web.doors[3], WebPages(open_web(str(web.warc)))
+    fetched = _forage(model, pages, door, budget=14)
+    assert web.professors[door] <= set(fetched)
+
+
+def _forage(model: PathModel, pages: WebPages, door: str, *, budget: int) -> list[str]:
+    """A forage of one site, as short as it can be written."""
+    reader, forager = PathReader(model.reading), Forager(model)
+    number: dict[str, int] = {door: 0}
+    waiting, fetched = {door: 1.0}, list[str]()
+    while waiting and len(fetched) < budget:
+        url = max(waiting, key=lambda each: (waiting[each], -number[each]))
+        del waiting[url]
+        fetched.append(url)
+        forager.fetched(number[url])
+        forager.arrive(number[url], -1, url)
+        view = pages.view(url)
+        assert view is not None
+        start = forager.start_of(number[url])
+        belief = forager.belief(number[url], model.page(reader, view, start))
+        assert belief.sum() == pytest.approx(1.0)
+        labels = model.onward(belief, model.links(reader, view, start, np.arange(len(view.links))))
+        np.testing.assert_allclose(labels.sum(axis=1), 1.0)
+        for to in view.links.urls:
+            number.setdefault(to, len(number))
+        targets = np.array([number[to] for to in view.links.urls])
+        found = forager.expand(number[url], targets, labels)
+        names = {at: to for to, at in number.items()}
+        waiting |= {
+            names[at]: score
+            for at, score in zip(found.urls.tolist(), found.scores.tolist(), strict=True)
+        }
+    return fetched
+
+
+def test_training_takes_both_ends(corpus: Corpus) -> None:
+    goals = [i for i, path in enumerate(corpus.paths) if path.succeeds]
+    with pytest.raises(UserError, match="none could be read that fails"):
+        train(corpus._replace(paths=[corpus.paths[i] for i in goals]), Training())
+
+
+def test_training_twice_gives_the_same_model(corpus: Corpus) -> None:
+    one, two = (train(corpus, Training(max_iter=8)) for _ in range(2))
+    np.testing.assert_array_equal(one.crf.state_, two.crf.state_)
+
+
+def test_models_come_back_from_their_folder(model: PathModel, tmp_path: FilePath) -> None:
+    save_model(model, tmp_path / "m", {"paths": 3})
+    again, digest = read_model(tmp_path / "m")
+    assert again.states.labels == model.states.labels
+    assert again.vocabulary.names == model.vocabulary.names
+    np.testing.assert_allclose(again.crf.state_, model.crf.state_, rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(again.crf.edge_, model.crf.edge_)
+    np.testing.assert_array_equal(again.rewards, model.rewards)
+    assert is_path_model(str(tmp_path / "m"))
+    critic = load_path_critic(str(tmp_path / "m"), "/goal")
+    assert critic.fingerprint == digest
+    assert critic.classes[critic.marked.argmax()] == TOPIC
+    with pytest.raises(UserError, match="there already"):
+        save_model(model, tmp_path / "m", {})
+    with pytest.raises(UserError, match="topic=/goal"):
+        load_path_critic(str(tmp_path / "m"), "/people")
+
+
+@pytest.mark.parametrize("what", ["manifest", "arrays", "labels"])
+def test_damaged_models_are_refused(model: PathModel, tmp_path: FilePath, what: str) -> None:
+    folder = tmp_path / "m"
+    save_model(model, folder, {})
+    if what == "arrays":
+        content = (folder / "model.npz").read_bytes()
+        (folder / "model.npz").write_bytes(content[:-40])
+    elif what == "manifest":
+        (folder / "manifest.json").write_text("{")
+    else:
+        manifest = json.loads((folder / "manifest.json").read_text())
+        manifest["labels"][1] = "\x1b[2J"
+        (folder / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(UserError, match=r"paths train|train it again"):
+        read_model(folder)
+
+
+def test_walks_can_be_labelled_and_end() -> None:
+    walk = Walk.begin("d").follow("list").follow("ann").end(goal=True)
+    assert walk.here == "list"  # ready for the next of them
+    walk = walk.milestone("people").follow("bob").end(goal=True).back().follow("news")
+    walk = walk.end(goal=False)
+    assert [path.labels for path in walk.saved] == [
+        (None, "people", "goal"),
+        (None, "people", "goal"),
+        (None, "fail"),
+    ]
+    assert replace(walk, saved=()) == Walk.begin("d")
+    assert walk.back().back().here == "d"
