@@ -6,9 +6,6 @@ import math
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from focuscrawl.arrays import GrowingArray
 from focuscrawl.diagnosis.causes import RELEVANT, Diagnosis, Tally, diagnose
 
 if TYPE_CHECKING:
@@ -68,7 +65,7 @@ class HarvestWatch:
         self._recent = 0.0  # sum of R of the latest
         self._classes: dict[str, int] = {}
         self._names: list[str] = []  # of the classes, by number
-        self._page = GrowingArray(np.int32, fill=-1)  # by URL: 2 * class + whether relevant
+        self._page: dict[int, int] = {}  # by URL, no dense number: 2 * class + whether relevant
 
     def visited(
         self,
@@ -90,12 +87,11 @@ class HarvestWatch:
         -------
         `ALARM` or `RECOVERED` if it is that fetch which tells; `alarm` says more
         """
-        self._page.grow(max(url, referrer or 0) + 1)
         number = self._classes.setdefault(topic or "", len(self._names))
         if number == len(self._names):
             self._names.append(topic or "")
         from_topic, from_relevant = self._origin(referrer)
-        self._page.data[url] = 2 * number + (relevance > RELEVANT)
+        self._page[url] = 2 * number + (relevance > RELEVANT)
         self._latest.append(Outcome(relevance, judged, topic, from_topic, from_relevant))
         self._recent += relevance
         if len(self._latest) > WINDOW:
@@ -106,7 +102,7 @@ class HarvestWatch:
 
     def _origin(self, referrer: int | None) -> tuple[str | None, bool]:
         """Return class of the page that a fetch was found on, and whether that is relevant."""
-        kept = -1 if referrer is None else int(self._page.data[referrer])
+        kept = -1 if referrer is None else self._page.get(referrer, -1)
         if kept < 0:
             return None, False
         return self._names[kept // 2] or None, bool(kept % 2)
