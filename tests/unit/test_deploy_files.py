@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import configparser
+import re
 import tomllib
 from pathlib import Path
 
@@ -24,5 +26,11 @@ def test_all_that_may_be_installed_is_pinned() -> None:
     lines = (ROOT / "deploy" / "requirements.txt").read_text(encoding="utf-8").splitlines()
     pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower().replace("_", "-")
     for line in lines:
-        name = line.partition("#")[0].partition(">")[0].partition("<")[0].strip().lower()
+        name = re.split(r"[\[<>#]", line)[0].strip().lower()
         assert not name or f"\n{name.replace('_', '-')}==" in pins, name
+
+
+def test_scrapyd_is_kept_on_loopback() -> None:
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "deploy" / "scrapyd.conf", encoding="utf-8")
+    assert settings["scrapyd"]["bind_address"] == "127.0.0.1"

@@ -105,7 +105,7 @@ def test_depths_and_outcomes_are_counted() -> None:
         (200, None, True, "duplicate", False),
         (200, "no HTML", False, "no HTML", False),
         (301, None, False, "redirect", False),
-        (304, None, False, "redirect", False),
+        (304, None, False, "not modified", False),
         (404, None, False, "HTTP 404", True),
         (503, None, False, "HTTP 503", True),
         (0, "TimeoutError: took 30 s: too long", False, "TimeoutError", True),
