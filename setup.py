@@ -6,6 +6,10 @@ setup(
     packages=[*find_packages(include=["focuscrawl", "focuscrawl.*"]), "focuscrawl.models"],
     package_dir={"focuscrawl.models": "models"},
     # the critics of this folder travel with the code: a server has no other way to them
-    package_data={"": ["*.css", "*.j2", "py.typed"], "focuscrawl.models": ["*/*"]},
+    package_data={
+        "": ["*.css", "*.j2", "py.typed"],
+        "focuscrawl.models": ["*/*"],
+        "focuscrawl.store.migrations": ["versions/*.py"],
+    },
     zip_safe=True,
 )

@@ -20,6 +20,7 @@ SETTINGS = {
     "apprentice": "FOCUSCRAWL_APPRENTICE",
     "within": "FOCUSCRAWL_WITHIN",
     "knowledge": "FOCUSCRAWL_KNOWLEDGE",
+    "store": "FOCUSCRAWL_STORE",
 }
 
 

@@ -95,6 +95,9 @@ def operated(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
         seen["metrics"] = metrics(port)
         seen["elsewhere"] = listens("127.0.0.2", port)
         seen["pause"] = ask("pause", folder)
+        while metrics(port)["focuscrawl_in_flight"]:
+            time.sleep(0.05)
+        time.sleep(0.3)  # what was under way goes into the store with the next transaction
         seen["paused"] = status(folder)
         began = time.monotonic()
         seen["watched"] = watched(folder)
@@ -148,8 +151,8 @@ def test_a_stopped_crawl_ends_in_order(operated: dict[str, Any]) -> None:
     assert "stopped       stopped by `focuscrawl stop`" in run.stderr
     assert "Traceback" not in run.stderr
     assert "stopped by `focuscrawl stop`" in operated["ended"]
-    kinds = [kind for (kind,) in run.kept.query("SELECT kind FROM events ORDER BY id")]
-    assert kinds == ["start", "seeds", "paused", "resumed", "stop"]
+    told = run.kept.query("SELECT kind FROM events WHERE kind <> 'excluded' ORDER BY id")
+    assert [kind for (kind,) in told] == ["start", "seeds", "paused", "resumed", "stop"]
     assert not (run.kept.folder / Control.FILE).exists()
 
 

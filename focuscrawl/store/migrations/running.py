@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,11 +35,23 @@ def migrate(connection: Connection, version: int) -> None:
     connection.execute(sa.delete(schema.alembic_version))
     connection.execute(sa.insert(schema.alembic_version), {"version_num": revision(version)})
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).parent))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    with tempfile.TemporaryDirectory() as name:
+        _unpack(Path(name))
+        config.set_main_option("script_location", name)
+        command.upgrade(config, "head")
     connection.execute(
         sa.update(schema.meta)
         .where(schema.meta.c.key == "schema_version")
         .values(value=str(schema.SCHEMA_VERSION))
     )
+
+
+def _unpack(folder: Path) -> None:
+    """Put the scripts where Alembic can find them: they may lie in an egg."""
+    scripts = resources.files("focuscrawl.store.migrations")
+    (folder / "versions").mkdir()
+    (folder / "env.py").write_bytes((scripts / "env.py").read_bytes())
+    for script in (scripts / "versions").iterdir():
+        if script.name.endswith(".py"):
+            (folder / "versions" / script.name).write_bytes(script.read_bytes())
