@@ -95,7 +95,8 @@ def operated(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
         seen["metrics"] = metrics(port)
         seen["elsewhere"] = listens("127.0.0.2", port)
         seen["pause"] = ask("pause", folder)
-        while metrics(port)["focuscrawl_in_flight"]:
+        deadline = time.monotonic() + 30.0
+        while metrics(port)["focuscrawl_in_flight"] and time.monotonic() < deadline:
             time.sleep(0.05)
         time.sleep(0.3)  # what was under way goes into the store with the next transaction
         seen["paused"] = status(folder)
