@@ -322,9 +322,8 @@ class Crawl:
 
     def resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
         """Map URLs to those the crawl may fetch, None: in a closed replay what is recorded."""
-        known: Sequence[str | None] = urls
-        if self.web is not None and self.plan.closed:
-            known = self.web.resolve(urls)
+        web = self.web if self.plan.closed else None
+        known: Sequence[str | None] = urls if web is None else web.resolve(urls)
         if self._within is not None:
             return [url if url in self._within else None for url in known]
         return known
