@@ -324,9 +324,8 @@ class Crawl:
         """Map URLs to those the crawl may fetch, None: in a closed replay what is recorded."""
         web = self.web if self.plan.closed else None
         known: Sequence[str | None] = urls if web is None else web.resolve(urls)
-        if self._within is not None:
-            return [url if url in self._within else None for url in known]
-        return known
+        within = self._within
+        return known if within is None else [url if url in within else None for url in known]
 
     def _strike_out(self, name: str) -> None:
         """Take a URL out of the frontier whose page has come under another URL."""
@@ -387,11 +386,10 @@ class Crawl:
 
     def _record(self, number: int, fetched: Fetched, page: Finding, now: float) -> Visit:
         score = self.in_flight.pop(number)
-        kept = None if score == math.inf else score
         self.frontier.release(number, now)
         self.urls.change(number, FETCHED, self.urls.score(number))
         self.count(self.fetched + 1, page.relevance, fetched.status)
-        row = page.row(self.fetched, number, kept, fetched)
+        row = page.row(self.fetched, number, None if score == math.inf else score, fetched)
         self._put(page.record(row, self.traps.visited(self.fetched, number, page)))
         self.distilling.visited(self.urls, number, page)
         self.begin_lesson()
