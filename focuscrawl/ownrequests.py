@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, NamedTuple
 
-from focuscrawl.meta import OWN, URL_ID, VISIT
+from focuscrawl.meta import AGAIN, OWN, URL_ID, VISIT
 from focuscrawl.requestfile import RequestFile
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 from focuscrawl.urls import host, normalize
@@ -94,7 +94,9 @@ class OwnRequests:
 
     def pop(self, fetch: Fetch, meta: dict[str, Any]) -> Request | None:
         """Return the request kept for a URL, with `meta` on it; None if there is none."""
-        held = self._held.pop(fetch.id, None) or self._file.pop(fetch.url)
+        held = self._held.pop(fetch.id, None)
+        if held is None and not fetch.again:  # a second fetch is none of the project's
+            held = self._file.pop(fetch.url)
         if held is None:
             return None
         if URL_ID in held.meta:  # it was under way before
@@ -174,7 +176,7 @@ def _unmarked(request: Request) -> Request:
     """Take off what the crawl put on: spiders pass the meta of one page on to the next."""
     if URL_ID not in request.meta:
         return request
-    ours = {URL_ID, VISIT, OWN, _SLOT, "dont_redirect", "handle_httpstatus_all"}
+    ours = {URL_ID, VISIT, OWN, AGAIN, _SLOT, "dont_redirect", "handle_httpstatus_all"}
     meta = {name: value for name, value in request.meta.items() if name not in ours}
     errback = request.errback
     return request.replace(

@@ -17,7 +17,7 @@ from focuscrawl.causes import UnusableError, cause
 from focuscrawl.engine import wake
 from focuscrawl.errors import GivenUpError, UserError
 from focuscrawl.following import Following
-from focuscrawl.meta import URL_ID, VISIT
+from focuscrawl.meta import AGAIN, URL_ID, VISIT
 from focuscrawl.ownrequests import OwnRequests
 from focuscrawl.signals import page_visited
 
@@ -120,6 +120,8 @@ class FrontierScheduler(BaseScheduler):
         if number in self._crawl.in_flight and not given_up:
             assert isinstance(failure.value, Exception)
             visit = self._crawl.fail(number, cause(failure.value), time.monotonic())
+            if AGAIN in request.meta:
+                return
             request.meta[VISIT] = visit
             self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
 
@@ -139,7 +141,8 @@ class FrontierScheduler(BaseScheduler):
 
 
 def _meta(fetch: Fetch) -> dict[str, Any]:
-    return {
+    again = {AGAIN: True} if fetch.again else {}
+    return again | {
         URL_ID: fetch.id,
         "depth": fetch.depth,
         "download_slot": fetch.host,

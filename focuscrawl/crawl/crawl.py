@@ -11,7 +11,7 @@ from threadpoolctl import threadpool_limits
 
 from focuscrawl.crawl.distilling import Distilling
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.filters import may_be_page
+from focuscrawl.crawl.filters import followed
 from focuscrawl.crawl.finding import Finding, answer_of, fetch_of, rows_of, visit_of
 from focuscrawl.crawl.following import Following
 from focuscrawl.crawl.lessons import LessonPlan, Lessons
@@ -87,9 +87,8 @@ class Crawl:
         self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates()
         self.redirects = Redirects(self.urls)
-        self.links = 0
+        self.links, self._halted = 0, False
         self.in_flight: dict[int, float] = {}
-        self._halted = False
         self._writer = StoreWriter(store.engine) if writer is None else writer
         self.take_up(critic, strategy)
         self.following = Following(folder.path)
@@ -297,11 +296,8 @@ class Crawl:
     def _expand(self, number: int, view: PageView, page: Finding) -> None:
         """Score the links of a page and queue where they lead."""
         depth = self.urls.depth(number)
-        links, targets = list[int](), list[int]()
-        for i, url in enumerate(self.resolve(view.links.urls)):
-            if url is not None and (self.plan.any_media or may_be_page(url)):
-                links.append(i)
-                targets.append(self.urls.add(url, depth + 1, number))
+        found = self._followed(number, view)
+        targets = [self.urls.add(url, depth + 1, number) for url in found.values()]
         judged = JudgedPage(
             view=view,
             url=number,
@@ -309,16 +305,20 @@ class Crawl:
             depth=depth,
             relevance=page.relevance,
             probabilities=page.probabilities,
-            links=np.array(links, dtype=np.int64),
+            links=np.array([*found], dtype=np.int64),
             targets=np.array(targets, dtype=np.int64),
             referrer=self.urls.found_on(number),
         )
         expansion = self.strategy.expand(judged)
         page.link_rows = rows_of(judged, expansion.link_scores, self.model_version, self.links)
-        self.links += len(links)
-        page.followed, page.memo = len(links), expansion.memo
+        self.links += len(found)
+        page.followed, page.memo = len(found), expansion.memo
         for target, score in zip(expansion.urls.tolist(), expansion.scores.tolist(), strict=True):
             self._queue(target, score)
+
+    def _followed(self, number: int, view: PageView) -> dict[int, str]:
+        """Return the links of a page that are followed, by their places, and where they lead."""
+        return followed(self.resolve(view.links.urls), any_media=self.plan.any_media)
 
     def resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
         """Map URLs to those the crawl may fetch, None: in a closed replay what is recorded."""

@@ -44,6 +44,7 @@ class _Known(NamedTuple):
 
 class _Distilled(NamedTuple):
     scores: Scores
+    hubs: list[int]  # the top ones, the best first
     promised: NDArray[np.int64]  # URLs never fetched that the top hubs link to, the best first
     links: int
     rule: str
@@ -79,6 +80,7 @@ class Distilling:
         self._under_way: Future[_Distilled] | None = None
         self._begun_at = 0
         self._last: Scores | None = None
+        self._hubs: list[int] = []
 
     def recall(
         self, url: int, relevance: float, duplicate_of: int | None, targets: Sequence[int]
@@ -91,6 +93,22 @@ class Distilling:
             self._relevance.extend([relevance])
             self._repeats.extend([-1 if duplicate_of is None else duplicate_of])
             self._bound.extend([len(self._source)])
+
+    def found_again(self, url: int, targets: Sequence[int]) -> None:
+        """Take note of links that were not there when their page was first fetched."""
+        if self._every:
+            self._source.extend(np.full(len(targets), url))
+            self._target.extend(targets)
+
+    def targets_of(self, url: int) -> NDArray[np.int64]:
+        """Return where the links of a page lead, as far as they are known."""
+        targets: NDArray[np.int64] = self._target.data[self._source.data == url]
+        return targets
+
+    def take_hubs(self) -> list[int]:
+        """Return the top hubs of the distillation that `adopt` was last about, once."""
+        hubs, self._hubs = self._hubs, []
+        return hubs
 
     def visited(self, urls: UrlTable, url: int, page: Finding) -> None:
         """Take note of a fetch, and begin to distil if it is time and nothing is under way."""
@@ -135,7 +153,7 @@ class Distilling:
         if self._replay and not self.waited_for(fetched):
             return []
         done, self._under_way = self._under_way, None
-        scores, promised, links, rule = done.result()
+        scores, self._hubs, promised, links, rule = done.result()
         if not self._replay:
             self._last = scores
         waiting = np.zeros(len(urls), np.bool_)
@@ -185,5 +203,6 @@ class Distilling:
         relevance[known.page] = known.relevance
         distiller = Distiller(LinkGraph(source, target, sites.of_pages, relevance))
         scores = distiller.distill(self._last)
+        hubs = best(scores.hubs, _HUBS).tolist()
         promised = best(distiller.promise(scores, _HUBS), len(host))
-        return _Distilled(scores, promised, len(source), sites.rule)
+        return _Distilled(scores, hubs, promised, len(source), sites.rule)

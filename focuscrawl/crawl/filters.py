@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 #: endings of files that are no HTML pages: archives, media, fonts, documents, data
 _OTHER_MEDIA = frozenset(
     """
@@ -22,3 +27,18 @@ def may_be_page(url: str) -> bool:
         return False
     dot = url.rfind(".", -_LONGEST - 1)
     return dot < 0 or url[dot + 1 :].lower() not in _OTHER_MEDIA or "?" in url
+
+
+def followed(urls: Sequence[str | None], *, any_media: bool) -> dict[int, str]:
+    """Return the links of a page that are followed, by their places, and where they lead.
+
+    Parameters
+    ----------
+    urls : where its links lead; None: out of the crawl
+    any_media : follow what promises no HTML page, too
+    """
+    return {
+        place: url
+        for place, url in enumerate(urls)
+        if url is not None and (any_media or may_be_page(url))
+    }

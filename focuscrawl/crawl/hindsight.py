@@ -16,6 +16,7 @@ from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.packing import options_in
 from focuscrawl.apprentice.page_reader import PageReader
 from focuscrawl.apprentice.reading import WordReader
+from focuscrawl.crawl.found import fetched_again
 from focuscrawl.crawl.rereading import Rereader
 from focuscrawl.crawl.returning import KEPT
 from focuscrawl.errors import UserError
@@ -116,6 +117,7 @@ def learn_from(
         .outerjoin(schema.memo, memo.seq == p.seq)
         .order_by(p.seq)
     )
+    again = fetched_again(store)
     for page in store.rows(pages):
         on_page()
         apprentice.observe(page.url, page.relevance)
@@ -126,6 +128,9 @@ def learn_from(
             facts = reader.read(page.url, page.relevance)
         if facts is not None:
             apprentice.expand(page.url, facts)
+        for later in again.get(page.seq, ()) if reader is None else ():
+            if later.data is not None:
+                apprentice.expand(later.url, PageFacts.from_bytes(later.data))
     if not apprentice.judged:
         raise UserError(
             f"{store.where}: no link of this crawl was followed: nothing to learn from"

@@ -20,6 +20,7 @@ from focuscrawl.crawl.following import following
 from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.crawl.restore import restore
 from focuscrawl.crawl.returning import keep_knowledge, open_knowledge, queue_known, returning
+from focuscrawl.crawl.revisiting import RevisitingCrawl, any_revisits
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.crawl.urltable import UrlTable
 from focuscrawl.critic import load_critic
@@ -63,7 +64,8 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
         keep_knowledge(knowledge, folder)
         if isinstance(strategy, Learner):
             strategy = Informed(strategy, known.scores, urls, 1.0 if plan.revisit else SURE)
-    crawl = Crawl(
+    of_kind = RevisitingCrawl if plan.revisit_hubs or any_revisits(store) else Crawl
+    crawl = of_kind(
         critic=parts.critic,
         strategy=strategy,
         frontier=Frontier(plan.per_host, plan.delay),
@@ -132,6 +134,10 @@ def check(
         Anything the user has to put right.
     """
     first_topic(plan)
+    if plan.revisit_hubs and not plan.distill:
+        raise UserError(
+            "FOCUSCRAWL_REVISIT_HUBS needs to know the hubs: set FOCUSCRAWL_DISTILL, too"
+        )
     web = open_web(plan.web) if plan.web is not None else None
     critic: Critic = _critic(plan)
     if knowledge is not None:

@@ -44,6 +44,8 @@ class CrawlPlan:
     revisit : fetch pages that it knows only where another visit is worth it
     not_modified_cost : what an answer "not modified" counts against the budget, in fetches
     distill, distill_sites : see `focuscrawl.crawl.distilling.Distilling`
+    revisit_hubs : fetch top hubs of the distiller again when their last fetch is so many seconds
+        ago, fetches where `web` is given; 0: never
     """
 
     topic: str
@@ -70,6 +72,7 @@ class CrawlPlan:
     not_modified_cost: float = 0.1
     distill: int = 0
     distill_sites: str = "auto"
+    revisit_hubs: int = 0
 
     @staticmethod
     def whole_number(name: str, text: str) -> int:

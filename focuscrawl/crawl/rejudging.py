@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.crawl.duplicates import DIGEST, Duplicates
+from focuscrawl.crawl.found import FoundLinks, fetched_again
 from focuscrawl.crawl.source import PageSource
 from focuscrawl.errors import UserError
 from focuscrawl.store import ModelRow, schema
@@ -107,28 +107,25 @@ class Rejudging:
         UserError
             No page of the crawl can be read again.
         """
-        p, memo, link = schema.page.c, schema.memo.c, schema.link.c
+        p, memo = schema.page.c, schema.memo.c
         pages = (
             sa.select(p.seq, p.url, p.relevance, p.canonical, p.digest, p.duplicate_of, memo.data)
             .outerjoin(schema.memo, memo.seq == p.seq)
             .order_by(p.seq)
         )
-        links = sa.select(link.id, link.source, link.target, link.score).order_by(link.id)
-        by_page = itertools.groupby(self._store.rows(links), key=lambda row: row.source)
-        source, found = next(by_page, (None, iter(())))
+        found, again = FoundLinks(self._store), fetched_again(self._store)
         rows = [*self._store.rows(pages)]
         up = down = 0
         lesson_at = 1.0
         for row in rows:
-            of_page: list[Row] = []
-            if source == row.url:
-                of_page = list(found)
-                source, found = next(by_page, (None, iter(())))
-            relevance = self._page(row, of_page)
+            relevance = self._page(row, found.of(row.url))
             up += row.relevance <= 0.5 < relevance
             down += relevance <= 0.5 < row.relevance
             if (row.seq >= lesson_at or row is rows[-1]) and self._lesson():
                 lesson_at = row.seq * _APART
+            for later in again.get(row.seq, ()):
+                # of a page fetched twice, a recording answers with the first only
+                self._recall(later, found.of(later.url) if later.links else [])
             self._on_page()
         self._found.moved = up, down
         if self._found.unread and not self._found.pages:

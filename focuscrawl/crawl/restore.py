@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.crawl.distilling import DISTILLED
 from focuscrawl.crawl.duplicates import DIGEST, Duplicates
+from focuscrawl.crawl.found import FoundLinks, fetched_again
 from focuscrawl.crawl.traps import RAISED
 from focuscrawl.store import NewUrl, schema
 from focuscrawl.strategies import Learner, RecalledPage
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from focuscrawl.crawl.crawl import Crawl
@@ -91,7 +94,7 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
     The URLs that the strategy has scored since, and their scores: int64 (m,), float64 (m,)
     """
     scores = np.full(len(crawl.urls), np.nan)
-    p, m, link = schema.page.c, schema.memo.c, schema.link.c
+    p, m = schema.page.c, schema.memo.c
     pages = (
         sa.select(
             p.seq, p.url, p.status, p.relevance, p.canonical, p.digest, p.duplicate_of, m.data
@@ -99,10 +102,7 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
         .outerjoin(schema.memo, m.seq == p.seq)
         .order_by(p.seq)
     )
-    # links are numbered in the order of their pages
-    links = sa.select(link.id, link.source, link.target, link.score).order_by(link.id)
-    by_page = itertools.groupby(crawl.store.rows(links), key=lambda row: row.source)
-    source, found = next(by_page, (None, iter(())))
+    found, again = FoundLinks(crawl.store), fetched_again(crawl.store)
     e = schema.events.c
     raises = sa.select(e.seq).where(e.kind == RAISED)
     raised_at = Counter(row.seq for row in crawl.store.rows(raises))
@@ -115,38 +115,51 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
         crawl.traps.recall(row.seq, row.url, row.relevance, row.digest, repeats=repeats)
         for _ in range(raised_at[row.seq]):
             crawl.traps.recall_raise()
-        rows = []
-        if source == row.url:
-            rows = list(found)
-            crawl.links = rows[-1].id + 1
-            source, found = next(by_page, (None, iter(())))
-        targets = [link.target for link in rows]
+        links = found.of(row.url)
+        targets = [link.target for link in links]
         crawl.distilling.recall(row.url, row.relevance, row.duplicate_of, targets)
-        if rows or row.data is not None:
-            urls, new = crawl.strategy.recall(
-                RecalledPage(
-                    url=row.url,
-                    seq=row.seq,
-                    relevance=row.relevance,
-                    targets=np.array(targets, dtype=np.int64),
-                    link_scores=np.array(
-                        [-np.inf if link.score is None else link.score for link in rows]
-                    ),
-                    memo=row.data,
-                )
-            )
+        urls, new = _recall_links(crawl, row, links)
+        if row.seq > learned_at:
+            scores[urls] = new
+            crawl.begin_lesson()  # one was under way if it had begun when this page was visited
+        for later in again.get(row.seq, ()):
+            links = found.of(later.url) if later.links else []
+            crawl.distilling.found_again(later.url, [link.target for link in links])
+            urls, new = _recall_links(crawl, later, links)
             if row.seq > learned_at:
                 scores[urls] = new
-        if row.seq == learned_at and isinstance(crawl.strategy, Learner):
-            urls, new = crawl.strategy.rescore()
-            scores[urls] = new
-        if row.seq >= learned_at:
-            crawl.begin_lesson()  # one was under way if it had begun when this page was visited
+        if row.seq == learned_at:
+            if isinstance(crawl.strategy, Learner):
+                urls, new = crawl.strategy.rescore()
+                scores[urls] = new
+            crawl.begin_lesson()
         if row.digest is not None and row.duplicate_of is None:
             names = Duplicates.names(crawl.urls[row.url], row.canonical)
             crawl.duplicates.add(row.url, row.digest[:DIGEST], names)
     scored = np.flatnonzero(~np.isnan(scores))
     return scored, scores[scored]
+
+
+def _recall_links(
+    crawl: Crawl, fetch: sa.Row[Any], links: Sequence[sa.Row[Any]]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Let the strategy have the links again that a fetch has found; return its scores."""
+    if not links and fetch.data is None:
+        return np.zeros(0, np.int64), np.zeros(0)
+    if links:
+        crawl.links = links[-1].id + 1
+    return crawl.strategy.recall(
+        RecalledPage(
+            url=fetch.url,
+            seq=fetch.seq,
+            relevance=fetch.relevance,
+            targets=np.array([link.target for link in links], dtype=np.int64),
+            link_scores=np.array(
+                [-np.inf if each.score is None else each.score for each in links]
+            ),
+            memo=fetch.data,
+        )
+    )
 
 
 def _load_model(crawl: Crawl) -> int:

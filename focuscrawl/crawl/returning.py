@@ -76,13 +76,18 @@ class Returning:
         page = self.knowledge.page(url)
         if page is None or page.content is None:
             return {}
-        fields = {"If-None-Match": page.etag, "If-Modified-Since": page.last_modified}
-        # the file may be a stranger's: no line ends, nothing a header field cannot have
-        return {
-            name: value
-            for name, value in fields.items()
-            if value is not None and value.isascii() and value.isprintable()
-        }
+        return conditions(page.etag, page.last_modified)
+
+
+def conditions(etag: str | None, last_modified: str | None) -> dict[str, str]:
+    """Return the header fields that ask for a page only if it is another by now."""
+    fields = {"If-None-Match": etag, "If-Modified-Since": last_modified}
+    # they may be a stranger's: no line ends, nothing a header field cannot have
+    return {
+        name: value
+        for name, value in fields.items()
+        if value is not None and value.isascii() and value.isprintable()
+    }
 
 
 def open_knowledge(plan: CrawlPlan, folder: CrawlFolder) -> Knowledge | None:

@@ -10,7 +10,13 @@ NOT_MODIFIED = 304  # HTTP status: the answer is the one known
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """A URL to fetch now; `score` is None for a seed."""
+    """A URL to fetch now.
+
+    Attributes
+    ----------
+    score : None for a seed
+    again : the page was fetched before, and is wanted for the links that are new on it
+    """
 
     id: int
     url: str
@@ -18,6 +24,7 @@ class Fetch:
     depth: int
     score: float | None
     referrer: str | None
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)

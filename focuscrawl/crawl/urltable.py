@@ -146,6 +146,8 @@ class UrlTable:
     def take_scores(self, frontier: Frontier) -> None:
         """Set the scores that URLs wait with, which are the frontier's while a crawl runs."""
         for number in frontier.queued().tolist():
+            if self.state(number) != QUEUED:
+                continue  # a page that is to be fetched once more
             score = frontier.score(number)
             self.change(number, QUEUED, None if score == math.inf else score)
 

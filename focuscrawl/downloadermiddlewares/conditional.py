@@ -1,4 +1,4 @@
-"""Asks for pages that earlier crawls have met only if they have changed."""
+"""Asks for pages that have been fetched before only if they have changed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import NotConfigured
 
 from focuscrawl.binding import crawl_of
-from focuscrawl.meta import OWN, URL_ID
+from focuscrawl.crawl.revisiting import RevisitingCrawl
+from focuscrawl.meta import AGAIN, OWN, URL_ID
 
 if TYPE_CHECKING:
     from typing import Self
@@ -21,8 +22,10 @@ if TYPE_CHECKING:
 class ConditionalMiddleware:
     """Adds If-None-Match and If-Modified-Since to requests for known pages (RFC 9110, 13.1).
 
-    On with ``FOCUSCRAWL_REVISIT``. A server that has the page as it was answers 304 without it;
-    the crawl knows what it was. A project's own spider does not: it is sent the page.
+    On with ``FOCUSCRAWL_REVISIT``, for pages that earlier crawls have met, and with
+    ``FOCUSCRAWL_REVISIT_HUBS``, for those that this one has. A server that has the page as it
+    was answers 304 without it; the crawl knows what it was. A project's own spider does not: it
+    is sent the page.
     """
 
     def __init__(self, crawl: Crawl) -> None:
@@ -32,13 +35,17 @@ class ConditionalMiddleware:
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Make the middleware, or raise NotConfigured."""
         crawl = crawl_of(crawler)
-        if not crawl.returning.revisit:
+        if not (crawl.returning.revisit or isinstance(crawl, RevisitingCrawl)):
             raise NotConfigured
         return cls(crawl)
 
     def process_request(self, request: Request) -> None:
         """Add the header fields, where something is known."""
         if URL_ID in request.meta and OWN not in request.meta:
-            url = self._crawl.urls[request.meta[URL_ID]]
-            for name, value in self._crawl.returning.validators(url).items():
+            number = request.meta[URL_ID]
+            if AGAIN in request.meta and isinstance(self._crawl, RevisitingCrawl):
+                fields = self._crawl.conditions(number)
+            else:
+                fields = self._crawl.returning.validators(self._crawl.urls[number])
+            for name, value in fields.items():
                 request.headers.setdefault(name, value)

@@ -13,8 +13,9 @@ from twisted.internet.threads import deferToThread
 from focuscrawl.binding import crawl_of
 from focuscrawl.causes import cause
 from focuscrawl.crawl import Fetched
+from focuscrawl.crawl.types import NOT_MODIFIED
 from focuscrawl.errors import GivenUpError
-from focuscrawl.meta import OWN, URL_ID, VISIT
+from focuscrawl.meta import AGAIN, OWN, URL_ID, VISIT
 from focuscrawl.ownrequests import redirected
 from focuscrawl.page import read_content_type
 from focuscrawl.signals import page_visited
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from focuscrawl.crawl import Visit
     from focuscrawl.ownrequests import Own
     from focuscrawl.page import PageView
 
@@ -84,6 +86,9 @@ class FocusMiddleware:
         except Exception:
             self._crawl.halt(number, time.monotonic())
             raise
+        if AGAIN in request.meta:
+            self._count_again(visit)
+            raise IgnoreRequest("fetched again for its new links: nobody else asked for it")
         request.meta[VISIT] = visit
         self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
 
@@ -100,8 +105,18 @@ class FocusMiddleware:
             self._crawler.stats.inc_value("focuscrawl/excluded")
             return
         visit = self._crawl.fail(number, cause(exception), time.monotonic())
+        if AGAIN in request.meta:
+            self._count_again(visit)
+            return
         request.meta[VISIT] = visit
         self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
+
+    def _count_again(self, visit: Visit) -> None:
+        stats = self._crawler.stats
+        stats.inc_value("focuscrawl/hubs/fetched_again")
+        if visit.status == NOT_MODIFIED:
+            stats.inc_value("focuscrawl/hubs/not_modified")
+        stats.inc_value("focuscrawl/hubs/new_links", visit.links)
 
     def _moved(self, request: Request, fetched: Fetched) -> Request | None:
         own: Own | None = request.meta.get(OWN)

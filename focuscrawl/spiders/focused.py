@@ -153,6 +153,9 @@ def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
             "FOCUSCRAWL_DISTILL", str(settings.get("FOCUSCRAWL_DISTILL", 0))
         ),
         distill_sites=_sites(settings),
+        revisit_hubs=CrawlPlan.whole_number(
+            "FOCUSCRAWL_REVISIT_HUBS", str(settings.get("FOCUSCRAWL_REVISIT_HUBS", 0))
+        ),
         revisit=_flag(settings, "FOCUSCRAWL_REVISIT", default=False),
         not_modified_cost=_share(settings, "FOCUSCRAWL_NOT_MODIFIED_COST", 0.1),
         per_host=settings.getint(

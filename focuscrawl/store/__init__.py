@@ -3,7 +3,14 @@
 Here: the schema, the writer and what is read back. Not here: any decision about the crawl.
 """
 
-from focuscrawl.store.records import AnswerRow, ModelRow, NewUrl, PageRow, VisitRecord
+from focuscrawl.store.records import (
+    AnswerRow,
+    ModelRow,
+    NewUrl,
+    PageRow,
+    RevisitRow,
+    VisitRecord,
+)
 from focuscrawl.store.store import CrawlStore
 from focuscrawl.store.writer import StoreWriter
 
@@ -13,6 +20,7 @@ __all__ = [
     "ModelRow",
     "NewUrl",
     "PageRow",
+    "RevisitRow",
     "StoreWriter",
     "VisitRecord",
 ]

@@ -64,6 +64,26 @@ class AnswerRow:
 
 
 @dataclass(frozen=True, slots=True)
+class RevisitRow:
+    """A page to be fetched once more, or that was; columns as in the table ``revisit``."""
+
+    id: int
+    url: int
+    asked_at: int
+    etag: str | None
+    last_modified: str | None
+    seq: int | None = None
+    status: int | None = None
+    relevance: float | None = None
+    fetched_at: str | None = None
+    size: int = 0
+    error: str | None = None
+    links: int = 0
+    first_link: int | None = None
+    memo: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ModelRow:
     """One lesson; columns as in `focuscrawl.store.schema.models`."""
 
@@ -88,6 +108,7 @@ class VisitRecord:
     memo : what the strategy wants back of the page's links
     answer : what the next crawl wants to know of the page
     model : a lesson
+    revisits : pages to be fetched once more, or that were; a row takes the place of an earlier one
     events : (seq, kind, detail)
     first, held : where several workers share the crawl, URLs of other workers' hosts that come
         next; and the shards that were this worker's
@@ -101,6 +122,7 @@ class VisitRecord:
     memo: bytes | None = None
     answer: AnswerRow | None = None
     model: ModelRow | None = None
+    revisits: list[RevisitRow] = field(default_factory=list)
     events: list[tuple[int, str, str]] = field(default_factory=list)
     first: list[int] = field(default_factory=list)
     held: frozenset[int] = frozenset()

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 #: raised by one with every change of the tables; see CHANGELOG and `focuscrawl.store.migrations`
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 QUEUED, FETCHED, EXCLUDED, UNFOLLOWED = range(4)
 #: what becomes of a URL: waits in the frontier; has a row in `pages`; will never be fetched
@@ -119,6 +119,25 @@ memo = Table(
     Column("data", LargeBinary, nullable=False, doc="the strategy's own, of the page's links"),
 )
 
+revisit = Table(
+    "revisit",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("url", Number, ForeignKey("url.id"), nullable=False, index=True),
+    Column("asked_at", Integer, nullable=False, doc="pages fetched when it was decided on"),
+    Column("seq", Integer, doc="pages fetched when it was over; NULL while it waits"),
+    Column("status", Integer, doc="HTTP status; 0 where none was received; NULL: not asked for"),
+    Column("relevance", Float, doc="NULL where nothing new was there to be judged"),
+    Column("fetched_at", Text, doc="UTC, ISO 8601"),
+    Column("size", Integer, nullable=False, doc="bytes received"),
+    Column("error", Text, doc="why there is no status, or no page"),
+    Column("etag", Text, doc="what the page is, or was, asked for by; as in `answer`"),
+    Column("last_modified", Text),
+    Column("links", Integer, nullable=False, doc="links that the page did not have before"),
+    Column("first_link", Number, doc="id of the first of them in `link`, the others follow"),
+    Column("memo", LargeBinary, doc="the strategy's own, of these links"),
+)
+
 models = Table(
     "models",
     metadata,
@@ -157,6 +176,9 @@ VIEWS = {
     "frontier": f"""
         SELECT u.url, h.name AS host, u.score, CASE u.state {_STATE_NAME} END AS state
         FROM url u JOIN host h ON h.id = u.host WHERE u.state <> {FETCHED}""",
+    "revisits": """
+        SELECT r.seq, u.url, r.status, r.relevance, r.fetched_at, r.size AS bytes, r.links, r.error
+        FROM revisit r JOIN url u ON u.id = r.url WHERE r.seq IS NOT NULL""",
 }
 for _name, _select in VIEWS.items():
     event.listen(metadata, "after_create", DDL(f"CREATE VIEW {_name} AS {_select}"))  # type: ignore[no-untyped-call]

@@ -9,7 +9,7 @@ import threading
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import bindparam, insert, update
+from sqlalchemy import bindparam, delete, insert, update
 
 from focuscrawl.store import schema
 
@@ -142,6 +142,10 @@ def _write(connection: Connection, batch: list[VisitRecord]) -> None:
         for record in batch
         if record.page is not None and record.answer is not None
     ]
+    revisits = {row.id: dataclasses.asdict(row) for record in batch for row in record.revisits}
+    if revisits:
+        earlier = delete(schema.revisit).where(schema.revisit.c.id.in_(revisits))
+        connection.execute(earlier)
     models = [dataclasses.asdict(record.model) for record in batch if record.model is not None]
     if models:
         for model in models[:-1]:
@@ -154,6 +158,7 @@ def _write(connection: Connection, batch: list[VisitRecord]) -> None:
         (schema.link, links),
         (schema.memo, memos),
         (schema.answer, answers),
+        (schema.revisit, [*revisits.values()]),
         (schema.models, models),
         (schema.events, events),
     ):

@@ -6,11 +6,12 @@ import struct
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+import numpy as np
+
 from focuscrawl.strategies.options import check_count, check_number
 from focuscrawl.strategies.protocol import Lesson
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from focuscrawl.strategies.protocol import Expansion, JudgedPage, RecalledPage
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 Model = TypeVar("Model")
 Scores = tuple["NDArray[np.int64]", "NDArray[np.float64]"]
 
-_STATE = struct.Struct("<qq")
+_STATE = struct.Struct("<qqq")
+_NO_LATER = struct.pack("<q", 2**62)  # more pages than there are
 
 
 class RescoringStrategy(ABC, Generic[Model]):
@@ -102,7 +104,7 @@ class RescoringStrategy(ABC, Generic[Model]):
             trained_at_seq=observed,
             instances=pages,
             metrics={},
-            state=_STATE.pack(version, observed),
+            state=_STATE.pack(version, observed, pages),
             urls=urls,
             scores=scores,
             model=(model, pages),
@@ -116,10 +118,15 @@ class RescoringStrategy(ABC, Generic[Model]):
 
     def load(self, state: bytes) -> None:
         """Take note of when the last lesson was; `rescore` holds it again."""
-        self.model_version, self._taught_at = _STATE.unpack(state)
+        if len(state) < _STATE.size:  # of a version that fetched every page once
+            state += _NO_LATER
+        self.model_version, self._taught_at, pages = _STATE.unpack(state)
+        self._extent = (self._taught_at, pages)
 
     def rescore(self) -> Scores:
         """Hold the last lesson again, when all its pages have been recalled."""
-        model, scores = self.work_out(self.pages)
-        self.take_over(model, self.pages)
-        return scores
+        pages = min(self._extent[1], self.pages)  # more, if one was fetched again right after
+        model, (urls, scores) = self.work_out(pages)
+        later, new = self.take_over(model, pages)
+        other = ~np.isin(urls, later)
+        return np.append(urls[other], later), np.append(scores[other], new)

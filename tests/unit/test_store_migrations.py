@@ -13,7 +13,13 @@ from focuscrawl.store import CrawlStore, StoreWriter, VisitRecord, migrations
 from focuscrawl.store.schema import SCHEMA_VERSION, metadata
 
 #: what schema 1 did not have; every later schema adds a line
-_LATER = ("ALTER TABLE page DROP COLUMN worker", "DROP TABLE answer", "DROP TABLE alembic_version")
+_LATER = (
+    "ALTER TABLE page DROP COLUMN worker",
+    "DROP TABLE answer",
+    "DROP TABLE alembic_version",
+    "DROP VIEW revisits",
+    "DROP TABLE revisit",
+)
 
 
 def columns(path: Path) -> dict[str, list[tuple[object, ...]]]:
