@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from focuscrawl.crawl.traps import NEAR_DUPLICATE
 from focuscrawl.crawl.types import RELEVANT
+from focuscrawl.report.again import Again
 from focuscrawl.report.diagnosed import last_alarm
 from focuscrawl.report.limits import limits_in_words, trap_events
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
@@ -61,6 +62,7 @@ class Summary:
     best_hosts : the hosts with the largest sums of relevance
     left : hosts that the last run left alone, and why
     alarm : why the harvest rate has fallen, if it has (`focuscrawl.diagnosis`)
+    again : what came of hubs that were fetched again; not among `fetched`
     """
 
     identity: dict[str, str]
@@ -82,6 +84,7 @@ class Summary:
     best_hosts: list[HostYield]
     left: dict[str, str]
     alarm: str | None = None
+    again: Again = field(default_factory=Again)
 
     @classmethod
     def of(cls, store: CrawlStore) -> Summary:
@@ -108,11 +111,12 @@ class Summary:
         newest = sa.select(m.version, m.trained_at_seq).order_by(m.version.desc()).limit(1)
         model = next(iter([*store.rows(newest)]), None)
         time, timed = time_crawling(store, fetched)
-        outcomes = _outcomes(store, fetched)
+        outcomes, again = _outcomes(store, fetched), Again.of(store)
+        unchanged = outcomes.get(UNCHANGED, 0) + again.unchanged
         return cls(
             identity=store.identity(),
             where=store.where,
-            stopped=in_words(stop_reason(store), fetched, outcomes.get(UNCHANGED, 0)),
+            stopped=in_words(stop_reason(store), fetched + again.fetches, unchanged),
             fetched=fetched,
             harvest_rate=totals.relevance / fetched if fetched else 0.0,
             recent_harvest_rate=recent.mean,
@@ -129,6 +133,7 @@ class Summary:
             best_hosts=_best_hosts(store, fetched),
             left=hosts_left(store),
             alarm=last_alarm(store),
+            again=again,
         )
 
     @property
@@ -216,7 +221,7 @@ class Summary:
         words = f"{self.fetched:,}"
         if self.pages_per_second is not None:
             words += f" in {_duration(self.time)}, {self.pages_per_second:.1f} pages/s"
-        return words
+        return f"{words}; {self.again.in_words()}" if self.again.fetches else words
 
     def _duplicates_in_words(self) -> str:
         redirects = counted(self.outcomes.get(REDIRECT, 0), "redirect")

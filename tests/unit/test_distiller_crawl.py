@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from focuscrawl.urls import normalize
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 TOPIC = "/Arts/Music/Jazz"
@@ -29,8 +31,19 @@ EVERY = 20
 BUDGET = 130
 
 
-def crawl_on(folder: Path, budget: int, strategy: str = "best-first", **plan: Any) -> Crawl:
-    """Open a crawl of the synthetic web, new or resumed, and run it to its budget."""
+def crawl_on(
+    folder: Path,
+    budget: int,
+    strategy: str = "best-first",
+    grown: Callable[[str], bytes] | None = None,
+    **plan: Any,
+) -> Crawl:
+    """Open a crawl of the synthetic web, new or resumed, and run it to its budget.
+
+    Parameters
+    ----------
+    grown : what a page has gained at its end when it is fetched again
+    """
     seeds = ",".join(SyntheticWeb(0.1).seeds(TOPIC))
     given = {"distill": EVERY, "seeds": seeds, **plan}
     crawl = open_crawl(
@@ -62,6 +75,8 @@ def crawl_on(folder: Path, budget: int, strategy: str = "best-first", **plan: An
             encoding=encoding,
             location=normalize(headers.get("location", "")),
         )
+        if fetch.again and grown is not None:
+            fetched = replace(fetched, body=fetched.body + grown(fetch.url))
         crawl.visit(fetch.id, fetched, crawl.parse(fetch.id, fetched), 0.0)
     return crawl
 
