@@ -8,7 +8,7 @@ import time
 from collections import defaultdict
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from .running import crawl
 
@@ -34,8 +34,9 @@ class Handler(BaseHTTPRequestHandler):
     """Two hubs that link to pages of a third host, in a chain; one of them grows."""
 
     protocol_version = "HTTP/1.1"
-    asked = defaultdict[str, list[dict[str, str | None]]](list)
-    first: dict[str, float] = {}  # noqa: RUF012 - one server a process
+    #: If-None-Match of each request, and when the first came, by address and path
+    asked: ClassVar = defaultdict[str, list[str | None]](list)
+    first: ClassVar[dict[str, float]] = {}
     pages = ""
 
     def do_GET(self) -> None:
@@ -45,7 +46,7 @@ class Handler(BaseHTTPRequestHandler):
         condition = self.headers["If-None-Match"]
         if self.path == "/robots.txt":
             return self._answer(404, b"", "")
-        self.asked[place].append({"condition": condition})
+        self.asked[place].append(condition)
         grown = address == HUB and now - self.first[place] > LATER
         tag = f'"{address}-{grown}"'
         if self.path == "/" and condition == tag:
@@ -69,7 +70,7 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:
+    def log_request(self, *args: object) -> None:
         """Say nothing."""
 
 
@@ -79,9 +80,8 @@ def serving() -> Iterator[dict[str, str]]:
     Handler.asked.clear()
     Handler.first.clear()
     servers = [ThreadingHTTPServer((address, 0), Handler) for address in (HUB, STILL, PAGES)]
-    origins = {
-        str(s.server_address[0]): f"http://{s.server_address[0]}:{s.server_port}" for s in servers
-    }
+    addresses = [(str(server.server_address[0]), server.server_port) for server in servers]
+    origins = {address: f"http://{address}:{port}" for address, port in addresses}
     Handler.pages = origins[PAGES]
     for server in servers:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -113,9 +113,9 @@ def test_new_links_of_a_hub_are_followed(tmp_path: Path) -> None:
     assert (hub, 200, 2) in revisits
     assert (still, 304, 0) in revisits
     # asked for only if it has changed, by the validator it had last
-    tags = [visit["condition"] for visit in asked[f"{HUB}/"]]
+    tags = asked[f"{HUB}/"]
     assert tags[:3] == [None, f'"{HUB}-False"', f'"{HUB}-True"'][: len(tags)]
-    assert {visit["condition"] for visit in asked[f"{STILL}/"]} == {None, f'"{STILL}-False"'}
+    assert set(asked[f"{STILL}/"]) == {None, f'"{STILL}-False"'}
     # the new links came after what was there, with the strategy's scores
     for number in (90, 91):
         page = f"{origins[PAGES]}/page/{number}"
