@@ -113,10 +113,10 @@ class FocusMiddleware:
 
     def _count_again(self, visit: Visit) -> None:
         stats = self._crawler.stats
-        stats.inc_value("focuscrawl/hubs/fetched_again")
+        stats.inc_value("focuscrawl/hubs_again")
         if visit.status == NOT_MODIFIED:
-            stats.inc_value("focuscrawl/hubs/not_modified")
-        stats.inc_value("focuscrawl/hubs/new_links", visit.links)
+            stats.inc_value("focuscrawl/hubs_not_modified")
+        stats.inc_value("focuscrawl/hubs_new_links", visit.links)
 
     def _moved(self, request: Request, fetched: Fetched) -> Request | None:
         own: Own | None = request.meta.get(OWN)

@@ -102,6 +102,7 @@ def test_statistics_are_those_of_the_code() -> None:
 
 def test_meta_keys_are_those_of_the_code() -> None:
     assert set(re.findall(r"`(focuscrawl_\w+)`", TEXTS[REFERENCE])) == {
+        meta.AGAIN,
         meta.OWN,
         meta.ROBOTS,
         meta.URL_ID,
@@ -139,7 +140,7 @@ def test_views_have_the_columns_documented(tmp_path: Path) -> None:
     path = tmp_path / "crawl.db"
     CrawlStore.create(path, {}).close()
     store = sqlite3.connect(path)
-    for name in ("pages", "links", "frontier", "models", "events"):
+    for name in ("pages", "links", "frontier", "revisits", "models", "events"):
         columns = [row[1] for row in store.execute(f"PRAGMA table_info({name})")]
         section = re.split(rf"^`{name}`[,:]", TEXTS[REFERENCE], flags=re.MULTILINE)[1]
         table = section.split("|---|---|\n")[1].split("\n\n")[0]

@@ -130,7 +130,7 @@ def test_new_links_of_a_hub_are_followed(tmp_path: Path) -> None:
     # an item a page, whatever is fetched again
     lines = items.read_text(encoding="utf-8").splitlines()
     assert sorted(json.loads(line)["url"] for line in lines) == sorted(kept.urls)
-    assert f"'focuscrawl/hubs/not_modified': {not_modified}" in done.stderr
+    assert f"'focuscrawl/hubs_not_modified': {not_modified}" in done.stderr
     (told,) = [line for line in done.stderr.splitlines() if line.startswith("fetched ")]
     assert f"; {len(revisits)} hubs again: 2 new links, {not_modified} not modified" in told
     events = kept.query("SELECT detail FROM events WHERE kind = 'revisited' ORDER BY id")
