@@ -40,8 +40,9 @@ def test_links_are_bounded() -> None:
 
 
 def test_a_sixth_of_the_links_is_enough_to_go_on_well() -> None:
-    crawl = Crawl(Toy(n=2000), Apprentice(Options(batch=10, links=600))).run(300)
-    assert crawl.harvest > 2 * crawl.web.good.mean()
+    toy = Toy(n=2000)
+    crawl = Crawl(toy, Apprentice(Options(batch=10, links=600))).run(300)
+    assert crawl.harvest > 2 * toy.good.mean()
     lost = [url for url, score in crawl.queue.items() if score == 0.0]
     assert len(lost) > 100
     assert crawl.run(1).order[-1] not in lost
