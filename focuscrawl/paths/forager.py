@@ -73,7 +73,8 @@ class Forager:
         address : of the page
         """
         self._make_room(max(url, referrer))
-        if referrer >= 0 and self._site.data[url] != _NOBODY:
+        site = int(self._site.data[url])
+        if site != _NOBODY and (referrer >= 0 or self._starts[site] == address):
             return
         if referrer >= 0 and self._site.data[referrer] != _NOBODY:
             # a redirect led here: what was said of the one URL is said of the other

@@ -80,7 +80,7 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
         page = self._page.data[:pages]
         n_links = int(self._bounds.data[pages - 1]) if pages else 0
         source, target = self._source.data[:n_links], self._target.data[:n_links]
-        shares = self._solve(page, source, target) / np.bincount(source, minlength=pages)
+        shares = self._solve(page, source, target)
         # in the order of the links, as `_pass_on` adds: to the last bit the same sums
         inflow = _sums(target, shares[source], 0)
         urls = np.unique(target)
@@ -126,10 +126,12 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
     def _solve(
         self, page: NDArray[np.int64], source: NDArray[np.int64], target: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return the rank of each page, float64 (n_pages,)."""
-        n, d = len(page), self.damping
+        """Return what each page gives to a URL it links to, float64 (n_pages,)."""
+        # a page whose later links were found by another fetch is there twice
+        urls, place = np.unique(page, return_inverse=True)
+        n, d, source = len(urls), self.damping, place[source]
         row = np.full(max(int(page.max(initial=0)), int(target.max(initial=0))) + 1, -1)
-        row[page] = np.arange(n)
+        row[urls] = np.arange(n)
         degree = np.bincount(source, minlength=n)
         inside = row[target] >= 0
         source, target = source[inside], row[target[inside]]
@@ -140,7 +142,8 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
             ranks = 1.0 - d + d * flow
             if np.abs(ranks - before).max(initial=0.0) < _PRECISION:
                 break
-        return ranks
+        shares: NDArray[np.float64] = (ranks / degree)[place]
+        return shares
 
 
 def _sums(groups: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
