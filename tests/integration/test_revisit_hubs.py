@@ -40,7 +40,7 @@ class Handler(BaseHTTPRequestHandler):
     pages = ""
 
     def do_GET(self) -> None:
-        address, now = str(self.server.server_address[0]), time.monotonic()
+        address, now = str(self.connection.getsockname()[0]), time.monotonic()
         place = f"{address}{self.path}"
         self.first.setdefault(place, now)
         condition = self.headers["If-None-Match"]

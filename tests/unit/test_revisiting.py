@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from dataclasses import replace
 from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -46,7 +46,7 @@ def new_links(url: str, pages: list[str]) -> bytes:
     "strategy", ["best-first", "apprentice", "pagerank", "intelligent", "fish-search"]
 )
 def test_resumes_exactly(tmp_path: Path, pages: list[str], strategy: str) -> None:
-    options = {"grown": lambda url: new_links(url, pages), "revisit_hubs": AGE}
+    options: dict[str, Any] = {"grown": lambda url: new_links(url, pages), "revisit_hubs": AGE}
     crawl_on(tmp_path / "whole", BUDGET, strategy, **options).close("budget")
     whole = kept(tmp_path / "whole", EVENTS, REVISITS, TOLD)
     assert sum(links for *_, links, _ in whole[-2]) > 0
@@ -57,8 +57,10 @@ def test_resumes_exactly(tmp_path: Path, pages: list[str], strategy: str) -> Non
 
 
 def test_a_hub_that_gains_links(tmp_path: Path, pages: list[str]) -> None:
-    gained = {"grown": lambda url: new_links(url, pages)}
-    crawl = crawl_on(tmp_path / "crawl", BUDGET, revisit_hubs=AGE, **gained)
+    def grown(url: str) -> bytes:
+        return new_links(url, pages)
+
+    crawl = crawl_on(tmp_path / "crawl", BUDGET, grown=grown, revisit_hubs=AGE)
     assert crawl.spent == BUDGET
     crawl.close("budget")
     fetched, links, _, revisits, told = kept(tmp_path / "crawl", REVISITS, TOLD)
