@@ -76,8 +76,8 @@ def test_a_hub_that_gains_links(tmp_path: Path, pages: list[str]) -> None:
         before[url] = seq
     for url in before:
         of_page = [target for source, target, *_ in links if source == url]
-        grown = new_links(url, pages).decode()
-        assert sum(target in grown for target in of_page) >= 3
+        gained = new_links(url, pages).decode()
+        assert sum(target in gained for target in of_page) >= 3
     for at in range(0, 10 * EVERY, EVERY):
         assert sum(at <= seq < at + EVERY for seq, *_ in revisits) <= EVERY // 5 + 1
 
