@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.sharing.membership import LeaseLostError, Membership, Standing, State
+from focuscrawl.sharing.standing import LeaseLostError, Standing, State
 from focuscrawl.sharing.writer import TROUBLE, first_line, passes
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.sharing.allowance import Allowance
     from focuscrawl.sharing.deliveries import Delivery, Reader
+    from focuscrawl.sharing.membership import Membership
 
 logger = logging.getLogger(__name__)
 
@@ -86,6 +87,11 @@ class Courier:
     def holds_surely(self) -> bool:
         """False once so long no renewal came through that a request may outlast the lease."""
         return time.monotonic() - self._renewed < self._lease / 2.0
+
+    @property
+    def lease_left(self) -> float:
+        """Seconds until the lease runs out, unless it is renewed; as seen from here."""
+        return self._renewed + self._lease - time.monotonic()
 
     def release(self, shards: Iterable[int]) -> None:
         """Have shards given away: nothing of them is under way, and everything is written."""

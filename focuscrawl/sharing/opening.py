@@ -90,7 +90,7 @@ def _join(
 ) -> SharedCrawl:
     shards = int(store.identity()["shards"])
     with store.engine.begin() as connection:
-        me = Membership.join(connection, options.lease)
+        me = Membership.join(connection, options.lease, plan.budget)
     membership = Membership(
         me,
         seconds=options.lease,

@@ -23,7 +23,7 @@ from sqlalchemy import (
 )
 
 #: raised by one with every change of the tables; see CHANGELOG and `focuscrawl.store.migrations`
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 QUEUED, FETCHED, EXCLUDED, UNFOLLOWED = range(4)
 #: what becomes of a URL: waits in the frontier; has a row in `pages`; will never be fetched

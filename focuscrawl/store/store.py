@@ -98,9 +98,7 @@ class CrawlStore:
 
     def reopened(self) -> CrawlStore:
         """Return the same store for reading, whether this one was closed or not."""
-        if self.engine.dialect.name == "sqlite":
-            return CrawlStore.open(Path(self.where), read_only=True)
-        return CrawlStore(self.engine, self.where)
+        return CrawlStore.open(Path(self.where), read_only=True)
 
     def identity(self) -> dict[str, str]:
         """Return what the crawl was started with, and the schema version."""
