@@ -137,13 +137,15 @@ class SharedStatus:
         """Read how a crawl is doing; cheap, however large it is, while somebody crawls."""
         m = schema.models.c
         c, time = shared.crawl.c, sa.func.clock_timestamp().label("time")
-        now = next(store.rows(sa.select(c.fetched, c.granted, c.relevance, c.trainer, time)))
+        now = _one(store, c.fetched, c.granted, c.relevance, c.trainer, time)
         workers, paused = read_workers(store), is_paused(store)
         alive = [each for each in workers if each.alive]
-        newest = next(store.rows(sa.select(sa.func.max(m.version), sa.func.max(m.trained_at_seq))))
+        version, begun = sa.func.max(m.version), sa.func.max(m.trained_at_seq)
+        newest = _one(store, version.label("version"), begun.label("begun"))
         by_worker, at = _last_pages(store, now.fetched), now.time.astimezone(UTC)
         last = sorted((page for pages in by_worker.values() for page in pages), reverse=True)
-        shards = next(store.rows(sa.select(sa.func.count(), sa.func.count(shared.shard.c.owner))))
+        owner = shared.shard.c.owner
+        shards = _one(store, sa.func.count().label("all"), sa.func.count(owner).label("held"))
         gone = _gone(store)
         return cls(
             about=of_whom(store),
@@ -156,10 +158,10 @@ class SharedStatus:
             harvest_rate=now.relevance / now.fetched if now.fetched else 0.0,
             pages_per_second=rate([time for time, _ in last], at),
             waiting=sum(each.queued for each in alive) if alive else _queued(store),
-            shards=shards[0],
-            free=shards[0] - shards[1],
-            model=newest[0] or 0,
-            behind=now.fetched - (newest[1] or 0),
+            shards=shards.all,
+            free=shards.all - shards.held,
+            model=newest.version or 0,
+            behind=now.fetched - (newest.begun or 0),
             workers=[
                 _worker(each, by_worker[each.id], at, now.trainer, paused=paused)
                 for each in workers
@@ -273,13 +275,18 @@ def _last_pages(store: CrawlStore, fetched: int) -> defaultdict[int, list[tuple[
 
 
 def _queued(store: CrawlStore) -> int:
-    waiting = sa.select(sa.func.count()).where(schema.url.c.state == schema.QUEUED)
-    return int(next(store.rows(waiting))[0])
+    waiting = sa.select(sa.func.count().label("n")).where(schema.url.c.state == schema.QUEUED)
+    return int(next(store.rows(waiting)).n)
 
 
 def _gone(store: CrawlStore) -> list[tuple[str, int, int]]:
     """Return (state, workers, fetches) of those that left and those that were lost."""
     w = shared.worker.c
-    groups = sa.select(w.state, sa.func.count(), sa.func.sum(w.fetched))
+    n, fetched = sa.func.count().label("n"), sa.func.sum(w.fetched).label("fetched")
+    groups = sa.select(w.state, n, fetched)
     rows = store.rows(groups.where(w.state != shared.ALIVE).group_by(w.state).order_by(w.state))
-    return [(row[0], row[1], int(row[2])) for row in rows]
+    return [(row.state, row.n, int(row.fetched)) for row in rows]
+
+
+def _one(store: CrawlStore, *columns: sa.ColumnElement[Any]) -> sa.Row[Any]:
+    return next(store.rows(sa.select(*columns)))

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _RESERVED = ("pg_", "information_schema", "public")
 _SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
+_CREATE = "a crawl needs the right CREATE on the database, or on its own schema"
+_SELECT = "to read takes the right SELECT on all tables of the schema"
 _PATIENCE = 10  # seconds to wait for the server when a crawl is opened
 
 
@@ -90,7 +92,7 @@ class DatabaseStore(CrawlStore):
         try:
             yield from super().rows(statement)
         except sa.exc.DBAPIError as error:
-            raise refused(error, self.database, "to read takes the right SELECT") from None
+            raise refused(error, self.database, _SELECT) from None
 
     def reopened(self) -> DatabaseStore:
         """Return the same store for reading, whether this one was closed or not."""
@@ -173,7 +175,7 @@ def read_database(database: Database) -> DatabaseStore:
         _known(store, database)
     except sa.exc.DBAPIError as error:
         engine.dispose()
-        raise refused(error, database) from None
+        raise refused(error, database, _SELECT) from None
     except UserError:
         engine.dispose()
         raise
@@ -258,7 +260,7 @@ def _check(store: CrawlStore, database: Database, identity: Mapping[str, str]) -
 def refused(
     error: sa.exc.DBAPIError,
     database: Database,
-    right: str = "a crawl needs the right CREATE on the database, or on its own schema",
+    right: str = _CREATE,
 ) -> UserError:
     """Return what the server says, in one line, without the password.
 

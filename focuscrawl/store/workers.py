@@ -95,7 +95,7 @@ def read_workers(store: CrawlStore) -> list[Worker]:
     }
     named = [column.label(name) for name, column in columns.items()]
     rows = store.rows(sa.select(*named).where(w.state == ALIVE).order_by(w.id))
-    return [Worker(*row) for row in rows]
+    return [Worker._make(row) for row in rows]
 
 
 def is_paused(store: CrawlStore) -> bool:

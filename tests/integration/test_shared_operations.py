@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from focuscrawl.errors import UserError
+from focuscrawl.sharing import open_shared_crawl
+from focuscrawl.sharing.opening import SharingOptions
 from focuscrawl.store.schema import SCHEMA_VERSION
 
 from .postgres import PASSWORD
 from .test_operations import ask, free_port, metrics
-from .test_workers import ARGUMENTS, LONG
+from .test_workers import ARGUMENTS, LONG, plan_of
 from .workers import Workers, query
 
 if TYPE_CHECKING:
@@ -59,9 +62,7 @@ def operated(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory)
         seen["paused"] = look_until(url, lambda each: not any_under_way(each))
         time.sleep(PAUSED)
         workers.start()
-        seen["joined"] = look_until(
-            url, lambda each: sorted(map(shards, each["workers"])) == [4, 6, 6]
-        )
+        seen["joined"] = look_until(url, lambda each: shards_of(each) == [4, 6, 6])
         seen["metrics"] = metrics(port)
         seen["resume"] = ask("resume", url)
         workers.wait_for(seen["joined"]["fetched"] + 40, LONG)
@@ -84,8 +85,8 @@ def any_under_way(status: dict[str, Any]) -> bool:
     return any(worker["in_flight"] for worker in status["workers"])
 
 
-def shards(worker: dict[str, Any]) -> int:
-    return int(worker["shards"])
+def shards_of(status: dict[str, Any]) -> list[int]:
+    return sorted(worker["shards"] for worker in status["workers"])
 
 
 def test_status_shows_every_worker(operated: dict[str, Any]) -> None:
@@ -102,7 +103,7 @@ def test_status_shows_every_worker(operated: dict[str, Any]) -> None:
     assert seen["fetched"] <= seen["granted"] <= 2500
     for worker in seen["workers"]:
         assert worker["shards"] == 8
-        assert 0.0 <= worker["heard"] < worker["lease_left"] <= 60.0
+        assert worker["heard"] + worker["lease_left"] == pytest.approx(60.0, abs=0.1)
         assert worker["pages_per_second"] > 0.0
         assert worker["unread"] is not None
     assert sum(worker["trains"] for worker in seen["workers"]) == 1
@@ -121,7 +122,7 @@ def test_who_joins_a_paused_crawl_is_given_shards_and_waits(operated: dict[str, 
     workers = operated["joined"]["workers"]
     assert [worker["state"] for worker in workers] == ["paused"] * 3
     assert workers[2]["fetched"] == 0
-    assert sorted(map(shards, workers)) == [4, 6, 6]
+    assert shards_of(operated["joined"]) == [4, 6, 6]
 
 
 def test_a_resumed_crawl_goes_on_with_all(operated: dict[str, Any]) -> None:
@@ -198,6 +199,10 @@ def test_slips_are_one_line(
     query(url, "GRANT SELECT ON ALL TABLES IN SCHEMA operated TO reader")
     assert "stopped by" in ask("status", no_right)
     refused("as the role that crawls", "pause", no_right)
+    plan = plan_of(tmp_path / "worker")
+    with pytest.raises(UserError, match="take the role that made the crawl"):
+        open_shared_crawl(plan, no_right, SharingOptions(shards=16))
+    assert not (tmp_path / "worker").exists()
     assert not look(url)["paused"]
 
 
@@ -212,7 +217,8 @@ def test_a_store_of_schema_2_is_read_and_migrated(
     postgres: PostgresServer, operated: dict[str, Any], tmp_path: Path
 ) -> None:
     url, fetched = operated["url"], operated["ended"]["fetched"]
-    new = "SELECT table_name, column_name, is_nullable FROM information_schema.columns "
+    new = "SELECT table_name, column_name, is_nullable, column_default "
+    new += "FROM information_schema.columns "
     new += "WHERE table_schema = 'operated' ORDER BY 1, 2"
     before = query(url, new)
     for column in ("budget", "taken_in", "in_flight", "paused", "stop"):
