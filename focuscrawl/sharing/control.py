@@ -33,12 +33,12 @@ class SharedControl:
     @property
     def wanted(self) -> Wanted:
         """What is asked at the moment; a worker that cannot go on is let end."""
-        courier = self._crawl.courier
-        if courier.failure is not None:
+        state = self._crawl.courier.state
+        if self._crawl.store_failure is not None:
             return Wanted.RUN
-        if courier.state.stop:
+        if state.stop:
             return Wanted.STOP
-        return Wanted.PAUSE if courier.state.paused else Wanted.RUN
+        return Wanted.PAUSE if state.paused else Wanted.RUN
 
     def obeyed(self, wanted: Wanted) -> None:
         """Let the others know."""
