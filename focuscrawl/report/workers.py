@@ -276,7 +276,8 @@ def _last_pages(store: CrawlStore, fetched: int) -> defaultdict[int, list[tuple[
 
 def _queued(store: CrawlStore) -> int:
     waiting = sa.select(sa.func.count().label("n")).where(schema.url.c.state == schema.QUEUED)
-    return int(next(store.rows(waiting)).n)
+    (row,) = store.rows(waiting)
+    return int(row.n)
 
 
 def _gone(store: CrawlStore) -> list[tuple[str, int, int]]:
@@ -289,4 +290,5 @@ def _gone(store: CrawlStore) -> list[tuple[str, int, int]]:
 
 
 def _one(store: CrawlStore, *columns: sa.ColumnElement[Any]) -> sa.Row[Any]:
-    return next(store.rows(sa.select(*columns)))
+    (row,) = store.rows(sa.select(*columns))
+    return row

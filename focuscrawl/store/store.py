@@ -109,7 +109,10 @@ class CrawlStore:
     def rows(self, statement: sa.Select[Any] | sa.TextClause) -> Iterator[Row[Any]]:
         """Stream the rows of `statement` without holding them all."""
         with self.engine.connect() as connection:
-            yield from connection.execution_options(yield_per=10_000).execute(statement)
+            streaming = connection.execution_options(yield_per=10_000)
+            # closed also where somebody wants the first rows only: it is a cursor of the server
+            with streaming.execute(statement) as result:
+                yield from result
 
     def close(self) -> None:
         """Give back the connections."""

@@ -100,7 +100,10 @@ def read_workers(store: CrawlStore) -> list[Worker]:
 
 def is_paused(store: CrawlStore) -> bool:
     """Tell whether a person wants the workers to pause, those to come included."""
-    return _schema(store) >= _ASKED and next(store.rows(sa.select(crawl.c.paused))).paused
+    if _schema(store) < _ASKED:
+        return False
+    (row,) = store.rows(sa.select(crawl.c.paused))
+    return bool(row.paused)
 
 
 def ask_pause(store: DatabaseStore, *, paused: bool) -> None:
