@@ -68,6 +68,7 @@ class Courier:
         self._held: list[int] = []  # of the reading thread
         self._released: list[int] = []
         self._to_release: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._given = self._gone = self._heard_gone = 0  # shards: put in, written, in the state
         self._changes: queue.SimpleQueue[_Change] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._renewed = time.monotonic()
@@ -96,7 +97,13 @@ class Courier:
     def release(self, shards: Iterable[int]) -> None:
         """Have shards given away: nothing of them is under way, and everything is written."""
         for shard in shards:
+            self._given += 1
             self._to_release.put(shard)
+
+    @property
+    def releasing(self) -> int:
+        """How many shards were released of which `state` does not know yet."""
+        return self._given - self._heard_gone
 
     def close(self) -> None:
         """Give everything back and end; when the writer has ended."""
@@ -129,6 +136,7 @@ class Courier:
 
     def _keep(self) -> None:
         self.state = self._compare()
+        self._heard_gone = self._gone
 
     def _compare(self) -> State:
         """Renew the lease, and compare notes with the others."""
@@ -143,6 +151,7 @@ class Courier:
         self._allowance.set(state.granted)
         self._renewed = asked
         self._changes.put(_Change(self._released, state.taken, state.posted))
+        self._gone += len(self._released)
         self._released = []
         return state
 

@@ -246,7 +246,7 @@ class SharedCrawl(Crawl):
 
     def _part(self, surplus: int) -> None:
         """Stop crawling the hosts of some shards: others should."""
-        surplus -= len(self._draining)
+        surplus -= len(self._draining) + self.courier.releasing
         if surplus <= 0 or not self._intake.empty:
             return
         given = sorted(self.held)[-surplus:]

@@ -62,11 +62,14 @@ def operated(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory)
         seen["paused"] = look_until(url, lambda each: not any_under_way(each))
         time.sleep(PAUSED)
         workers.start()
-        seen["joined"] = look_until(url, lambda each: shards_of(each) == [4, 6, 6])
+        seen["joined"] = look_until(
+            url, lambda each: each["paused"] and shards_of(each) == [4, 6, 6]
+        )
         seen["metrics"] = metrics(port)
         seen["resume"] = ask("resume", url)
         workers.wait_for(seen["joined"]["fetched"] + 40, LONG)
         seen["resumed"] = look_until(url, lambda each: fetching(each) == 3)
+        ((seen["leases"],),) = query(url, "SELECT count(*) FROM lease")
         out = folder / "report"
         seen["report"] = ask("report", url, "--out", out, "--csv", folder / "pages.csv")
         seen["distill"] = ask("distill", url, "--html", folder / "hubs.html")
@@ -125,6 +128,11 @@ def test_who_joins_a_paused_crawl_is_given_shards_and_waits(operated: dict[str, 
     assert [worker["state"] for worker in workers] == ["paused"] * 3
     assert workers[2]["fetched"] == 0
     assert shards_of(operated["joined"]) == [4, 6, 6]
+
+
+def test_nobody_gives_away_more_shards_than_others_should_have(operated: dict[str, Any]) -> None:
+    # all to the first worker, half of them to the second, then two from each to the third
+    assert operated["leases"] <= 16 + 8 + 4
 
 
 def test_a_resumed_crawl_goes_on_with_all(operated: dict[str, Any]) -> None:
