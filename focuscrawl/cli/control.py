@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import time
-from contextlib import closing
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.control import Control, Wanted
+from focuscrawl.cli.asked import ask_of
+from focuscrawl.crawl.control import Wanted
 from focuscrawl.errors import UserError
-from focuscrawl.report.opening import open_crawl
-from focuscrawl.report.status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from focuscrawl.cli.asked import Asked
+
 _EVERY = 0.2  # seconds between two looks
 
-_folder = click.argument("crawl_dir", metavar="CRAWL_DIR", type=click.Path(path_type=Path))
+_crawl = click.argument("crawl", metavar="CRAWL")
 _wait = click.option(
     "--wait",
     type=click.FloatRange(min=0.0),
@@ -32,68 +30,65 @@ _wait = click.option(
 
 
 @click.command()
-@_folder
+@_crawl
 @_wait
-def pause(crawl_dir: Path, wait: float) -> None:
+def pause(crawl: str, wait: float) -> None:
     """Let a crawl fetch nothing more until it is resumed.
 
-    What is under way is finished. A crawl that is started while it is paused waits, too.
+    CRAWL is the folder of a crawl, or the URL of the database that workers share: all of them
+    pause then. What is under way is finished. A crawl, or a worker, that is started while it is
+    paused waits, too.
     """
-    folder = _crawl(crawl_dir)
-    Control(folder.path).ask(Wanted.PAUSE)
-    if not folder.in_use:
-        click.echo(f"{folder.path} is not running; it will wait when it does")
+    asked = ask_of(crawl)
+    asked.ask(Wanted.PAUSE)
+    if not asked.in_use:
+        click.echo(f"{asked.name} is not running; it will wait when it does")
         return
-    _await(folder, wait, "paused", lambda: _status(folder).paused)
+    _await(asked, wait, "paused", lambda: asked.status().paused)
 
 
 @click.command()
-@_folder
+@_crawl
 @_wait
-def resume(crawl_dir: Path, wait: float) -> None:
-    """Let a paused crawl go on. One that has ended is gone on with by `scrapy crawl`."""
-    folder = _crawl(crawl_dir)
-    control = Control(folder.path)
-    if control.wanted is not Wanted.PAUSE:
-        raise UserError(f"{folder.path} is not paused: nothing to resume")
-    control.ask(Wanted.RUN)
-    if not folder.in_use:
-        click.echo(f"{folder.path} is not running; it will not wait when it does")
+def resume(crawl: str, wait: float) -> None:
+    """Let a paused crawl go on. One that has ended is gone on with by `scrapy crawl`.
+
+    CRAWL is as for `focuscrawl pause`.
+    """
+    asked = ask_of(crawl)
+    if asked.wanted is not Wanted.PAUSE:
+        raise UserError(f"{asked.name} is not paused: nothing to resume")
+    asked.ask(Wanted.RUN)
+    if not asked.in_use:
+        click.echo(f"{asked.name} is not running; it will not wait when it does")
         return
-    _await(folder, wait, "resumed", lambda: not _status(folder).paused)
+    _await(asked, wait, "resumed", lambda: asked.resumed)
 
 
 @click.command()
-@_folder
+@_crawl
 @_wait
-def stop(crawl_dir: Path, wait: float) -> None:
-    """End a crawl: what is under way is finished, everything is kept for the next run."""
-    folder = _crawl(crawl_dir)
-    if not folder.in_use:
-        raise UserError(f"nobody crawls in {folder.path}: nothing to stop")
-    Control(folder.path).ask(Wanted.STOP)
-    _await(folder, wait, "stopped", lambda: not folder.in_use)
+def stop(crawl: str, wait: float) -> None:
+    """End a crawl: what is under way is finished, everything is kept for the next run.
+
+    CRAWL is as for `focuscrawl pause`; workers that join later are not meant.
+    """
+    asked = ask_of(crawl)
+    if not asked.in_use:
+        raise UserError(f"nobody crawls in {asked.name}: nothing to stop")
+    asked.ask(Wanted.STOP)
+    _await(asked, wait, "stopped", lambda: asked.stopped)
 
 
-def _crawl(crawl_dir: Path) -> CrawlFolder:
-    open_crawl(crawl_dir).close()  # says so if there is none
-    return CrawlFolder(crawl_dir)
-
-
-def _status(folder: CrawlFolder) -> Status:
-    with closing(open_crawl(folder.path)) as store:
-        return Status.of(store, running=folder.in_use)
-
-
-def _await(folder: CrawlFolder, wait: float, what: str, done: Callable[[], bool]) -> None:
+def _await(asked: Asked, wait: float, what: str, done: Callable[[], bool]) -> None:
     """Wait until the crawl has done it; it may also end for a reason of its own."""
     until = time.monotonic() + wait
-    while not done() and folder.in_use:
+    while not done() and asked.in_use:
         if time.monotonic() >= until:
             raise UserError(
-                f"{folder.path} is not {what} after {wait:g} s: it was asked and will be when it "
+                f"{asked.name} is not {what} after {wait:g} s: it was asked and will be when it "
                 "looks; see `focuscrawl status`"
             )
         time.sleep(_EVERY)
-    status = _status(folder)
-    click.echo(f"{folder.path} {what if done() else status.state}, {status.fetched:,} fetches")
+    status = asked.status()
+    click.echo(f"{asked.name} {what if done() else status.state}, {status.fetched:,} fetches")

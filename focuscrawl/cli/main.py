@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from typing import Any
 
 import click
@@ -10,6 +11,9 @@ import click
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
 from focuscrawl.report.plain import printable
+
+# of a database, also where its URL was taken for a path
+_CREDENTIALS = re.compile(r"\b(?!https?:)([a-z][a-z0-9+]*:)//?[^\s@:/]*:[^\s@]*@", re.IGNORECASE)
 
 #: subcommand: (module, attribute, one-line help); imported only when asked for
 COMMANDS = {
@@ -60,7 +64,8 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except UserError as error:
-            click.echo(f"focuscrawl: {printable(str(error))}", err=True)
+            said = _CREDENTIALS.sub(r"\1//", printable(str(error)))
+            click.echo(f"focuscrawl: {said}", err=True)
             ctx.exit(2)
 
 

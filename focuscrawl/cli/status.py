@@ -6,27 +6,27 @@ import json
 import shutil
 import sys
 import time
-from contextlib import closing, nullcontext, suppress
-from pathlib import Path
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
-from focuscrawl.crawl import CrawlFolder
-from focuscrawl.report.opening import open_crawl
-from focuscrawl.report.plain import middle
-from focuscrawl.report.status import Status
+from focuscrawl.errors import UserError
+from focuscrawl.report.opening import shown, status_of
+from focuscrawl.report.plain import middle, printable
+from focuscrawl.store.postgres import is_database_url
+
+if TYPE_CHECKING:
+    from focuscrawl.report.status import Status
+    from focuscrawl.report.workers import SharedStatus
+
+_Found: TypeAlias = "dict[str, Status | SharedStatus | UserError]"
 
 _CLEAR = "\x1b[{}F\x1b[J"  # to the beginning of so many lines above, and away with the rest
 
 
 @click.command()
-@click.argument(
-    "crawl_dirs",
-    metavar="CRAWL_DIR...",
-    nargs=-1,
-    required=True,
-    type=click.Path(path_type=Path),
-)
+@click.argument("crawls", metavar="CRAWL...", nargs=-1, required=True)
 @click.option(
     "--every",
     type=click.FloatRange(min=0.1),
@@ -37,40 +37,49 @@ _CLEAR = "\x1b[{}F\x1b[J"  # to the beginning of so many lines above, and away w
 )
 @click.option("--once", is_flag=True, help="Show it once, also in a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON a crawl, once.")
-def status(crawl_dirs: tuple[Path, ...], every: float, once: bool, as_json: bool) -> None:
+def status(crawls: tuple[str, ...], every: float, once: bool, as_json: bool) -> None:
     """Show workers, rates, harvest and lag of crawls.
 
-    In a terminal until all have ended, or Ctrl-C; else once. Read from the crawls' stores: a crawl
-    does not notice.
+    CRAWL is the folder of a crawl, or the URL of the database that workers share. In a terminal
+    until all have ended, or Ctrl-C; else once. Read from the crawls' stores: a crawl does not
+    notice.
     """
     if as_json:
-        for crawl_dir in crawl_dirs:
-            click.echo(json.dumps({"crawl_dir": str(crawl_dir), **_status(crawl_dir).plain()}))
+        for crawl in crawls:
+            kind = "store" if is_database_url(crawl) else "crawl_dir"
+            click.echo(json.dumps({kind: shown(crawl), **status_of(crawl).plain()}))
         return
     live = sys.stdout.isatty() and not once
     # in a terminal, Ctrl-C is how one leaves
     with suppress(KeyboardInterrupt) if live else nullcontext():
-        shown = _show(crawl_dirs, 0, live=live)
-        while live and shown is not None:
+        found: _Found = {crawl: status_of(crawl) for crawl in crawls}
+        lines = _show(found, 0, live=live)
+        while live and not _ended(found):
             time.sleep(every)
-            shown = _show(crawl_dirs, shown, live=live)
+            found = {crawl: _try_again(crawl) for crawl in crawls}
+            lines = _show(found, lines, live=live)
 
 
-def _show(crawl_dirs: tuple[Path, ...], shown: int, *, live: bool) -> int | None:
-    """Show crawls in place of the last `shown` lines; return the lines, None if all have ended."""
-    found = {crawl_dir: _status(crawl_dir) for crawl_dir in crawl_dirs}
-    lines = [line for crawl_dir, each in found.items() for line in _lines(crawl_dir, each)]
+def _try_again(crawl: str) -> Status | SharedStatus | UserError:
+    """Look again; a server that is away for a moment does not end the table."""
+    try:
+        return status_of(crawl)
+    except UserError as error:
+        return error
+
+
+def _ended(found: _Found) -> bool:
+    return all(not isinstance(each, UserError) and each.ended for each in found.values())
+
+
+def _show(found: _Found, above: int, *, live: bool) -> int:
+    """Show crawls in place of so many lines above; return how many lines it were."""
+    lines = []
+    for crawl, each in found.items():
+        text = printable(str(each)) if isinstance(each, UserError) else each.text()
+        lines += [shown(crawl), *(f"  {line}" for line in text.splitlines())]
     if live:  # a line that is broken would not be cleared
         width = shutil.get_terminal_size().columns
         lines = [middle(line, width - 1) for line in lines]
-    click.echo((_CLEAR.format(shown) if shown else "") + "\n".join(lines))
-    return None if all(each.ended for each in found.values()) else len(lines)
-
-
-def _lines(crawl_dir: Path, found: Status) -> list[str]:
-    return [str(crawl_dir), *(f"  {line}" for line in found.text().splitlines())]
-
-
-def _status(crawl_dir: Path) -> Status:
-    with closing(open_crawl(crawl_dir)) as store:
-        return Status.of(store, running=CrawlFolder(crawl_dir).in_use)
+    click.echo((_CLEAR.format(above) if above else "") + "\n".join(lines))
+    return len(lines)

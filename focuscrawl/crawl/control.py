@@ -7,7 +7,7 @@ import os
 import tempfile
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from focuscrawl.errors import UserError
 
@@ -23,15 +23,47 @@ class Wanted(StrEnum):
     STOP = "stop"
 
 
+class Wishes(Protocol):
+    """What people ask of a crawl, as the crawl sees it.
+
+    Attributes
+    ----------
+    name : what people call the crawl
+    every : seconds between two looks
+    """
+
+    name: str
+    every: float
+
+    @property
+    def wanted(self) -> Wanted:
+        """What is asked at the moment."""
+        ...
+
+    def obeyed(self, wanted: Wanted) -> None:
+        """Take note that what was asked is done."""
+        ...
+
+    def rest(self) -> None:
+        """Do what is to be done at every look during a pause."""
+        ...
+
+
 class Control:
     """Passes on what people want of the crawl in `folder`, whether it runs or not.
 
     A pause holds until it is taken back, also over a restart. A stop is for the run that sees it.
+
+    Attributes
+    ----------
+    name : what people call the crawl
     """
 
     FILE = "control.json"
+    every = 0.5  #: seconds between two looks
 
     def __init__(self, folder: Path) -> None:
+        self.name = str(folder)
         self._path = folder / self.FILE
 
     @property
@@ -70,3 +102,6 @@ class Control:
         """Take back a request that was for one run only, if nothing else was asked since."""
         if wanted is Wanted.STOP and self.wanted is Wanted.STOP:
             self._path.unlink(missing_ok=True)
+
+    def rest(self) -> None:
+        """Do what is to be done during a pause: nothing, where nobody else crawls."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from focuscrawl.crawl.control import Control
 from focuscrawl.crawl.distilling import Distilling
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.filters import followed
@@ -28,6 +29,7 @@ from focuscrawl.strategies import JudgedPage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from focuscrawl.crawl.control import Wishes
     from focuscrawl.crawl.folder import CrawlFolder
     from focuscrawl.crawl.plan import CrawlPlan
     from focuscrawl.crawl.types import Fetch, Visit
@@ -58,6 +60,7 @@ class Crawl:
     ----------
     fetched : fetches recorded, those of earlier runs included
     in_flight : numbers of the URLs given out by `next`, with the scores they had
+    control : what people ask of it
     """
 
     pause = 0.002  #: seconds until a crawl that is `pausing` should be asked again
@@ -79,11 +82,9 @@ class Crawl:
     ) -> None:
         self.frontier = frontier
         self.store = store
-        self.folder = folder
-        self.web = web
-        self.plan = plan
-        self.returning = returning
-        self._within = within
+        self.folder, self.web, self.plan = folder, web, plan
+        self.control: Wishes = Control(folder.path)
+        self.returning, self._within = returning, within
         self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates()
         self.redirects = Redirects(self.urls)

@@ -10,7 +10,7 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro
 
 from focuscrawl.binding import crawl_of
-from focuscrawl.crawl.control import Control, Wanted
+from focuscrawl.crawl.control import Wanted
 from focuscrawl.engine import wake
 
 if TYPE_CHECKING:
@@ -20,11 +20,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_EVERY = 0.5  # seconds between two looks
-
 
 class Obedience:
-    """Looks every half second at what is asked of the crawl.
+    """Looks again and again at what is asked of the crawl.
 
     Paused, the crawl finishes what is under way and fetches nothing more.
     """
@@ -32,7 +30,7 @@ class Obedience:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._crawl = crawl_of(crawler)
-        self._control = Control(self._crawl.folder.path)
+        self._control = self._crawl.control
         self._over = False
         self.paused = False
 
@@ -63,18 +61,20 @@ class Obedience:
             logger.info("asked to stop: waiting for what is under way")
             deferred_from_coro(self._crawler.engine.close_spider_async(reason="stopped"))
             return
+        call_later(self._control.every, self._look)
         if (wanted is Wanted.PAUSE) != self.paused:
-            self._turn(pause=not self.paused)
-        call_later(_EVERY, self._look)
+            self._turn(wanted)
+        if self.paused:
+            self._control.rest()
 
-    def _turn(self, *, pause: bool) -> None:
-        self.paused = pause
-        folder = self._crawl.folder.path
-        if pause:
+    def _turn(self, wanted: Wanted) -> None:
+        self.paused = wanted is Wanted.PAUSE
+        self._control.obeyed(wanted)
+        if self.paused:
             self._crawler.engine.pause()
-            logger.info("paused, until `focuscrawl resume %s`", folder)
+            logger.info("paused, until `focuscrawl resume %s`", self._control.name)
         else:
             self._crawler.engine.unpause()
             wake(self._crawler)
             logger.info("resumed")
-        self._crawl.note("paused" if pause else "resumed")
+        self._crawl.note("paused" if self.paused else "resumed")

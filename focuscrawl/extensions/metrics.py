@@ -16,6 +16,8 @@ from focuscrawl import __version__
 from focuscrawl.binding import crawl_of
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.errors import UserError
+from focuscrawl.extensions.workermetrics import worker_metrics
+from focuscrawl.sharing import SharedCrawl
 from focuscrawl.urls import without_credentials
 
 if TYPE_CHECKING:
@@ -82,12 +84,14 @@ class _CrawlCollector:
             "version": __version__,
         }
         yield InfoMetricFamily("focuscrawl_crawl", "What is crawled", about)
+        fetched, relevance = crawl.fetched, crawl.harvest_rate * crawl.fetched
+        if isinstance(crawl, SharedCrawl):  # as recorded: an estimate may go down again
+            fetched, relevance = crawl.courier.state.fetched, crawl.courier.state.relevance
+            yield from worker_metrics(crawl)
         # of the crawl, not of this run: a restart is no reset
-        yield CounterMetricFamily("focuscrawl_fetches", "Fetches recorded", crawl.fetched)
+        yield CounterMetricFamily("focuscrawl_fetches", "Fetches recorded", fetched)
         yield CounterMetricFamily(
-            "focuscrawl_relevance",
-            "Sum of the relevance of all fetches",
-            crawl.harvest_rate * crawl.fetched,
+            "focuscrawl_relevance", "Sum of the relevance of all fetches", relevance
         )
         for name, text, value in (
             ("budget", "Fetches the crawl may make; 0: no limit", plan.budget),
@@ -95,7 +99,7 @@ class _CrawlCollector:
             ("in_flight", "Requests under way", len(crawl.in_flight)),
             ("known_urls", "URLs the crawl has seen", len(crawl.urls)),
             ("model_version", "Lessons learned", crawl.model_version),
-            ("waiting", "1 while store, lesson or distiller hold it back", int(crawl.pausing)),
+            ("waiting", "1 while something else holds it back", int(crawl.pausing)),
             ("paused", "1 while a person has paused the crawl", int(self._crawler.engine.paused)),
         ):
             yield GaugeMetricFamily(f"focuscrawl_{name}", text, value)

@@ -14,6 +14,7 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from focuscrawl.binding import crawl_of
+from focuscrawl.errors import UserError
 from focuscrawl.extensions.jsonlog import STANDARD_ERROR, json_log_name
 from focuscrawl.report import Summary
 from focuscrawl.report.plain import counted, one_line
@@ -97,7 +98,7 @@ class Progress:
         now = time.monotonic()
         if self._bar is not None:
             self._bar.set_postfix_str(self._state(), refresh=False)
-            self._bar.update()
+            self._bar.update(self._crawl.fetched - self._bar.n)  # others may fetch, too
         elif self._shown and now >= self._next_line:
             self._next_line = now + _LINE_EVERY
             logger.info(self._line(now))
@@ -113,6 +114,9 @@ class Progress:
         store = self._crawl.store.reopened()
         try:
             text = Summary.of(store).text()
+        except UserError as error:
+            logger.error("no summary: %s", error)
+            return
         finally:
             store.close()
         settings = self._crawler.settings

@@ -1,11 +1,14 @@
-"""From a crawl's folder to its store."""
+"""From what people call a crawl to its store."""
 
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from pathlib import Path
 
 from focuscrawl.crawl import CrawlFolder
+from focuscrawl.report.status import Status
+from focuscrawl.report.workers import SharedStatus
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.postgres import is_database_url, read_database, read_database_url
 
@@ -23,6 +26,19 @@ def open_crawl(crawl_dir: str | os.PathLike[str]) -> CrawlStore:
         There is no crawl, or none this version can read.
     """
     name = os.fspath(crawl_dir)
-    if is_database_url(name):
+    if "://" in name:
         return read_database(read_database_url(name))
     return CrawlStore.open(CrawlFolder(Path(crawl_dir)).store_path, read_only=True)
+
+
+def status_of(crawl_dir: str | os.PathLike[str]) -> Status | SharedStatus:
+    """Return how a crawl is doing; takes and raises what `open_crawl` does."""
+    with closing(open_crawl(crawl_dir)) as store:
+        if is_database_url(os.fspath(crawl_dir)):
+            return SharedStatus.of(store)
+        return Status.of(store, running=CrawlFolder(Path(crawl_dir)).in_use)
+
+
+def shown(crawl_dir: str) -> str:
+    """Return the name of a crawl as it may be shown: a URL without user and password."""
+    return read_database_url(crawl_dir).shown if is_database_url(crawl_dir) else crawl_dir

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 _MINUTE = timedelta(minutes=1)
-_ROWS = 2_000  # of the last fetches, at most; more in a minute only makes the minute shorter
+#: of the last fetches, at most, that a rate is taken from; more only make the minute shorter
+MINUTE_ROWS = 2_000
 _STATES = {"start": "crawling", "resumed": "crawling", "paused": "paused"}
 
 
@@ -85,11 +86,8 @@ class Status:
         newest = sa.select(sa.func.max(m.version), sa.func.max(m.trained_at_seq))
         version, begun = _one(store, newest)
         state = _state(store, fetched, running=running)
-        identity = store.identity()
-        keys = ("strategy", "topic", "web_name")
-        about = "{} of {} on {}".format(*(one_line(identity.get(key, "?"), 60) for key in keys))
         return cls(
-            about=about,
+            about=of_whom(store),
             state=state,
             fetched=fetched,
             harvest_rate=mean or 0.0,
@@ -120,7 +118,7 @@ class Status:
                 f"{worker.fetched:,}",
                 f"{worker.pages_per_second:.1f}",
                 "-" if worker.harvest_rate is None else f"{worker.harvest_rate:.3f}",
-                "-" if worker.idle is None else f"{_time(worker.idle)} ago",
+                "-" if worker.idle is None else f"{in_brief(worker.idle)} ago",
             ]
             for worker in self.workers
         ]
@@ -140,14 +138,21 @@ class Status:
         return asdict(self)
 
 
+def of_whom(store: CrawlStore) -> str:
+    """Return strategy, topic and web of a crawl in a line."""
+    identity = store.identity()
+    keys = ("strategy", "topic", "web_name")
+    return "{} of {} on {}".format(*(one_line(identity.get(key, "?"), 60) for key in keys))
+
+
 def _alone(store: CrawlStore, state: str, fetched: int, now: datetime) -> WorkerStatus:
     """Return the one process that crawls into a folder."""
     p = schema.page.c
     statement = (
         sa.select(p.fetched_at, p.relevance)
-        .where(p.seq > fetched - _ROWS)
+        .where(p.seq > fetched - MINUTE_ROWS)
         .order_by(p.seq.desc())
-        .limit(_ROWS)
+        .limit(MINUTE_ROWS)
     )
     rows = [*store.rows(statement)]
     times = [datetime.fromisoformat(row.fetched_at) for row in rows]
@@ -156,13 +161,13 @@ def _alone(store: CrawlStore, state: str, fetched: int, now: datetime) -> Worker
         name="alone",
         state=state,
         fetched=fetched,
-        pages_per_second=_rate(times, now),
+        pages_per_second=rate(times, now),
         harvest_rate=sum(last) / len(last) if last else None,
         idle=(now - times[0]).total_seconds() if times else None,
     )
 
 
-def _rate(times: list[datetime], now: datetime) -> float:
+def rate(times: list[datetime], now: datetime) -> float:
     """Return fetches a second over the last minute, or as far back as `times` go, newest first.
 
     A crawl that began less than a minute ago is measured from its first fetch.
@@ -190,7 +195,8 @@ def _one(store: CrawlStore, statement: Any) -> Any:
     return next(iter([*store.rows(statement)]))
 
 
-def _time(seconds: float) -> str:
+def in_brief(seconds: float) -> str:
+    """Return a span of time in few characters."""
     seconds = max(seconds, 0.0)
     if seconds < 100:
         return f"{seconds:.0f} s"

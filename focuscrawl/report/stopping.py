@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from focuscrawl.crawl.patience import LEFT
 from focuscrawl.store import schema
+from focuscrawl.store.workers import is_shared, read_workers
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,15 +26,29 @@ _WORDS = {
     "interrupted": "interrupted; the same command goes on from here",
     "lease_lost": "a worker was away for longer than its lease",
     "stopped": "stopped by `focuscrawl stop`; the same command goes on from here",
+    "workers": "not yet: workers go on",
     "store_error": "the crawl store could not be written",
     "error": "the critic or the strategy failed on a page: see the log",
 }
+#: reasons that hold for all workers of a crawl
+_OF_ALL = ("budget", "frontier_empty", "no_relevant_page")
 RUNNING = "not yet: it is running, or was killed"
 #: without a page for so long, nobody was crawling: a killed run leaves no stop event behind
 BREAK = timedelta(minutes=10)
 
 
 def stop_reason(store: CrawlStore) -> str | None:
+    """Return why the crawl ended; None if it did not, or did not live to say so.
+
+    A worker that was stopped while others go on is no end.
+    """
+    reason = last_reason(store)
+    if reason in _OF_ALL or not is_shared(store):
+        return reason
+    return "workers" if any(each.alive for each in read_workers(store)) else reason
+
+
+def last_reason(store: CrawlStore) -> str | None:
     """Return why the last run ended; None if it did not, or did not live to say so."""
     e = schema.events.c
     statement = (

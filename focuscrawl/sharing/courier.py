@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.sharing.membership import LeaseLostError, Membership, Standing, State
+from focuscrawl.sharing.standing import LeaseLostError, Standing, State
 from focuscrawl.sharing.writer import TROUBLE, first_line, passes
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.sharing.allowance import Allowance
     from focuscrawl.sharing.deliveries import Delivery, Reader
+    from focuscrawl.sharing.membership import Membership
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class Courier:
         self._held: list[int] = []  # of the reading thread
         self._released: list[int] = []
         self._to_release: queue.SimpleQueue[int] = queue.SimpleQueue()
+        self._given = self._gone = self._heard_gone = 0  # shards: put in, written, in the state
         self._changes: queue.SimpleQueue[_Change] = queue.SimpleQueue()
         self._closing = threading.Event()
         self._renewed = time.monotonic()
@@ -87,10 +89,21 @@ class Courier:
         """False once so long no renewal came through that a request may outlast the lease."""
         return time.monotonic() - self._renewed < self._lease / 2.0
 
+    @property
+    def lease_left(self) -> float:
+        """Seconds until the lease runs out, unless it is renewed; as seen from here."""
+        return self._renewed + self._lease - time.monotonic()
+
     def release(self, shards: Iterable[int]) -> None:
         """Have shards given away: nothing of them is under way, and everything is written."""
         for shard in shards:
+            self._given += 1
             self._to_release.put(shard)
+
+    @property
+    def releasing(self) -> int:
+        """How many shards were released of which `state` does not know yet."""
+        return self._given - self._heard_gone
 
     def close(self) -> None:
         """Give everything back and end; when the writer has ended."""
@@ -123,6 +136,7 @@ class Courier:
 
     def _keep(self) -> None:
         self.state = self._compare()
+        self._heard_gone = self._gone
 
     def _compare(self) -> State:
         """Renew the lease, and compare notes with the others."""
@@ -137,6 +151,7 @@ class Courier:
         self._allowance.set(state.granted)
         self._renewed = asked
         self._changes.put(_Change(self._released, state.taken, state.posted))
+        self._gone += len(self._released)
         self._released = []
         return state
 

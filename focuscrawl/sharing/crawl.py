@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focuscrawl.crawl.crawl import Crawl
+from focuscrawl.sharing.control import SharedControl
 from focuscrawl.sharing.courier import INTERVAL
 from focuscrawl.sharing.intake import Intake
 from focuscrawl.sharing.lessons import SharedLessons
-from focuscrawl.sharing.membership import LeaseLostError, Standing
+from focuscrawl.sharing.standing import LeaseLostError, Standing
 from focuscrawl.sharing.twins import SharedDuplicates
+from focuscrawl.sharing.writer import first_line
 from focuscrawl.store import VisitRecord
 from focuscrawl.strategies.sharing import SharedLearner
 
@@ -43,6 +45,8 @@ class SharedCrawl(Crawl):
     ----------
     fetched : fetches of all workers, as far as known here
     held : shards that are crawled here
+    me : number of the worker
+    own_fetches, own_relevance : fetches made here, and the sum of their relevance
     """
 
     pause = 0.01
@@ -63,10 +67,11 @@ class SharedCrawl(Crawl):
         self.courier = courier
         self.held: frozenset[int] = frozenset()
         self.me = me
+        self.control: SharedControl = SharedControl(self)
         self._allowance = allowance
         self._first: list[int] = []
         self._held_back = False
-        self._own = 0  # pages fetched here
+        self.own_fetches, self.own_relevance = 0, 0.0
         self._told_at, self._told_own, self._pace = 0.0, 0, 0.0
         self._draining: dict[int, int] = {}  # shard: records that have to be written first
         self._intake = Intake(self)
@@ -130,15 +135,23 @@ class SharedCrawl(Crawl):
 
     def next(self, now: float) -> Fetch | None:
         """Give out the best URL, if it is one of the best of all workers; see `Crawl.next`."""
-        self._intake.go_on(time.perf_counter() + _SLICE)
-        self._release()
-        self.begin_lesson()
-        self._tell(now)
+        self._keep_up(now)
         self._held_back = self.stop_reason is None and self._has_to_wait(now)
         fetch = super().next(now)
         if fetch is not None:
             self._allowance.take()
         return fetch
+
+    def rest(self, now: float) -> None:
+        """Stay in step with the others while nothing may be given out."""
+        self._keep_up(now)
+        self._adopt()
+
+    def _keep_up(self, now: float) -> None:
+        self._intake.go_on(time.perf_counter() + _SLICE)
+        self._release()
+        self.begin_lesson()
+        self._tell(now)
 
     def _has_to_wait(self, now: float) -> bool:
         if self._writer.full or not self.courier.holds_surely or self._allowance.left < 1:
@@ -154,9 +167,9 @@ class SharedCrawl(Crawl):
         self._relevance_sum = state.relevance
         self.fetched = max(self.fetched, state.fetched)
         seconds = min(now - self._told_at, 1.0)
-        done = self._own - self._told_own
+        done = self.own_fetches - self._told_own
         self._pace += min(1.0, 2.0 * seconds) * (done / seconds - self._pace)
-        self._told_at, self._told_own = now, self._own
+        self._told_at, self._told_own = now, self.own_fetches
         idle = (
             len(self.frontier) == self.frontier.left and not self.in_flight and not self._draining
         )
@@ -168,8 +181,16 @@ class SharedCrawl(Crawl):
             idle_at=self._intake.posted if settled and self._intake.empty else None,
             shards=len(self.held),
             model_version=self.model_version,
+            taken_in=self.taken_in,
+            in_flight=len(self.in_flight),
+            paused=self.control.paused,
         )
         self._part(state.surplus)
+
+    @property
+    def taken_in(self) -> int | None:
+        """What was posted up to this has been taken in; None before the first time."""
+        return self._intake.posted if self._intake.posted >= 0 else None
 
     # -- what came of it -------------------------------------------------------------------
 
@@ -188,7 +209,8 @@ class SharedCrawl(Crawl):
     def count(self, seq: int, relevance: float, status: int) -> None:
         """Count a fetch made here."""
         super().count(seq, relevance, status)
-        self._own += 1
+        self.own_fetches += 1
+        self.own_relevance += relevance
 
     def add_seeds(self, urls: Any) -> int:
         """Queue start URLs, here or with the worker whose hosts they are on."""
@@ -224,7 +246,7 @@ class SharedCrawl(Crawl):
 
     def _part(self, surplus: int) -> None:
         """Stop crawling the hosts of some shards: others should."""
-        surplus -= len(self._draining)
+        surplus -= len(self._draining) + self.courier.releasing
         if surplus <= 0 or not self._intake.empty:
             return
         given = sorted(self.held)[-surplus:]
@@ -258,6 +280,9 @@ class SharedCrawl(Crawl):
         self.distilling.close()
         self._put(VisitRecord(events=[(self.fetched, "stop", reason)]))
         self._writer.close()
+        if self._writer.failure is not None:
+            said = first_line(self._writer.failure)
+            logger.error("what was not written yet will be fetched again: %s", said)
         self.courier.close()
         self.store.close()
         self.folder.release()

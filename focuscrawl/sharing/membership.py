@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 import os
 import socket
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.sharing.allowance import lot, threshold
+from focuscrawl.sharing.standing import LeaseLostError, Standing, State
 from focuscrawl.store.shared import ALIVE, LEFT, LOST, crawl, evidence, lease, shard, worker
 
 if TYPE_CHECKING:
@@ -20,61 +21,6 @@ if TYPE_CHECKING:
 
 _NOW = sa.func.clock_timestamp()
 _FRESH = 2.0  # seconds after which offers are held for out of date
-
-
-class LeaseLostError(Exception):
-    """The lease of this worker has run out, and others have taken over what it had."""
-
-    def __init__(self) -> None:
-        super().__init__("the lease ran out, and other workers have its hosts: start it again")
-
-
-class Standing(NamedTuple):
-    """How a worker stands, for the others.
-
-    Attributes
-    ----------
-    offers : float64 (n,), its best scores, descending
-    pace : fetches a second, of late
-    queued : URLs that wait
-    idle_at : it has nothing to do, having seen all evidence up to this; None: it has
-    model_version : of the model it scores with
-    shards : how many it knew to be its own
-    """
-
-    offers: np.ndarray[tuple[int], np.dtype[np.float64]]
-    pace: float
-    queued: int
-    idle_at: int | None
-    model_version: int
-    shards: int
-
-
-class State(NamedTuple):
-    """How the crawl stands.
-
-    Attributes
-    ----------
-    fetched, posted, handed_in, relevance, last_relevant : as in the table ``crawl``
-    threshold : score that a link must have to be fetched now
-    taken : shards that this worker has got
-    surplus : how many shards others should have instead
-    trains : whether this worker is the one that trains
-    over : every worker is idle
-    granted : fetches ever granted to this worker; valid once the transaction is committed
-    """
-
-    fetched: int
-    posted: int
-    handed_in: int
-    relevance: float
-    last_relevant: int
-    threshold: float
-    taken: list[int]
-    surplus: int
-    trains: bool
-    over: bool
-    granted: int
 
 
 class Membership:
@@ -97,7 +43,7 @@ class Membership:
         self._owned = 0
 
     @staticmethod
-    def join(connection: Connection, seconds: float) -> int:
+    def join(connection: Connection, seconds: float, budget: int) -> int:
         """Add a worker; return its number."""
         row = {
             "name": f"{socket.gethostname()}:{os.getpid()}",
@@ -112,6 +58,7 @@ class Membership:
             "offers": b"",
             "queued": 0,
             "model_version": 0,
+            "budget": budget,
         }
         made = connection.execute(sa.insert(worker).values(row).returning(worker.c.id))
         return int(made.scalar_one())
@@ -130,7 +77,7 @@ class Membership:
         LeaseLostError
             Others have taken over.
         """
-        granted = self._renew(connection, standing)
+        granted, stop = self._renew(connection, standing)
         self.bury(connection)
         alive = connection.execute(
             sa.select(worker.c.id, worker.c.offers, worker.c.pace, worker.c.idle_at)
@@ -158,6 +105,8 @@ class Membership:
             self._learns and self._trains(connection, now, alive),
             over=not unowned and all(each.idle_at == now.posted for each in alive),
             granted=granted,
+            paused=now.paused,
+            stop=stop,
         )
 
     def release(self, connection: Connection, shards: list[int]) -> None:
@@ -192,8 +141,13 @@ class Membership:
         if dead:
             self._part_with(connection, dead, LOST)
 
-    def _renew(self, connection: Connection, standing: Standing) -> int:
-        """Renew the lease; return how many fetches were ever granted to this worker."""
+    def _renew(self, connection: Connection, standing: Standing) -> tuple[int, bool]:
+        """Renew the lease.
+
+        Returns
+        -------
+        How many fetches were ever granted to this worker; whether it is asked to stop
+        """
         renewed = connection.execute(
             sa.update(worker)
             .where(worker.c.id == self.me, worker.c.state == ALIVE)
@@ -206,12 +160,15 @@ class Membership:
                 # whoever has got shards that it has not looked at yet is not idle
                 idle_at=standing.idle_at if standing.shards == self._owned else None,
                 model_version=standing.model_version,
+                taken_in=standing.taken_in,
+                in_flight=standing.in_flight,
+                paused=standing.paused,
             )
-            .returning(worker.c.outstanding, worker.c.fetched)
+            .returning(worker.c.outstanding, worker.c.fetched, worker.c.stop)
         ).first()
         if renewed is None:
             raise LeaseLostError
-        return int(renewed.outstanding + renewed.fetched)
+        return int(renewed.outstanding + renewed.fetched), bool(renewed.stop)
 
     def _part_with(self, connection: Connection, ids: list[int], state: str) -> None:
         left = connection.execute(

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import sqlalchemy as sa
+
 from focuscrawl.crawl.folder import CrawlFolder
 from focuscrawl.crawl.opening import Parts, check
 from focuscrawl.errors import UserError
@@ -17,7 +19,7 @@ from focuscrawl.sharing.deliveries import Reader
 from focuscrawl.sharing.membership import Membership
 from focuscrawl.sharing.urls import SharedUrlTable
 from focuscrawl.sharing.writer import SharedWriter
-from focuscrawl.store.postgres import holds_crawl, open_database, read_database_url
+from focuscrawl.store.postgres import holds_crawl, open_database, read_database_url, refused
 from focuscrawl.strategies import Learner
 from focuscrawl.strategies.sharing import Shareable, SharedLearner
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import CrawlPlan
     from focuscrawl.store import CrawlStore
 
+_RIGHTS = "a worker needs all rights on the tables: take the role that made the crawl"
 _PATIENCE = 600.0  # seconds for which the database may be away
 
 
@@ -71,6 +74,9 @@ def open_shared_crawl(plan: CrawlPlan, store: str, options: SharingOptions) -> S
         # a worker sees only what its own hosts have brought: no judging of the others by it
         shared = replace(plan, store=database.shown, limits=False, near_duplicates=False)
         return _join(shared, parts, kept, options, database.name)
+    except sa.exc.DBAPIError as error:
+        kept.close()
+        raise refused(error, database, _RIGHTS) from None
     except BaseException:
         kept.close()
         raise
@@ -90,7 +96,7 @@ def _join(
 ) -> SharedCrawl:
     shards = int(store.identity()["shards"])
     with store.engine.begin() as connection:
-        me = Membership.join(connection, options.lease)
+        me = Membership.join(connection, options.lease, plan.budget)
     membership = Membership(
         me,
         seconds=options.lease,

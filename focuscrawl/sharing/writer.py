@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import sqlalchemy as sa
 
-from focuscrawl.sharing.membership import LeaseLostError
 from focuscrawl.sharing.rows import rows_of
+from focuscrawl.sharing.standing import LeaseLostError
 from focuscrawl.store import StoreWriter
 from focuscrawl.store.schema import FETCHED, UNFOLLOWED, answer, events, page
 from focuscrawl.store.shared import ALIVE, crawl, evidence, worker
@@ -29,6 +29,7 @@ logger = logging.getLogger(__name__)
 
 _RELEVANT = 0.5
 _AGAIN = 0.5  # seconds until a transaction is tried again
+_LAST = 10.0  # seconds for which a worker that is to end tries; a supervisor gives it thirty
 # classes of errors: a server that restarts, transactions that stood in each other's way
 _PASSING = ("08", "40", "57", "53")
 #: what the server and the driver raise, through SQLAlchemy and past it
@@ -98,7 +99,8 @@ class SharedWriter(StoreWriter):
                 with self._engine.begin() as connection:
                     self._write(connection, rows, batch)
             except TROUBLE as error:
-                if not passes(error) or time.monotonic() - began > self._patience:
+                patience = _LAST if self._closing.is_set() else self._patience
+                if not passes(error) or time.monotonic() - began > patience:
                     raise
                 logger.warning("the store is away, trying again: %s", first_line(error))
                 time.sleep(_AGAIN)
@@ -193,7 +195,7 @@ def passes(error: Exception) -> bool:
     return state is None or state.startswith(_PASSING)
 
 
-def first_line(error: Exception) -> str:
+def first_line(error: BaseException) -> str:
     """Return the first line of what the driver says, which names no password."""
     lines = str(getattr(error, "orig", error)).strip().splitlines()
     return lines[0] if lines else type(error).__name__

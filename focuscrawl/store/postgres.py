@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateTable
@@ -13,13 +13,15 @@ from focuscrawl.store import schema, shared
 from focuscrawl.store.store import CrawlStore, check_version, describe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection, Engine, Row
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _RESERVED = ("pg_", "information_schema", "public")
 _SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
+_CREATE = "a crawl needs the right CREATE on the database, or on its own schema"
+_SELECT = "to read takes the right SELECT on all tables of the schema"
 _PATIENCE = 10  # seconds to wait for the server when a crawl is opened
 
 
@@ -78,6 +80,25 @@ def read_database_url(text: str) -> Database:
     return Database(url.set(drivername="postgresql+psycopg", query=query), name)
 
 
+class DatabaseStore(CrawlStore):
+    """A `CrawlStore` whose server may be away or say no at any time: a `UserError` then."""
+
+    def __init__(self, engine: Engine, database: Database) -> None:
+        super().__init__(engine, database.shown)
+        self.database = database
+
+    def rows(self, statement: sa.Select[Any] | sa.TextClause) -> Iterator[Row[Any]]:
+        """Stream the rows of `statement`; see `CrawlStore.rows`."""
+        try:
+            yield from super().rows(statement)
+        except sa.exc.DBAPIError as error:
+            raise refused(error, self.database, _SELECT) from None
+
+    def reopened(self) -> DatabaseStore:
+        """Return the same store for reading, whether this one was closed or not."""
+        return DatabaseStore(self.engine, self.database)
+
+
 def connect(database: Database) -> Engine:
     """Return an engine whose connections are in the crawl's schema; connects to nothing yet."""
     return sa.create_engine(
@@ -119,12 +140,12 @@ def open_database(
             new = not holds_anything(connection, database.name)
             if new:
                 _create(connection, database.name, {**about, **identity})
-        store = CrawlStore(engine, database.shown)
-        if not new:
-            _check(store, database, identity)
+            store = DatabaseStore(engine, database)
+            if not new:  # while nobody else migrates it
+                _check(store, database, identity)
     except sa.exc.DBAPIError as error:
         engine.dispose()
-        raise _refused(error, database) from None
+        raise refused(error, database) from None
     except UserError:
         engine.dispose()
         raise
@@ -138,15 +159,15 @@ def holds_crawl(database: Database) -> bool:
         with engine.connect() as connection:
             return holds_anything(connection, database.name)
     except sa.exc.DBAPIError as error:
-        raise _refused(error, database) from None
+        raise refused(error, database) from None
     finally:
         engine.dispose()
 
 
-def read_database(database: Database) -> CrawlStore:
+def read_database(database: Database) -> DatabaseStore:
     """Open the crawl of this name for reading; raises as `open_database` does."""
     engine = connect(database)
-    store = CrawlStore(engine, database.shown)
+    store = DatabaseStore(engine, database)
     try:
         with engine.connect() as connection:
             if not holds_anything(connection, database.name):
@@ -154,7 +175,7 @@ def read_database(database: Database) -> CrawlStore:
         _known(store, database)
     except sa.exc.DBAPIError as error:
         engine.dispose()
-        raise _refused(error, database) from None
+        raise refused(error, database, _SELECT) from None
     except UserError:
         engine.dispose()
         raise
@@ -202,6 +223,7 @@ def _known(store: CrawlStore, database: Database) -> dict[str, str]:
     except sa.exc.ProgrammingError as error:
         if getattr(error.orig, "sqlstate", "") != "42P01":  # no such table
             raise
+        _check_right(store, database)
         raise UserError(
             f"store {database.shown}: the schema {database.name} of the database holds something "
             "else than a crawl; give the crawl another name with ?crawl=NAME"
@@ -209,6 +231,17 @@ def _known(store: CrawlStore, database: Database) -> dict[str, str]:
     version = kept.get("schema_version", "")
     check_version(version, f"store {database.shown}", "give the crawl another name")
     return kept
+
+
+def _check_right(store: CrawlStore, database: Database) -> None:
+    """Raise `UserError` if it is for want of a right that no table is seen."""
+    usage = sa.select(sa.func.has_schema_privilege(database.name, "USAGE"))
+    with store.engine.connect() as connection:
+        if not connection.execute(usage).scalar():
+            raise UserError(
+                f"store {database.shown}: permission denied for schema {database.name}; "
+                "it takes the right USAGE on it"
+            )
 
 
 def _check(store: CrawlStore, database: Database, identity: Mapping[str, str]) -> None:
@@ -224,12 +257,21 @@ def _check(store: CrawlStore, database: Database, identity: Mapping[str, str]) -
             )
 
 
-def _refused(error: sa.exc.DBAPIError, database: Database) -> UserError:
-    """Return what the server says, in one line."""
+def refused(
+    error: sa.exc.DBAPIError,
+    database: Database,
+    right: str = _CREATE,
+) -> UserError:
+    """Return what the server says, in one line, without the password.
+
+    Parameters
+    ----------
+    right : what to say of rights if that is what is missing
+    """
     said = " ".join(str(error.orig).split()) or type(error.orig).__name__
     hint = ""
     if getattr(error.orig, "sqlstate", "") == "42501":
-        hint = "; a crawl needs the right CREATE on the database, or on its own schema"
+        hint = f"; {right}"
     password = database.url.password
     if password:
         said = said.replace(str(password), "***")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     Column,
     DateTime,
     Float,
@@ -16,6 +17,7 @@ from sqlalchemy import (
     SmallInteger,
     Table,
     Text,
+    false,
 )
 
 ALIVE, LEFT, LOST = "alive", "left", "lost"
@@ -34,6 +36,7 @@ crawl = Table(
     Column("relevance", Float, nullable=False, doc="sum over the pages"),
     Column("last_relevant", Integer, nullable=False, doc="seq of the last relevant page"),
     Column("trainer", Integer, doc="the worker that trains"),
+    Column("paused", Boolean, nullable=False, server_default=false(), doc="a person wants it"),
 )
 
 worker = Table(
@@ -53,6 +56,11 @@ worker = Table(
     Column("queued", Integer, nullable=False, doc="URLs that wait"),
     Column("idle_at", BigInteger, doc="`crawl.posted` up to which it has nothing to do"),
     Column("model_version", Integer, nullable=False),
+    Column("budget", Integer, doc="of the crawl, as it was told; NULL: it knew no such column"),
+    Column("taken_in", BigInteger, doc="`crawl.posted` up to which it has; NULL: it is loading"),
+    Column("in_flight", Integer, nullable=False, server_default="0", doc="requests under way"),
+    Column("paused", Boolean, nullable=False, server_default=false(), doc="it fetches nothing"),
+    Column("stop", Boolean, nullable=False, server_default=false(), doc="a person wants it to"),
 )
 
 #: every host belongs to one shard, every shard to one worker at a time

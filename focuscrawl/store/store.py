@@ -98,9 +98,7 @@ class CrawlStore:
 
     def reopened(self) -> CrawlStore:
         """Return the same store for reading, whether this one was closed or not."""
-        if self.engine.dialect.name == "sqlite":
-            return CrawlStore.open(Path(self.where), read_only=True)
-        return CrawlStore(self.engine, self.where)
+        return CrawlStore.open(Path(self.where), read_only=True)
 
     def identity(self) -> dict[str, str]:
         """Return what the crawl was started with, and the schema version."""
@@ -111,7 +109,10 @@ class CrawlStore:
     def rows(self, statement: sa.Select[Any] | sa.TextClause) -> Iterator[Row[Any]]:
         """Stream the rows of `statement` without holding them all."""
         with self.engine.connect() as connection:
-            yield from connection.execution_options(yield_per=10_000).execute(statement)
+            streaming = connection.execution_options(yield_per=10_000)
+            # closed also where somebody wants the first rows only: it is a cursor of the server
+            with streaming.execute(statement) as result:
+                yield from result
 
     def close(self) -> None:
         """Give back the connections."""

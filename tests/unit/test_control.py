@@ -35,7 +35,7 @@ def test_a_stop_is_for_one_run_and_a_pause_for_all(tmp_path: Path) -> None:
 
 
 @given(st.binary(max_size=60) | st.sampled_from([b'{"wanted": "fly"}', b"[]", b'"stop"']))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None)
 def test_a_file_that_says_nothing_asks_for_nothing(content: bytes) -> None:
     with TemporaryDirectory() as folder:
         Path(folder, Control.FILE).write_bytes(content)

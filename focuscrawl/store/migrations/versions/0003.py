@@ -1,4 +1,4 @@
-"""Schema 3: pages that a crawl fetches once more for their new links."""
+"""Schema 3: pages fetched once more; what people ask of workers, and how far these are."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -6,10 +6,31 @@ from alembic import op
 revision = "0003"
 down_revision = "0002"
 
+_NO = sa.false()
 _NUMBER = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 
 def upgrade() -> None:
+    """Add what both kinds of store have, and what only one that workers share has."""
+    _add_revisits()
+    if op.get_bind().dialect.name == "postgresql":
+        _add_wishes()
+
+
+def _add_wishes() -> None:
+    """Add columns; workers that know none of them go on."""
+    op.add_column("crawl", sa.Column("paused", sa.Boolean, nullable=False, server_default=_NO))
+    for column in (
+        sa.Column("budget", sa.Integer),
+        sa.Column("taken_in", sa.BigInteger),
+        sa.Column("in_flight", sa.Integer, nullable=False, server_default="0"),
+        sa.Column("paused", sa.Boolean, nullable=False, server_default=_NO),
+        sa.Column("stop", sa.Boolean, nullable=False, server_default=_NO),
+    ):
+        op.add_column("worker", column)
+
+
+def _add_revisits() -> None:
     """Add a table and its view; crawls that fetch every page once leave them empty."""
     op.create_table(
         "revisit",

@@ -1,0 +1,72 @@
+"""What a worker tells the others of itself, and what it hears of the crawl."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+class LeaseLostError(Exception):
+    """The lease of this worker has run out, and others have taken over what it had."""
+
+    def __init__(self) -> None:
+        super().__init__("the lease ran out, and other workers have its hosts: start it again")
+
+
+class Standing(NamedTuple):
+    """How a worker stands, for the others.
+
+    Attributes
+    ----------
+    offers : float64 (n,), its best scores, descending
+    pace : fetches a second, of late
+    queued : URLs that wait
+    idle_at : it has nothing to do, having seen all evidence up to this; None: it has
+    model_version : of the model it scores with
+    shards : how many it knew to be its own
+    taken_in : evidence up to this has been taken in; None: nothing yet
+    in_flight : requests under way
+    paused : it fetches nothing, as a person wants
+    """
+
+    offers: np.ndarray[tuple[int], np.dtype[np.float64]]
+    pace: float
+    queued: int
+    idle_at: int | None
+    model_version: int
+    shards: int
+    taken_in: int | None = None
+    in_flight: int = 0
+    paused: bool = False
+
+
+class State(NamedTuple):
+    """How the crawl stands.
+
+    Attributes
+    ----------
+    fetched, posted, handed_in, relevance, last_relevant : as in the table ``crawl``
+    threshold : score that a link must have to be fetched now
+    taken : shards that this worker has got
+    surplus : how many shards others should have instead
+    trains : whether this worker is the one that trains
+    over : every worker is idle
+    granted : fetches ever granted to this worker; valid once the transaction is committed
+    paused, stop : what a person wants of all workers, and of this one
+    """
+
+    fetched: int
+    posted: int
+    handed_in: int
+    relevance: float
+    last_relevant: int
+    threshold: float
+    taken: list[int]
+    surplus: int
+    trains: bool
+    over: bool
+    granted: int
+    paused: bool
+    stop: bool
