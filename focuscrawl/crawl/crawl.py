@@ -80,8 +80,7 @@ class Crawl:
         urls: UrlTable | None = None,
         writer: StoreWriter | None = None,
     ) -> None:
-        self.frontier = frontier
-        self.store = store
+        self.frontier, self.store = frontier, store
         self.folder, self.web, self.plan = folder, web, plan
         self.control: Wishes = Control(folder.path)
         self.returning, self._within = returning, within

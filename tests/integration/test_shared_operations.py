@@ -234,6 +234,8 @@ def test_a_store_of_schema_2_is_read_and_migrated(
     for column in ("budget", "taken_in", "in_flight", "paused", "stop"):
         query(url, f"ALTER TABLE worker DROP COLUMN {column}")
     query(url, "ALTER TABLE crawl DROP COLUMN paused")
+    query(url, "DROP VIEW revisits")
+    query(url, "DROP TABLE revisit")
     query(url, "UPDATE meta SET value = '2' WHERE key = 'schema_version'")
     seen = look(url)
     assert (seen["fetched"], seen["budget"], seen["ended"]) == (fetched, None, True)
