@@ -215,6 +215,7 @@ class Vocabulary:
         hashes = WordHashes()
         kinds, words = zip(*(name.split(" ", 1) for name in names), strict=True)
         keys = hashes(words) << _BITS | np.array([_KIND[kind] for kind in kinds])
+        self._kinds = np.array([_KIND[kind] for kind in kinds], np.int64)
         self._order = np.argsort(keys, kind="stable")
         self._keys = keys[self._order]
 
@@ -229,6 +230,18 @@ class Vocabulary:
         return Rows(
             self._order[at[known]].astype(np.int32), kept[observed.indptr].astype(np.int64)
         )
+
+    def values(self, rows: Rows) -> NDArray[np.float64]:
+        """Return what each feature of rows counts, float64 (nnz,): n^-1/2 if n are of its kind.
+
+        So each kind of a page or a link has a length of 1 whatever the number of its words. The
+        words of a text hang together: were each to count 1, a hundred of them would speak with
+        a hundred voices, against the two or three of an anchor.
+        """
+        row = np.repeat(np.arange(len(rows)), rows.lengths)
+        cell = row * len(KINDS) + self._kinds[rows.indices]
+        values: NDArray[np.float64] = np.bincount(cell)[cell] ** -0.5
+        return values
 
 
 def _key(kind: str, words: NDArray[np.uint64]) -> NDArray[np.uint64]:

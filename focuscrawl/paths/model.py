@@ -94,7 +94,8 @@ class PathModel:
         rows = self.vocabulary.rows(observed)
         # sums of rows by differences of running sums: a sparse product is slow to set up
         sums = np.zeros((len(rows.indices) + 1, states.stop - states.start))
-        np.cumsum(self.crf.state_[rows.indices, states], axis=0, out=sums[1:])
+        weights = self.crf.state_[rows.indices, states] * self.vocabulary.values(rows)[:, None]
+        np.cumsum(weights, axis=0, out=sums[1:])
         scores: NDArray[np.float64] = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
         return scores
 
