@@ -57,7 +57,6 @@ def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
             "distances": model.states.distances,
             "words": model.reading.words,
             "near": model.reading.near,
-            "trust": model.trust,
             "arrays": hashlib.sha256(packed.getvalue()).hexdigest(),
             **about,
         }
@@ -129,8 +128,7 @@ def _unpack(manifest: dict[str, Any], content: bytes) -> PathModel:
     )
     rewards = expect(arrays, "rewards", (len(labels),), "f").astype(np.float64)
     reading = Reading(int(manifest["words"]), int(manifest["near"]))
-    trust = float(manifest["trust"])
-    return PathModel(states, Vocabulary(listed), crf, rewards, reading, trust)
+    return PathModel(states, Vocabulary(listed), crf, rewards, reading)
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:

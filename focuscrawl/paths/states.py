@@ -105,7 +105,7 @@ class PathStates:
 
         Parameters
         ----------
-        labels : of the n pages, None where it is not known
+        labels : of the n pages, None where it is not known; one that no state is for is not
         ahead : clicks from each page to the next goal, by this path or by another one of the
             same site; None where no path says
         """
@@ -113,7 +113,7 @@ class PathStates:
         place = {label: i for i, label in enumerate(self.labels)}
         farthest = len(self.labels) - 2
         for i, (label, clicks) in enumerate(zip(labels, ahead, strict=True)):
-            if label in {GOAL, FAIL} or (not self.distances and label is not None):
+            if label in {GOAL, FAIL} or (not self.distances and label in place):
                 allowed[i, place[label]] = True
             elif self.distances and clicks is not None:
                 allowed[i, 1 + min(clicks, farthest)] = True

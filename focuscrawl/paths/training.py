@@ -41,7 +41,6 @@ class Training:
     l2 : see `ChainCRF`
     gamma : see `focuscrawl.paths.rewards.rewards`
     max_iter : iterations of L-BFGS
-    trust : see `PathModel`
     reading : how much of a page is read
     """
 
@@ -50,7 +49,6 @@ class Training:
     l2: float = 1.0
     gamma: float = 0.9
     max_iter: int = 60
-    trust: float = 0.4
     reading: Reading = field(default_factory=Reading)
 
 
@@ -78,7 +76,7 @@ def train(
     crf.fit(*examples(corpus, vocabulary, states), on_iteration=on_iteration)
     worth = rewards(crf, sequences(corpus, vocabulary), 0, gamma=training.gamma)
     worth = worth[len(states) :]
-    return PathModel(states, vocabulary, crf, worth, training.reading, training.trust)
+    return PathModel(states, vocabulary, crf, worth, training.reading)
 
 
 class Corpus(NamedTuple):
@@ -191,10 +189,10 @@ def examples(corpus: Corpus, vocabulary: Vocabulary, states: PathStates) -> Exam
     the labels so well that the few of links learn little; in a beginning that ends with a link
     they are all there is to tell the next page's label.
 
-    One that n paths go on from, and that is one of m which leave the same pages, counts as
-    sqrt(n / m). There are few ways to a list of goals, and much depends on them. And a page
-    which a hundred paths leave is still one page: counted a hundred times, its words would be
-    known by heart, and a list on another site, with other words, would be a fail.
+    One of m that leave the same pages counts as 1 / m: a page which a hundred paths leave is
+    still one page. Counted a hundred times, its words would be known by heart, and a list on
+    another site, with other words, would be a fail. A beginning that n paths share counts as
+    sqrt(n) / m: there are few ways to a list of goals, and much depends on them.
     """
     whole = sequences(corpus, vocabulary)
     labels_of = known_labels(corpus, states)
@@ -220,7 +218,7 @@ def examples(corpus: Corpus, vocabulary: Vocabulary, states: PathStates) -> Exam
             onward[begun[beginning]] += 1
     siblings = Counter(left)
     weight = np.array(
-        [math.sqrt(onward.get(i, 1) / siblings[each]) for i, each in enumerate(left)]
+        [math.sqrt(onward.get(i, 1)) / siblings[each] for i, each in enumerate(left)]
     )
     observed = vstack([whole.observed, csr_array((1, len(vocabulary)))], format="csr")
     bounds = pointers(np.array([len(each) for each in rows], np.int64))
