@@ -1,18 +1,20 @@
 # make crawl: a focused crawl of the synthetic web, to see what focuscrawl does
 # make test : lint, types, layers and the whole test suite
 # make endurance: kills, full disks and power cuts by the dozen, and a crawl of 100,000 pages
+# make fuzz     : looks for bytes that break pages, URLs, recordings or topic trees, a minute each
 # make deploy-check: the steps of docs/deploy.md on a Scrapyd of this machine
 # Needs make and Python 3.11 or newer (make PYTHON=...); all else is installed into .venv.
 
 PYTHON ?= python3
 BIN := .venv/bin
+FUZZ_SECONDS ?= 60
 TOPIC ?= /Sports/Cycling
 BUDGET ?= 140
 ifndef CRAWL_DIR
 CRAWL_DIR := crawls/demo-$(shell date +%Y%m%d-%H%M%S)
 endif
 
-.PHONY: crawl test lint bench endurance docs deploy-check clean
+.PHONY: crawl test lint bench endurance fuzz docs deploy-check clean
 
 .venv/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -43,6 +45,10 @@ bench: .venv/.installed
 
 endurance: .venv/.installed
 	FOCUSCRAWL_ENDURANCE=1 $(BIN)/pytest tests/endurance -n 0 -s --timeout 14400
+
+fuzz: .venv/.installed
+	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --group fuzz
+	cd tests && ../$(BIN)/python -m fuzz all $(FUZZ_SECONDS)
 
 deploy-check: .venv/.installed
 	$(BIN)/pytest tests/integration/test_scrapyd.py -v --no-header -p no:xdist

@@ -18,6 +18,7 @@ from focuscrawl.apprentice.addresses import table_of_keys
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.facts import PageFacts, pack_words
 from focuscrawl.apprentice.model import Model
+from focuscrawl.apprentice.options import Options
 from focuscrawl.frontier import Frontier
 
 if TYPE_CHECKING:
@@ -75,12 +76,12 @@ class Pages:
 
 def crawl(links: int, lessons: int) -> list[Cost]:
     """Crawl until there were so many lessons and links, best first; two lessons at the end."""
-    apprentice, pages = Apprentice(), Pages()
+    apprentice, pages = Apprentice(Options(links=max(2 * links, 1_000_000))), Pages()
     costs: list[Cost] = []
     rng = np.random.default_rng(1)
     frontier = Frontier()
     url = 0
-    while len(costs) < lessons or len(apprentice.known) < links:
+    while len(costs) < lessons or apprentice.known.found < links:
         apprentice.observe(url, float(rng.random() < 0.5))
         _, urls, scores = apprentice.expand(url, pages.facts(url))
         for each, score in zip(urls.tolist(), scores.tolist(), strict=True):

@@ -8,12 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from focuscrawl.cache import cache_dir
 
 ROOT = Path(__file__).resolve().parents[1]
 WEBS = Path(os.environ.get("FOCUSCRAWL_WEBS", ROOT.parent / "shared" / "webs"))
+
+# How long an example takes is a matter of what else the machine has to do.
+hypothesis.settings.register_profile("untimed", hypothesis.settings(), deadline=None)
+hypothesis.settings.load_profile("untimed")
 
 # What a shell starts in the background is deaf to Ctrl-C, and so is all that it starts in turn:
 # tests that press it would wait for ever.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.apprentice.bags import bags
-from focuscrawl.apprentice.drift import drift
+from focuscrawl.apprentice.forgetting import lost
 from focuscrawl.apprentice.inputs import input_names
 from focuscrawl.apprentice.judged import Judged
 from focuscrawl.apprentice.known import Known
@@ -21,16 +21,14 @@ from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.packing import join, pack, pack_arrays, pack_options, part_of, parts_of
 from focuscrawl.apprentice.rewards import Rewards
 from focuscrawl.apprentice.standing import Fetched
-from focuscrawl.apprentice.validation import validate
+from focuscrawl.apprentice.teaching import teach
 from focuscrawl.arrays import GrowingArray
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.facts import PageFacts
-    from focuscrawl.apprentice.learners.protocol import Learner
 
-_VALIDATED = 200  # the latest predictions that a lesson is judged by
 _ENOUGH = 5  # judged URLs before the first lesson
 
 
@@ -118,7 +116,8 @@ class Apprentice:
     def _add(self, url: int, facts: PageFacts) -> int:
         late = not (url < self.known.n_urls and self.known.has_keys(url))
         first = len(self.known)
-        self.known.add(url, facts)
+        forget = self._replay is not None and self._replay.forgets(self.known.expanded)
+        self.known.add(url, facts, forget=forget)
         self.rewards.found(url, facts.new, self.known.n_urls)
         if late:  # a seed: nothing was known of its address when it was observed
             self._note(url, facts.own_keys[0], float(facts.relevance[0]))
@@ -158,6 +157,9 @@ class Apprentice:
             self._prepared = Prepared(
                 observed=self.observed,
                 links=len(self.known),
+                pages=len(self.known.pages),
+                found=self.known.found,
+                expanded=self.known.expanded,
                 new=self._judged.ever - self._taught,
                 judged=self._judged.ever,
                 y=y,
@@ -192,46 +194,20 @@ class Apprentice:
             each_link=self.options.evidence == "first",
         )
         learner.partial_fit(instances, at.value[kept][owner])
-        return self._teach(
+        return teach(
             at,
-            learner,
+            self.known,
+            self._fetched,
+            Model(learner, self.options),
             version=self.version + 1,
             instances=len(instances),
             state=pack(
                 learner,
-                lesson=np.array([self.version + 1, at.observed, n_links, at.judged]),
+                lesson=np.array([self.version + 1, at.observed, at.found, at.judged]),
                 urls=urls,
                 inputs=at.inputs,
                 predicted=at.predicted,
             ),
-        )
-
-    def _teach(
-        self, at: Prepared, learner: Learner, *, version: int, instances: int, state: bytes
-    ) -> Taught:
-        """Work out what a learner says of all that waited when a lesson began."""
-        known, y, recent = self.known, at.y, slice(-_VALIDATED, None)
-        model = Model(learner, self.options)
-        standing = model.stand(known, at.links, len(y), y)
-        waiting = standing.urls()
-        waiting = waiting[np.isnan(y[waiting])]
-        of_waiting = model.inputs(standing, known, self._fetched, waiting)
-        scores = learner.response(model.margins(standing, known, waiting, of_waiting))
-        return Taught(
-            version=version,
-            observed=at.observed,
-            links=at.links,
-            instances=instances,
-            metrics={
-                **validate(at.predicted[recent], y[at.urls[recent]]),
-                **drift(at.score[waiting], scores),
-            },
-            state=state,
-            judged=at.judged,
-            urls=waiting,
-            scores=scores,
-            model=model,
-            standing=standing,
         )
 
     def adopt(self, taught: Taught) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
@@ -245,7 +221,12 @@ class Apprentice:
             self._model, self._standing = taught.model, taught.standing
             self.version = taught.version
             self._keep(taught.urls, taught.scores)
-            return self._catch_up(taught.links)
+            links = taught.links
+            if taught.kept is not None:
+                links = len(taught.kept)
+                taught.kept.go_on_from(self.known, taught.links, taught.pages)
+                self.known = taught.kept
+            return self._catch_up(links)
 
     def _catch_up(self, links: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Take in what came while a lesson was under way that knew so many links."""
@@ -265,7 +246,8 @@ class Apprentice:
         return join(
             taught.state,
             pack_arrays(
-                adopted=np.array([self.observed, len(self.known)]),
+                adopted=np.array([self.observed, self.known.found]),
+                forgotten=np.packbits(taught.forgotten),
                 urls=self._judged.urls[window],
                 inputs=self._judged.inputs[window],
                 predicted=self._judged.predicted[window],
@@ -278,7 +260,8 @@ class Apprentice:
         After `load` and all that was repeated: as if the crawl had not been interrupted.
         """
         with self._lock:
-            urls = self._waiting()
+            nowhere = lost(self.known, self._standing, self.known.y.data)
+            urls = np.concatenate([self._waiting(), nowhere])
             return urls, self._score.data[urls].copy()
 
     def load(self, state: bytes) -> int:
@@ -295,7 +278,8 @@ class Apprentice:
         self._judged.add(since["urls"], since["inputs"], since["predicted"])
         self._judged.ever = self._taught + len(since["urls"])
         adopted = tuple(int(x) for x in since["adopted"])
-        self._replay = Replay((observed, links), (adopted[0], adopted[1]))
+        forgotten = np.unpackbits(since["forgotten"]).astype(bool)
+        self._replay = Replay((observed, links), (adopted[0], adopted[1]), forgotten)
         return adopted[0]
 
     # -- from crawl to crawl -------------------------------------------------------------
@@ -368,19 +352,20 @@ class Apprentice:
 
     def _go_on_replaying(self) -> None:
         """Stand where the crawl stood when the lesson began, and later when it was adopted."""
-        replay, now = self._replay, (self.observed, len(self.known))
+        replay, now = self._replay, (self.observed, self.known.found)
         if replay is None:
             return
         if self._late is None and replay.has_come_to(replay.lesson, now):
             self._due = 0
-            known, links = self.known, replay.lesson[1]
+            known, links = self.known, len(self.known)
             self._standing = self._model.stand(known, links, known.n_urls, known.y.data)
+            self._replay = replay = replay._replace(links=links)
             waiting = self._waiting()
             self._keep(waiting, self._scores(waiting, self._inputs_of(waiting)))
             self._late = []
         if self._late is not None and replay.has_come_to(replay.adoption, now):
             self._replay = None
-            self._catch_up(replay.lesson[1])
+            self._catch_up(replay.links)
 
     def _waiting(self) -> NDArray[np.int64]:
         urls = self._standing.urls()

@@ -8,8 +8,10 @@ import numpy as np
 
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.bags import bags
+from focuscrawl.apprentice.model import Model
 from focuscrawl.apprentice.packing import pack
 from focuscrawl.apprentice.pool import Judgements, Pool, learner_of
+from focuscrawl.apprentice.teaching import teach
 
 if TYPE_CHECKING:
     from focuscrawl.apprentice.lesson import Taught
@@ -87,5 +89,5 @@ class CompanyApprentice(Apprentice):
         self._prepare()
         at, self._prepared = self._prepared, None
         assert at is not None
-        learner = learner_of(state, self.options)
-        return self._teach(at, learner, version=version, instances=0, state=b"")
+        model = Model(learner_of(state, self.options), self.options)
+        return teach(at, self.known, self._fetched, model, version=version, instances=0, state=b"")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,10 +12,14 @@ from focuscrawl.apprentice.rows import Rows
 from focuscrawl.arrays import GrowingArray
 
 if TYPE_CHECKING:
+    from typing import Self
+
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.facts import PageFacts
 
+_COLUMNS = ("source", "target", "weight", "reading", "relevance", "first", "position")
+_SLICE = 100_000  # links copied in one go, so that many need little memory
 _KEYS = PLACES + SHAPES + TWINS
 _SEEN_BITS = 22
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -42,12 +47,28 @@ class RowStore:
         indptr = self._indptr.data[: n + 1]
         return Rows(self._indices.data[: indptr[-1]], indptr)
 
+    def since(self, n: int) -> Rows:
+        """Return all but the first n rows."""
+        return self.rows(len(self)).take(np.arange(n, len(self)))
+
+    def take(self, rows: NDArray[np.int64]) -> RowStore:
+        """Return a store of the rows numbered `rows`."""
+        taken = RowStore()
+        for start in range(0, len(rows), _SLICE):
+            taken.extend(self.rows(len(self)).take(rows[start : start + _SLICE]))
+        return taken
+
 
 class Known:
     """Links in the order found, pages in the order expanded, URLs by their number.
 
+    Pages can be forgotten, with all their links; the numbers of links and pages are those of what
+    is left.
+
     Attributes
     ----------
+    found, expanded : links and pages ever added
+    expansion : int64, of each page: how many were ever added before it
     source, target : int64, ends of each link
     weight : float64, what a link counts: the m-th link of a host to one URL with the same words
         around counts 1/sqrt(m), so that what a template repeats on every page counts little more
@@ -63,6 +84,9 @@ class Known:
     """
 
     def __init__(self) -> None:
+        self.found = 0
+        self.expanded = 0
+        self.expansion = GrowingArray(np.int64)
         self.source = GrowingArray(np.int64)
         self.target = GrowingArray(np.int64)
         self.weight = GrowingArray(np.float64)
@@ -101,8 +125,8 @@ class Known:
         """Tell whether the keys of a URL are known."""
         return url < self.n_urls and bool(self._keys.data[(url + 1) * _KEYS - 1])
 
-    def add(self, url: int, facts: PageFacts) -> None:
-        """Take in a page numbered `url`."""
+    def add(self, url: int, facts: PageFacts, *, forget: bool = False) -> None:
+        """Take in a page numbered `url`; `forget` it at once, but for its URLs and its number."""
         n = len(facts.targets)
         self.grow(max(url, int(facts.targets.max(initial=0))) + 1)
         table = self._keys.data.reshape(-1, _KEYS)
@@ -111,7 +135,13 @@ class Known:
         self.address.data[facts.new] = len(self.addresses) + np.arange(len(facts.new))
         self.addresses.extend(facts.urls)
         links = facts.links
-        self.weight.extend(self._weights(int(facts.own_keys[0, 0]), facts.targets, links))
+        weight = self._weights(int(facts.own_keys[0, 0]), facts.targets, links)
+        self.found += n
+        self.expanded += 1
+        if forget:
+            return
+        self.expansion.extend([self.expanded - 1])
+        self.weight.extend(weight)
         self.source.extend(np.full(n, url))
         self.relevance.extend(np.full(n, facts.relevance[0]))
         self.reading.extend(facts.reading)
@@ -123,6 +153,47 @@ class Known:
         )
         self.links.extend(links)
         self.target.extend(facts.targets)
+
+    def without(self, forgotten: NDArray[np.bool_], n_links: int) -> Self:
+        """Return the first `n_links` links but for those of some pages; changes nothing.
+
+        Parameters
+        ----------
+        forgotten : bool (m,), of the pages that these links are on
+        """
+        page = self.page.data[:n_links]
+        links, pages = np.flatnonzero(~forgotten[page]), np.flatnonzero(~forgotten)
+        kept = copy.copy(self)  # URLs are shared: they are never forgotten
+        for name in _COLUMNS:
+            setattr(kept, name, _growing(getattr(self, name).data[links]))
+        kept.page = _growing((np.cumsum(~forgotten) - 1)[page[links]])
+        kept.expansion = _growing(self.expansion.data[pages])
+        kept.links, kept.pages = self.links.take(links), self.pages.take(pages)
+        return kept
+
+    def go_on_from(self, other: Self, n_links: int, n_pages: int) -> None:
+        """Take over what `other` has got since it had so many links and pages."""
+        for name in (*_COLUMNS, "page"):
+            late = getattr(other, name).data[n_links:]
+            shift = len(self.pages) - n_pages if name == "page" else 0
+            getattr(self, name).extend(late + shift if shift else late)
+        self.expansion.extend(other.expansion.data[n_pages:])
+        self.links.extend(other.links.since(n_links))
+        self.pages.extend(other.pages.since(n_pages))
+        self.found, self.expanded = other.found, other.expanded
+
+    def forgotten(self, n_pages: int, expanded: int) -> NDArray[np.bool_]:
+        """Tell which of the first `expanded` pages are not among the first `n_pages` left.
+
+        Returns
+        -------
+        bool (expanded,); (0,) if all are
+        """
+        if n_pages == expanded:
+            return np.zeros(0, bool)
+        forgotten = np.ones(expanded, bool)
+        forgotten[self.expansion.data[:n_pages]] = False
+        return forgotten
 
     def _weights(self, host: int, targets: NDArray[np.int64], links: Rows) -> NDArray[np.float64]:
         """Count links of a host with equal target and words, and weigh these by their count."""
@@ -136,6 +207,12 @@ class Known:
         self._seen[slots] = (before + 1).astype(np.uint16)
         weight: NDArray[np.float64] = 1.0 / np.sqrt(before + 1.0)
         return weight
+
+
+def _growing(values: NDArray[np.generic]) -> GrowingArray:
+    array = GrowingArray(values.dtype)
+    array.extend(values)
+    return array
 
 
 def _first_of(facts: PageFacts) -> NDArray[np.bool_]:

@@ -31,6 +31,10 @@ class Taught:
     judged : URLs ever judged when the lesson began
     urls, scores : int64 (m,), float64 (m,): all URLs with links that were not fetched
     model, standing : for `Apprentice.adopt`
+    pages : pages known when the lesson began
+    kept : what is left of the links and pages after some were forgotten; None: nothing was
+    forgotten : bool (m,), which of all pages ever known by then are not known any more; m = 0 as
+        long as all are
     """
 
     version: int
@@ -44,6 +48,9 @@ class Taught:
     scores: NDArray[np.float64]
     model: Model
     standing: Standing
+    pages: int
+    kept: Known | None
+    forgotten: NDArray[np.bool_]
 
 
 class Prepared(NamedTuple):
@@ -51,6 +58,9 @@ class Prepared(NamedTuple):
 
     observed: int
     links: int
+    pages: int
+    found: int  # links ever known
+    expanded: int  # pages ever known
     new: int  # URLs judged since the last lesson
     judged: int
     y: NDArray[np.float64]
@@ -62,15 +72,25 @@ class Prepared(NamedTuple):
 
 
 class Replay(NamedTuple):
-    """Where the last lesson was, in (fetches observed, links known); nothing is scored before.
+    """Where the last lesson was, in (fetches observed, links ever known).
+
+    Nothing is scored before.
 
     Attributes
     ----------
     lesson, adoption : when it began, and when the crawl went on by it
+    forgotten : bool (m,), which of the first pages had been forgotten by then
+    links : links known when it began, as far as they were not forgotten; -1 before
     """
 
     lesson: tuple[int, int]
     adoption: tuple[int, int]
+    forgotten: NDArray[np.bool_]
+    links: int = -1
+
+    def forgets(self, nth: int) -> bool:
+        """Tell whether the n-th page, from 0, had been forgotten by then."""
+        return nth < len(self.forgotten) and bool(self.forgotten[nth])
 
     @staticmethod
     def has_come_to(point: tuple[int, int], now: tuple[int, int]) -> bool:

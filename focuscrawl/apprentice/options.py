@@ -51,6 +51,8 @@ class Options:
     batch, growth : fetches from one lesson to the next: `batch`, and later `growth` times those
         made, since a lesson costs in proportion to the links known
     memory : judged URLs learned from, the latest: bounds the cost of a lesson
+    links : links known, about: when there are more, the least promising pages are forgotten, see
+        `focuscrawl.apprentice.forgetting`; bounds memory, and again the cost of a lesson
     groups : names of `GROUPS`, the kinds of features looked at
     d_max : DOM offsets looked at on either side of a link
     learner : ``logistic``, ``regression`` (continuous [A02 section 4]) or ``nb`` (two buckets, the
@@ -69,6 +71,7 @@ class Options:
     batch: int = 10
     growth: float = 0.01
     memory: int = 3000
+    links: int = 1_000_000
     groups: tuple[str, ...] = DEFAULT_GROUPS
     d_max: int = 5
     learner: str = "logistic"
@@ -88,7 +91,7 @@ class Options:
         ):
             if value not in known:
                 raise UserError(f"{name} must be one of {', '.join(known)}, not {value!r}")
-        for name, least in (("batch", 1), ("memory", 1), ("d_max", 0)):
+        for name, least in (("batch", 1), ("memory", 1), ("links", 1), ("d_max", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise UserError(f"{name} must be a whole number, {least} or more, not {value!r}")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SIFTED = 2000  # URLs that one `pop` may hold back; more would hold the event loop
+_FREED = 64  # entries out of date whose memory one `pop` frees, for the same reason
 
 
 class Arrangement(NamedTuple):
@@ -23,21 +24,16 @@ class Arrangement(NamedTuple):
 
     Attributes
     ----------
-    urls : int64 (n,)
-    keys : float64 (n,), scores negated
-    hosts : those with URLs, ascending
-    bounds : where in `urls` those of each host begin, and the end
-    heads : the best (key, URL) of each
-    held, held_keys : int64 (m,) and float64 (m,), what is held back
+    keys : float64 (n,) of URL numbers below n, scores negated
+    waiting : bool (n,), those that wait in the queue
+    known : bool (n,), those that wait or are held back
+    runs : number, keys and URLs of each host with URLs in the queue, best first
     """
 
-    urls: NDArray[np.int64]
     keys: NDArray[np.float64]
-    hosts: list[int]
-    bounds: list[int]
-    heads: list[Entry]
-    held: NDArray[np.int64]
-    held_keys: NDArray[np.float64]
+    waiting: NDArray[np.bool_]
+    known: NDArray[np.bool_]
+    runs: list[tuple[int, NDArray[np.float64], NDArray[np.int64]]]
 
 
 class Frontier:
@@ -80,6 +76,7 @@ class Frontier:
         self._left: set[int] = set()
         self._held = GrowingArray(np.bool_, fill=False)  # waits, in no heap
         self._n_held = 0
+        self._out_of_date: list[list[Entry]] = []  # heaps from before the last `adopt`
         self.admits: Callable[[int], bool] | None = None
         self.sifting = False
 
@@ -134,29 +131,24 @@ class Frontier:
     def arrange(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> Arrangement:
         """Sort all that waits as `rescore` would; changes nothing and may run in any thread."""
         # views: the arrays may grow, or be changed, meanwhile
-        queued = self._queued.data.copy()  # first: it grows last
-        keys, host_of = self._keys.data[: len(queued)].copy(), self._host_of.data
-        known = urls < len(queued)
-        urls, scores = urls[known], scores[known]
+        waiting = self._queued.data.copy()  # first: it grows last
+        size = len(waiting)
+        keys, host_of = self._keys.data[:size].copy(), self._host_of.data
+        known = waiting | self._held.data[:size]
+        there = urls < size
+        urls, scores = urls[there], scores[there]
         moved = keys[urls] != -np.inf
         keys[urls[moved]] = -scores[moved]
-        held = np.flatnonzero(self._held.data[: len(queued)] & ~queued)
-        waiting = np.flatnonzero(queued)
-        order = np.lexsort((waiting, keys[waiting], host_of[waiting]))
-        waiting = waiting[order]
-        held_keys = keys[held]
-        keys, sorted_hosts = keys[waiting], host_of[waiting]
-        first = np.flatnonzero(np.diff(sorted_hosts, prepend=-1))
-        heads = zip(keys[first].tolist(), waiting[first].tolist(), strict=True)
-        return Arrangement(
-            waiting,
-            keys,
-            sorted_hosts[first].tolist(),
-            [*first.tolist(), len(waiting)],
-            list(heads),
-            held,
-            held_keys,
-        )
+        order = np.flatnonzero(waiting)
+        order = order[np.lexsort((order, keys[order], host_of[order]))]
+        sorted_keys, sorted_hosts = keys[order], host_of[order]
+        bounds = np.flatnonzero(np.diff(sorted_hosts, prepend=-1))
+        hosts, starts = sorted_hosts[bounds].tolist(), bounds.tolist()
+        runs = [
+            (host, sorted_keys[start:end], order[start:end])
+            for host, start, end in zip(hosts, starts, [*starts[1:], len(order)], strict=False)
+        ]
+        return Arrangement(keys, waiting, known, runs)
 
     def adopt(self, arrangement: Arrangement) -> None:
         """Take over what `arrange` has sorted; URLs that left the queue since stay out.
@@ -164,24 +156,25 @@ class Frontier:
         The event loop stands still meanwhile, so nothing is looked at URL by URL: hosts offer
         what was their best when all was sorted, and `pop` finds out what is not any more.
         """
-        urls, keys, hosts, bounds, heads, held, held_keys = arrangement
-        everything, new = np.concatenate([urls, held]), np.concatenate([keys, held_keys])
-        first = everything[(self._keys.data[everything] == -np.inf) & (new != -np.inf)]
-        self._keys.data[everything] = new
-        self._keys.data[first] = -np.inf  # put first since all was sorted
+        new, waiting, known, runs = arrangement
+        size = len(new)
+        keys = self._keys.data[:size]
+        first = known & (keys == -np.inf)  # put first since all was sorted
+        np.copyto(keys, new, where=known & ~first)
+        first &= new != -np.inf
         for state in self._hosts:
-            state.clear()
+            if heap := state.clear():
+                self._out_of_date.append(heap)
         self._available = []
-        for host, start, end, head in zip(hosts, bounds, bounds[1:], heads, strict=False):
+        for host, run_keys, run_urls in runs:
             state = self._hosts[host]
-            state.replace(keys[start:end], urls[start:end])
+            state.replace(run_keys, run_urls)
             if not state.timed and state.active < self.per_host:
-                state.offered = head
-                self._available.append((*head, host))
+                state.offered = float(run_keys[0]), int(run_urls[0])
+                self._available.append((*state.offered, host))
         heapq.heapify(self._available)
         since = self._queued.data.copy()
-        since[urls] = False
-        since[first] = self._queued.data[first]
+        since[:size] &= ~waiting | first
         for url in np.flatnonzero(since).tolist():
             host, entry = int(self._host_of.data[url]), (float(self._keys.data[url]), url)
             state = self._hosts[host]
@@ -210,6 +203,7 @@ class Frontier:
         The URL's request counts as under way until `release`.
         """
         self.sifting = False
+        self._free()
         found = self._best(now)
         if found is None:
             return None
@@ -340,6 +334,16 @@ class Frontier:
                 array.grow(urls + urls // 8 + 64)
         while len(self._hosts) < hosts:
             self._hosts.append(Host())
+
+    def _free(self) -> None:
+        """Free some of the entries out of date: a million at once take a third of a second."""
+        room = _FREED
+        while self._out_of_date and room > 0:
+            heap = self._out_of_date[-1]
+            some, room = room, room - len(heap)
+            del heap[-some:]
+            if not heap:
+                self._out_of_date.pop()
 
     def _put_aside(self, url: int) -> None:
         self._held.data[url] = True  # first: `arrange` may be reading in another thread

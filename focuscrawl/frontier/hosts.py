@@ -65,12 +65,13 @@ class Host:
         else:
             self._at += 1
 
-    def clear(self) -> None:
-        """Drop all entries, and what is offered."""
+    def clear(self) -> list[Entry]:
+        """Drop all entries, and what is offered; return the heap, which takes time to free."""
         # left in the heap, a million entries out of date take a second to leave one by one
-        self._heap = []
+        heap, self._heap = self._heap, []
         self._run_keys, self._run_urls, self._at = _NO_KEYS, _NO_URLS, 0
         self.offered = None
+        return heap
 
     def replace(self, keys: NDArray[np.float64], urls: NDArray[np.int64]) -> None:
         """Have these entries, sorted best first, for a run."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from typing import TYPE_CHECKING, Any
 
 import scrapy
@@ -16,6 +15,7 @@ from focuscrawl.downloadermiddlewares.warc import recording_name
 from focuscrawl.errors import UserError
 from focuscrawl.extensions.metrics import check_port
 from focuscrawl.following import Following
+from focuscrawl.memory import freeze, return_large_arrays
 from focuscrawl.meta import VISIT
 from focuscrawl.networks import Networks
 from focuscrawl.sharing.opening import SharingOptions, open_shared_crawl
@@ -98,6 +98,7 @@ def open_for(spider: scrapy.Spider, arguments: dict[str, str], settings: BaseSet
     UserError
         Anything the user has to put right; nothing has been written then.
     """
+    return_large_arrays()
     recording = recording_name(settings)
     if recording is not None and not recording.endswith(".warc.gz"):
         raise UserError(f"FOCUSCRAWL_WARC={recording}: name a file that ends in .warc.gz")
@@ -108,9 +109,7 @@ def open_for(spider: scrapy.Spider, arguments: dict[str, str], settings: BaseSet
     if "web" in arguments:
         _replay(settings)
     bind_crawl(spider.crawler, _open(spider, arguments, settings))
-    # what is loaded now stays: without it, full collections would hold the event loop
-    gc.collect()
-    gc.freeze()
+    freeze()
 
 
 def _open(spider: scrapy.Spider, arguments: dict[str, str], settings: BaseSettings) -> Crawl:

@@ -32,7 +32,7 @@ class ApprenticeStrategy:
 
     Parameters
     ----------
-    batch, growth, memory, groups, d_max, learner, evidence, contrast, tunnel : see
+    batch, growth, memory, links, groups, d_max, learner, evidence, contrast, tunnel : see
         `focuscrawl.apprentice.options.Options`
     begin_with : folder of an apprentice trained on an earlier crawl; it goes on learning. What
         it looks at and how it learns comes with it. Without it, the apprentice of the
@@ -46,6 +46,7 @@ class ApprenticeStrategy:
         batch: int = 10,
         growth: float = 0.01,
         memory: int = 3000,
+        links: int = 1_000_000,
         groups: Sequence[str] = DEFAULT_GROUPS,
         d_max: int = 5,
         learner: str = "logistic",
@@ -59,6 +60,7 @@ class ApprenticeStrategy:
                 "batch": batch,
                 "growth": growth,
                 "memory": memory,
+                "links": links,
                 "groups": groups,
                 "d_max": d_max,
                 "learner": learner,

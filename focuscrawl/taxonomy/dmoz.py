@@ -37,8 +37,8 @@ _TAG = re.compile(
 )
 _ENTITY = re.compile(r"&(?:(amp|lt|gt|quot|apos)|#([0-9]{1,7})|#x([0-9a-fA-F]{1,6}));")
 _NAMED = {"amp": "&", "lt": "<", "gt": ">", "quot": '"', "apos": "'"}
-# what XML forbids, and the surrogates that a numeric entity can smuggle in
-_FORBIDDEN = re.compile("[\x00-\x1f\x7f\ud800-\udfff\ufffe\uffff]+")
+# control characters, which terminals obey, and the surrogates that a numeric entity can smuggle in
+_FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]+")
 
 
 def read_dmoz(path: str | Path, max_examples: int | None = 300, random_state: int = 0) -> Taxonomy:

@@ -173,7 +173,8 @@ def _read_plain(file: BinaryIO, at: int) -> Record | None:
         file.seek(start)
         block = file.read(size)
         tail = file.read(len(_END))
-        if len(block) == size and (tail == _END or len(tail) < len(_END)):
+        at_end = len(tail) < len(_END) and not tail.strip(b"\r\n")
+        if len(block) == size and (tail == _END or at_end):
             return Record(at, head + size + len(tail), headers, block)
     # The length is missing, wrong, or leads beyond a cut: the next record's start decides.
     following = _find(file, start, _PLAIN_START)

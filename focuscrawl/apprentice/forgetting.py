@@ -1,0 +1,55 @@
+"""Which pages an apprentice forgets when it knows too many links."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.known import Known
+    from focuscrawl.apprentice.standing import Standing
+
+_ROOM = 0.75  # of the links allowed are kept, so that it is not done all the time
+
+
+def least_promising(
+    known: Known, n_links: int, n_pages: int, promise: NDArray[np.float64], most: int
+) -> NDArray[np.bool_]:
+    """Choose the pages to forget, so that well below `most` links are left.
+
+    A page is worth the best URL that it links to: nothing that is told of it from its other pages
+    matters more. First to go are pages whose targets have all been fetched, the oldest first.
+
+    Parameters
+    ----------
+    n_links, n_pages : only the first so many are looked at
+    promise : float64 by URL, its score, -1 where it does not wait
+
+    Returns
+    -------
+    bool (n_pages,), True to forget
+    """
+    page, target = known.page.data[:n_links], known.target.data[:n_links]
+    best = np.full(n_pages, -1.0)
+    np.maximum.at(best, page, promise[target])
+    order = np.lexsort((-np.arange(n_pages), -best))
+    links = np.bincount(page, minlength=n_pages)[order]
+    forgotten = np.ones(n_pages, bool)
+    forgotten[order[np.cumsum(links) <= _ROOM * most]] = False
+    return forgotten
+
+
+def lost(known: Known, standing: Standing, y: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Return the URLs that were not fetched and that no page links to which is left.
+
+    Parameters
+    ----------
+    y : float64 by URL, NaN where it was not fetched
+    """
+    if known.found == len(known):
+        return np.zeros(0, np.int64)
+    met = np.flatnonzero((known.address.data[: len(y)] >= 0) & np.isnan(y))
+    return np.setdiff1d(met, standing.urls(), assume_unique=True)

@@ -1,0 +1,27 @@
+"""How the process of a crawl deals with memory, so that it lasts for weeks."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+
+_M_MMAP_THRESHOLD = -3  # of mallopt(3)
+_LARGE = 1 << 20  # bytes
+
+
+def return_large_arrays() -> None:
+    """Have arrays of a megabyte and more given back to the system when they are freed.
+
+    Columns that grow are copied to larger ones again and again. glibc keeps what was freed, up to
+    32 MB a piece, and fills the holes with small things: after some thousand pages half of a
+    crawl's growth is such holes. Where there is no such C library nothing happens.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGE)
+
+
+def freeze() -> None:
+    """Take what is loaded now out of the way of full collections, which hold the event loop."""
+    gc.collect()
+    gc.freeze()
