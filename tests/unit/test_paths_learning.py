@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import vstack
+from scipy.sparse import csr_array, vstack
 
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
@@ -174,8 +174,7 @@ def test_a_page_that_looks_like_a_fail_does_not_hide_the_goal_behind_it(
     stray = observed[[corpus.bounds[ends.index("notice1.html") + 1] - 1]]
     number = next(i for i, path in enumerate(corpus.paths) if path.succeeds)
     door, _, people, _, _, link, home = range(*corpus.bounds[number : number + 2])
-    bare = stray[:, :0].tocsr()
-    bare.resize(stray.shape)
+    bare = csr_array(stray.shape)
     places = vstack(
         [observed[[door, door + 1, people, people + 1]], stray, observed[[link, home]]]
     ).tocsr()
@@ -290,10 +289,10 @@ def test_any_page_can_be_read(text: str, links: list[tuple[str, str]]) -> None:
     known = vocabulary.rows(rows)
     assert {vocabulary.names[i] for i in known.indices} == {names[k] for k in rows.keys.tolist()}
     # each kind of a link has a length of 1, however many words there are
-    lengths: Counter[tuple[int, str]] = Counter()
+    lengths: defaultdict[tuple[int, str], float] = defaultdict(float)
     row = np.repeat(np.arange(len(known)), known.lengths)
-    for i, feature, value in zip(row, known.indices, vocabulary.values(known), strict=True):
-        lengths[int(i), vocabulary.names[feature].partition(" ")[0]] += value**2
+    for at, feature, value in zip(row, known.indices, vocabulary.values(known), strict=True):
+        lengths[int(at), vocabulary.names[feature].partition(" ")[0]] += value**2
     assert all(length == pytest.approx(1.0) for length in lengths.values())
 
 
