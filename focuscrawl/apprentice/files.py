@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import tempfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from focuscrawl import __version__
-from focuscrawl.errors import UserError
+from focuscrawl.apprentice.folders import Kind, damaged
 
-FORMAT = 2
-_KIND = "apprentice"
-_ARRAYS = "apprentice.npz"
-_MANIFEST = "manifest.json"
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_KIND = Kind("apprentice", 2, "apprentice.npz", "apprentice", "focuscrawl apprentice train")
 
 
 def save_apprentice(graduate: bytes, out: Path, about: dict[str, str | int]) -> None:
@@ -24,25 +21,8 @@ def save_apprentice(graduate: bytes, out: Path, about: dict[str, str | int]) -> 
     graduate : see `Apprentice.graduate`
     about : for people: topic, instances, crawl
     """
-    if out.exists():
-        raise UserError(f"{out} is there already: name another folder")
-    manifest = {
-        "kind": _KIND,
-        "format": FORMAT,
-        "focuscrawl": __version__,
-        "digest": hashlib.sha256(graduate).hexdigest(),
-        **about,
-    }
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=out.parent) as unfinished:
-            folder = Path(unfinished) / out.name
-            folder.mkdir()
-            (folder / _ARRAYS).write_bytes(graduate)
-            (folder / _MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
-            folder.rename(out)
-    except OSError as error:
-        raise UserError(f"{out} cannot be written: {error.strerror}") from None
+    digest = hashlib.sha256(graduate).hexdigest()
+    _KIND.write(out, _KIND.manifest({"digest": digest, **about}), graduate)
 
 
 def apprentice_digest(folder: Path) -> str:
@@ -58,19 +38,7 @@ def read_apprentice(folder: Path) -> bytes:
     UserError
         There is none, it is damaged, or a newer version wrote it.
     """
-    try:
-        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
-        graduate = (folder / _ARRAYS).read_bytes()
-    except (OSError, ValueError):
-        raise UserError(
-            f"{folder} holds no apprentice: train one with `focuscrawl apprentice train`"
-        ) from None
-    if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
-        raise UserError(f"{folder} holds no apprentice but another model")
-    if manifest.get("format") != FORMAT:
-        raise UserError(
-            f"{folder} is of format {manifest.get('format')}, not {FORMAT}: train it again"
-        )
+    manifest, graduate = _KIND.read(folder)
     if manifest.get("digest") != hashlib.sha256(graduate).hexdigest():
-        raise UserError(f"{folder} is damaged: its digest is not the manifest's; train it again")
+        raise damaged(folder)
     return graduate

@@ -12,18 +12,21 @@ from typing import TYPE_CHECKING
 import click
 from tqdm import tqdm
 
+from focuscrawl.apprentice.folders import check_out
 from focuscrawl.cli.paths_check import check
+from focuscrawl.cli.paths_options import labelled
+from focuscrawl.cli.paths_options import training as training_options
 from focuscrawl.cli.paths_record import record
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.crawl.walked import WalkedLinks
 from focuscrawl.errors import UserError
-from focuscrawl.paths.extraction import Sampling, extract_paths
+from focuscrawl.paths.extraction import extract_paths
 from focuscrawl.paths.features import PathReader
-from focuscrawl.paths.files import check_out, read_model, save_model
+from focuscrawl.paths.files import read_model, save_model
 from focuscrawl.paths.labelled import read_page_labels
 from focuscrawl.paths.pages import WebPages
 from focuscrawl.paths.paths import read_paths, write_paths
-from focuscrawl.paths.training import Training, observe
+from focuscrawl.paths.training import observe
 from focuscrawl.paths.training import train as train_model
 from focuscrawl.report.goals import goal_pages, write_goals
 from focuscrawl.report.opening import open_crawl
@@ -31,7 +34,9 @@ from focuscrawl.report.plain import counted, one_line
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
+    from focuscrawl.paths.extraction import Sampling
     from focuscrawl.paths.model import PathModel
+    from focuscrawl.paths.training import Training
 
 _SHOWN = 6  # features of a label
 _LISTED = 10  # goal pages
@@ -48,15 +53,11 @@ paths.add_command(check)
 
 @paths.command()
 @click.argument("source", metavar="WEB|CRAWL_DIR")
-@click.option("--labels", required=True, type=click.Path(path_type=Path), help="CSV: url,topic.")
 @click.option("--goal", required=True, help="The label of the pages looked for.")
 @click.option("--starts", help="Front doors: URLs, or a file of them.  [default: the crawl's own]")
-@click.option("--column", default="topic", show_default=True, help="Of --labels, the label.")
 @click.option("--site-column", help="Of --labels, whose page it is: goals are of the same site.")
-@click.option("--goals", default=60, show_default=True, type=click.IntRange(1), help="A site.")
-@click.option("--fails", default=10.0, show_default=True, type=click.FloatRange(0), help="A goal.")
-@click.option("--random-state", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1))
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="paths.jsonl.")
+@labelled
 def extract(
     *,
     source: str,
@@ -65,8 +66,7 @@ def extract(
     starts: str | None,
     column: str,
     site_column: str | None,
-    goals: int,
-    fails: float,
+    sampling: Sampling,
     random_state: int,
     out: Path,
 ) -> None:
@@ -96,7 +96,6 @@ def extract(
         raise UserError("where do sites begin? Name their front doors with --starts")
     if not doors:
         raise UserError(f"{source} has none of the front doors {starts}")
-    sampling = Sampling(goals, fails)
     found, said = [], []
     for door in doors:
         of_site = extract_paths(
@@ -122,45 +121,13 @@ def extract(
 )
 @click.option("--web", required=True, help="Where their pages are: .warc, .warc.gz or `demo`.")
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="models/NAME.")
-@click.option("--ends-only", is_flag=True, help="Use goal and fail alone, not the milestones.")
-@click.option(
-    "--farthest",
-    default=5,
-    show_default=True,
-    type=click.IntRange(1, 50),
-    help="With --ends-only: clicks from a goal that are told apart.",
-)
-@click.option(
-    "--l2",
-    default=1.0,
-    show_default=True,
-    type=click.FloatRange(0, min_open=True),
-    help="Penalty on weights.",
-)
-@click.option(
-    "--gamma",
-    default=0.9,
-    show_default=True,
-    type=click.FloatRange(0, 1, min_open=True),
-    help="Discount of a goal for each step to it.",
-)
-@click.option(
-    "--max-iter",
-    default=60,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Iterations of L-BFGS.",
-)
+@training_options
 def train(
     *,
     files: tuple[Path, ...],
     web: str,
     out: Path,
-    ends_only: bool,
-    farthest: int,
-    l2: float,
-    gamma: float,
-    max_iter: int,
+    training: Training,
 ) -> None:
     """Train a model on paths, and write it to --out.
 
@@ -170,9 +137,6 @@ def train(
     check_out(out)
     pages = WebPages(open_web(web))
     walks = [path for file in files for path in read_paths(file)]
-    training = Training(
-        milestones=not ends_only, farthest=farthest, l2=l2, gamma=gamma, max_iter=max_iter
-    )
     corpus = observe(walks, pages, PathReader(training.reading, forgets=False))
     with tqdm(desc="Fitting", unit=" steps", disable=None) as bar:
         model = train_model(corpus, training, on_iteration=bar.update)

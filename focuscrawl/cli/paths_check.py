@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 import click
 from tqdm import tqdm
 
+from focuscrawl.cli.paths_options import labelled
+from focuscrawl.cli.paths_options import training as training_options
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.errors import UserError
 from focuscrawl.lab.figures.recall import recall_figure
 from focuscrawl.lab.foraging import Experiment, leave_out
-from focuscrawl.paths.extraction import Sampling
 from focuscrawl.paths.forager import EVIDENCE
-from focuscrawl.paths.training import Training
 from focuscrawl.report.plain import one_line, table
 from focuscrawl.report.style import png
 from focuscrawl.webs import open_web
@@ -27,18 +27,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from focuscrawl.lab.foraging import Fold, Forage
+    from focuscrawl.paths.extraction import Sampling
+    from focuscrawl.paths.training import Training
 
 _RECALLS = (0.5, 0.8, 0.9)
 
 
 @click.command()
 @click.argument("web", metavar="WEB")
-@click.option(
-    "--labels", required=True, type=click.Path(path_type=Path), help="CSV of page labels."
-)
 @click.option("--goal", "goals", required=True, multiple=True, help="A label; may be repeated.")
 @click.option("--starts", required=True, help="Front doors of the sites: URLs, or a file of them.")
-@click.option("--column", default="topic", show_default=True, help="Of --labels, the label.")
 @click.option("--site-column", required=True, help="Of --labels, whose page it is.")
 @click.option(
     "--budget",
@@ -47,30 +45,11 @@ _RECALLS = (0.5, 0.8, 0.9)
     type=click.IntRange(1),
     help="Fetches of each forage.",
 )
-@click.option("--ends-only", is_flag=True, help="Use goal and fail alone, not the milestones.")
-@click.option(
-    "--paths",
-    "goals_each",
-    default=60,
-    show_default=True,
-    type=click.IntRange(1),
-    help="To goals, of each site.",
-)
-@click.option(
-    "--fails",
-    default=10.0,
-    show_default=True,
-    type=click.FloatRange(0),
-    help="Paths to fails for each of these.",
-)
-@click.option("--l2", default=1.0, show_default=True, type=click.FloatRange(0, min_open=True))
-@click.option(
-    "--gamma", default=0.9, show_default=True, type=click.FloatRange(0, 1, min_open=True)
-)
 @click.option("--evidence", default="sum", show_default=True, type=click.Choice(EVIDENCE))
-@click.option("--random-state", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1))
 @click.option("--processes", default=1, show_default=True, type=click.IntRange(1))
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of results.")
+@labelled
+@training_options
 def check(
     *,
     web: str,
@@ -80,11 +59,8 @@ def check(
     column: str,
     site_column: str,
     budget: int,
-    ends_only: bool,
-    goals_each: int,
-    fails: float,
-    l2: float,
-    gamma: float,
+    sampling: Sampling,
+    training: Training,
     evidence: str,
     random_state: int,
     processes: int,
@@ -112,8 +88,8 @@ def check(
         site_column=site_column,
         starts=tuple(doors),
         budget=budget,
-        sampling=Sampling(goals_each, fails),
-        training=Training(milestones=not ends_only, l2=l2, gamma=gamma),
+        sampling=sampling,
+        training=training,
         evidence=evidence,
         random_state=random_state,
     )

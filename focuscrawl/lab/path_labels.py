@@ -47,19 +47,22 @@ def score_labels(
 
     A page has the features of its own and those of the link to it, which the chain has in two
     places. Labels are those of `PathStates`; with distances, pages whose distance no path says
-    are left out. The penalty of maximum entropy is that of the chain.
+    are left out. The penalty of maximum entropy is that of the chain; naive Bayes counts each
+    feature as 1.
     """
     x, y = _pages(model, learned)
     x_held, y_held = _pages(model, held)
-    told = _chain(model, held)
+    sequence, singly = _chain(model, held)
     seen = y_held >= 0
+    x, y, x_held = x[y >= 0], y[y >= 0], x_held[seen]
+    there, there_held = x.sign(), x_held.sign()
+    entropy = LogisticRegression(C=0.5 / model.crf.l2, max_iter=500)
     names = {
-        "CRF": told[seen],
-        "naive Bayes": MultinomialNB().fit(x[y >= 0], y[y >= 0]).predict(x_held)[seen],
-        "Bernoulli naive Bayes": BernoulliNB().fit(x[y >= 0], y[y >= 0]).predict(x_held)[seen],
-        "maximum entropy": LogisticRegression(C=0.5 / model.crf.l2, max_iter=500)
-        .fit(x[y >= 0], y[y >= 0])
-        .predict(x_held)[seen],
+        "CRF, best sequence": sequence[seen],
+        "CRF, best label": singly[seen],
+        "naive Bayes": MultinomialNB().fit(there, y).predict(there_held),
+        "Bernoulli naive Bayes": BernoulliNB().fit(there, y).predict(there_held),
+        "maximum entropy": entropy.fit(x, y).predict(x_held),
     }
     true = y_held[seen]
     return [
@@ -93,9 +96,11 @@ def _pages(model: PathModel, corpus: Corpus) -> tuple[csr_array, NDArray[np.int6
     return (observed[pages] + links).tocsr(), labels
 
 
-def _chain(model: PathModel, corpus: Corpus) -> NDArray[np.int64]:
-    told = model.crf.predict(sequences(corpus, model.vocabulary))
-    return told[_places(corpus)]
+def _chain(model: PathModel, corpus: Corpus) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the labels of pages by the most probable sequence, and each most probable one."""
+    observed, pages = sequences(corpus, model.vocabulary), _places(corpus)
+    singly = model.crf.marginals(observed)[pages, : len(model.states)].argmax(axis=1)
+    return model.crf.predict(observed)[pages], singly
 
 
 def _places(corpus: Corpus) -> NDArray[np.int64]:

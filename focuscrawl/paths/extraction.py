@@ -36,7 +36,7 @@ class Sampling:
     """
 
     goals: int = 60
-    fails: float = 10.0
+    fails: float = 3.0
 
 
 def extract_paths(

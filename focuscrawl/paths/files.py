@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import tempfile
 import zipfile
 import zlib
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focuscrawl import __version__
+from focuscrawl.apprentice.folders import Kind, damaged
 from focuscrawl.critic.packing import expect, read_arrays
 from focuscrawl.errors import UserError
 from focuscrawl.paths.crf import ChainCRF
@@ -25,19 +24,10 @@ from focuscrawl.paths.states import PathStates
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-FORMAT = 1
-_KIND = "paths"
-_MANIFEST = "manifest.json"
-_ARRAYS = "model.npz"
+_KIND = Kind("paths", 2, "model.npz", "model of paths", "focuscrawl paths train")
 _UNSOUND = (
     ValueError, LookupError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-
-
-def check_out(out: Path) -> None:
-    """Raise `UserError` if there is something at `out`; ask before a long training."""
-    if out.exists():
-        raise UserError(f"{out} is there already: name another folder")
 
 
 def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
@@ -52,7 +42,6 @@ def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
     UserError
         `out` is there already, or cannot be written.
     """
-    check_out(out)
     packed = io.BytesIO()
     np.savez_compressed(
         packed,
@@ -62,38 +51,22 @@ def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
         rewards=model.rewards,
         names=np.frombuffer("\n".join(model.vocabulary.names).encode(), np.uint8),
     )
-    manifest = {
-        "kind": _KIND,
-        "format": FORMAT,
-        "focuscrawl": __version__,
-        "labels": model.states.labels,
-        "distances": model.states.distances,
-        "words": model.reading.words,
-        "near": model.reading.near,
-        "trust": model.trust,
-        "arrays": hashlib.sha256(packed.getvalue()).hexdigest(),
-        **about,
-    }
-    manifest["digest"] = _digest(manifest)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
-            folder = Path(scratch, out.name)
-            folder.mkdir()
-            (folder / _ARRAYS).write_bytes(packed.getvalue())
-            (folder / _MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
-            folder.rename(out)
-    except OSError as error:
-        raise UserError(f"{out} cannot be written ({error.strerror}): name another") from None
+    manifest = _KIND.manifest(
+        {
+            "labels": model.states.labels,
+            "distances": model.states.distances,
+            "words": model.reading.words,
+            "near": model.reading.near,
+            "arrays": hashlib.sha256(packed.getvalue()).hexdigest(),
+            **about,
+        }
+    )
+    _KIND.write(out, {**manifest, "digest": _digest(manifest)}, packed.getvalue())
 
 
 def is_path_model(folder: str) -> bool:
     """Tell whether there is a model of paths in a folder."""
-    try:
-        manifest = json.loads((Path(folder) / _MANIFEST).read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(manifest, dict) and manifest.get("kind") == _KIND
+    return _KIND.is_in(Path(folder))
 
 
 def load_path_critic(folder: str, topic: str) -> PathCritic:
@@ -118,24 +91,12 @@ def read_model(folder: Path) -> tuple[PathModel, str]:
     UserError
         There is none, it is damaged, or of another format.
     """
-    try:
-        manifest = json.loads((folder / _MANIFEST).read_bytes())
-        content = (folder / _ARRAYS).read_bytes()
-    except (OSError, ValueError):
-        raise UserError(
-            f"{folder} holds no model of paths: train one with `focuscrawl paths train`"
-        ) from None
-    if not isinstance(manifest, dict) or manifest.get("kind") != _KIND:
-        raise UserError(f"{folder} holds no model of paths but another model")
-    if manifest.get("format") != FORMAT:
-        raise UserError(
-            f"{folder} is of format {manifest.get('format')}, not {FORMAT}: train it again"
-        )
+    manifest, content = _KIND.read(folder)
     if (
         manifest.get("digest") != _digest(manifest)
         or manifest.get("arrays") != hashlib.sha256(content).hexdigest()
     ):
-        raise UserError(f"{folder} is damaged: its digest is not the manifest's; train it again")
+        raise damaged(folder)
     try:
         return _unpack(manifest, content), str(manifest["digest"])
     except _UNSOUND as error:
@@ -167,8 +128,7 @@ def _unpack(manifest: dict[str, Any], content: bytes) -> PathModel:
     )
     rewards = expect(arrays, "rewards", (len(labels),), "f").astype(np.float64)
     reading = Reading(int(manifest["words"]), int(manifest["near"]))
-    trust = float(manifest["trust"])
-    return PathModel(states, Vocabulary(listed), crf, rewards, reading, trust)
+    return PathModel(states, Vocabulary(listed), crf, rewards, reading)
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:

@@ -30,9 +30,6 @@ class PathModel:
     crf : fitted
     rewards : float64 (K,), of the link state of each label (eq. 5)
     reading : how much of a page is read
-    trust : how much of what a page's features say is believed when its links are scored, in
-        [0, 1]. They are hundreds of words that hang together, and make a page that is a little
-        unlike those learned from a certain fail; then nothing behind it would ever be fetched
     """
 
     states: PathStates
@@ -40,7 +37,6 @@ class PathModel:
     crf: ChainCRF
     rewards: NDArray[np.float64]
     reading: Reading
-    trust: float = 1.0
 
     def page(self, reader: PathReader, view: PageView, start: str) -> NDArray[np.float64]:
         """Return what a page's features say for each label: log-potentials, float64 (K,)."""
@@ -94,7 +90,8 @@ class PathModel:
         rows = self.vocabulary.rows(observed)
         # sums of rows by differences of running sums: a sparse product is slow to set up
         sums = np.zeros((len(rows.indices) + 1, states.stop - states.start))
-        np.cumsum(self.crf.state_[rows.indices, states], axis=0, out=sums[1:])
+        weights = self.crf.state_[rows.indices, states] * self.vocabulary.values(rows)[:, None]
+        np.cumsum(weights, axis=0, out=sums[1:])
         scores: NDArray[np.float64] = sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
         return scores
 

@@ -42,13 +42,14 @@ class PathStates:
     def supervised(cls, milestones: Sequence[str]) -> PathStates:
         """Return states for pages that were labelled.
 
-        Any label may follow any other, but what follows a fail is a fail: the way was left.
+        Any label may follow any other. That nothing but fails follows a fail is learned, and
+        what is learned can be outweighed: were it forbidden, one page on the way that looks like
+        a fail would make all behind it fails, whatever they are.
         """
         labels = (GOAL, FAIL, *sorted(set(milestones) - {GOAL, FAIL}))
         n = len(labels)
-        follows = np.ones((n, n), np.bool_)
-        follows[1] = np.arange(n) == 1
-        return cls(labels, follows, np.eye(n, dtype=np.bool_), distances=False)
+        free = np.ones((n, n), np.bool_)
+        return cls(labels, free, np.eye(n, dtype=np.bool_), distances=False)
 
     @classmethod
     def partially_supervised(cls, farthest: int) -> PathStates:
@@ -56,14 +57,14 @@ class PathStates:
 
         State i is that of pages i clicks before the next goal, i = 1 ... `farthest`, the last
         one also of pages farther away. From i links lead to i - 1 or fail; from a goal to other
-        goals and to ways there; from fail to fail. Features are tied over a binary hierarchy of
-        the distances.
+        goals and to ways there; from a fail anywhere, as in `supervised`. Features are tied over
+        a binary hierarchy of the distances.
         """
         labels = (GOAL, FAIL, *map(str, range(1, farthest + 1)))
         n = len(labels)
         follows = np.zeros((n, n), np.bool_)
         follows[:, 1] = True
-        follows[0] = True
+        follows[:2] = True
         for distance in range(1, farthest + 1):
             follows[distance + 1, distance if distance > 1 else 0] = True
         follows[n - 1, n - 1] = farthest > 0
@@ -104,7 +105,7 @@ class PathStates:
 
         Parameters
         ----------
-        labels : of the n pages, None where it is not known
+        labels : of the n pages, None where it is not known; one that no state is for is not
         ahead : clicks from each page to the next goal, by this path or by another one of the
             same site; None where no path says
         """
@@ -112,7 +113,7 @@ class PathStates:
         place = {label: i for i, label in enumerate(self.labels)}
         farthest = len(self.labels) - 2
         for i, (label, clicks) in enumerate(zip(labels, ahead, strict=True)):
-            if label in {GOAL, FAIL} or (not self.distances and label is not None):
+            if label in {GOAL, FAIL} or (not self.distances and label in place):
                 allowed[i, place[label]] = True
             elif self.distances and clicks is not None:
                 allowed[i, 1 + min(clicks, farthest)] = True

@@ -41,7 +41,6 @@ class Training:
     l2 : see `ChainCRF`
     gamma : see `focuscrawl.paths.rewards.rewards`
     max_iter : iterations of L-BFGS
-    trust : see `PathModel`
     reading : how much of a page is read
     """
 
@@ -50,7 +49,6 @@ class Training:
     l2: float = 1.0
     gamma: float = 0.9
     max_iter: int = 60
-    trust: float = 0.4
     reading: Reading = field(default_factory=Reading)
 
 
@@ -78,7 +76,7 @@ def train(
     crf.fit(*examples(corpus, vocabulary, states), on_iteration=on_iteration)
     worth = rewards(crf, sequences(corpus, vocabulary), 0, gamma=training.gamma)
     worth = worth[len(states) :]
-    return PathModel(states, vocabulary, crf, worth, training.reading, training.trust)
+    return PathModel(states, vocabulary, crf, worth, training.reading)
 
 
 class Corpus(NamedTuple):
@@ -172,7 +170,7 @@ def sequences(corpus: Corpus, vocabulary: Vocabulary) -> Sequences:
     observed = Observed(np.concatenate(corpus.places), pointers(lengths))
     rows = vocabulary.rows(observed)
     shape = (len(rows), len(vocabulary))
-    matrix = csr_array((np.ones(len(rows.indices)), rows.indices, rows.indptr), shape=shape)
+    matrix = csr_array((vocabulary.values(rows), rows.indices, rows.indptr), shape=shape)
     return Sequences(matrix, corpus.bounds)
 
 
@@ -189,8 +187,12 @@ def examples(corpus: Corpus, vocabulary: Vocabulary, states: PathStates) -> Exam
 
     A link is scored before its page is fetched. In whole paths the many words of pages explain
     the labels so well that the few of links learn little; in a beginning that ends with a link
-    they are all there is to tell the next page's label. A beginning that n paths share counts
-    as sqrt(n): there are few ways to a list of goals, and much depends on them.
+    they are all there is to tell the next page's label.
+
+    One of m that leave the same pages counts as 1 / m: a page which a hundred paths leave is
+    still one page. Counted a hundred times, its words would be known by heart, and a list on
+    another site, with other words, would be a fail. A beginning that n paths share counts as
+    sqrt(n) / m: there are few ways to a list of goals, and much depends on them.
     """
     whole = sequences(corpus, vocabulary)
     labels_of = known_labels(corpus, states)
@@ -198,20 +200,26 @@ def examples(corpus: Corpus, vocabulary: Vocabulary, states: PathStates) -> Exam
     rows: list[NDArray[np.int64]] = []
     known: list[NDArray[np.bool_]] = []
     begun: dict[tuple[str, ...], int] = {}
-    shared: Counter[int] = Counter()
+    left: list[tuple[bool, tuple[str, ...]]] = []  # whether a whole path; the pages it leaves
+    onward: Counter[int] = Counter()
     for number, path in enumerate(corpus.paths):
         places = np.arange(corpus.bounds[number], corpus.bounds[number + 1])
         labels = labels_of[number]
         rows.append(places)
         known.append(labels)
+        left.append((True, path.pages[:-1]))
         for end in range(1, len(path.pages)):
             beginning = path.pages[: end + 1]
             if beginning not in begun:
                 begun[beginning] = len(rows)
                 rows.append(np.append(places[: 2 * end], unseen))
                 known.append(labels[: 2 * end + 1])
-            shared[begun[beginning]] += 1
-    weight = np.array([math.sqrt(shared.get(i, 1)) for i in range(len(rows))])
+                left.append((False, beginning[:-1]))
+            onward[begun[beginning]] += 1
+    siblings = Counter(left)
+    weight = np.array(
+        [math.sqrt(onward.get(i, 1)) / siblings[each] for i, each in enumerate(left)]
+    )
     observed = vstack([whole.observed, csr_array((1, len(vocabulary)))], format="csr")
     bounds = pointers(np.array([len(each) for each in rows], np.int64))
     return Examples(

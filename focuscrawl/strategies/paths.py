@@ -74,11 +74,10 @@ class Paths:
         start, parent = forager.start_of(page.url), forager.parent(page.url)
         seen = self._model.page(self._reader, page.view, start)
         # in the precision of the store, so that a resumed forage computes with the same numbers
-        belief = forager.belief(page.url, self._model.trust * seen).astype(np.float32)
-        goal = float(forager.belief(page.url, seen)[0])
+        belief = forager.belief(page.url, seen).astype(np.float32)
         links = self._model.links(self._reader, page.view, start, page.links)
         labels = self._model.onward(belief.astype(np.float64), links).astype(np.float32)
-        memo = PathMemo(referrer, parent, page.view.url, goal, labels)
+        memo = PathMemo(referrer, parent, page.view.url, float(belief[0]), labels)
         found = forager.expand(page.url, page.targets, labels.astype(np.float64))
         return Expansion(found.link_scores, found.urls, found.scores, memo=memo.to_bytes())
 

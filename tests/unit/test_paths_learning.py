@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter, defaultdict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array, vstack
 
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
+from focuscrawl.paths.crf import Sequences
 from focuscrawl.paths.critic import TOPIC
 from focuscrawl.paths.extraction import Sampling, extract_paths
 from focuscrawl.paths.features import PathReader, Reading, Vocabulary
@@ -23,7 +26,15 @@ from focuscrawl.paths.pages import WebPages
 from focuscrawl.paths.paths import Path, read_paths, write_paths
 from focuscrawl.paths.places import place_of, relation, shape_of
 from focuscrawl.paths.states import PathStates
-from focuscrawl.paths.training import Training, known_labels, observe, train
+from focuscrawl.paths.training import (
+    Training,
+    choose_features,
+    examples,
+    known_labels,
+    observe,
+    sequences,
+    train,
+)
 from focuscrawl.paths.walking import Walk
 from focuscrawl.webs import open_web
 
@@ -33,7 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path as FilePath
 
     from focuscrawl.paths.model import PathModel
-    from focuscrawl.paths.training import Corpus
+    from focuscrawl.paths.training import Corpus, Examples
 
     from .departments import Departments
 
@@ -155,10 +166,70 @@ def test_distances_are_told_apart_up_to_the_farthest_and_share_features() -> Non
     assert not states.structure.edges[2, 6 + 3]  # and not back
 
 
-def test_what_follows_a_fail_is_a_fail() -> None:
-    states = PathStates.supervised(["people", "goal"])
-    assert states.labels == ("goal", "fail", "people")
-    assert states.follows[1].tolist() == [False, True, False]
+def test_a_page_that_looks_like_a_fail_does_not_hide_the_goal_behind_it(
+    corpus: Corpus, model: PathModel
+) -> None:
+    observed = sequences(corpus, model.vocabulary).observed
+    ends = [path.pages[-1].rpartition("/")[2] for path in corpus.paths]
+    stray = observed[[corpus.bounds[ends.index("notice1.html") + 1] - 1]]
+    number = next(i for i, path in enumerate(corpus.paths) if path.succeeds)
+    door, _, people, _, _, link, home = range(*corpus.bounds[number : number + 2])
+    bare = csr_array(stray.shape)
+    places = vstack(
+        [observed[[door, door + 1, people, people + 1]], stray, observed[[link, home]]]
+    ).tocsr()
+    told = model.crf.predict(Sequences(places, np.array([0, 7])))
+    assert told[-1] == 0
+    # and alone it is one
+    dead = vstack([observed[[door]], bare, stray]).tocsr()
+    assert model.crf.predict(Sequences(dead, np.array([0, 3])))[-1] == 1
+
+
+def test_a_page_that_many_paths_leave_does_not_count_once_for_each(corpus: Corpus) -> None:
+    states = PathStates.partially_supervised(3)
+    found = examples(corpus, choose_features(corpus), states)
+    assert len(found.weight) == len(found.sequences)
+    # whole paths and beginnings come in the order of the corpus, a path before its beginnings
+    leaving = Counter(path.pages[:-1] for path in corpus.paths)
+    assert found.weight[0] == pytest.approx(1.0 / leaving[corpus.paths[0].pages[:-1]])
+    whole = {
+        pages: sum(
+            weight
+            for weight, path in zip(_whole(found, corpus), corpus.paths, strict=True)
+            if path.pages[:-1] == pages
+        )
+        for pages in leaving
+    }
+    assert whole == pytest.approx(dict.fromkeys(leaving, 1.0))
+
+
+def _whole(found: Examples, corpus: Corpus) -> list[float]:
+    """Return the weights of the whole paths among examples."""
+    weights, begun, at = [], set[tuple[str, ...]](), 0
+    for path in corpus.paths:
+        weights.append(float(found.weight[at]))
+        new = {path.pages[: i + 1] for i in range(1, len(path.pages))} - begun
+        begun |= new
+        at += 1 + len(new)
+    assert at == len(found.weight)
+    return weights
+
+
+def test_pages_and_links_score_what_they_do_in_training(
+    web: Departments, corpus: Corpus, model: PathModel
+) -> None:
+    pages, reader = WebPages(open_web(str(web.warc))), PathReader(model.reading)
+    learned = sequences(corpus, model.vocabulary)
+    potentials, k = learned.observed @ model.crf.state_, len(model.states)
+    path, first = corpus.paths[0], int(corpus.bounds[0])
+    view = pages.view(path.pages[1])
+    assert view is not None
+    np.testing.assert_allclose(
+        model.page(reader, view, path.start), potentials[first + 2, :k], rtol=1e-9, atol=1e-12
+    )
+    to = np.flatnonzero(np.array(pages.targets(path.pages[1])) == path.pages[2])
+    links = model.links(reader, view, path.start, to)
+    np.testing.assert_allclose(links[0], potentials[first + 3, k:], rtol=1e-9, atol=1e-12)
 
 
 def test_a_page_on_a_way_to_goals_is_as_far_from_them_on_other_paths(corpus: Corpus) -> None:
@@ -217,6 +288,12 @@ def test_any_page_can_be_read(text: str, links: list[tuple[str, str]]) -> None:
     vocabulary = Vocabulary(sorted(set(names.values())))
     known = vocabulary.rows(rows)
     assert {vocabulary.names[i] for i in known.indices} == {names[k] for k in rows.keys.tolist()}
+    # each kind of a link has a length of 1, however many words there are
+    lengths: defaultdict[tuple[int, str], float] = defaultdict(float)
+    row = np.repeat(np.arange(len(known)), known.lengths)
+    for at, feature, value in zip(row, known.indices, vocabulary.values(known), strict=True):
+        lengths[int(at), vocabulary.names[feature].partition(" ")[0]] += value**2
+    assert all(length == pytest.approx(1.0) for length in lengths.values())
 
 
 def test_a_model_finds_the_way_on_a_site_it_has_never_seen(
