@@ -83,8 +83,6 @@ def rows_of(records: Sequence[VisitRecord], urls: SharedUrlTable, worker: int, p
             rows.answers.append(None if record.answer is None else _texts(asdict(record.answer)))
         rows.evidence.extend(_evidence(record, urls, worker, part))
     rows.hosts.sort()  # in one order by all workers, so that they do not wait in a circle
-    rows.urls.sort()
-    rows.strange.sort()
     return rows
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -42,9 +43,12 @@ _URLS = """
     INSERT INTO url (id, url, host, depth, referrer, score, state)
     SELECT * FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::int[], %s::bigint[],
                          %s::float8[], %s::smallint[])
-    ON CONFLICT """
-_KNOWN_BY_NAME = f"""(id) DO UPDATE SET state = excluded.state, score = excluded.score
-    WHERE url.state = {UNFOLLOWED}"""
+    ON CONFLICT DO NOTHING"""
+# of those that may be queued here: what others have met, and put in without a state
+_MET = f"""
+    UPDATE url SET score = new.score, state = new.state
+    FROM unnest(%s::bigint[], %s::float8[], %s::smallint[]) AS new (id, score, state)
+    WHERE url.id = new.id AND url.state = {UNFOLLOWED}"""
 _LINKS = """
     COPY link (id, source, target, anchor, dom_position, score, model_version) FROM STDIN"""
 _CHANGES = f"""
@@ -113,18 +117,20 @@ class SharedWriter(StoreWriter):
         cursor = _cursor(connection)
         if rows.hosts:
             cursor.execute(_HOSTS, _columns(rows.hosts))
+        if rows.urls or rows.strange:
+            # in one order by all workers, so that they do not wait in a circle
+            cursor.execute(_URLS, _columns(sorted([*rows.urls, *rows.strange], key=itemgetter(0))))
         if rows.urls:
-            cursor.execute(_URLS + _KNOWN_BY_NAME, _columns(rows.urls))
-        if rows.strange:
-            cursor.execute(_URLS + "DO NOTHING", _columns(rows.strange))
+            numbers, *_, scores, states = _columns(rows.urls)
+            cursor.execute(_MET, [numbers, scores, states])
         if rows.links:
             with cursor.copy(_LINKS) as copy:
                 for link in rows.links:
                     copy.write_row(link)
         if rows.changes:
             numbers = sorted(rows.changes)  # in one order by all workers
-            scores, states = zip(*(rows.changes[number] for number in numbers), strict=True)
-            cursor.execute(_CHANGES, [numbers, list(scores), list(states)])
+            scores, states = _columns([rows.changes[number] for number in numbers])
+            cursor.execute(_CHANGES, [numbers, scores, states])
         at = datetime.now(UTC).isoformat(timespec="milliseconds")
         happened = [
             {"at": at, "seq": seq, "kind": kind, "detail": detail}
