@@ -89,7 +89,7 @@ def test_the_crawl_goes_on_and_says_what_was_wrong(
     assert (run.returncode, good, errors) == (0, 9, EXPECTED[case])
     assert "Traceback" not in run.stderr
     assert run.peak < 450_000_000
-    if case in TRAPS:
+    if case in (*TRAPS, "many-links"):  # there is always one more
         assert len(run.kept.order) <= BUDGET
     else:
         assert reason == ("hosts_unavailable" if case in LEFT else "frontier_empty")
