@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from importlib import resources
 from itertools import islice
+from multiprocessing import parent_process
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.cache import cache_dir
@@ -58,7 +59,7 @@ def read_bags(
     ----------
     web : where they are
     urls : URLs that `web` has, as `resolve` returns them
-    n_jobs : processes that parse
+    n_jobs : processes that parse; 1 in a process that is itself one of several
     progress : told of every few pages read
 
     Returns
@@ -73,9 +74,9 @@ def read_bags(
         report(len(urls) - len(missing))
         from joblib import Parallel, delayed  # noqa: PLC0415
 
-        parallel = Parallel(
-            n_jobs=n_jobs if len(missing) >= _WORTH_PROCESSES else 1, return_as="generator"
-        )
+        # one of several processes has its core, and would wait minutes for idle ones when it ends
+        worth = len(missing) >= _WORTH_PROCESSES and parent_process() is None
+        parallel = Parallel(n_jobs=n_jobs if worth else 1, return_as="generator")
         tasks = (
             delayed(_read)(batch, [_source(web, url) for url in batch])
             for batch in _batches(missing)
