@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_SLACK = 2.0  # times what all can fetch until they compare again, so that nobody runs dry
-_LEAST = 4  # URLs a worker that are within reach, however slow all are
-_LOT = 256  # fetches that are granted at once, at most
+_SLACK = 1.5  # times what all can fetch until they compare again, so that nobody runs dry
+_LEAST = 1  # URLs a worker that are within reach, however slow all are
+_LOTS = 4, 256  # fetches that are granted at once, at least and at most
 
 
 class Allowance:
@@ -74,7 +74,7 @@ def lot(budget: int, granted: int, workers: int, pace: float, left: float) -> in
     left : fetches it may begin already
     """
     fair = math.ceil((budget - granted) / (4 * max(workers, 1)))
-    wanted = min(_LOT, max(_LEAST, math.ceil(pace)), fair) - left
+    wanted = min(max(math.ceil(pace), _LOTS[0]), _LOTS[1], fair) - left
     return max(0, int(wanted))
 
 
@@ -84,7 +84,7 @@ def threshold(
     """Return the score that a link must have to be fetched now.
 
     All workers together can fetch so many until they next compare their offers; a link that
-    would not be among twice as many of the best ones, wherever they are, waits.
+    would not be among half as many again of the best ones, wherever they are, waits.
 
     Parameters
     ----------

@@ -41,7 +41,7 @@ def test_as_many_links_are_in_reach_as_can_be_fetched(
         threshold(mine, arrays[:i] + arrays[i + 1 :], pace, 0.1) for i, mine in enumerate(arrays)
     }
     together = np.concatenate(arrays)
-    reach = max(4 * len(offers), np.ceil(0.2 * pace))
+    reach = max(len(offers), np.ceil(1.5 * pace * 0.1))
     assert (together > limit).sum() < max(reach, 1) or limit == -np.inf
     assert (together >= limit).sum() >= min(reach, len(together))
 
