@@ -341,7 +341,8 @@ def _table(url: str) -> str:
 
 
 def _said(log: str) -> list[str]:
-    return [line for line in log.splitlines() if " WARNING " in line or " ERROR " in line][:5]
+    lines = [line for line in log.splitlines() if " WARNING " in line or " ERROR " in line]
+    return [line for line in lines if ".alarm: " not in line][-8:]
 
 
 if __name__ == "__main__":

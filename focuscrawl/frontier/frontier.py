@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SIFTED = 2000  # URLs that one `pop` may hold back; more would hold the event loop
-_FREED = 64  # entries out of date whose memory one `pop` frees, for the same reason
+_FREED = 4  # entries out of date whose memory one `pop` frees, for the same reason
 
 
 class Arrangement(NamedTuple):
