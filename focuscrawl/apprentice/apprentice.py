@@ -278,7 +278,8 @@ class Apprentice:
         self._judged.add(since["urls"], since["inputs"], since["predicted"])
         self._judged.ever = self._taught + len(since["urls"])
         adopted = tuple(int(x) for x in since["adopted"])
-        forgotten = np.unpackbits(since["forgotten"]).astype(bool)
+        # crawls that began before anything was forgotten have no such array
+        forgotten = np.unpackbits(since.get("forgotten", np.zeros(0, np.uint8))).astype(bool)
         self._replay = Replay((observed, links), (adopted[0], adopted[1]), forgotten)
         return adopted[0]
 

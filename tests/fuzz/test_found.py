@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
-from . import FOUND
+from focuscrawl.page import PageView, parse_page
+from focuscrawl.taxonomy import dmoz
+
+from . import FOUND, targets
 from .targets import SEEDS, TARGETS
 
 if TYPE_CHECKING:
@@ -26,3 +31,30 @@ def test_where_the_search_begins(name: str) -> None:
         TARGETS[name](seed)
         for end in range(0, len(seed), 7):
             TARGETS[name](seed[:end])
+
+
+def _try_all(name: str) -> None:
+    finds = [path.read_bytes() for path in _FILES if path.parent.name == name]
+    for data in SEEDS[name] + finds:
+        TARGETS[name](data)
+
+
+def _no_leaves(body: bytes, url: str, **how: object) -> PageView:
+    return replace(parse_page(body, url), n_leaves=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "module", "attribute", "broken"),
+    [
+        ("page", targets, "parse_page", _no_leaves),
+        ("urls", targets, "normalize", str.upper),
+        ("warc", targets, "read_record", lambda *_: None),
+        ("dmoz", dmoz, "_FORBIDDEN", re.compile("nothing")),
+    ],
+)
+def test_a_fault_is_noticed(
+    name: str, module: object, attribute: str, broken: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, attribute, broken)
+    with pytest.raises(AssertionError):
+        _try_all(name)
