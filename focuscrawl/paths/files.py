@@ -24,7 +24,7 @@ from focuscrawl.paths.states import PathStates
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_KIND = Kind("paths", 2, "model.npz", "model of paths", "focuscrawl paths train")
+_KIND = Kind("paths", 3, "model.npz", "model of paths", "focuscrawl paths train")
 _UNSOUND = (
     ValueError, LookupError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
@@ -55,6 +55,7 @@ def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
         {
             "labels": model.states.labels,
             "distances": model.states.distances,
+            "away": model.away,
             "words": model.reading.words,
             "near": model.reading.near,
             "arrays": hashlib.sha256(packed.getvalue()).hexdigest(),
@@ -128,7 +129,11 @@ def _unpack(manifest: dict[str, Any], content: bytes) -> PathModel:
     )
     rewards = expect(arrays, "rewards", (len(labels),), "f").astype(np.float64)
     reading = Reading(int(manifest["words"]), int(manifest["near"]))
-    return PathModel(states, Vocabulary(listed), crf, rewards, reading)
+    away = float(manifest["away"])
+    if not 0.0 <= away <= 1.0:
+        msg = "a share that is none"
+        raise ValueError(msg)
+    return PathModel(states, Vocabulary(listed), crf, rewards, away, reading)
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from focuscrawl.paths.chains import log_product
+from focuscrawl.paths.places import place_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,6 +30,7 @@ class PathModel:
     vocabulary : features, by number
     crf : fitted
     rewards : float64 (K,), of the link state of each label (eq. 5)
+    away : share of goals that are not on the registered domain of their site's start
     reading : how much of a page is read
     """
 
@@ -36,6 +38,7 @@ class PathModel:
     vocabulary: Vocabulary
     crf: ChainCRF
     rewards: NDArray[np.float64]
+    away: float
     reading: Reading
 
     def page(self, reader: PathReader, view: PageView, start: str) -> NDArray[np.float64]:
@@ -49,6 +52,19 @@ class PathModel:
         return self._scores(
             reader.links(view, start, links), slice(len(self.states), 2 * len(self.states))
         )
+
+    def stays(self, view: PageView, start: str, links: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what each link keeps of its score for where it leads, float64 (n,).
+
+        1 on the registered domain of the site's start, `away` elsewhere. Which domain a link
+        leads to is a feature as well, but one of many: on the site of another department, which
+        looks like those learned from, the others would outweigh it.
+        """
+        home = place_of(start).domain
+        urls = view.links.urls
+        at_home = np.array([place_of(urls[i]).domain == home for i in links.tolist()], np.bool_)
+        kept: NDArray[np.float64] = np.where(at_home, 1.0, self.away)
+        return kept
 
     def onward(self, page: NDArray[np.float64], links: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Pr(label) of links, float64 (n, K): one step of eq. 6, normalised.

@@ -174,16 +174,17 @@ def test_the_strategy_needs_a_model_of_paths(
 
 def test_memos_come_back() -> None:
     labels = np.array([[0.25, 0.75]] * 3, np.float32)
-    memo = PathMemo(4, -1, "http://ä.example/", 0.5, labels)
+    memo = PathMemo(4, -1, "http://ä.example/", 0.5, 0.125, labels)
     again = PathMemo.from_bytes(memo.to_bytes())
-    assert (again.referrer, again.parent, again.url, again.goal) == (
+    assert (again.referrer, again.parent, again.url, again.goal, again.fail) == (
         4,
         -1,
         "http://ä.example/",
         0.5,
+        0.125,
     )
     np.testing.assert_array_equal(again.labels, labels)
-    bare = PathMemo.from_bytes(PathMemo(0, 1, "", 0.0, labels[:0]).to_bytes())
+    bare = PathMemo.from_bytes(PathMemo(0, 1, "", 0.0, 1.0, labels[:0]).to_bytes())
     assert bare.labels.shape == (0, 2)
 
 
