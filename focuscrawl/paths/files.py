@@ -17,7 +17,8 @@ from focuscrawl.critic.packing import expect, read_arrays
 from focuscrawl.errors import UserError
 from focuscrawl.paths.crf import ChainCRF
 from focuscrawl.paths.critic import TOPIC, PathCritic
-from focuscrawl.paths.features import KINDS, Reading, Vocabulary
+from focuscrawl.paths.features import Reading, Vocabulary
+from focuscrawl.paths.keys import KINDS
 from focuscrawl.paths.model import PathModel
 from focuscrawl.paths.states import PathStates
 

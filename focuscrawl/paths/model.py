@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import logsumexp
 
-from focuscrawl.paths.chains import log_product
 from focuscrawl.paths.places import place_of
 
 if TYPE_CHECKING:
@@ -74,10 +73,8 @@ class PathModel:
         page : float64 (K,), Pr(label) of the page they are on
         links : log-potentials as from `links`
         """
-        k = len(self.states)
         with np.errstate(divide="ignore"):
-            before = log_product(np.log(page)[None, :], self.crf.edge_[:k, k:])
-        return _normalised(links + before)
+            return _normalised(links + np.log(page @ self._onward))
 
     def arrived(self, link: NDArray[np.float64], page: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Pr(label) of a page, float64 (K,).
@@ -102,6 +99,14 @@ class PathModel:
         starts = self.crf.structure.starts[: len(self.states)]
         return _first(_normalised(np.where(starts, page, -np.inf)[None, :]))
 
+    @cached_property
+    def _onward(self) -> NDArray[np.float64]:
+        """Exponentials of the log-potentials from labels of pages to those of links, (K, K)."""
+        k = len(self.states)
+        edges = self.crf.edge_[:k, k:]
+        onward: NDArray[np.float64] = np.exp(edges - edges.max())
+        return onward
+
     def _scores(self, observed: Observed, states: slice) -> NDArray[np.float64]:
         rows = self.vocabulary.rows(observed)
         # sums of rows by differences of running sums: a sparse product is slow to set up
@@ -113,7 +118,10 @@ class PathModel:
 
 
 def _normalised(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    probabilities: NDArray[np.float64] = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+    probabilities: NDArray[np.float64] = np.exp(
+        logs - logs.max(axis=1, keepdims=True, initial=-np.inf)
+    )
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
     return probabilities
 
 

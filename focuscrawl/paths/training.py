@@ -14,7 +14,8 @@ from scipy.sparse import csr_array, vstack
 from focuscrawl.apprentice.rows import pointers
 from focuscrawl.errors import UserError
 from focuscrawl.paths.crf import ChainCRF, Sequences
-from focuscrawl.paths.features import KINDS, Observed, Reading, Vocabulary
+from focuscrawl.paths.features import Observed, Reading, Vocabulary
+from focuscrawl.paths.keys import KINDS
 from focuscrawl.paths.model import PathModel
 from focuscrawl.paths.places import place_of
 from focuscrawl.paths.rewards import rewards
@@ -137,7 +138,7 @@ def _observed(
     if view is None:
         return None
     if to is None:
-        return reader.page(view, start).keys
+        return np.unique(reader.page(view, start).keys)
     there = np.array([i for i, url in enumerate(pages.targets(page)) if url == to], np.int64)
     return np.unique(reader.links(view, start, there).keys) if len(there) else None
 
@@ -178,7 +179,8 @@ def choose_features(corpus: Corpus, *, sites: int = 2, places: int = 3) -> Vocab
 def sequences(corpus: Corpus, vocabulary: Vocabulary) -> Sequences:
     """Return what was observed, by the numbers of the features in a vocabulary."""
     lengths = np.array([len(place) for place in corpus.places], np.int64)
-    observed = Observed(np.concatenate(corpus.places), pointers(lengths))
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    observed = Observed(np.concatenate(corpus.places), owner, len(lengths))
     rows = vocabulary.rows(observed)
     shape = (len(rows), len(vocabulary))
     matrix = csr_array((vocabulary.values(rows), rows.indices, rows.indptr), shape=shape)
