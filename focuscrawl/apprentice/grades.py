@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _SUREST = 36.0  # log-odds; nearer to 0 or 1 a float64 cannot say much
 _LEAST = float(np.log(99.0))  # a scale on which 0.99 is 1
-_SPREAD = 2.0  # mean log-odds that 1 stands for
+_SPREAD = 1.25  # times the mean, the log-odds that 1 stands for
 
 
 class Grades:
@@ -24,7 +24,7 @@ class Grades:
 
         g(R) = (1 + l / s) / 2, in [0, 1];  g(0) = 0, g(1/2) = 1/2
 
-    and s is twice the mean |l| of what was judged so far, between log 99 and the most that a
+    and s is 5/4 of the mean |l| of what was judged so far, between log 99 and the most that a
     float64 can tell from 1: a critic whose probabilities mean what they say is graded on a scale
     of its own. R = 0 is what has no page at all, and does not count towards s.
     """
