@@ -36,6 +36,11 @@ class Rows(NamedTuple):
         lengths = self.indptr[np.asarray(rows) + 1] - starts
         return Rows(self.indices[ranges(starts, lengths)], pointers(lengths))
 
+    def since(self, n: int) -> Rows:
+        """Return all but the first n rows, a view."""
+        begin = self.indptr[n]
+        return Rows(self.indices[begin:], self.indptr[n:] - begin)
+
 
 def beside(*parts: Rows) -> tuple[Rows, NDArray[np.int64]]:
     """Put rows of equal number side by side: row i is all their rows i, one after another.

@@ -24,7 +24,6 @@ _SUMS = (
     "near_known",
     "margin",
 )
-_SLICE = 100_000  # links added in one go, so that a large frontier needs little memory
 
 
 class Fetched:
@@ -100,11 +99,15 @@ class Standing:
             near_known,
             margin,
         )
+        fresh = not len(self._sums)
         self._sums.grow(n_urls * len(_SUMS))
-        for start in range(0, len(targets), _SLICE):
-            part = slice(start, start + _SLICE)
-            values = weight[part, None] * np.column_stack([column[part] for column in columns])
-            at = targets[part, None] * len(_SUMS) + np.arange(len(_SUMS))
+        if fresh:  # many links: a histogram adds them up in the same order, and much faster
+            table = self._table()
+            for i, column in enumerate(columns):
+                table[:, i] = np.bincount(targets, weight * column, n_urls)
+        else:
+            values = weight[:, None] * np.column_stack(columns)
+            at = targets[:, None] * len(_SUMS) + np.arange(len(_SUMS))
             np.add.at(self._sums.data, at.ravel(), values.ravel())
         self._counts.grow(n_urls * self._width)
         if counts is not None:
@@ -114,9 +117,9 @@ class Standing:
             best.grow(n_urls)
             np.maximum.at(best.data, targets, column)
         self._first.grow(n_urls)
-        urls, at = np.unique(targets, return_index=True)
-        new = np.isnan(self._first.data[urls])
-        self._first.data[urls[new]] = relevance[at[new]]
+        new = np.isnan(self._first.data[targets])
+        # from the last to the first: what is written last stays
+        self._first.data[targets[new][::-1]] = relevance[new][::-1]
 
     def has_links(self, url: int) -> bool:
         """Tell whether links into a URL were added."""
