@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BITS = 19  # of the tables; a clash of two keys blurs both, no more
-_MASK = np.uint32((1 << _BITS) - 1)
+_SLOTS = (1 << _BITS) - 1
+_MASK = np.uint32(_SLOTS)
 PRIOR = 0.05  # mean relevance expected before the first fetch (METHODS 5: p0)
 
 
@@ -53,9 +54,9 @@ class Rates:
 
     def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
         """Take in one fetch; `keys` of its chain, 0 for none."""
-        slots = np.unique(keys[keys > 0] & _MASK)
-        self._total[slots] += relevance
-        self._count[slots] += 1.0
+        for slot in {key & _SLOTS for key in keys.tolist() if key}:
+            self._total[slot] += relevance
+            self._count[slot] += 1.0
         self._all += relevance
         self._n += 1.0
 
@@ -71,17 +72,20 @@ class Rates:
         rate : float64 (n,)
         count : float64 (n,), fetches in the smallest set
         """
-        deepest = int((keys > 0).any(axis=0).sum())
-        inside = keys[:, :deepest].T > 0
-        slots = keys[:, :deepest].T & _MASK
+        chains = np.ascontiguousarray(keys.T)
+        inside = chains > 0
+        deepest = int(np.count_nonzero(np.logical_or.reduce(inside, axis=1)))
+        slots = chains[:deepest] & _MASK
         # where a chain has ended, no fetches in no set leave the rate as it is
-        count = self._count[slots] * inside
-        total = self._total[slots] * inside
+        count = self._count.take(slots) * inside[:deepest]
+        total = self._total.take(slots) * inside[:deepest]
         rate = np.full(len(keys), self._all / self._n)
+        if not deepest:
+            return rate, rate * 0.0
         for part, n in zip(total, count + self.weight, strict=True):
             rate *= self.weight
             rate += part
             rate /= n
-        length = inside.sum(axis=0)
-        last = count[np.maximum(length - 1, 0), np.arange(len(keys))] if deepest else rate * 0.0
+        length = np.add.reduce(inside, axis=0)
+        last = count[np.maximum(length - 1, 0), np.arange(len(keys))]
         return rate, last.astype(np.float64)

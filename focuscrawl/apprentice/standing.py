@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.apprentice.addresses import PLACES, SHAPES
+from focuscrawl.apprentice.inputs import INPUTS
 from focuscrawl.apprentice.rates import PRIOR, Rates
 from focuscrawl.arrays import GrowingArray
 
@@ -141,7 +142,8 @@ class Standing:
         self, urls: NDArray[np.int64], keys: NDArray[np.uint32], fetched: Fetched
     ) -> NDArray[np.float64]:
         """Return the dense inputs (n, len(INPUTS) + width) of URLs that have links."""
-        n, relevance, reading, relevant, hub, near, near_known, _ = self._table()[urls].T.copy()
+        sums = self._table().take(urls, axis=0).T.copy()
+        n, relevance, reading, relevant, hub, near, near_known, _ = sums
         mean = (relevance + _SHRINK * PRIOR) / (n + _SHRINK)
         reading /= n
         read = 1.0 / (1.0 + np.exp(-reading))
@@ -149,27 +151,29 @@ class Standing:
         place, fetches = fetched.places.rates(keys[:, :PLACES])
         shape, _ = fetched.shapes.rates(keys[:, PLACES : PLACES + SHAPES])
         siblings = (near + hub) / (near_known + 1.0)
-        odds = _log_odds(np.stack([mean, place, hub, siblings, shape]))
+        odds = _log_odds(np.concatenate([mean, place, hub, siblings, shape]))
+        of_mean, of_shape = odds[: len(urls)], odds[-len(urls) :]
         same, same_but_query = fetched.twins(keys)
-        return np.column_stack(
+        columns = np.concatenate(
             [
-                odds[0],
+                of_mean,
                 self._best.data[urls],
                 np.log1p(n) / 3.0,
                 reading / 10.0,
                 read,
                 read * mean,
-                *odds[1:4],
+                odds[len(urls) : -len(urls)],  # of place, hub, siblings
                 np.log1p(fetches) / 5.0,
                 self._best_hub.data[urls],
                 relevant / n,
                 self._first.data[urls],
                 same,
                 same_but_query,
-                odds[4],
-                *self._means(urls, n),
+                of_shape,
+                self._means(urls, n).ravel(),
             ]
         )
+        return columns.reshape(len(INPUTS) + self._width, len(urls)).T.copy()
 
     def _table(self) -> NDArray[np.float64]:
         """Return the sums, (n_urls, len(_SUMS))."""
@@ -185,6 +189,6 @@ class Standing:
 
 def _log_odds(probability: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the log-odds over their greatest value, in [-1, 1]; 0.01 is as good as 0."""
-    p = np.clip(probability, 0.01, 0.99)
+    p = np.minimum(np.maximum(probability, 0.01), 0.99)
     odds: NDArray[np.float64] = np.log(p / (1.0 - p)) / np.log(99.0)
     return odds
