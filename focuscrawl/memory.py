@@ -7,6 +7,7 @@ import gc
 
 _M_MMAP_THRESHOLD = -3  # of mallopt(3)
 _LARGE = 1 << 20  # bytes
+_CONTAINERS = 10_000
 
 
 def return_large_arrays() -> None:
@@ -22,6 +23,11 @@ def return_large_arrays() -> None:
 
 
 def freeze() -> None:
-    """Take what is loaded now out of the way of full collections, which hold the event loop."""
+    """Take what is loaded now out of the way of full collections, which hold the event loop.
+
+    And look for garbage after 10,000 new containers, not after 700: one page has thousands of
+    rows and texts, which go without being looked for.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(_CONTAINERS, *gc.get_threshold()[1:])

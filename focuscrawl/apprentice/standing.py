@@ -107,7 +107,7 @@ class Standing:
             for i, column in enumerate(columns):
                 table[:, i] = np.bincount(targets, weight * column, n_urls)
         else:
-            values = weight[:, None] * np.column_stack(columns)
+            values = weight[:, None] * np.concatenate(columns).reshape(len(_SUMS), -1).T
             at = targets[:, None] * len(_SUMS) + np.arange(len(_SUMS))
             np.add.at(self._sums.data, at.ravel(), values.ravel())
         self._counts.grow(n_urls * self._width)
