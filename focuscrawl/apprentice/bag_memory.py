@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -28,7 +29,8 @@ class BagMemory:
         self._unit_length = unit_length
         self._known: Known | None = None
         self._n_links = 0
-        self._bags: dict[int, tuple[NDArray[np.int32], NDArray[np.float64]]] = {}
+        self._urls = np.zeros(0, np.int64)
+        self._made = _Bags.none()
 
     def instances(
         self,
@@ -42,33 +44,57 @@ class BagMemory:
         Only what was asked for the last time is remembered.
         """
         if known is not self._known or n_links < self._n_links:  # links were forgotten
-            self._bags, self._n_links = {}, 0
-        old, wanted = self._bags, urls.tolist()
-        for url in self._changed(known.target.data[:n_links]).tolist():
-            old.pop(url, None)
-        self._known, self._n_links = known, n_links
-        missing = np.array([url for url in wanted if url not in old], np.int64)
-        made, _ = bags(
+            self._urls, self._made, self._n_links = np.zeros(0, np.int64), _Bags.none(), 0
+        row_of = np.full(known.n_urls, -1)
+        row_of[self._urls] = np.arange(len(self._urls))
+        row_of[self._changed(known.target.data[:n_links])] = -1
+        row = row_of[urls]
+        missing = np.flatnonzero(row < 0)
+        new, _ = bags(
             known,
             n_links,
-            missing,
+            urls[missing],
             np.zeros((len(missing), 0)),
             unit_length=self._unit_length,
         )
-        (indices, indptr), values = made.rows, made.values
-        at = zip(missing.tolist(), indptr[:-1].tolist(), indptr[1:].tolist(), strict=True)
-        old.update((url, (indices[a:b].copy(), values[a:b].copy())) for url, a, b in at)
-        self._bags = {url: old[url] for url in wanted}
-        parts = [*self._bags.values()]
-        lengths = np.array([len(part) for part, _ in parts], np.int64)
-        rows = Rows(
-            np.concatenate([np.zeros(0, np.int32), *(part for part, _ in parts)]),
-            pointers(lengths),
-        )
-        return Instances(rows, np.concatenate([np.zeros(0), *(v for _, v in parts)]), inputs)
+        row[missing] = len(self._urls) + np.arange(len(missing))
+        self._made = self._made.joined(_Bags(new.rows, new.values), row)
+        self._known, self._n_links, self._urls = known, n_links, urls
+        return Instances(self._made.rows, self._made.values, inputs)
 
     def _changed(self, target: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the URLs that have new links to learn from; only their first ones count."""
         before, new = target[: self._n_links], target[self._n_links :]
         count = np.bincount(before, minlength=int(new.max(initial=0)) + 1)
         return new[count[new] < MAX_LINKS]
+
+
+class _Bags(NamedTuple):
+    """Hashed features of URLs, and their values."""
+
+    rows: Rows
+    values: NDArray[np.float64]
+
+    @classmethod
+    def none(cls) -> Self:
+        return cls(Rows(np.zeros(0, np.int32), np.zeros(1, np.int64)), np.zeros(0))
+
+    def joined(self, new: Self, row: NDArray[np.int64]) -> Self:
+        """Return the rows numbered `row`, those of `new` being numbered after these.
+
+        Most of them follow one another as they did: they are copied stretch by stretch.
+        """
+        n = len(self.rows)
+        cuts = np.flatnonzero((np.diff(row) != 1) | (row[1:] == n)) + 1
+        bounds = [0, *cuts.tolist(), len(row)]
+        indices, values = [self.rows.indices[:0]], [self.values[:0]]
+        for start, end in pairwise(bounds):
+            if start < end:
+                first = int(row[start])
+                part, first = (new, first - n) if first >= n else (self, first)
+                a, b = part.rows.indptr[first], part.rows.indptr[first + end - start]
+                indices.append(part.rows.indices[a:b])
+                values.append(part.values[a:b])
+        lengths = np.concatenate([self.rows.lengths, new.rows.lengths])[row]
+        rows = Rows(np.concatenate(indices), pointers(lengths))
+        return type(self)(rows, np.concatenate(values))
