@@ -79,7 +79,7 @@ def window(
     at = ranges(starts.ravel(), spans.ravel())
     lengths = spans.sum(axis=1)
     leaf = token_leaf[at]
-    nearest = np.clip(leaf, np.repeat(left, lengths), np.repeat(right, lengths))
+    nearest = np.minimum(np.maximum(leaf, left.repeat(lengths)), right.repeat(lengths))
     return Window(words[at], leaf - nearest, leaf, nearest, lengths)
 
 

@@ -93,7 +93,7 @@ class Standing:
         columns = (
             np.ones(len(targets)),
             relevance,
-            np.clip(reading, -10.0, 10.0),
+            np.minimum(np.maximum(reading, -10.0), 10.0),
             (relevance > 0.5).astype(np.float64),
             hub,
             near_relevance,
