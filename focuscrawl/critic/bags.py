@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import chain, repeat
+from itertools import accumulate, chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -46,6 +46,8 @@ class Rows(NamedTuple):
         A page touches a few hundred rows of the weights: gathering them costs less than
         building a scipy matrix of one row.
         """
+        if len(self) == 1:
+            return (self.counts @ weights.take(self.ids, axis=0))[None]
         words = np.diff(self.starts)
         product = np.zeros((len(self), weights.shape[1]))
         single = np.flatnonzero(words == 1)  # most rows, where words are asked for one by one
@@ -77,16 +79,16 @@ class Vocabulary:
 
     def read(self, bags: Sequence[Bag]) -> Rows:
         """Look up the words of `bags`; words the vocabulary does not have are dropped."""
-        numbers = np.fromiter(
-            map(self._number.get, chain.from_iterable(bags), repeat(-1)), np.intp
-        )
-        counts = np.fromiter(chain.from_iterable(map(_values, bags)), np.float64, len(numbers))
-        known = numbers >= 0
-        kept = np.zeros(len(numbers) + 1, np.intp)
-        np.cumsum(known, out=kept[1:])
-        starts = np.zeros(len(bags) + 1, np.intp)
-        np.cumsum([len(bag) for bag in bags], out=starts[1:])
-        return Rows(numbers[known], counts[known], kept[starts])
+        lengths = [len(bag) for bag in bags]
+        n = sum(lengths)
+        words = bags[0] if len(bags) == 1 else chain.from_iterable(bags)
+        counts = chain.from_iterable(map(_values, bags))
+        ids = np.fromiter(map(self._number.get, words, repeat(-1)), np.intp, n)
+        known = ids >= 0
+        kept = np.zeros(n + 1, np.intp)
+        known.cumsum(out=kept[1:])
+        starts = kept[[0, *accumulate(lengths)]]
+        return Rows(ids[known], np.fromiter(counts, np.float64, n)[known], starts)
 
 
 def _values(bag: Bag) -> Iterable[int]:
