@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from focuscrawl.apprentice.bag_memory import BagMemory
 from focuscrawl.apprentice.bags import bags
 from focuscrawl.apprentice.forgetting import lost
 from focuscrawl.apprentice.inputs import input_names
@@ -56,6 +57,7 @@ class Apprentice:
         self._model = Model(fresh_learner(options), options)
         self._standing = self._model.new_standing()
         self._judged = Judged(options.memory, len(input_names(options)))
+        self._bags = BagMemory(unit_length=self._model.learner.unit_length)
         self._taught = 0  # URLs judged when the last lesson began
         self._score = GrowingArray(np.float64)  # as last given out
         self._due = 0
@@ -187,15 +189,19 @@ class Apprentice:
         kept = np.arange(max(0, len(urls) - at.new) if learner.remembers else 0, len(urls))
         if self.options.contrast < 1.0:
             kept = contrasting(kept, self.known, at, self.options.contrast)
-        instances, owner = bags(
-            self.known,
-            n_links,
-            urls[kept],
-            at.inputs[kept],
-            unit_length=learner.unit_length,
-            each_link=self.options.evidence == "first",
-        )
-        learner.partial_fit(instances, at.value[kept][owner])
+        if self.options.evidence == "first":
+            instances, owner = bags(
+                self.known,
+                n_links,
+                urls[kept],
+                at.inputs[kept],
+                unit_length=learner.unit_length,
+                each_link=True,
+            )
+            kept = kept[owner]
+        else:
+            instances = self._bags.instances(self.known, n_links, urls[kept], at.inputs[kept])
+        learner.partial_fit(instances, at.value[kept])
         return teach(
             at,
             self.known,
