@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _SLACK = 1.5  # times what all can fetch until they compare again, so that nobody runs dry
 _LEAST = 1  # URLs a worker that are within reach, however slow all are
+_SECONDS = 2.0  # for which a lot is enough
 _LOTS = 4, 256  # fetches that are granted at once, at least and at most
 
 
@@ -62,9 +63,9 @@ class Allowance:
 
 
 def lot(budget: int, granted: int, workers: int, pace: float, left: float) -> int:
-    """Return how many fetches a worker should ask for.
+    """Return how many fetches a worker should ask for; 0 as long as it has half of that.
 
-    Enough for a second, less when the budget comes to its end, so that nobody sits on fetches
+    Enough for two seconds, less when the budget comes to its end, so that nobody sits on fetches
     which others could make.
 
     Parameters
@@ -74,8 +75,8 @@ def lot(budget: int, granted: int, workers: int, pace: float, left: float) -> in
     left : fetches it may begin already
     """
     fair = math.ceil((budget - granted) / (4 * max(workers, 1)))
-    wanted = min(max(math.ceil(pace), _LOTS[0]), _LOTS[1], fair) - left
-    return max(0, int(wanted))
+    wanted = min(max(math.ceil(_SECONDS * pace), _LOTS[0]), _LOTS[1], fair)
+    return max(0, int(wanted - left)) if 2 * left <= wanted else 0
 
 
 def threshold(

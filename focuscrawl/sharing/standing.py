@@ -55,6 +55,7 @@ class State(NamedTuple):
     over : every worker is idle
     granted : fetches ever granted to this worker; valid once the transaction is committed
     paused, stop : what a person wants of all workers, and of this one
+    model : version of the latest; None: there is none yet
     """
 
     fetched: int
@@ -70,3 +71,4 @@ class State(NamedTuple):
     granted: int
     paused: bool
     stop: bool
+    model: int | None

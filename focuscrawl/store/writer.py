@@ -25,9 +25,6 @@ _CHANGE = (
 )
 
 
-_GATHER = 0.05  # seconds in which records are gathered for a transaction, which costs a page's
-
-
 class StoreWriter:
     """Commits records in the order they are put, those of some moments in one transaction.
 
@@ -40,6 +37,8 @@ class StoreWriter:
     engine : of the crawl store
     backlog : records that may wait; `full` tells the crawl to hold back beyond it
     """
+
+    gather = 0.05  #: seconds in which records are gathered for a transaction: it costs a page's
 
     def __init__(self, engine: Engine, backlog: int = 256) -> None:
         self._engine = engine
@@ -95,7 +94,7 @@ class StoreWriter:
             batch: list[VisitRecord] = []
             reached: list[threading.Event] = []
             # asleep, not waiting for each: to be woken costs the event loop more than to put
-            self._closing.wait(_GATHER)
+            self._closing.wait(self.gather)
             with contextlib.suppress(queue.Empty):
                 while record is not None:
                     if isinstance(record, threading.Event):
