@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _SLACK = 1.5  # times what all can fetch until they compare again, so that nobody runs dry
 _LEAST = 1  # URLs a worker that are within reach, however slow all are
 _SECONDS = 2.0  # for which a lot is enough
-_LOTS = 4, 256  # fetches that are granted at once, at least and at most
+_LOTS = 16, 256  # fetches that are granted at once, at least and at most
 
 
 class Allowance:

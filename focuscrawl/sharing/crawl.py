@@ -14,6 +14,7 @@ from focuscrawl.sharing.control import SharedControl
 from focuscrawl.sharing.courier import INTERVAL
 from focuscrawl.sharing.intake import Intake
 from focuscrawl.sharing.lessons import SharedLessons
+from focuscrawl.sharing.pace import Pace
 from focuscrawl.sharing.standing import LeaseLostError, Standing
 from focuscrawl.sharing.twins import SharedDuplicates
 from focuscrawl.sharing.writer import first_line
@@ -72,7 +73,8 @@ class SharedCrawl(Crawl):
         self._first: list[int] = []
         self._held_back = False
         self.own_fetches, self.own_relevance = 0, 0.0
-        self._told_at, self._told_own, self._pace = 0.0, 0, 0.0
+        self._told_at, self._pace = 0.0, Pace()
+        self._outdone = False  # nothing here is good enough at present
         self._draining: dict[int, int] = {}  # shard: records that have to be written first
         self._intake = Intake(self)
         if isinstance(self.strategy, SharedLearner):
@@ -137,6 +139,7 @@ class SharedCrawl(Crawl):
         """Give out the best URL, if it is one of the best of all workers; see `Crawl.next`."""
         self._keep_up(now)
         self._held_back = self.stop_reason is None and self._has_to_wait(now)
+        self._pace.look(now, still=self._held_back and self._outdone and not self.in_flight)
         fetch = super().next(now)
         if fetch is not None:
             self._allowance.take()
@@ -157,7 +160,8 @@ class SharedCrawl(Crawl):
         if self._writer.full or not self.courier.holds_surely or self._allowance.left < 1:
             return True
         best = self.frontier.peek(now)
-        return best is None or best < self.courier.state.threshold
+        self._outdone = best is not None and best < self.courier.state.threshold
+        return best is None or self._outdone
 
     def _tell(self, now: float) -> None:
         """Let the others know how this worker stands."""
@@ -166,17 +170,16 @@ class SharedCrawl(Crawl):
         state = self.courier.state
         self._relevance_sum = state.relevance
         self.fetched = max(self.fetched, state.fetched)
-        seconds = min(now - self._told_at, 1.0)
-        done = self.own_fetches - self._told_own
-        self._pace += min(1.0, 2.0 * seconds) * (done / seconds - self._pace)
-        self._told_at, self._told_own = now, self.own_fetches
+        self._told_at = now
+        self._pace.count(now, self.own_fetches)
         idle = (
             len(self.frontier) == self.frontier.left and not self.in_flight and not self._draining
         )
         settled = idle and self._writer.written == self._writer.put_so_far
+        offers = self.frontier.outlook(_OFFERS)
         self.courier.standing = Standing(
-            offers=np.array(self.frontier.outlook(_OFFERS), np.float64),
-            pace=self._pace,
+            offers=np.array(offers, np.float64),
+            pace=self._pace.value,
             queued=len(self.frontier),
             idle_at=self._intake.posted if settled and self._intake.empty else None,
             shards=len(self.held),
@@ -184,6 +187,7 @@ class SharedCrawl(Crawl):
             taken_in=self.taken_in,
             in_flight=len(self.in_flight),
             paused=self.control.paused,
+            waits=self._outdone or not offers,
         )
         self._part(state.surplus)
 

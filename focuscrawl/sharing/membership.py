@@ -119,7 +119,7 @@ class Membership:
         more, trains = 0, self._learns and now.trainer == self.me
         fair = math.ceil(self.shards / len(alive))
         left = int(allowance.left) if self._budget else 0
-        wanted = self._wanted(now.granted, len(alive), standing.pace, left)
+        wanted = self._wanted(now.granted, len(alive), standing, left)
         orphaned = self._learns and now.trainer not in alive
         if now.late or (now.free and now.mine < fair) or wanted or orphaned:
             with engine.begin() as connection:
@@ -257,7 +257,7 @@ class Membership:
             )
         return numbers
 
-    def _wanted(self, granted: int, alive: int, pace: float, left: int) -> int:
+    def _wanted(self, granted: int, alive: int, standing: Standing, left: int) -> int:
         """Return how many more fetches to ask for; below 0: to give back.
 
         Given back is what cannot be used while others have none.
@@ -265,9 +265,9 @@ class Membership:
         if not self._budget:
             return 0
         if granted < self._budget:
-            return lot(self._budget, granted, alive, pace, left)
+            return lot(self._budget, granted, alive, standing.pace, left)
         # the last fetches go round until the worker with the best links has them
-        return -max(1, left // 2) if left > 0 else 0
+        return -max(1, left // 2) if left > 0 and standing.waits else 0
 
     def _share_budget(self, connection: Connection, wanted: int, allowance: Allowance) -> int:
         """Be granted more fetches, or give some back.

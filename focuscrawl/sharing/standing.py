@@ -21,7 +21,7 @@ class Standing(NamedTuple):
     Attributes
     ----------
     offers : float64 (n,), its best scores, descending
-    pace : fetches a second, of late
+    pace : fetches a second, of late, that it makes or could make; see `Pace`
     queued : URLs that wait
     idle_at : it has nothing to do, having seen all evidence up to this; None: it has
     model_version : of the model it scores with
@@ -29,6 +29,7 @@ class Standing(NamedTuple):
     taken_in : evidence up to this has been taken in; None: nothing yet
     in_flight : requests under way
     paused : it fetches nothing, as a person wants
+    waits : it has no link that it may fetch now
     """
 
     offers: np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -40,6 +41,7 @@ class Standing(NamedTuple):
     taken_in: int | None = None
     in_flight: int = 0
     paused: bool = False
+    waits: bool = False
 
 
 class State(NamedTuple):
