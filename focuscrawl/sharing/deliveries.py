@@ -9,7 +9,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.sharing.membership import unread
-from focuscrawl.store.schema import UNFOLLOWED, models, page, url
+from focuscrawl.store.schema import FETCHED, UNFOLLOWED, models, page, url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -165,15 +165,19 @@ class Reader:
     def _load(self, connection: Connection, taken: Sequence[int], into: Delivery) -> None:
         """Read the URLs of shards, and what came of those that were fetched."""
         of_shards = (url.c.host % self._urls.shards).in_(list(taken))
-        rows = connection.execute(sa.select(*_KNOWN).where(of_shards, url.c.state != UNFOLLOWED))
-        into.theirs.extend(map(Known._make, rows))
         fetched = connection.execute(
             sa.select(*_OUTCOME)
             .join(page, page.c.url == url.c.id)
             .where(of_shards)
             .order_by(page.c.seq)
         )
-        into.outcomes.extend(map(_outcome, fetched))
+        outcomes = [_outcome(row) for row in fetched]
+        into.outcomes.extend(outcomes)
+        done = {outcome.id for outcome in outcomes}
+        rows = connection.execute(sa.select(*_KNOWN).where(of_shards, url.c.state != UNFOLLOWED))
+        for known in map(Known._make, rows):
+            # workers once left some as queued that they had fetched
+            into.theirs.append(known._replace(state=FETCHED) if known.id in done else known)
 
     def _outcomes(self, connection: Connection, fetched: int, into: Delivery) -> None:
         """Read what others fetched."""

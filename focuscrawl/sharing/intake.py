@@ -61,7 +61,7 @@ class Intake:
 
     def _take_in(self, delivery: Delivery) -> Iterator[None]:
         for known in delivery.named:
-            self._crawl.urls.add(known.url, known.depth, None)
+            self._crawl.urls.add_stored(known.url, known.depth)
             yield
         for together in _together(delivery.links):
             self._recall(together)
@@ -123,7 +123,7 @@ class Intake:
         crawl, urls = self._crawl, self._crawl.urls
         queued: dict[int, Known] = {}
         for known in delivery.theirs:
-            number = urls.add(known.url, known.depth, None)
+            number = urls.add_stored(known.url, known.depth)
             if known.state == QUEUED:
                 queued[number] = known
             else:  # before the shard is taken: it must not be queued by a page visited meanwhile
@@ -136,6 +136,8 @@ class Intake:
         yield
         if isinstance(crawl.strategy, SharedLearner):
             waiting, new = crawl.strategy.rescore()
+            met = waiting < len(scores)  # what was found since is not in a new shard's way
+            waiting, new = waiting[met], new[met]
             keep = ~np.isposinf(scores[waiting])
             scores[waiting[keep]] = new[keep]
             yield

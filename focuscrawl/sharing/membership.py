@@ -5,21 +5,26 @@ from __future__ import annotations
 import math
 import os
 import socket
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.sharing.allowance import lot, threshold
+from focuscrawl.sharing.balance import Balance
 from focuscrawl.sharing.standing import LeaseLostError, Standing, State
 from focuscrawl.store.shared import ALIVE, LEFT, LOST, crawl, evidence, lease, shard, worker
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from collections.abc import Mapping
+
+    from sqlalchemy import Connection, Engine, Row
 
     from focuscrawl.sharing.allowance import Allowance
 
 _NOW = sa.func.clock_timestamp()
+_OTHERS = 3.0  # seconds for which who gave a shard away leaves it to others
 _FRESH = 2.0  # seconds after which offers are held for out of date
 
 # A row of every worker that is alive, with all that a worker needs to know of the rest; its own
@@ -35,10 +40,13 @@ _COMPARE = sa.text(f"""
         WHERE id = :me AND state = '{ALIVE}'
         RETURNING outstanding, fetched AS recorded, stop
     ), shards AS (
-        SELECT count(*) FILTER (WHERE owner = :me) AS mine,
+        SELECT coalesce(array_agg(number) FILTER (WHERE owner = :me), '{{}}') AS mine,
             count(*) FILTER (WHERE owner IS NULL) AS free FROM shard
     ), others AS (
-        SELECT id AS worker, pace, idle_at, CASE WHEN id <> :me THEN offers END AS offers,
+        SELECT id AS worker, pace, idle_at, taken_in,
+            (SELECT array_agg(number) FROM shard
+                WHERE owner = worker.id AND number = ANY(:on_the_way)) AS got,
+            CASE WHEN id <> :me THEN offers END AS offers,
             renewed_at > clock_timestamp() - make_interval(secs => :fresh) AS fresh,
             bool_or(expires < clock_timestamp()) OVER () AS late
         FROM worker WHERE state = '{ALIVE}'
@@ -67,7 +75,10 @@ class Membership:
         self.shards = shards
         self._budget = budget
         self._learns = learns
-        self._owned = 0
+        self._owned: frozenset[int] = frozenset()
+        self._balance = Balance(me, shards)
+        self._released: dict[int, float] = {}  # when shards were given away
+        self._followed: dict[int, tuple[int, int]] = {}  # by shard: its new owner, `posted` then
 
     @staticmethod
     def join(connection: Connection, seconds: float, budget: int) -> int:
@@ -106,14 +117,15 @@ class Membership:
         LeaseLostError
             Others have taken over.
         """
-        idle_at = standing.idle_at if standing.shards == self._owned else None
+        idle_at = standing.idle_at if standing.shards == len(self._owned) else None
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
             notes = connection.execute(_COMPARE, self._told(standing, idle_at)).all()
         now = notes[0]
         if now.outstanding is None:
             raise LeaseLostError
         alive = {each.worker: each for each in notes}
-        self._owned = now.mine
+        self._owned = frozenset(now.mine)
+        held, asked = len(now.mine), time.monotonic()
         granted = int(now.outstanding + now.recorded)
         taken: list[int] = []
         more, trains = 0, self._learns and now.trainer == self.me
@@ -121,22 +133,32 @@ class Membership:
         left = int(allowance.left) if self._budget else 0
         wanted = self._wanted(now.granted, len(alive), standing, left)
         orphaned = self._learns and now.trainer not in alive
-        if now.late or (now.free and now.mine < fair) or wanted or orphaned:
+        if now.late or (now.free and held < fair) or wanted or orphaned:
             with engine.begin() as connection:
                 self._hold(connection)
                 if now.late:
                     self.bury(connection)
-                if now.free and now.mine < fair:
-                    taken = self._take(connection, fair - now.mine)
+                if now.free and held < fair:
+                    taken = self._take(connection, fair - held)
                 if wanted:
                     more = self._share_budget(connection, wanted, allowance)
                 if orphaned:
                     trains = self._follow(connection, now.trainer)
-        others = [
-            np.frombuffer(each.offers, "<f8")
+        offers = {
+            number: np.frombuffer(each.offers, "<f8")
             for number, each in alive.items()
             if number != self.me and each.fresh
-        ]
+        }
+        pace = {number: each.pace for number, each in alive.items()}
+        limit = -math.inf
+        if len(alive) > 1:
+            limit = threshold(standing.offers, offers.values(), sum(pace.values()), interval)
+        offers[self.me] = standing.offers
+        self._balance.compare(asked, limit, offers, pace, standing.of_shards)
+        self._balance.took(taken)
+        spare = None
+        if held <= fair and not standing.on_the_way and not taken:
+            spare = self._balance.to_give(asked, self._owned, free=bool(now.free))
         idle = all(
             (idle_at if number == self.me else each.idle_at) == now.posted
             for number, each in alive.items()
@@ -147,19 +169,37 @@ class Membership:
             now.handed_in,
             now.relevance,
             now.last_relevant,
-            threshold(standing.offers, others, sum(e.pace for e in alive.values()), interval),
+            limit,
             taken,
-            max(0, now.mine - fair),
+            max(0, held - fair),
             trains,
             over=not now.free and idle,
             granted=granted + more,
             paused=now.paused,
             stop=now.stop,
             model=now.model,
+            spare=spare,
+            landed=self._landed(standing.on_the_way, alive, now.posted),
+        )
+
+    def _landed(
+        self, on_the_way: frozenset[int], alive: Mapping[int, Row[Any]], posted: int
+    ) -> frozenset[int]:
+        """Return the shards whose new owners have taken in what there was when they got them."""
+        self._followed = {s: each for s, each in self._followed.items() if s in on_the_way}
+        for number, each in alive.items():
+            for shard_number in each.got or ():
+                if self._followed.get(shard_number, (None, 0))[0] != number:
+                    self._followed[shard_number] = number, posted
+        return frozenset(
+            shard_number
+            for shard_number, (owner, there) in self._followed.items()
+            if owner != self.me and owner in alive and (alive[owner].taken_in or -1) >= there
         )
 
     def release(self, connection: Connection, shards: list[int]) -> None:
         """Give shards away."""
+        self._released |= dict.fromkeys(shards, time.monotonic())
         mine = shard.c.owner == self.me
         connection.execute(
             sa.update(shard).where(mine, shard.c.number.in_(shards)).values(owner=None)
@@ -204,6 +244,7 @@ class Membership:
             "taken_in": standing.taken_in,
             "in_flight": standing.in_flight,
             "paused": standing.paused,
+            "on_the_way": list(standing.on_the_way),
         }
 
     def _hold(self, connection: Connection) -> None:
@@ -230,10 +271,12 @@ class Membership:
         connection.execute(sa.update(crawl).values(granted=crawl.c.granted - left))
 
     def _take(self, connection: Connection, most: int) -> list[int]:
-        """Take free shards; return their numbers."""
+        """Take free shards, but not what others should have; return their numbers."""
+        late = time.monotonic() - _OTHERS
+        self._released = {each: at for each, at in self._released.items() if at > late}
         chosen = (
             sa.select(shard.c.number)
-            .where(shard.c.owner.is_(None))
+            .where(shard.c.owner.is_(None), shard.c.number.not_in(list(self._released)))
             .order_by(shard.c.number)
             .limit(most)
             .with_for_update(skip_locked=True)
@@ -246,7 +289,7 @@ class Membership:
             .returning(shard.c.number)
         )
         numbers = sorted(taken.scalars())
-        self._owned += len(numbers)
+        self._owned |= frozenset(numbers)
         if numbers:
             connection.execute(
                 sa.insert(lease).values(taken_at=_NOW),

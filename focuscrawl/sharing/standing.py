@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
+
+_NONE = np.zeros(0, np.int64)
 
 
 class LeaseLostError(Exception):
@@ -30,6 +31,8 @@ class Standing(NamedTuple):
     in_flight : requests under way
     paused : it fetches nothing, as a person wants
     waits : it has no link that it may fetch now
+    of_shards : int64 (n,), the shard of each offer
+    on_the_way : shards given away whose links are among the offers
     """
 
     offers: np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -42,6 +45,8 @@ class Standing(NamedTuple):
     in_flight: int = 0
     paused: bool = False
     waits: bool = False
+    of_shards: np.ndarray[tuple[int], np.dtype[np.int64]] = _NONE
+    on_the_way: frozenset[int] = frozenset()
 
 
 class State(NamedTuple):
@@ -58,6 +63,8 @@ class State(NamedTuple):
     granted : fetches ever granted to this worker; valid once the transaction is committed
     paused, stop : what a person wants of all workers, and of this one
     model : version of the latest; None: there is none yet
+    spare : a shard that another worker should have; None: none
+    landed : of the shards on the way, those that their new owners have read
     """
 
     fetched: int
@@ -74,3 +81,5 @@ class State(NamedTuple):
     paused: bool
     stop: bool
     model: int | None
+    spare: int | None
+    landed: frozenset[int]
