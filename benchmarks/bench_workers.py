@@ -294,8 +294,10 @@ def _rescore(crawl: SharedCrawl) -> None:
 
 
 def _alone(folder: Path, arguments: Mapping[str, object]) -> Kept:
-    """Crawl by one process, into a folder."""
-    line = command(folder, "-s", "LOG_LEVEL=ERROR", **arguments)
+    """Crawl by one process, into a folder, without what crawls that workers share are without."""
+    limits = ("FOCUSCRAWL_LIMITS=0", "FOCUSCRAWL_NEAR_DUPLICATES=0")
+    options = [part for each in ("LOG_LEVEL=ERROR", *limits) for part in ("-s", each)]
+    line = command(folder, *options, **arguments)
     subprocess.run(line, cwd=ROOT, env=environment(), check=True, stderr=subprocess.DEVNULL)
     return Kept(folder)
 

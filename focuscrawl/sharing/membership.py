@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sqlalchemy as sa
 
-from focuscrawl.sharing.allowance import lot, threshold
+from focuscrawl.sharing.allowance import lot, nearly, threshold
 from focuscrawl.sharing.balance import Balance
 from focuscrawl.sharing.standing import LeaseLostError, Standing, State
 from focuscrawl.store.shared import ALIVE, LEFT, LOST, crawl, evidence, lease, shard, worker
@@ -169,7 +169,7 @@ class Membership:
             now.handed_in,
             now.relevance,
             now.last_relevant,
-            limit,
+            nearly(limit),
             taken,
             max(0, held - fair),
             trains,
@@ -308,6 +308,8 @@ class Membership:
         if not self._budget:
             return 0
         if granted < self._budget:
+            if standing.waits and left > 0:
+                return 0
             return lot(self._budget, granted, alive, standing.pace, left)
         # the last fetches go round until the worker with the best links has them
         return -max(1, left // 2) if left > 0 and standing.waits else 0

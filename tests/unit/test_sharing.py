@@ -17,7 +17,7 @@ from focuscrawl.apprentice.packing import pack
 from focuscrawl.apprentice.pool import Pool
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
-from focuscrawl.sharing.allowance import Allowance, lot, threshold
+from focuscrawl.sharing.allowance import SLACK, Allowance, lot, nearly, threshold
 from focuscrawl.sharing.rows import rows_of
 from focuscrawl.sharing.twins import SharedDuplicates
 from focuscrawl.sharing.urls import SharedUrlTable, identity
@@ -44,9 +44,10 @@ def test_as_many_links_are_in_reach_as_can_be_fetched(
         threshold(mine, arrays[:i] + arrays[i + 1 :], pace, 0.1) for i, mine in enumerate(arrays)
     }
     together = np.concatenate(arrays)
-    reach = max(len(offers), np.ceil(1.5 * pace * 0.1))
+    reach = max(len(offers), np.ceil(SLACK * pace * 0.1))
     assert (together > limit).sum() < max(reach, 1) or limit == -np.inf
     assert (together >= limit).sum() >= min(reach, len(together))
+    assert nearly(limit) <= limit
 
 
 @settings(max_examples=60, deadline=None)
@@ -285,6 +286,22 @@ def test_what_others_fetched_counts_as_known() -> None:
     assert apprentice.known.y.data[elsewhere] == 1.0
     assert apprentice.judged == before
     assert elsewhere not in apprentice.rescore()[0]
+
+
+def test_pages_taken_in_together_say_what_they_say_one_by_one() -> None:
+    toy = Toy()
+    one_by_one, together = CompanyApprentice(Options()), CompanyApprentice(Options())
+    pages = []
+    for u in (3, 5, 8, 13):
+        pages.append((u, toy.facts(u, one_by_one.new(toy.targets[u]))))
+        one_by_one.expand(*pages[-1])
+    urls, scores = together.expand_all(pages)
+    assert sorted(one_by_one.rescore()[0].tolist()) == urls.tolist()
+    for url, score in zip(urls.tolist(), scores.tolist(), strict=True):
+        parts = together.explain(url)
+        assert parts == pytest.approx(one_by_one.explain(url))
+        assert score == pytest.approx(1.0 / (1.0 + np.exp(-sum(parts.values()))))
+    assert together.rescore()[1].tolist() == scores.tolist()
 
 
 # -- what a user writes --------------------------------------------------------------------------
