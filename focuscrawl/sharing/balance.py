@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _WINDOW = 2.0  # seconds that a share is a mean of, the latest counting most
 _POOR, _RICH = -0.15, 0.1  # shares of the good links beyond those of the work
+_MOST = 2.0 / 3.0  # of what is between the two; more would only make the other one the rich one
 _WAIT, _LONGEST = 3.0, 96.0  # seconds between two exchanges
 
 
@@ -87,7 +88,7 @@ class Balance:
             found = min(held, key=lambda shard: self._own[shard])
         elif free and mine > _RICH and mine >= max(others) and min(others) < _POOR:
             apart = mine - min(others)
-            light = [shard for shard in held if 0.0 < self._own[shard] < apart]
+            light = [shard for shard in held if 0.0 < self._own[shard] < _MOST * apart]
             if not light:
                 return None
             found = min(light, key=lambda shard: abs(self._own[shard] - apart / 2.0))

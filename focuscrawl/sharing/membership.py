@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _NOW = sa.func.clock_timestamp()
 _OTHERS = 3.0  # seconds for which who gave a shard away leaves it to others
+_READ = 1.0  # seconds after which a shard is held for read if nothing is posted that would tell
 _FRESH = 2.0  # seconds after which offers are held for out of date
 
 # A row of every worker that is alive, with all that a worker needs to know of the rest; its own
@@ -78,7 +79,8 @@ class Membership:
         self._owned: frozenset[int] = frozenset()
         self._balance = Balance(me, shards)
         self._released: dict[int, float] = {}  # when shards were given away
-        self._followed: dict[int, tuple[int, int]] = {}  # by shard: its new owner, `posted` then
+        # by shard given away: its new owner, `posted` when it was seen there, and the time
+        self._followed: dict[int, tuple[int, int, float]] = {}
 
     @staticmethod
     def join(connection: Connection, seconds: float, budget: int) -> int:
@@ -186,15 +188,19 @@ class Membership:
         self, on_the_way: frozenset[int], alive: Mapping[int, Row[Any]], posted: int
     ) -> frozenset[int]:
         """Return the shards whose new owners have taken in what there was when they got them."""
+        now = time.monotonic()
         self._followed = {s: each for s, each in self._followed.items() if s in on_the_way}
         for number, each in alive.items():
-            for shard_number in each.got or ():
-                if self._followed.get(shard_number, (None, 0))[0] != number:
-                    self._followed[shard_number] = number, posted
+            for given in each.got or ():
+                if given not in self._followed or self._followed[given][0] != number:
+                    self._followed[given] = number, posted, now
         return frozenset(
-            shard_number
-            for shard_number, (owner, there) in self._followed.items()
-            if owner != self.me and owner in alive and (alive[owner].taken_in or -1) >= there
+            given
+            for given, (owner, there, since) in self._followed.items()
+            if owner != self.me
+            and owner in alive
+            # what it has taken in came later; or nothing comes
+            and ((alive[owner].taken_in or -1) > there or now - since > _READ)
         )
 
     def release(self, connection: Connection, shards: list[int]) -> None:

@@ -35,13 +35,8 @@ class Parting:
         self.draining: dict[int, int] = {}
         self._promised: dict[int, tuple[float, NDArray[np.float64]]] = {}  # until, scores
 
-    def give(self, shards: Collection[int], *, promise: bool = False) -> None:
-        """Stop crawling the hosts of shards.
-
-        Parameters
-        ----------
-        promise : their links are so many that the others should wait for them
-        """
+    def give(self, shards: Collection[int]) -> None:
+        """Stop crawling the hosts of shards."""
         crawl = self._crawl
         given = np.array(sorted(crawl.held & frozenset(shards)), np.int64)
         if not len(given):
@@ -61,8 +56,7 @@ class Parting:
             best = np.sort(scores[there])[::-1][:_MOST]
             if crawl.plan.delay and len(best):
                 best = best[: len(np.unique(hosts[there]))]  # a host is good for one at a time
-            if promise:
-                self._promised[shard] = (until, best)
+            self._promised[shard] = (until, best)
             self.draining[shard] = -1
 
     def make_room(self, surplus: int) -> None:
@@ -76,9 +70,7 @@ class Parting:
         of_shards = self._crawl.urls.shards_of(waiting)
         np.maximum.at(best, of_shards, self._crawl.frontier.scores(waiting))
         order = held[np.argsort(-best[held], kind="stable")]
-        self.give(
-            order[np.linspace(len(order) - 1, 0, surplus).astype(np.int64)].tolist(), promise=True
-        )
+        self.give(order[np.linspace(len(order) - 1, 0, surplus).astype(np.int64)].tolist())
 
     def go_on(self) -> None:
         """Release what may be."""
