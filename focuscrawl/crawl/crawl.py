@@ -100,7 +100,7 @@ class Crawl:
         self.critic, self.strategy = critic, strategy
         self.fetched, self._relevance_sum, self._last_relevant, self._not_modified = 0, 0.0, 0, 0
         plan, replay = self.plan, self.web is not None
-        self.traps = Traps(self.urls, self.frontier, plan)
+        self.traps = Traps(self.urls, self.frontier, plan, strategy)
         self._lessons: LessonPlan | None = Lessons.of(strategy, self.frontier, replay=replay)
         self.distilling = Distilling(plan.distill, plan.distill_sites, replay=replay)
 

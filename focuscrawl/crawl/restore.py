@@ -111,14 +111,14 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
         crawl.strategy.observe(row.url, row.relevance, row.duplicate_of)
         if 300 <= row.status < 400:
             crawl.redirects.add(row.url)
-        repeats = row.duplicate_of is not None
-        crawl.traps.recall(row.seq, row.url, row.relevance, row.digest, repeats=repeats)
-        for _ in range(raised_at[row.seq]):
-            crawl.traps.recall_raise()
         links = found.of(row.url)
         targets = [link.target for link in links]
         crawl.distilling.recall(row.url, row.relevance, row.duplicate_of, targets)
         urls, new = _recall_links(crawl, row, links)
+        repeats = row.duplicate_of is not None
+        crawl.traps.recall(row.seq, row.url, row.relevance, row.digest, repeats=repeats)
+        for _ in range(raised_at[row.seq]):
+            crawl.traps.recall_raise()
         if row.seq > learned_at:
             scores[urls] = new
             crawl.begin_lesson()  # one was under way if it had begun when this page was visited

@@ -8,6 +8,7 @@ from focuscrawl.crawl.allowances import Allowances
 from focuscrawl.crawl.duplicates import DIGEST
 from focuscrawl.crawl.sketches import Sketches, sketch
 from focuscrawl.crawl.types import RELEVANT
+from focuscrawl.strategies.protocol import Appraiser
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.urltable import UrlTable
     from focuscrawl.frontier import Frontier
     from focuscrawl.page import PageView
+    from focuscrawl.strategies.protocol import Strategy
 
 #: kinds of events
 LIMITED, RAISED, NEAR_DUPLICATE = "limited", "raised", "near-duplicate"
@@ -33,10 +35,18 @@ class Traps:
     urls, frontier : the crawl's
     plan : its `limits`: hold back, else nothing is; its `near_duplicates`: look for pages that
         say nearly the same as an earlier one
+    strategy : may know better what a page was worth, see `Appraiser`
     """
 
-    def __init__(self, urls: UrlTable, frontier: Frontier, plan: CrawlPlan) -> None:
+    def __init__(
+        self,
+        urls: UrlTable,
+        frontier: Frontier,
+        plan: CrawlPlan,
+        strategy: Strategy | None = None,
+    ) -> None:
         self._urls = urls
+        self._appraiser = strategy if isinstance(strategy, Appraiser) else None
         self._frontier = frontier
         self._allowances = Allowances() if plan.limits else None
         self._sketches = Sketches() if plan.near_duplicates else None
@@ -110,6 +120,8 @@ class Traps:
         if self._allowances is None:
             return []
         events = []
+        if self._appraiser is not None:
+            relevance = self._appraiser.worth(number, relevance)
         earns = relevance > RELEVANT and not repeats
         url, referrer = self._urls[number], self._urls.referrer(number)
         for account in self._allowances.count(url, referrer, earns=earns, repeats=repeats):

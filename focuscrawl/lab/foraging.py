@@ -1,6 +1,7 @@
 """Leave one site out: learn the paths of the others, then forage it [C 4, METHODS 9].
 
-Everything about the site left out is used for nothing but measuring.
+Everything about the site left out is used for nothing but measuring. Crawls go without limits
+against traps, as in all studies: what strategies choose themselves is compared.
 """
 
 from __future__ import annotations
@@ -187,6 +188,8 @@ def _forage(
             web=experiment.web,
             crawl_dir=str(folder),
             random_state=experiment.random_state,
+            limits=False,
+            near_duplicates=False,
         )
     )
     replay(crawl)

@@ -6,10 +6,9 @@ Relations and shapes, which no word says, are words of the kinds ``page`` and ``
 
 from __future__ import annotations
 
-import re
 import sys
+from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,7 +16,9 @@ import numpy as np
 from focuscrawl.apprentice.hashing import WordHashes
 from focuscrawl.apprentice.rows import Rows, pointers, ranges
 from focuscrawl.page.tokens import tokenize
-from focuscrawl.paths.places import Place, place_of, relation, shape_of
+from focuscrawl.paths.keys import KINDS, PAGE_KINDS, keyed, keyed_in_turn, kind_and_word
+from focuscrawl.paths.places import place_of, relation, shape_of
+from focuscrawl.paths.targets import DIGITS, Targets, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,29 +27,23 @@ if TYPE_CHECKING:
 
     from focuscrawl.page import PageView
 
-PAGE_KINDS = ("text", "title", "heading", "url", "page")
-LINK_KINDS = ("anchor", "near", "above", "target", "link")
-KINDS = (*PAGE_KINDS, *LINK_KINDS)
-_KIND = {kind: np.uint64(i) for i, kind in enumerate(KINDS)}
-_BITS = np.uint64(8)  # of a key that hold the kind
-_KEY_BITS = np.uint64(40)  # of a key: those of the kind, and 32 of a word
-_KEY = (np.uint64(1) << _KEY_BITS) - np.uint64(1)
 _NO_KEYS = np.zeros(0, np.uint64)
-
-_DIGITS = re.compile(r"\d+")
+_FACTS = 50_000  # remembered: shapes of anchors, nearly all
 
 
 class Observed(NamedTuple):
-    """Features of a page, or of n links, by their keys; each at most once a row.
+    """Features of a page, or of n links, by their keys; one that repeats counts once.
 
     Attributes
     ----------
-    keys : uint64, row after row
-    indptr : int64 (n + 1,), row i has ``keys[indptr[i]:indptr[i + 1]]``
+    keys : uint64 (m,)
+    owner : int64 (m,), the row each is of, in [0, n)
+    n : rows
     """
 
     keys: NDArray[np.uint64]
-    indptr: NDArray[np.int64]
+    owner: NDArray[np.int64]
+    n: int
 
 
 @dataclass(frozen=True)
@@ -78,34 +73,31 @@ class PathReader:
         self._reading = reading
         self._hashes = WordHashes() if forgets else WordHashes(most=sys.maxsize)
         self._read: tuple[PageView, NDArray[np.uint64]] | None = None
+        self._targets = Targets(self._hashes)
+        self._facts: dict[str, int] = {}
 
     def names(self, places: Sequence[NDArray[np.uint64]]) -> dict[int, str]:
         """Return ``kind word`` of every key; only for a reader that forgets nothing."""
         words = self._hashes.words()
-        keys = np.unique(np.concatenate([_NO_KEYS, *places]))
-        kind = (keys & np.uint64((1 << 8) - 1)).tolist()
-        return {
-            key: f"{KINDS[k]} {words[key >> 8]}"
-            for key, k in zip(keys.tolist(), kind, strict=True)
-        }
+        names = {}
+        for key in np.unique(np.concatenate([_NO_KEYS, *places])).tolist():
+            kind, word = kind_and_word(key)
+            names[key] = f"{kind} {words[word]}"
+        return names
 
     def page(self, view: PageView, start: str | None) -> Observed:
         """Return the features of a page on the site that begins at `start`: one row.
 
         Without a start nothing is said of where in a site it is.
         """
-        text = _key("text", self._words(view))
-        _, first = np.unique(text, return_index=True)
-        text = text[np.sort(first)[: self._reading.words]]
-        parts = [
-            text,
-            self._texts("title", [view.title])[0],
-            self._texts("heading", view.headings)[0],
-            self._texts("url", [_words_of(view.url)])[0],
-            self._keys("page", self._facts(view, start)),
-        ]
-        keys = np.unique(np.concatenate(parts))
-        return Observed(keys, pointers(np.array([len(keys)])))
+        text = _first(view.tokens, self._reading.words)
+        n = len(view.headings)
+        words, place = tokenize([view.title, *view.headings, words_of(view.url)])
+        facts = self._page_facts(view, start)
+        title, headings = np.searchsorted(place, [1, 1 + n]).tolist()
+        lengths = [len(text), title, headings - title, len(words) - headings, len(facts)]
+        keys = keyed_in_turn(PAGE_KINDS, lengths, self._hashes([*text, *words, *facts]))
+        return Observed(keys, np.zeros(len(keys), np.int64), 1)
 
     def links(self, view: PageView, start: str, links: NDArray[np.int64]) -> Observed:
         """Return the features of some of a page's links, one row each.
@@ -114,9 +106,9 @@ class PathReader:
         ----------
         links : int64 (n,), which of ``view.links``
         """
-        if not len(links):
-            return Observed(_NO_KEYS, pointers(np.zeros(0, np.int64)))
         n = len(links)
+        if not n:
+            return Observed(_NO_KEYS, np.zeros(0, np.int64), 0)
         words = self._words(view)
         left, right = view.links.left[links], view.links.right[links]
         first = np.searchsorted(view.token_leaf, left)
@@ -124,59 +116,51 @@ class PathReader:
         last = np.minimum(last, first + 30)
         begin = np.maximum(first - self._reading.near, 0)
         end = np.minimum(last + self._reading.near, len(words))
-        parts = [
-            (_key("near", words[ranges(begin, first - begin)]), first - begin),
-            (_key("near", words[ranges(last, end - last)]), end - last),
+        near = ranges(np.concatenate([begin, last]), np.concatenate([first - begin, end - last]))
+        anchors = [view.links.anchors[i] for i in links.tolist()]
+        of_anchors, whose = tokenize(DIGITS.sub("0", "\0".join(anchors)).split("\0"))
+        above, under = self._above(view, left)
+        facts, of_targets, lengths = self._link_facts(view, start, links, anchors)
+        keys: list[NDArray[np.uint64]] = [
+            keyed("near", words[near]),
+            keyed("anchor", self._hashes(of_anchors)),
+            above,
+            of_targets,
+            facts.ravel(),
         ]
-        urls = view.links.urls
-        chosen = links.tolist()
-        anchors = _DIGITS.sub("0", "\0".join([view.links.anchors[i] for i in chosen])).split("\0")
-        parts += [
-            self._texts("anchor", anchors),
-            self._above(view, left),
-            self._texts("target", [_words_of(urls[i]) for i in chosen]),
+        rows = np.arange(n)
+        owner: list[NDArray[np.integer]] = [
+            np.repeat(rows, first - begin),
+            np.repeat(rows, end - last),
+            whose,
+            under,
+            np.repeat(rows, lengths),
+            np.repeat(rows, facts.shape[1]),
         ]
-        facts = self._link_facts(view, start, chosen)
-        parts.append(
-            (
-                self._keys("link", [each for row in facts for each in row]),
-                np.array([len(row) for row in facts], np.int64),
-            )
-        )
-        owner = np.concatenate([np.repeat(np.arange(n), lengths) for _, lengths in parts])
-        keys = np.concatenate([keys for keys, _ in parts])
-        found = np.unique(owner.astype(np.uint64) << _KEY_BITS | keys)
-        owner = (found >> _KEY_BITS).astype(np.int64)
-        return Observed(found & _KEY, pointers(np.bincount(owner, minlength=n)))
+        return Observed(np.concatenate(keys), np.concatenate(owner).astype(np.int64), n)
 
     def _words(self, view: PageView) -> NDArray[np.uint64]:
-        """Return the numbers of a page's words; its links ask for them after the page did."""
+        """Return the numbers of a page's words."""
         if self._read is None or self._read[0] is not view:
             self._read = view, self._hashes(view.tokens)
         return self._read[1]
 
-    def _keys(self, kind: str, words: Sequence[str]) -> NDArray[np.uint64]:
-        return _key(kind, self._hashes(words))
-
-    def _texts(self, kind: str, texts: list[str]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        tokens, owner = tokenize(texts)
-        return self._keys(kind, tokens), np.bincount(owner, minlength=len(texts))
-
     def _above(
         self, view: PageView, left: NDArray[np.int32]
     ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-        """Return the words of the heading that each link stands under."""
-        if not len(view.headings):
-            return _NO_KEYS, np.zeros(len(left), np.int64)
-        keys, lengths = self._texts("above", view.headings)
-        rows = Rows(np.arange(len(keys), dtype=np.int32), pointers(lengths))
+        """Return the words of the heading that each link stands under, and whose each is."""
         under = np.searchsorted(view.heading_leaf, left, side="right") - 1
-        taken = rows.take(np.maximum(under, 0))
-        counts = np.where(under >= 0, taken.lengths, 0)
-        kept = np.repeat(under >= 0, taken.lengths)
-        return keys[taken.indices[kept]], counts
+        there: NDArray[np.int64] = np.flatnonzero(under >= 0)
+        if not len(there):
+            return _NO_KEYS, there
+        words, heading = tokenize(view.headings)
+        keys = keyed("above", self._hashes(words))
+        indptr = pointers(np.bincount(heading, minlength=len(view.headings)))
+        starts = indptr[under[there]]
+        lengths = indptr[under[there] + 1] - starts
+        return keys[ranges(starts, lengths)], np.repeat(there, lengths)
 
-    def _facts(self, view: PageView, start: str | None) -> list[str]:
+    def _page_facts(self, view: PageView, start: str | None) -> list[str]:
         place = place_of(view.url)
         here = [] if start is None else [f"start:{relation(place, place_of(start))}"]
         return [
@@ -187,26 +171,43 @@ class PathReader:
             *(f"place:{fact}" for fact in place.facts),
         ]
 
-    def _link_facts(self, view: PageView, start: str, links: list[int]) -> list[list[str]]:
+    def _link_facts(
+        self, view: PageView, start: str, links: NDArray[np.int64], anchors: list[str]
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:
+        """Return what is said of where links lead.
+
+        Returns
+        -------
+        facts : uint64 (n, k), of each link, seen from this page and from the start
+        keys, lengths : what the URLs say by themselves, row after row, and how much of each
+        """
+        every = view.links.urls
+        targets = self._targets.numbers(every)
+        crowd = Counter(self._targets.directory(np.unique(targets)).tolist())
         own, front = place_of(view.url), place_of(start)
-        urls = view.links.urls
-        places = [place_of(urls[i]) for i in links]
-        crowd: dict[tuple[str, str], int] = {}
-        for url in set(urls):
-            place = place_of(url)
-            at = (place.host, place.directory)
-            crowd[at] = crowd.get(at, 0) + 1
-        return [
-            [
-                "any",
-                f"start:{relation(place, front)}",
-                f"page:{relation(place, own)}",
-                f"crowd:{_size(crowd[place.host, place.directory])}",
-                f"shape:{shape_of(view.links.anchors[i])}",
-                *(f"place:{fact}" for fact in place.facts),
+        in_directory = {
+            at: [
+                self._fact(f"start:{relation(self._targets.directories[at], front)}"),
+                self._fact(f"page:{relation(self._targets.directories[at], own)}"),
+                self._fact(f"crowd:{_size(size)}"),
             ]
-            for i, place in zip(links, places, strict=True)
-        ]
+            for at, size in crowd.items()
+        }
+        targets = targets[links]
+        facts = np.empty((len(links), 5), np.uint64)
+        facts[:, 0] = self._fact("any")
+        facts[:, 1] = [self._fact(f"shape:{shape_of(anchor)}") for anchor in anchors]
+        facts[:, 2:] = [in_directory[at] for at in self._targets.directory(targets).tolist()]
+        return facts, *self._targets.keys(targets)
+
+    def _fact(self, fact: str) -> int:
+        """Return the key of a fact of a link."""
+        key = self._facts.get(fact)
+        if key is None:
+            if len(self._facts) > _FACTS:
+                self._facts.clear()
+            key = self._facts[fact] = int(keyed("link", self._hashes([fact]))[0])
+        return key
 
 
 class Vocabulary:
@@ -221,8 +222,8 @@ class Vocabulary:
         self.names = tuple(names)
         hashes = WordHashes()
         kinds, words = zip(*(name.split(" ", 1) for name in names), strict=True)
-        keys = hashes(words) << _BITS | np.array([_KIND[kind] for kind in kinds])
-        self._kinds = np.array([_KIND[kind] for kind in kinds], np.int64)
+        keys = keyed_in_turn(kinds, [1] * len(kinds), hashes(words))
+        self._kinds = np.array([KINDS.index(kind) for kind in kinds], np.int64)
         self._order = np.argsort(keys, kind="stable")
         self._keys = keys[self._order]
 
@@ -230,13 +231,16 @@ class Vocabulary:
         return len(self.names)
 
     def rows(self, observed: Observed) -> Rows:
-        """Return the numbers of the features that are known."""
+        """Return the numbers of the features that are known, ascending in each row."""
         at = np.minimum(np.searchsorted(self._keys, observed.keys), len(self._keys) - 1)
         known = self._keys[at] == observed.keys
-        kept = np.concatenate([[0], np.cumsum(known)])
-        return Rows(
-            self._order[at[known]].astype(np.int32), kept[observed.indptr].astype(np.int64)
-        )
+        width = len(self._keys)
+        cells = observed.owner[known] * width + self._order[at[known]]
+        cells.sort()
+        distinct = np.ones(len(cells), np.bool_)
+        np.not_equal(cells[1:], cells[:-1], out=distinct[1:])
+        row, number = np.divmod(cells[distinct], width)
+        return Rows(number.astype(np.int32), pointers(np.bincount(row, minlength=observed.n)))
 
     def values(self, rows: Rows) -> NDArray[np.float64]:
         """Return what each feature of rows counts, float64 (nnz,): n^-1/2 if n are of its kind.
@@ -251,17 +255,14 @@ class Vocabulary:
         return values
 
 
-def _key(kind: str, words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    return words << _BITS | _KIND[kind]
+def _first(words: list[str], n: int) -> list[str]:
+    """Return the first n distinct words."""
+    found = dict.fromkeys(words[: 4 * n])
+    if len(found) < n:
+        found = dict.fromkeys(words)
+    return list(found)[:n]
 
 
 def _size(n: int) -> int:
     """Return n on a scale of powers of two."""
     return n.bit_length()
-
-
-@lru_cache(maxsize=20_000)
-def _words_of(url: str) -> str:
-    """Return the words of a URL: of its path and query, and of its host all but the domain."""
-    place: Place = place_of(url)
-    return _DIGITS.sub("0", f"{place.subdomain} {place.rest}")

@@ -17,14 +17,15 @@ from focuscrawl.critic.packing import expect, read_arrays
 from focuscrawl.errors import UserError
 from focuscrawl.paths.crf import ChainCRF
 from focuscrawl.paths.critic import TOPIC, PathCritic
-from focuscrawl.paths.features import KINDS, Reading, Vocabulary
+from focuscrawl.paths.features import Reading, Vocabulary
+from focuscrawl.paths.keys import KINDS
 from focuscrawl.paths.model import PathModel
 from focuscrawl.paths.states import PathStates
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_KIND = Kind("paths", 2, "model.npz", "model of paths", "focuscrawl paths train")
+_KIND = Kind("paths", 3, "model.npz", "model of paths", "focuscrawl paths train")
 _UNSOUND = (
     ValueError, LookupError, TypeError, AttributeError, EOFError, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
@@ -55,6 +56,7 @@ def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
         {
             "labels": model.states.labels,
             "distances": model.states.distances,
+            "away": model.away,
             "words": model.reading.words,
             "near": model.reading.near,
             "arrays": hashlib.sha256(packed.getvalue()).hexdigest(),
@@ -128,7 +130,11 @@ def _unpack(manifest: dict[str, Any], content: bytes) -> PathModel:
     )
     rewards = expect(arrays, "rewards", (len(labels),), "f").astype(np.float64)
     reading = Reading(int(manifest["words"]), int(manifest["near"]))
-    return PathModel(states, Vocabulary(listed), crf, rewards, reading)
+    away = float(manifest["away"])
+    if not 0.0 <= away <= 1.0:
+        msg = "a share that is none"
+        raise ValueError(msg)
+    return PathModel(states, Vocabulary(listed), crf, rewards, away, reading)
 
 
 def _digest(manifest: Mapping[str, Any]) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import logsumexp
 
-from focuscrawl.paths.chains import log_product
+from focuscrawl.paths.places import place_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,6 +29,7 @@ class PathModel:
     vocabulary : features, by number
     crf : fitted
     rewards : float64 (K,), of the link state of each label (eq. 5)
+    away : share of goals that are not on the registered domain of their site's start
     reading : how much of a page is read
     """
 
@@ -36,6 +37,7 @@ class PathModel:
     vocabulary: Vocabulary
     crf: ChainCRF
     rewards: NDArray[np.float64]
+    away: float
     reading: Reading
 
     def page(self, reader: PathReader, view: PageView, start: str) -> NDArray[np.float64]:
@@ -50,6 +52,19 @@ class PathModel:
             reader.links(view, start, links), slice(len(self.states), 2 * len(self.states))
         )
 
+    def stays(self, view: PageView, start: str, links: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what each link keeps of its score for where it leads, float64 (n,).
+
+        1 on the registered domain of the site's start, `away` elsewhere. Which domain a link
+        leads to is a feature as well, but one of many: on the site of another department, which
+        looks like those learned from, the others would outweigh it.
+        """
+        home = place_of(start).domain
+        urls = view.links.urls
+        at_home = np.array([place_of(urls[i]).domain == home for i in links.tolist()], np.bool_)
+        kept: NDArray[np.float64] = np.where(at_home, 1.0, self.away)
+        return kept
+
     def onward(self, page: NDArray[np.float64], links: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Pr(label) of links, float64 (n, K): one step of eq. 6, normalised.
 
@@ -58,10 +73,8 @@ class PathModel:
         page : float64 (K,), Pr(label) of the page they are on
         links : log-potentials as from `links`
         """
-        k = len(self.states)
         with np.errstate(divide="ignore"):
-            before = log_product(np.log(page)[None, :], self.crf.edge_[:k, k:])
-        return _normalised(links + before)
+            return _normalised(links + np.log(page @ self._onward))
 
     def arrived(self, link: NDArray[np.float64], page: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Pr(label) of a page, float64 (K,).
@@ -86,6 +99,14 @@ class PathModel:
         starts = self.crf.structure.starts[: len(self.states)]
         return _first(_normalised(np.where(starts, page, -np.inf)[None, :]))
 
+    @cached_property
+    def _onward(self) -> NDArray[np.float64]:
+        """Exponentials of the log-potentials from labels of pages to those of links, (K, K)."""
+        k = len(self.states)
+        edges = self.crf.edge_[:k, k:]
+        onward: NDArray[np.float64] = np.exp(edges - edges.max())
+        return onward
+
     def _scores(self, observed: Observed, states: slice) -> NDArray[np.float64]:
         rows = self.vocabulary.rows(observed)
         # sums of rows by differences of running sums: a sparse product is slow to set up
@@ -97,7 +118,10 @@ class PathModel:
 
 
 def _normalised(logs: NDArray[np.float64]) -> NDArray[np.float64]:
-    probabilities: NDArray[np.float64] = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+    probabilities: NDArray[np.float64] = np.exp(
+        logs - logs.max(axis=1, keepdims=True, initial=-np.inf)
+    )
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
     return probabilities
 
 

@@ -14,8 +14,10 @@ from scipy.sparse import csr_array, vstack
 from focuscrawl.apprentice.rows import pointers
 from focuscrawl.errors import UserError
 from focuscrawl.paths.crf import ChainCRF, Sequences
-from focuscrawl.paths.features import KINDS, Observed, Reading, Vocabulary
+from focuscrawl.paths.features import Observed, Reading, Vocabulary
+from focuscrawl.paths.keys import KINDS
 from focuscrawl.paths.model import PathModel
+from focuscrawl.paths.places import place_of
 from focuscrawl.paths.rewards import rewards
 from focuscrawl.paths.states import FAIL, GOAL, PathStates
 
@@ -76,7 +78,7 @@ def train(
     crf.fit(*examples(corpus, vocabulary, states), on_iteration=on_iteration)
     worth = rewards(crf, sequences(corpus, vocabulary), 0, gamma=training.gamma)
     worth = worth[len(states) :]
-    return PathModel(states, vocabulary, crf, worth, training.reading)
+    return PathModel(states, vocabulary, crf, worth, share_away(corpus), training.reading)
 
 
 class Corpus(NamedTuple):
@@ -136,9 +138,19 @@ def _observed(
     if view is None:
         return None
     if to is None:
-        return reader.page(view, start).keys
+        return np.unique(reader.page(view, start).keys)
     there = np.array([i for i, url in enumerate(pages.targets(page)) if url == to], np.int64)
     return np.unique(reader.links(view, start, there).keys) if len(there) else None
+
+
+def share_away(corpus: Corpus) -> float:
+    """Return the share of goals that are not on the registered domain of their site's start.
+
+    With half a goal there and half a goal elsewhere added: what was not seen may be.
+    """
+    goals = {(path.start, path.pages[-1]) for path in corpus.paths if path.labels[-1] == GOAL}
+    away = sum(place_of(start).domain != place_of(goal).domain for start, goal in goals)
+    return (away + 0.5) / (len(goals) + 1.0)
 
 
 def choose_features(corpus: Corpus, *, sites: int = 2, places: int = 3) -> Vocabulary:
@@ -167,7 +179,8 @@ def choose_features(corpus: Corpus, *, sites: int = 2, places: int = 3) -> Vocab
 def sequences(corpus: Corpus, vocabulary: Vocabulary) -> Sequences:
     """Return what was observed, by the numbers of the features in a vocabulary."""
     lengths = np.array([len(place) for place in corpus.places], np.int64)
-    observed = Observed(np.concatenate(corpus.places), pointers(lengths))
+    owner = np.repeat(np.arange(len(lengths)), lengths)
+    observed = Observed(np.concatenate(corpus.places), owner, len(lengths))
     rows = vocabulary.rows(observed)
     shape = (len(rows), len(vocabulary))
     matrix = csr_array((vocabulary.values(rows), rows.indices, rows.indptr), shape=shape)

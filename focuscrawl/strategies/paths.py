@@ -61,10 +61,15 @@ class Paths:
         self._forager = Forager(
             self._model, evidence=evidence, threshold=threshold, per_site=per_site
         )
+        self._worth: dict[int, float] = {}
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Take note of a fetch."""
         self._forager.fetched(url)
+
+    def worth(self, url: int, relevance: float) -> float:
+        """Return Pr(not a fail) of a page by the path to it: see `Appraiser`."""
+        return self._worth.get(url, 0.0)
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page`, and the URLs they lead to."""
@@ -76,8 +81,12 @@ class Paths:
         # in the precision of the store, so that a resumed forage computes with the same numbers
         belief = forager.belief(page.url, seen).astype(np.float32)
         links = self._model.links(self._reader, page.view, start, page.links)
-        labels = self._model.onward(belief.astype(np.float64), links).astype(np.float32)
-        memo = PathMemo(referrer, parent, page.view.url, float(belief[0]), labels)
+        onward = self._model.onward(belief.astype(np.float64), links)
+        onward *= self._model.stays(page.view, start, page.links)[:, None]
+        labels = onward.astype(np.float32)
+        goal, fail = belief[:2].tolist()
+        self._worth[page.url] = 1.0 - fail
+        memo = PathMemo(referrer, parent, page.view.url, goal, fail, labels)
         found = forager.expand(page.url, page.targets, labels.astype(np.float64))
         return Expansion(found.link_scores, found.urls, found.scores, memo=memo.to_bytes())
 
@@ -85,6 +94,7 @@ class Paths:
         """Take in the links of an earlier run."""
         assert page.memo is not None
         memo = PathMemo.from_bytes(page.memo)
+        self._worth[page.url] = 1.0 - memo.fail
         self._forager.arrive(page.url, memo.referrer, memo.url)
         found = self._forager.expand(page.url, page.targets, memo.labels.astype(np.float64))
         return found.urls, found.scores
@@ -99,7 +109,7 @@ class PathMemo:
     referrer : as in `JudgedPage`; -1: nowhere
     parent : number of the page with the best link to this one when it was fetched; -1: none
     url : of the page
-    goal : Pr(goal) of the page
+    goal, fail : Pr(goal), Pr(fail) of the page
     labels : float32 (n, K), Pr(label) of its links
     """
 
@@ -107,20 +117,21 @@ class PathMemo:
     parent: int
     url: str
     goal: float
+    fail: float
     labels: NDArray[np.float32]
 
     def to_bytes(self) -> bytes:
         """Pack it, for the store."""
         url = self.url.encode()
         head = np.array([self.referrer, self.parent, self.labels.shape[1], len(url)], "<i8")
-        goal = np.array([self.goal], "<f8").tobytes()
+        goal = np.array([self.goal, self.fail], "<f8").tobytes()
         return head.tobytes() + goal + url + self.labels.astype("<f4").tobytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Unpack what `to_bytes` packed."""
         referrer, parent, k, length = np.frombuffer(data, "<i8", 4).tolist()
-        (goal,) = np.frombuffer(data, "<f8", 1, offset=32).tolist()
-        url = data[40 : 40 + length].decode()
-        labels = np.frombuffer(data[40 + length :], "<f4").astype(np.float32)
-        return cls(referrer, parent, url, goal, labels.reshape(-1, k))
+        goal, fail = np.frombuffer(data, "<f8", 2, offset=32).tolist()
+        url = data[48 : 48 + length].decode()
+        labels = np.frombuffer(data[48 + length :], "<f4").astype(np.float32)
+        return cls(referrer, parent, url, goal, fail, labels.reshape(-1, k))

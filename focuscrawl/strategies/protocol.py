@@ -219,3 +219,20 @@ class Learner(Strategy, Protocol):
         taken in again.
         """
         ...
+
+
+@runtime_checkable
+class Appraiser(Strategy, Protocol):
+    """A strategy that knows more of what a page was worth than its relevance says."""
+
+    def worth(self, url: int, relevance: float) -> float:
+        """Return what the page was worth, in [0, 1]; asked after `expand`, or `recall`.
+
+        A host or a pattern of URLs earns further fetches by pages worth more than 1/2
+        (`focuscrawl.crawl.traps`); for other strategies these are the relevant ones.
+
+        Parameters
+        ----------
+        relevance : R(u), as for `Strategy.observe`
+        """
+        ...

@@ -11,6 +11,8 @@ from focuscrawl.crawl.allowances import FIRST_OF_HOST, FIRST_OF_PATTERN, Allowan
 from focuscrawl.report import Summary
 from focuscrawl.report.why import Explanation
 from focuscrawl.store import CrawlStore
+from focuscrawl.strategies import StrategyContext
+from focuscrawl.strategies.best_first import BestFirst
 
 from .shelves import Shelf, answer, at, open_crawl, run, urls
 
@@ -64,6 +66,24 @@ def test_without_limits_it_comes_first(tmp_path: Path) -> None:
     order = crawl(tmp_path, calendar(), limits=False)
     assert all("month=" in url for url in order[1 : MONTHS + 1])
     assert not events(tmp_path, "limited")
+
+
+class Diarist(BestFirst):
+    """To whom a month is worth a fetch, although it is not on the topic."""
+
+    def worth(self, url: int, relevance: float) -> float:
+        return 1.0 - relevance
+
+
+def test_a_strategy_may_say_what_earns(tmp_path: Path) -> None:
+    opened = open_crawl(tmp_path, calendar(), "/")
+    opened.take_up(opened.critic, Diarist(StrategyContext(opened.critic, 0, opened.web)))
+    order = urls(run(opened))
+    opened.close("over")
+    assert all("month=" in url for url in order[1 : MONTHS + 1])
+    (seq, detail), *_ = events(tmp_path, "limited")
+    assert seq == 1 + MONTHS + FIRST_OF_PATTERN
+    assert detail.startswith("b.example/articles/*: 30 fetches have brought 0 relevant pages")
 
 
 def test_a_web_of_one_pattern_is_crawled_as_without_limits(tmp_path: Path) -> None:

@@ -19,7 +19,9 @@ from focuscrawl.paths.forager import Forager
 from focuscrawl.paths.paths import read_paths
 from focuscrawl.report.goals import goal_pages
 from focuscrawl.report.opening import open_crawl as open_store
+from focuscrawl.store.schema import FETCHED
 from focuscrawl.strategies.paths import PathMemo
+from focuscrawl.strategies.protocol import Appraiser
 
 from . import departments
 from .departments import record_pages
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from click.testing import Result
+
+    from focuscrawl.crawl import Crawl
 
     from .departments import Departments
 
@@ -60,20 +64,27 @@ def _run(*arguments: object, code: int = 0, keys: str | None = None) -> Result:
     return done
 
 
+def _open(
+    web: Departments, model: Path, folder: Path, *doors: str, budget: int, **options: object
+) -> Crawl:
+    return open_crawl(
+        CrawlPlan(
+            topic="/goal",
+            seeds=",".join(doors),
+            critic=str(model),
+            strategy="paths",
+            options=options,
+            budget=budget,
+            web=str(web.warc),
+            crawl_dir=str(folder),
+        )
+    )
+
+
 def _crawl(
     web: Departments, model: Path, folder: Path, *doors: str, budget: int, **options: object
 ) -> list[str]:
-    plan = CrawlPlan(
-        topic="/goal",
-        seeds=",".join(doors),
-        critic=str(model),
-        strategy="paths",
-        options=options,
-        budget=budget,
-        web=str(web.warc),
-        crawl_dir=str(folder),
-    )
-    replay(open_crawl(plan))
+    replay(_open(web, model, folder, *doors, budget=budget, **options))
     return [url for (url,) in _rows(folder, "SELECT url FROM pages ORDER BY seq")]
 
 
@@ -108,6 +119,39 @@ def test_every_site_has_a_frontier_of_its_own(
         assert len(web.professors[door] & set(own)) >= 5
     ended = _rows(tmp_path / "c", "SELECT detail FROM events WHERE kind = 'stop'")
     assert ended == [("frontier_empty",)]
+
+
+def test_a_forage_looks_at_its_own_site_first(
+    web: Departments, model: Path, tmp_path: Path
+) -> None:
+    # the sites next door are those learned from: their lists look like lists more than its own
+    door = web.doors[3]
+    fetched = _crawl(web, model, tmp_path / "c", door, budget=60)
+    own = [url.startswith(door) for url in fetched]
+    first_away = own.index(False)
+    assert not any(own[first_away:])
+    assert web.professors[door] <= set(fetched[:first_away])
+
+
+def test_a_page_is_worth_what_its_path_says(web: Departments, model: Path, tmp_path: Path) -> None:
+    door = web.doors[3]
+    crawl = _open(web, model, tmp_path / "c", door, budget=16)
+    replay(crawl)
+    worth = _worth(crawl)
+    on_the_way = {crawl.urls[number] for number in worth if worth[number] > 0.5}
+    assert {f"{door}folk.html", f"{door}fac.html"} | web.professors[door] <= on_the_way
+    assert on_the_way < {crawl.urls[number] for number in worth}  # others are fails
+    again = _open(web, model, tmp_path / "c", door, budget=16)
+    assert _worth(again) == worth
+    again.close("over")
+
+
+def _worth(crawl: Crawl) -> dict[int, float]:
+    """Return what each fetched page was worth to the strategy."""
+    assert isinstance(crawl.strategy, Appraiser)
+    numbers = range(len(crawl.urls))
+    fetched = [number for number in numbers if crawl.urls.state(number) == FETCHED]
+    return {number: crawl.strategy.worth(number, 0.0) for number in fetched}
 
 
 def test_a_threshold_ends_a_forage(web: Departments, model: Path, tmp_path: Path) -> None:
@@ -174,16 +218,17 @@ def test_the_strategy_needs_a_model_of_paths(
 
 def test_memos_come_back() -> None:
     labels = np.array([[0.25, 0.75]] * 3, np.float32)
-    memo = PathMemo(4, -1, "http://ä.example/", 0.5, labels)
+    memo = PathMemo(4, -1, "http://ä.example/", 0.5, 0.125, labels)
     again = PathMemo.from_bytes(memo.to_bytes())
-    assert (again.referrer, again.parent, again.url, again.goal) == (
+    assert (again.referrer, again.parent, again.url, again.goal, again.fail) == (
         4,
         -1,
         "http://ä.example/",
         0.5,
+        0.125,
     )
     np.testing.assert_array_equal(again.labels, labels)
-    bare = PathMemo.from_bytes(PathMemo(0, 1, "", 0.0, labels[:0]).to_bytes())
+    bare = PathMemo.from_bytes(PathMemo(0, 1, "", 0.0, 1.0, labels[:0]).to_bytes())
     assert bare.labels.shape == (0, 2)
 
 

@@ -33,6 +33,7 @@ from focuscrawl.paths.training import (
     known_labels,
     observe,
     sequences,
+    share_away,
     train,
 )
 from focuscrawl.paths.walking import Walk
@@ -279,21 +280,50 @@ def test_any_page_can_be_read(text: str, links: list[tuple[str, str]]) -> None:
     page = reader.page(view, "http://a.example/")
     every = np.arange(len(view.links))
     rows = reader.links(view, "http://a.example/", every)
-    assert rows.indptr[-1] == len(rows.keys)
+    assert rows.n == len(every)
     for i in every.tolist():  # a link has the same features alone as among others
         alone = reader.links(view, "http://a.example/", np.array([i]))
-        np.testing.assert_array_equal(alone.keys, rows.keys[rows.indptr[i] : rows.indptr[i + 1]])
-        assert (np.diff(alone.keys.astype(np.int64)) > 0).all()
+        assert set(alone.keys.tolist()) == set(rows.keys[rows.owner == i].tolist())
     names = reader.names([page.keys, rows.keys])
     vocabulary = Vocabulary(sorted(set(names.values())))
     known = vocabulary.rows(rows)
     assert {vocabulary.names[i] for i in known.indices} == {names[k] for k in rows.keys.tolist()}
+    for i in every.tolist():  # what repeats counts once
+        of_link = known.indices[known.indptr[i] : known.indptr[i + 1]].tolist()
+        assert sorted(vocabulary.names[j] for j in of_link) == sorted(
+            {names[key] for key in rows.keys[rows.owner == i].tolist()}
+        )
     # each kind of a link has a length of 1, however many words there are
     lengths: defaultdict[tuple[int, str], float] = defaultdict(float)
     row = np.repeat(np.arange(len(known)), known.lengths)
     for at, feature, value in zip(row, known.indices, vocabulary.values(known), strict=True):
         lengths[int(at), vocabulary.names[feature].partition(" ")[0]] += value**2
     assert all(length == pytest.approx(1.0) for length in lengths.values())
+
+
+def test_how_often_goals_are_on_another_domain(corpus: Corpus) -> None:
+    goals = {path.pages[-1] for path in corpus.paths if path.labels[-1] == "goal"}
+    assert share_away(corpus) == pytest.approx(0.5 / (len(goals) + 1))
+    moved = [
+        replace(path, pages=("http://elsewhere.example/", *path.pages[1:]))
+        if path.pages[-1] == min(goals)
+        else path
+        for path in corpus.paths
+    ]
+    assert share_away(corpus._replace(paths=moved)) == pytest.approx(1.5 / (len(goals) + 1))
+
+
+def test_links_that_leave_the_domain_keep_little(model: PathModel) -> None:
+    urls = ["/x", "http://lib.example.org/", "http://example.net/", "http://example.com/"]
+    anchors = "".join(f'<a href="{url}">to</a>' for url in urls)
+    view = parse_page(anchors.encode(), "http://www.example.org/p")
+    every = np.arange(4)
+    kept = model.stays(view, "http://www.example.org/", every)
+    np.testing.assert_array_equal(kept, [1.0, 1.0, model.away, model.away])
+    assert 0.0 < model.away < 0.05
+    # also where the page itself is away, and the way back is not
+    kept = model.stays(view, "http://www.example.net/start", every)
+    np.testing.assert_array_equal(kept, [model.away, model.away, 1.0, model.away])
 
 
 def test_a_model_finds_the_way_on_a_site_it_has_never_seen(
