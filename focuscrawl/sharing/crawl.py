@@ -85,6 +85,7 @@ class SharedCrawl(Crawl):
                 engine=self.store.engine,
                 courier=courier,
                 me=me,
+                replay=self.web is not None,
             )
 
     def catch_up(self) -> None:
@@ -159,6 +160,8 @@ class SharedCrawl(Crawl):
 
     def _has_to_wait(self, now: float) -> bool:
         if self._writer.full or not self.courier.holds_surely or self._allowance.left < 1:
+            return True
+        if self._lessons is not None and self._lessons.waited_for(self.fetched):
             return True
         best = self.frontier.peek(now)
         self._outdone = best is not None and best < self.courier.state.threshold
