@@ -38,7 +38,7 @@ TOPICS = 4  # whose pages those are
 STAGES = (
     ("", "parse", "parse_page"),
     ("critic", "judge", "critic"),
-    ("", "_resolve", "resolve in the web"),
+    ("", "resolve", "resolve in the web"),
     ("urls", "add", "number URLs"),
     ("strategy", "expand", "strategy and evidence"),
     ("", "_queue", "queue"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from focuscrawl.apprentice.bag_memory import BagMemory
 from focuscrawl.apprentice.bags import bags
 from focuscrawl.apprentice.forgetting import lost
 from focuscrawl.apprentice.inputs import input_names
@@ -19,9 +20,9 @@ from focuscrawl.apprentice.lesson import Prepared, Replay, Taught, contrasting
 from focuscrawl.apprentice.model import Model, fresh_learner
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.packing import join, pack, pack_arrays, pack_options, part_of, parts_of
-from focuscrawl.apprentice.rewards import Rewards
 from focuscrawl.apprentice.standing import Fetched
 from focuscrawl.apprentice.teaching import teach
+from focuscrawl.apprentice.values import Values
 from focuscrawl.arrays import GrowingArray
 
 if TYPE_CHECKING:
@@ -51,11 +52,12 @@ class Apprentice:
         self.version = 0
         self.known = Known()
         self.observed = 0
-        self.rewards = Rewards()
+        self.values = Values(options)
         self._fetched = Fetched()
         self._model = Model(fresh_learner(options), options)
         self._standing = self._model.new_standing()
         self._judged = Judged(options.memory, len(input_names(options)))
+        self._bags = BagMemory(unit_length=self._model.learner.unit_length)
         self._taught = 0  # URLs judged when the last lesson began
         self._score = GrowingArray(np.float64)  # as last given out
         self._due = 0
@@ -80,7 +82,7 @@ class Apprentice:
                 urls = np.array([url])
                 inputs = self._inputs_of(urls)
                 self._judged.add(urls, inputs, self._scores(urls, inputs))
-            self.rewards.observe(url, relevance)
+            self.values.observe(url, relevance)
             keys = self.known.keys(np.array([url]))[0] if self.known.has_keys(url) else None
             self._note(url, keys, relevance)
             self.observed += 1
@@ -118,7 +120,7 @@ class Apprentice:
         first = len(self.known)
         forget = self._replay is not None and self._replay.forgets(self.known.expanded)
         self.known.add(url, facts, forget=forget)
-        self.rewards.found(url, facts.new, self.known.n_urls)
+        self.values.found(url, facts.new, self.known.n_urls)
         if late:  # a seed: nothing was known of its address when it was observed
             self._note(url, facts.own_keys[0], float(facts.relevance[0]))
         return first
@@ -154,6 +156,7 @@ class Apprentice:
             self._late = []
             n_urls = self.known.n_urls
             y, urls = self.known.y.data[:n_urls], self._judged.urls
+            own, value = self.values.of(urls, y[urls])
             self._prepared = Prepared(
                 observed=self.observed,
                 links=len(self.known),
@@ -166,7 +169,8 @@ class Apprentice:
                 urls=urls,
                 inputs=self._judged.inputs,
                 predicted=self._judged.predicted,
-                value=self.rewards.of(urls) if self.options.tunnel else y[urls],
+                own=own,
+                value=value,
                 score=self._score.data.copy(),
             )
             self._taught = self._judged.ever
@@ -185,15 +189,19 @@ class Apprentice:
         kept = np.arange(max(0, len(urls) - at.new) if learner.remembers else 0, len(urls))
         if self.options.contrast < 1.0:
             kept = contrasting(kept, self.known, at, self.options.contrast)
-        instances, owner = bags(
-            self.known,
-            n_links,
-            urls[kept],
-            at.inputs[kept],
-            unit_length=learner.unit_length,
-            each_link=self.options.evidence == "first",
-        )
-        learner.partial_fit(instances, at.value[kept][owner])
+        if self.options.evidence == "first":
+            instances, owner = bags(
+                self.known,
+                n_links,
+                urls[kept],
+                at.inputs[kept],
+                unit_length=learner.unit_length,
+                each_link=True,
+            )
+            kept = kept[owner]
+        else:
+            instances = self._bags.instances(self.known, n_links, urls[kept], at.inputs[kept])
+        learner.partial_fit(instances, at.value[kept])
         return teach(
             at,
             self.known,

@@ -108,13 +108,13 @@ def link_margins(
         stop = min(start + _SLICE, end)
         a, b = rows.indptr[start], rows.indptr[stop]
         part = Rows(rows.indices[a:b], rows.indptr[start : stop + 1] - a)
-        margin = row_sums(of_links[part.indices], part.indptr)
+        margin = row_sums(of_links.take(part.indices), part.indptr)
         found.append(margin * unit(part) if unit_length else margin)
     page = known.page.data[first:end]
     if not len(page):
         return found[0]
-    some = np.arange(page[0], page[-1] + 1)  # in the order they were expanded
-    by_page = _margins(of_pages, known.pages.rows(int(page[-1]) + 1).take(some), unit_length)
+    pages = known.pages.rows(int(page[-1]) + 1).since(int(page[0]))  # in the order expanded
+    by_page = _margins(of_pages, pages, unit_length)
     margins: NDArray[np.float64] = np.concatenate(found)
     margins += by_page[page - page[0]]
     return margins
@@ -132,5 +132,5 @@ def address_margins(
 
 
 def _margins(weights: NDArray[np.float64], rows: Rows, unit_length: bool) -> NDArray[np.float64]:
-    margin = row_sums(weights[rows.indices], rows.indptr)
+    margin = row_sums(weights.take(rows.indices), rows.indptr)
     return margin * unit(rows) if unit_length else margin

@@ -56,7 +56,7 @@ class CompanyApprentice(Apprentice):
             self.known.grow(url + 1)
             if not np.isnan(self.known.y.data[url]):
                 return  # known from the links on its page
-            self.rewards.observe(url, relevance)
+            self.values.observe(url, relevance)
             if self.known.has_keys(url):
                 self._note(url, self.known.keys(np.array([url]))[0], relevance)
 
@@ -70,8 +70,7 @@ class CompanyApprentice(Apprentice):
             self._handed = self._judged.ever
             urls, inputs = self._judged.urls, self._judged.inputs
             predicted, n_links = self._judged.predicted, len(self.known)
-            y = self.known.y.data[urls]
-            window = self.rewards.of(urls) if self.options.tunnel else y
+            own, window = self.values.of(urls, self.known.y.data[urls])
         if not new:
             return None
         fresh = slice(len(urls) - new, None)
@@ -89,7 +88,7 @@ class CompanyApprentice(Apprentice):
             values=instances.values.astype(np.float32),
             dense=instances.dense,
             owner=owner.astype(np.int32),
-            y=y[fresh],
+            y=own[fresh],
             predicted=predicted[fresh],
             window=window,
         )

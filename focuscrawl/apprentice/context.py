@@ -67,10 +67,8 @@ def window(
     """
     if not repeats:
         words, token_leaf = _distinct(words, token_leaf)
-    begin = np.searchsorted(token_leaf, left - d_max)
-    first = np.searchsorted(token_leaf, left)
-    last = np.searchsorted(token_leaf, right, side="right")
-    end = np.searchsorted(token_leaf, right + d_max, side="right")
+    begin, first = token_leaf.searchsorted(np.stack([left - d_max, left]))
+    last, end = token_leaf.searchsorted(np.stack([right, right + d_max]), side="right")
     inside = last - first
     if max_tokens is not None:
         begin = np.maximum(begin, first - max_tokens)
@@ -81,7 +79,7 @@ def window(
     at = ranges(starts.ravel(), spans.ravel())
     lengths = spans.sum(axis=1)
     leaf = token_leaf[at]
-    nearest = np.clip(leaf, np.repeat(left, lengths), np.repeat(right, lengths))
+    nearest = np.minimum(np.maximum(leaf, left.repeat(lengths)), right.repeat(lengths))
     return Window(words[at], leaf - nearest, leaf, nearest, lengths)
 
 

@@ -49,8 +49,10 @@ def near_links(
     known = np.isfinite(y).astype(np.float64)
     value = np.where(known > 0, y, 0.0)
     at = np.arange(len(page))
-    low = np.maximum(at - _NEAR, np.searchsorted(page, page))
-    high = np.minimum(at + _NEAR + 1, np.searchsorted(page, page, side="right"))
+    links = np.bincount(page)
+    end = np.cumsum(links)
+    low = np.maximum(at - _NEAR, (end - links)[page])
+    high = np.minimum(at + _NEAR + 1, end[page])
     totals = np.concatenate([[0.0], np.cumsum(value)])
     counts = np.concatenate([[0.0], np.cumsum(known)])
     return totals[high] - totals[low] - value, counts[high] - counts[low] - known

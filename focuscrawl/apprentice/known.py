@@ -227,6 +227,6 @@ def _growing(values: NDArray[np.generic]) -> GrowingArray:
 def _first_of(facts: PageFacts) -> NDArray[np.bool_]:
     """Tell which links are the first to their targets, bool (n,)."""
     first = np.zeros(len(facts.targets), bool)
-    targets, at = np.unique(facts.targets, return_index=True)
-    first[at[np.isin(targets, facts.new, assume_unique=True)]] = True
+    order = np.argsort(facts.targets, kind="stable")
+    first[order[np.searchsorted(facts.targets[order], facts.new)]] = True
     return first

@@ -67,6 +67,7 @@ class Prepared(NamedTuple):
     urls: NDArray[np.int64]
     inputs: NDArray[np.float64]
     predicted: NDArray[np.float64]
+    own: NDArray[np.float64]  # see `Values.of`
     value: NDArray[np.float64]
     score: NDArray[np.float64]
 

@@ -61,6 +61,7 @@ class Options:
     contrast : learn only from this share of the instances, those whose R(v) differs most from
         R(u) [A02 section 4]
     tunnel : what an irrelevant page opened counts as its value, see `Rewards`
+    graded : while hardly a fetch goes wrong, relevance is learned by its log-odds, see `Values`
 
     Raises
     ------
@@ -78,6 +79,7 @@ class Options:
     evidence: str = "all"
     contrast: float = 1.0
     tunnel: bool = True
+    graded: bool = True
 
     def __post_init__(self) -> None:
         for name in self.groups:
@@ -99,8 +101,9 @@ class Options:
             raise UserError(f"growth must be a number, 0 or more, not {self.growth!r}")
         if not _is_number(self.contrast) or not 0.0 < self.contrast <= 1.0:
             raise UserError(f"contrast must be above 0 and at most 1, not {self.contrast!r}")
-        if not isinstance(self.tunnel, bool):
-            raise UserError(f"tunnel must be true or false, not {self.tunnel!r}")
+        for name, switch in (("tunnel", self.tunnel), ("graded", self.graded)):
+            if not isinstance(switch, bool):
+                raise UserError(f"{name} must be true or false, not {switch!r}")
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:

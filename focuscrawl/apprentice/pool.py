@@ -30,7 +30,7 @@ class Judgements(NamedTuple):
     ----------
     indices, lengths, values, dense : the m instances made of them
     owner : int32 (m,), which of the n each is of
-    y, predicted : float64 (n,), R(v) and the score it was fetched with
+    y, predicted : float64 (n,), R(v), graded if it is, and the score it was fetched with
     window : float64 (w,), the present values of the latest w URLs this apprentice has handed in,
         these among them: what a page opened shows later
     """

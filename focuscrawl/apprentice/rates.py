@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _BITS = 19  # of the tables; a clash of two keys blurs both, no more
-_MASK = np.uint32((1 << _BITS) - 1)
+_SLOTS = (1 << _BITS) - 1
+_MASK = np.uint32(_SLOTS)
 PRIOR = 0.05  # mean relevance expected before the first fetch (METHODS 5: p0)
 
 
@@ -29,33 +30,33 @@ class Rates:
 
     def __init__(self, weight: float = 2.0) -> None:
         self.weight = weight
-        self._total = np.zeros(1 << _BITS, np.float32)
-        self._count = np.zeros(1 << _BITS, np.float32)
+        # total and count side by side: nearly every look at them is a cache miss
+        self._sums = np.zeros((1 << _BITS, 2), np.float32)
         self._all = PRIOR * 0.1
         self._n = 0.1
 
     def get_state(self) -> dict[str, NDArray[np.generic]]:
         """Return all that was observed."""
-        used = np.flatnonzero(self._count)
+        used = np.flatnonzero(self._sums[:, 1])
         return {
             "used": used,
-            "total": self._total[used],
-            "count": self._count[used],
+            "total": self._sums[used, 0],
+            "count": self._sums[used, 1],
             "all": np.array([self._all, self._n]),
         }
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> Self:
         """Take up what `get_state` returned."""
-        self._total[state["used"]] = state["total"]
-        self._count[state["used"]] = state["count"]
+        self._sums[state["used"], 0] = state["total"]
+        self._sums[state["used"], 1] = state["count"]
         self._all, self._n = (float(x) for x in state["all"])
         return self
 
     def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
         """Take in one fetch; `keys` of its chain, 0 for none."""
-        slots = np.unique(keys[keys > 0] & _MASK)
-        self._total[slots] += relevance
-        self._count[slots] += 1.0
+        for slot in {key & _SLOTS for key in keys.tolist() if key}:
+            self._sums[slot, 0] += relevance
+            self._sums[slot, 1] += 1.0
         self._all += relevance
         self._n += 1.0
 
@@ -71,17 +72,20 @@ class Rates:
         rate : float64 (n,)
         count : float64 (n,), fetches in the smallest set
         """
-        deepest = int((keys > 0).any(axis=0).sum())
-        inside = keys[:, :deepest].T > 0
-        slots = keys[:, :deepest].T & _MASK
+        chains = np.ascontiguousarray(keys.T)
+        inside = chains > 0
+        deepest = int(np.count_nonzero(np.logical_or.reduce(inside, axis=1)))
+        slots = chains[:deepest] & _MASK
         # where a chain has ended, no fetches in no set leave the rate as it is
-        count = self._count[slots] * inside
-        total = self._total[slots] * inside
+        sums = self._sums.take(slots, axis=0) * inside[:deepest, :, None]
+        total, count = sums[:, :, 0], sums[:, :, 1]
         rate = np.full(len(keys), self._all / self._n)
+        if not deepest:
+            return rate, rate * 0.0
         for part, n in zip(total, count + self.weight, strict=True):
             rate *= self.weight
             rate += part
             rate /= n
-        length = inside.sum(axis=0)
-        last = count[np.maximum(length - 1, 0), np.arange(len(keys))] if deepest else rate * 0.0
+        length = np.add.reduce(inside, axis=0)
+        last = count[np.maximum(length - 1, 0), np.arange(len(keys))]
         return rate, last.astype(np.float64)

@@ -75,7 +75,7 @@ class WordReader:
         at = np.fromiter(map(known.__getitem__, words), np.int64, len(words))
         total = np.zeros((n, self.columns), np.float32)
         if len(at):
-            starts = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]])
+            starts = np.concatenate([[0], np.flatnonzero(owner[1:] != owner[:-1]) + 1])
             total[owner[starts]] = np.add.reduceat(self._evidence[at], starts, axis=0)
         return total
 
@@ -152,7 +152,7 @@ def _log_sum(log: NDArray[np.float64]) -> NDArray[np.float64]:
     return total
 
 
-_NONE = np.zeros(0, np.int32)
+_NONE, _FIRST = np.zeros(0, np.int32), np.zeros(1, np.int32)
 _NO_LINKS = Links([], [], _NONE, _NONE, np.zeros(0, np.bool_))
 
 
@@ -161,7 +161,7 @@ def _page_of(word: str) -> PageView:
         url="http://word.invalid/",
         title="",
         tokens=[word] if word else [],
-        token_leaf=np.zeros(1 if word else 0, np.int32),
+        token_leaf=_FIRST if word else _NONE,
         n_leaves=1,
         links=_NO_LINKS,
         canonical=None,

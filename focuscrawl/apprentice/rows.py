@@ -33,8 +33,14 @@ class Rows(NamedTuple):
     def take(self, rows: NDArray[np.integer]) -> Rows:
         """Return the rows numbered `rows`, in that order."""
         starts = self.indptr[rows]
-        lengths = self.indptr[np.asarray(rows) + 1] - starts
-        return Rows(self.indices[ranges(starts, lengths)], pointers(lengths))
+        lengths = self.indptr[rows + 1] - starts
+        at, indptr = _spread(starts, lengths)
+        return Rows(self.indices.take(at), indptr)
+
+    def since(self, n: int) -> Rows:
+        """Return all but the first n rows, a view."""
+        begin = self.indptr[n]
+        return Rows(self.indices[begin:], self.indptr[n:] - begin)
 
 
 def beside(*parts: Rows) -> tuple[Rows, NDArray[np.int64]]:
@@ -62,6 +68,14 @@ def pointers(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
 
 def ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> NDArray[np.int64]:
     """Return ``start, start + 1, ... start + length - 1`` of each pair, one after another."""
+    return _spread(starts, lengths)[0]
+
+
+def _spread(
+    starts: NDArray[np.integer], lengths: NDArray[np.integer]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return `ranges`, and where each begins."""
     indptr = pointers(lengths)
-    shift = np.asarray(starts, np.int64) - indptr[:-1]
-    return np.arange(indptr[-1]) + np.repeat(shift, lengths)
+    at = np.arange(indptr[-1])
+    at += (starts - indptr[:-1]).repeat(lengths)
+    return at, indptr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,10 @@ from focuscrawl.apprentice.rows import Rows
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from numpy.typing import NDArray
+
 SITE = 8  # salt
+_REMEMBERED = 50_000  # URLs, about 20 MB: the pages of a host have many links in common
 RELATIONS = ("another host", "same host", "same directory", "directory below", "directory above")
 
 
@@ -24,13 +28,18 @@ def site_features(source: str, targets: Sequence[str], bits: int) -> Rows:
     source, targets : normalised URLs of u and of n URLs v
     bits : of the feature space
     """
-    names = np.arange(len(RELATIONS), dtype=np.uint64)
-    features = bucket(names, SITE, bits)
+    features = _features(bits)
     host, directory = _place(source)
     found = [_relation(host, directory, *_place(target)) for target in targets]
     return Rows(features[np.array(found, np.int64)], np.arange(len(targets) + 1))
 
 
+@lru_cache
+def _features(bits: int) -> NDArray[np.int32]:
+    return bucket(np.arange(len(RELATIONS), dtype=np.uint64), SITE, bits)
+
+
+@lru_cache(maxsize=_REMEMBERED)
 def _place(url: str) -> tuple[str, str]:
     """Return host and directory, without the scheme."""
     address = url.partition("//")[2].partition("?")[0]

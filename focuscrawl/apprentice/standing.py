@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.apprentice.addresses import PLACES, SHAPES
+from focuscrawl.apprentice.inputs import INPUTS
 from focuscrawl.apprentice.rates import PRIOR, Rates
 from focuscrawl.arrays import GrowingArray
 
@@ -24,7 +25,6 @@ _SUMS = (
     "near_known",
     "margin",
 )
-_SLICE = 100_000  # links added in one go, so that a large frontier needs little memory
 
 
 class Fetched:
@@ -93,18 +93,22 @@ class Standing:
         columns = (
             np.ones(len(targets)),
             relevance,
-            np.clip(reading, -10.0, 10.0),
+            np.minimum(np.maximum(reading, -10.0), 10.0),
             (relevance > 0.5).astype(np.float64),
             hub,
             near_relevance,
             near_known,
             margin,
         )
+        fresh = not len(self._sums)
         self._sums.grow(n_urls * len(_SUMS))
-        for start in range(0, len(targets), _SLICE):
-            part = slice(start, start + _SLICE)
-            values = weight[part, None] * np.column_stack([column[part] for column in columns])
-            at = targets[part, None] * len(_SUMS) + np.arange(len(_SUMS))
+        if fresh:  # many links: a histogram adds them up in the same order, and much faster
+            table = self._table()
+            for i, column in enumerate(columns):
+                table[:, i] = np.bincount(targets, weight * column, n_urls)
+        else:
+            values = weight[:, None] * np.concatenate(columns).reshape(len(_SUMS), -1).T
+            at = targets[:, None] * len(_SUMS) + np.arange(len(_SUMS))
             np.add.at(self._sums.data, at.ravel(), values.ravel())
         self._counts.grow(n_urls * self._width)
         if counts is not None:
@@ -114,9 +118,9 @@ class Standing:
             best.grow(n_urls)
             np.maximum.at(best.data, targets, column)
         self._first.grow(n_urls)
-        urls, at = np.unique(targets, return_index=True)
-        new = np.isnan(self._first.data[urls])
-        self._first.data[urls[new]] = relevance[at[new]]
+        new = np.isnan(self._first.data[targets])
+        # from the last to the first: what is written last stays
+        self._first.data[targets[new][::-1]] = relevance[new][::-1]
 
     def has_links(self, url: int) -> bool:
         """Tell whether links into a URL were added."""
@@ -138,7 +142,8 @@ class Standing:
         self, urls: NDArray[np.int64], keys: NDArray[np.uint32], fetched: Fetched
     ) -> NDArray[np.float64]:
         """Return the dense inputs (n, len(INPUTS) + width) of URLs that have links."""
-        n, relevance, reading, relevant, hub, near, near_known, _ = self._table()[urls].T.copy()
+        sums = self._table().take(urls, axis=0).T.copy()
+        n, relevance, reading, relevant, hub, near, near_known, _ = sums
         mean = (relevance + _SHRINK * PRIOR) / (n + _SHRINK)
         reading /= n
         read = 1.0 / (1.0 + np.exp(-reading))
@@ -146,27 +151,29 @@ class Standing:
         place, fetches = fetched.places.rates(keys[:, :PLACES])
         shape, _ = fetched.shapes.rates(keys[:, PLACES : PLACES + SHAPES])
         siblings = (near + hub) / (near_known + 1.0)
-        odds = _log_odds(np.stack([mean, place, hub, siblings, shape]))
+        odds = _log_odds(np.concatenate([mean, place, hub, siblings, shape]))
+        of_mean, of_shape = odds[: len(urls)], odds[-len(urls) :]
         same, same_but_query = fetched.twins(keys)
-        return np.column_stack(
+        columns = np.concatenate(
             [
-                odds[0],
+                of_mean,
                 self._best.data[urls],
                 np.log1p(n) / 3.0,
                 reading / 10.0,
                 read,
                 read * mean,
-                *odds[1:4],
+                odds[len(urls) : -len(urls)],  # of place, hub, siblings
                 np.log1p(fetches) / 5.0,
                 self._best_hub.data[urls],
                 relevant / n,
                 self._first.data[urls],
                 same,
                 same_but_query,
-                odds[4],
-                *self._means(urls, n),
+                of_shape,
+                self._means(urls, n).ravel(),
             ]
         )
+        return columns.reshape(len(INPUTS) + self._width, len(urls)).T.copy()
 
     def _table(self) -> NDArray[np.float64]:
         """Return the sums, (n_urls, len(_SUMS))."""
@@ -182,6 +189,6 @@ class Standing:
 
 def _log_odds(probability: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the log-odds over their greatest value, in [-1, 1]; 0.01 is as good as 0."""
-    p = np.clip(probability, 0.01, 0.99)
+    p = np.minimum(np.maximum(probability, 0.01), 0.99)
     odds: NDArray[np.float64] = np.log(p / (1.0 - p)) / np.log(99.0)
     return odds

@@ -56,7 +56,7 @@ def teach(
         links=at.links,
         instances=instances,
         metrics={
-            **validate(at.predicted[_RECENT], y[at.urls[_RECENT]]),
+            **validate(at.predicted[_RECENT], at.own[_RECENT]),
             **drift(at.score[waiting], scores),
         },
         state=state,

@@ -313,7 +313,7 @@ class Crawl:
         page.link_rows = rows_of(judged, expansion.link_scores, self.model_version, self.links)
         self.links += len(found)
         page.followed, page.memo = len(found), expansion.memo
-        for target, score in zip(expansion.urls.tolist(), expansion.scores.tolist(), strict=True):
+        for target, score in self.urls.undecided(expansion.urls, expansion.scores):
             self._queue(target, score)
 
     def _followed(self, number: int, view: PageView) -> dict[int, str]:

@@ -6,6 +6,7 @@ import hashlib
 import math
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 from focuscrawl.crawl.types import Fetch, Visit
@@ -108,26 +109,19 @@ def rows_of(
     scores : float64 (n,), of the links
     version : of the model that gave them
     """
+    n = len(judged.links)
     anchors = judged.view.links.anchors
     columns = zip(
-        judged.links.tolist(),
+        range(first, first + n),
+        repeat(judged.url, n),
         judged.targets.tolist(),
+        [anchors[i] for i in judged.links.tolist()],
         judged.view.links.left[judged.links].tolist(),
-        scores.tolist(),
+        [score if math.isfinite(score) else None for score in scores.tolist()],
+        repeat(version, n),
         strict=True,
     )
-    return [
-        LinkRow(
-            id=number,
-            source=judged.url,
-            target=target,
-            anchor=anchors[i],
-            dom_position=left,
-            score=score if math.isfinite(score) else None,
-            model_version=version,
-        )
-        for number, (i, target, left, score) in enumerate(columns, first)
-    ]
+    return [*map(LinkRow._make, columns)]
 
 
 def fetch_of(number: int, urls: UrlTable) -> Fetch:

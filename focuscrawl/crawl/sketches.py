@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
-from datasketch import MinHash, MinHashLSH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,14 +20,13 @@ _MOST = 512  # shingles of a long page that are looked at
 _NUMBERS = 64  # in a sketch
 _BANDS, _ROWS = 8, 8  # finds 99 % of pages that resemble each other by 0.9, 3 % by 0.6
 _REMEMBERED = 10_000  # pages, 30 MB
-_SCHEME = "affine32"
 
 _STEP, _MIX, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(32)
-_PERMUTATIONS = MinHash(_NUMBERS, scheme=_SCHEME).permutations
-
-
-def _itself(number: int) -> int:
-    return number
+# The permutations and the mixing of the package datasketch (affine32), which made the first
+# sketches: those in stores stay comparable.
+_random = np.random.RandomState(1)
+_FACTOR = _random.randint(0, 1 << 31, _NUMBERS, np.uint32)[:, None] * np.uint32(2) + np.uint32(1)
+_OFFSET = _random.randint(0, 1 << 32, _NUMBERS, np.uint32)[:, None]
 
 
 def sketch(tokens: Sequence[str]) -> bytes | None:
@@ -52,13 +50,21 @@ def sketch(tokens: Sequence[str]) -> bytes | None:
     mixed = hashes[:n].copy()
     for i in range(1, _WORDS):
         mixed = mixed * _STEP + hashes[i : n + i]
-    shingles = np.unique(mixed * _MIX >> _HALF)[:_MOST]
+    mixed = np.sort((mixed * _MIX >> _HALF).astype(np.uint32))
+    new = mixed[1:] != mixed[:-1]
+    shingles = np.concatenate([mixed[:1], mixed[1:][new]])[:_MOST]
     if len(shingles) < _FEWEST:
         return None
-    minima = MinHash(_NUMBERS, scheme=_SCHEME, permutations=_PERMUTATIONS, hashfunc=_itself)
-    minima.update_batch(shingles.tolist())
-    kept: NDArray[np.uint32] = minima.hashvalues
-    return kept.astype("<u4").tobytes()
+    minima: NDArray[np.uint32] = (_FACTOR * _mixed(shingles) + _OFFSET).min(axis=1)
+    return minima.astype("<u4").tobytes()
+
+
+def _mixed(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the finalizer of MurmurHash3: every bit depends on all bits."""
+    numbers = (numbers ^ (numbers >> np.uint32(16))) * np.uint32(0x85EBCA6B)
+    numbers = (numbers ^ (numbers >> np.uint32(13))) * np.uint32(0xC2B2AE35)
+    mixed: NDArray[np.uint32] = numbers ^ (numbers >> np.uint32(16))
+    return mixed
 
 
 class Sketches:
@@ -69,8 +75,9 @@ class Sketches:
     """
 
     def __init__(self) -> None:
-        self._near = MinHashLSH(num_perm=_NUMBERS, params=(_BANDS, _ROWS))
-        self._minima: dict[int, NDArray[np.uint32]] = {}
+        # by each band of a sketch: the pages that have it
+        self._near: list[dict[bytes, list[int]]] = [{} for _ in range(_BANDS)]
+        self._sketches: dict[int, bytes] = {}
         self._order: deque[int] = deque()
 
     def find_or_add(self, url: int, data: bytes) -> tuple[int, float] | None:
@@ -85,18 +92,31 @@ class Sketches:
         -------
         Number of the earlier page and estimated Jaccard resemblance of both, at least `SIMILAR`
         """
-        values = np.frombuffer(data, "<u4").astype(np.uint32)
-        page = MinHash(_NUMBERS, scheme=_SCHEME, permutations=_PERMUTATIONS, hashvalues=values)
-        found = sorted(self._near.query(page))
-        alike = [float((self._minima[other] == values).mean()) for other in found]
-        if alike and max(alike) >= SIMILAR:
+        bands = _bands(data)
+        near = zip(self._near, bands, strict=True)
+        found = sorted({other for pages, band in near for other in pages.get(band, ())})
+        if found:
+            values = np.frombuffer(data, "<u4")
+            others = (np.frombuffer(self._sketches[other], "<u4") for other in found)
+            alike = [float((other == values).mean()) for other in others]
             best = max(alike)
-            return found[alike.index(best)], best
-        self._near.insert(url, page)
-        self._minima[url] = values
+            if best >= SIMILAR:
+                return found[alike.index(best)], best
+        for pages, band in zip(self._near, bands, strict=True):
+            pages.setdefault(band, []).append(url)
+        self._sketches[url] = data
         self._order.append(url)
         if len(self._order) > _REMEMBERED:
-            oldest = self._order.popleft()
-            self._near.remove(oldest)
-            del self._minima[oldest]
+            self._forget(self._order.popleft())
         return None
+
+    def _forget(self, url: int) -> None:
+        for pages, band in zip(self._near, _bands(self._sketches.pop(url)), strict=True):
+            pages[band].remove(url)
+            if not pages[band]:
+                del pages[band]
+
+
+def _bands(data: bytes) -> list[bytes]:
+    """Return the numbers of a sketch, 8 by 8."""
+    return [data[start : start + 4 * _ROWS] for start in range(0, len(data), 4 * _ROWS)]

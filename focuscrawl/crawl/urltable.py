@@ -10,11 +10,11 @@ import numpy as np
 from focuscrawl.arrays import GrowingArray
 from focuscrawl.frontier import NameTable
 from focuscrawl.store import NewUrl
-from focuscrawl.store.schema import QUEUED, UNFOLLOWED
+from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 from focuscrawl.urls import host
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -132,6 +132,14 @@ class UrlTable:
     def state(self, number: int) -> int:
         """Return the URL's state, one of `focuscrawl.store.schema.STATES`."""
         return int(self._state.data[number])
+
+    def undecided(
+        self, numbers: NDArray[np.int64], scores: NDArray[np.float64]
+    ) -> Iterator[tuple[int, float]]:
+        """Iterate over the URLs that may still be queued, and their new scores."""
+        state = self._state.data[numbers]
+        open_ = (state != FETCHED) & (state != EXCLUDED)
+        return zip(numbers[open_].tolist(), scores[open_].tolist(), strict=True)
 
     def score(self, number: int) -> float | None:
         """Return the URL's score, None for a seed and for a URL never scored."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import repeat
+from itertools import accumulate, chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
 #: how often each word occurs on a page, title and text [A02 section 2.3]
@@ -44,8 +46,15 @@ class Rows(NamedTuple):
         A page touches a few hundred rows of the weights: gathering them costs less than
         building a scipy matrix of one row.
         """
-        product = np.empty((len(self), weights.shape[1]))
-        for row, (start, end) in enumerate(zip(self.starts[:-1], self.starts[1:], strict=True)):
+        if len(self) == 1:
+            return (self.counts @ weights.take(self.ids, axis=0))[None]
+        words = np.diff(self.starts)
+        product = np.zeros((len(self), weights.shape[1]))
+        single = np.flatnonzero(words == 1)  # most rows, where words are asked for one by one
+        at = self.starts[single]
+        product[single] = self.counts[at, None] * weights.take(self.ids[at], axis=0)
+        for row in np.flatnonzero(words > 1).tolist():
+            start, end = self.starts[row], self.starts[row + 1]
             product[row] = self.counts[start:end] @ weights.take(self.ids[start:end], axis=0)
         return product
 
@@ -70,15 +79,17 @@ class Vocabulary:
 
     def read(self, bags: Sequence[Bag]) -> Rows:
         """Look up the words of `bags`; words the vocabulary does not have are dropped."""
-        ids: list[NDArray[np.intp]] = []
-        counts: list[NDArray[np.float64]] = []
-        starts = np.zeros(len(bags) + 1, dtype=np.intp)
-        for row, bag in enumerate(bags):
-            numbers = np.fromiter(map(self._number.get, bag, repeat(-1)), np.intp, len(bag))
-            known = numbers >= 0
-            ids.append(numbers[known])
-            counts.append(np.fromiter(bag.values(), np.float64, len(bag))[known])
-            starts[row + 1] = starts[row] + len(ids[-1])
-        if not ids:
-            return Rows(np.zeros(0, np.intp), np.zeros(0), starts)
-        return Rows(np.concatenate(ids), np.concatenate(counts), starts)
+        lengths = [len(bag) for bag in bags]
+        n = sum(lengths)
+        words = bags[0] if len(bags) == 1 else chain.from_iterable(bags)
+        counts = chain.from_iterable(map(_values, bags))
+        ids = np.fromiter(map(self._number.get, words, repeat(-1)), np.intp, n)
+        known = ids >= 0
+        kept = np.zeros(n + 1, np.intp)
+        known.cumsum(out=kept[1:])
+        starts = kept[[0, *accumulate(lengths)]]
+        return Rows(ids[known], np.fromiter(counts, np.float64, n)[known], starts)
+
+
+def _values(bag: Bag) -> Iterable[int]:
+    return bag.values()

@@ -11,6 +11,8 @@ from focuscrawl.arrays import GrowingArray
 from focuscrawl.crawl.urltable import UrlTable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 
@@ -84,6 +86,12 @@ class SharedUrlTable(UrlTable):
         """Return the shards of the hosts of URLs, int64 (n,)."""
         shards: NDArray[np.int64] = self.shard_of_host.data[self._host.data[numbers]]
         return shards
+
+    def undecided(
+        self, numbers: NDArray[np.int64], scores: NDArray[np.float64]
+    ) -> Iterator[tuple[int, float]]:
+        """Iterate over all: the scores of what others hold are remembered."""
+        return zip(numbers.tolist(), scores.tolist(), strict=True)
 
     def remember(self, number: int, score: float) -> None:
         """Keep the score of a URL that is not this worker's to queue."""

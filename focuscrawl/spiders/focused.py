@@ -19,6 +19,7 @@ from focuscrawl.memory import freeze, return_large_arrays
 from focuscrawl.meta import VISIT
 from focuscrawl.networks import Networks
 from focuscrawl.sharing.opening import SharingOptions, open_shared_crawl
+from focuscrawl.sparing import spare
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -76,6 +77,8 @@ class FocusedSpider(scrapy.Spider):
         if empty:
             raise UserError(f"argument {empty[0]} is empty: give it a value or leave it out")
         spider = super().from_crawler(crawler, *args, **kwargs)
+        if cls is FocusedSpider:
+            spare(crawler.settings)
         open_for(spider, from_settings(crawler.settings) | arguments, crawler.settings)
         return spider
 

@@ -3,27 +3,42 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import queue
 import threading
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
-
-from sqlalchemy import bindparam, delete, insert, update
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection, Engine, Table
 
     from focuscrawl.store.records import VisitRecord
 
-_CHANGE = (
-    update(schema.url)
-    .where(schema.url.c.id == bindparam("_id"))
-    .values(score=bindparam("_score"), state=bindparam("_state"))
-)
 
+def _insertion(table: Table) -> str:
+    columns = ", ".join(table.c.keys())
+    return f"INSERT INTO {table.name} ({columns}) VALUES ({', '.join('?' * len(table.c))})"
+
+
+_INSERT = {
+    table.name: _insertion(table)
+    for table in (
+        schema.host,
+        schema.url,
+        schema.page,
+        schema.link,
+        schema.memo,
+        schema.answer,
+        schema.revisit,
+        schema.models,
+    )
+}
+_PAGE = attrgetter(*schema.page.c.keys())
+_ANSWER = attrgetter(*schema.answer.c.keys()[1:])
+_REVISIT = attrgetter(*schema.revisit.c.keys())
+_MODEL = attrgetter(*schema.models.c.keys())
 
 class StoreWriter:
     """Commits records in the order they are put, those of some moments in one transaction.
@@ -34,7 +49,7 @@ class StoreWriter:
 
     Parameters
     ----------
-    engine : of the crawl store
+    engine : of the crawl store, an SQLite file
     backlog : records that may wait; `full` tells the crawl to hold back beyond it
     """
 
@@ -120,53 +135,40 @@ class StoreWriter:
 
 
 def _write(connection: Connection, batch: list[VisitRecord]) -> None:
-    """Insert parents before children: hosts, URLs, pages, links; then what changed."""
-    hosts = [{"id": i, "name": name} for record in batch for i, name in record.hosts]
-    urls = [row._asdict() for record in batch for row in record.urls]
-    pages = [dataclasses.asdict(record.page) for record in batch if record.page is not None]
-    links = [row._asdict() for record in batch for row in record.links]
+    """Insert parents before children: hosts, URLs, pages, links; then what changed.
+
+    Through the driver's own cursor: a row costs SQLAlchemy five times what it costs SQLite, and
+    holds the interpreter lock meanwhile.
+    """
+    cursor = connection.connection.cursor()
     at = datetime.now(UTC).isoformat(timespec="milliseconds")
-    events = [
-        {"at": at, "seq": seq, "kind": kind, "detail": detail}
-        for record in batch
-        for seq, kind, detail in record.events
-    ]
-    memos = [
-        {"seq": record.page.seq, "data": record.memo}
-        for record in batch
-        if record.page is not None and record.memo is not None
-    ]
-    answers = [
-        {"seq": record.page.seq, **dataclasses.asdict(record.answer)}
-        for record in batch
-        if record.page is not None and record.answer is not None
-    ]
-    revisits = {row.id: dataclasses.asdict(row) for record in batch for row in record.revisits}
+    visits = [(record.page, record) for record in batch if record.page is not None]
+    memos = [(page.seq, record.memo) for page, record in visits if record.memo is not None]
+    answers = [(page.seq, *_ANSWER(record.answer)) for page, record in visits if record.answer]
+    revisits = {row.id: _REVISIT(row) for record in batch for row in record.revisits}
     if revisits:
-        earlier = delete(schema.revisit).where(schema.revisit.c.id.in_(revisits))
-        connection.execute(earlier)
-    models = [dataclasses.asdict(record.model) for record in batch if record.model is not None]
-    if models:
-        for model in models[:-1]:
-            model["state"] = None
-        connection.execute(update(schema.models).values(state=None))
-    for table, rows in (
-        (schema.host, hosts),
-        (schema.url, urls),
-        (schema.page, pages),
-        (schema.link, links),
+        cursor.executemany("DELETE FROM revisit WHERE id = ?", [(number,) for number in revisits])
+    models = [_MODEL(record.model) for record in batch if record.model is not None]
+    if models:  # only the last one keeps its state, which comes last
+        models[:-1] = [(*row[:-1], None) for row in models[:-1]]
+        cursor.execute("UPDATE models SET state = NULL WHERE state IS NOT NULL")
+    tables: tuple[tuple[Table, list[Any]], ...] = (
+        (schema.host, [row for record in batch for row in record.hosts]),
+        (schema.url, [row for record in batch for row in record.urls]),
+        (schema.page, [_PAGE(page) for page, _ in visits]),
+        (schema.link, [row for record in batch for row in record.links]),
         (schema.memo, memos),
         (schema.answer, answers),
         (schema.revisit, [*revisits.values()]),
         (schema.models, models),
-        (schema.events, events),
-    ):
+    )
+    for table, rows in tables:
         if rows:
-            connection.execute(insert(table), rows)
+            cursor.executemany(_INSERT[table.name], rows)
+    events = [(at, *event) for record in batch for event in record.events]
+    cursor.executemany("INSERT INTO events (at, seq, kind, detail) VALUES (?, ?, ?, ?)", events)
     changes = [
-        {"_id": i, "_score": score, "_state": state}
-        for record in batch
-        for i, score, state in record.changes
+        (score, state, number) for record in batch for number, score, state in record.changes
     ]
-    if changes:
-        connection.execute(_CHANGE, changes)
+    cursor.executemany("UPDATE url SET score = ?, state = ? WHERE id = ?", changes)
+    cursor.close()

@@ -32,7 +32,7 @@ class ApprenticeStrategy:
 
     Parameters
     ----------
-    batch, growth, memory, links, groups, d_max, learner, evidence, contrast, tunnel : see
+    batch, growth, memory, links, groups, d_max, learner, evidence, contrast, tunnel, graded : see
         `focuscrawl.apprentice.options.Options`
     begin_with : folder of an apprentice trained on an earlier crawl; it goes on learning. What
         it looks at and how it learns comes with it. Without it, the apprentice of the
@@ -53,6 +53,7 @@ class ApprenticeStrategy:
         evidence: str = "all",
         contrast: float = 1.0,
         tunnel: bool = True,
+        graded: bool = True,
         begin_with: str | None = None,
     ) -> None:
         options = Options.of(
@@ -67,6 +68,7 @@ class ApprenticeStrategy:
                 "evidence": evidence,
                 "contrast": contrast,
                 "tunnel": tunnel,
+                "graded": graded,
             }
         )
         known = context.knowledge

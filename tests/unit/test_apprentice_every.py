@@ -41,7 +41,9 @@ def test_every_group_by_itself_and_none_and_all(groups: tuple[str, ...]) -> None
 
 @pytest.mark.parametrize("evidence", EVIDENCE)
 @pytest.mark.parametrize("learner", LEARNERS)
-@pytest.mark.parametrize("more", [{}, {"contrast": 0.5, "tunnel": False, "memory": 9}])
+@pytest.mark.parametrize(
+    "more", [{}, {"contrast": 0.5, "tunnel": False, "graded": False, "memory": 9}]
+)
 def test_every_learner_by_every_rule_of_evidence(
     learner: str, evidence: str, more: dict[str, float]
 ) -> None:

@@ -218,6 +218,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"growth": float("nan")}, "growth"),
     ({"growth": float("inf")}, "growth"),
     ({"tunnel": "no"}, "tunnel"),
+    ({"graded": 1}, "graded"),
     ({"contrast": 0.0}, "contrast"),
     ({"contrast": 1.5}, "contrast"),
     ({"contrast": float("nan")}, "contrast"),

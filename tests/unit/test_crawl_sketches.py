@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+from zlib import crc32
 
+from datasketch import MinHash, MinHashLSH
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -69,3 +71,37 @@ def test_the_oldest_are_forgotten(monkeypatch: object) -> None:
 @given(st.lists(st.text(st.characters(exclude_characters=" "), min_size=1, max_size=8)))
 def test_any_words_have_the_same_sketch_again(tokens: list[str]) -> None:
     assert sketch(tokens) == sketch(list(tokens))
+
+
+def shingles(tokens: list[str]) -> list[int]:
+    """Hashes of four words in a row, the smallest 512, with whole numbers of Python."""
+    step, mix, whole = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, (1 << 64) - 1
+    words = [crc32(token.encode()) for token in tokens]
+    hashes = set()
+    for i in range(len(words) - 3):
+        mixed = 0
+        for word in words[i : i + 4]:
+            mixed = (mixed * step + word) & whole
+        hashes.add((mixed * mix & whole) >> 32)
+    return sorted(hashes)[:512]
+
+
+def test_they_are_those_of_datasketch() -> None:
+    near, seen = MinHashLSH(num_perm=64, params=(8, 8)), Sketches()
+    pages: dict[int, MinHash] = {}
+    base = words(0)
+    for number in range(60):
+        changed = 2 * (number % 20)
+        text = [*words(number, changed), *base[changed:]]
+        page = MinHash(64, scheme="affine32", hashfunc=lambda hashed: hashed)
+        page.update_batch(shingles(text))
+        data = sketch(text) or b""
+        assert data == page.hashvalues.astype("<u4").tobytes()
+        alike = {other: page.jaccard(pages[other]) for other in sorted(near.query(page))}
+        best = max(alike, key=alike.__getitem__, default=None)
+        expected = None if best is None or alike[best] < SIMILAR else (best, alike[best])
+        assert seen.find_or_add(number, data) == expected
+        if expected is None:
+            near.insert(number, page)
+            pages[number] = page
+    assert 1 < len(pages) < 40

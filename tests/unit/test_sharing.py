@@ -257,7 +257,7 @@ def test_what_a_page_opened_is_learned_later() -> None:
         pool.add(3, judgements.to_bytes())
     values = np.concatenate([value for _, _, value in pool._parts])
     judged = apprentice._judged.urls
-    assert np.array_equal(values, apprentice.rewards.of(judged))
+    assert np.array_equal(values, apprentice.values.of(judged, apprentice.known.y.data[judged])[1])
     assert len(pool) == len(judged)
 
 

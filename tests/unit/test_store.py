@@ -123,7 +123,7 @@ def test_a_writer_that_fails_says_so_and_writes_nothing_more(store: CrawlStore) 
     broken = VisitRecord(page=page(2, 1), links=[LinkRow(0, 0, 1, "again", 0, 0.5, 0)])
     writer.put(broken)
     writer.close()
-    assert isinstance(writer.failure, sa.exc.IntegrityError)
+    assert isinstance(writer.failure, sqlite3.IntegrityError)
     assert rows(store, "SELECT seq FROM pages") == [(1,)]
 
 

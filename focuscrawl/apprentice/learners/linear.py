@@ -78,7 +78,8 @@ class _Linear(ABC):
         self._begin()
         if not len(X):
             return self
-        columns, matrix, turned = _compact(X, self.n_features)
+        columns, matrix = _compact(X, self.n_features)
+        turned = matrix.T  # a view, which adds up in the same order
         dense = np.column_stack([X.dense, np.ones(len(X))])
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
         m = len(columns)
@@ -212,10 +213,8 @@ def logistic(margin: NDArray[np.float64]) -> NDArray[np.float64]:
     return half
 
 
-def _compact(
-    instances: Instances, n_features: int
-) -> tuple[NDArray[np.int64], sparse.csr_matrix, sparse.csr_matrix]:
-    """Return the columns in use, and the matrix of them, upright and transposed."""
+def _compact(instances: Instances, n_features: int) -> tuple[NDArray[np.int64], sparse.csr_matrix]:
+    """Return the columns in use, and the matrix of them."""
     rows = instances.rows
     used = np.zeros(n_features, bool)
     used[rows.indices] = True
@@ -226,4 +225,4 @@ def _compact(
         (instances.values, renumbered[rows.indices], rows.indptr),
         shape=(len(rows), len(columns)),
     )
-    return columns, matrix, matrix.T.tocsr()
+    return columns, matrix
