@@ -40,6 +40,7 @@ _ANSWER = attrgetter(*schema.answer.c.keys()[1:])
 _REVISIT = attrgetter(*schema.revisit.c.keys())
 _MODEL = attrgetter(*schema.models.c.keys())
 
+
 class StoreWriter:
     """Commits records in the order they are put, those of some moments in one transaction.
 
