@@ -3,7 +3,8 @@
 Run: ``python benchmarks/bench_workers.py COMMAND``; each starts a PostgreSQL of its own.
 
 ``endurance``: 4 workers, 20,000 pages; one is killed, PostgreSQL is restarted, another joins
-``speed``: pages a second of 1 worker in a folder, 1 and 2 workers in PostgreSQL
+``speed``: pages a second of 1 worker in a folder; in PostgreSQL, of 1 on one core (server too), of
+1 on two, and of 2 on two
 ``harvest WEB CRITIC SEEDS TOPIC...``: mean relevance of 4 workers and of 1 at equal budget
 ``queue``: 1,000,000 queued links; what a page and a link cost the store; loading and re-scoring of
 a worker that holds half of them
@@ -11,10 +12,13 @@ a worker that holds half of them
 
 from __future__ import annotations
 
+import os
+import resource
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -46,11 +50,12 @@ from focuscrawl.store.schema import FETCHED, QUEUED
 from focuscrawl.strategies.sharing import SharedLearner
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 HOURS = 4 * 3600.0
 DEMO = {"critic": "models/demo", "topic": TOPIC, "seeds": "models/demo/seeds.csv"}
 PAGES, LINKS, HOSTS, FEATURES = 10_000, 100, 10_000, 40
+_CORES = {1: "one core", 2: "two cores"}
 ELSEWHERE = 0.2  # share of the links that leave the host
 
 
@@ -109,18 +114,25 @@ def speed(*, pages: int, pairs: int, strategy: str, web: str) -> None:
                 kept = _alone(Path(folder) / "alone", arguments)
                 times = [at for (at,) in kept.query("SELECT fetched_at FROM page")]
                 found.setdefault("1 in a folder", []).append(_rate(times))
-                for count in (1, 2):
-                    url = server.url(f"speed_{pair}_{count}")
-                    _crawl(url, Path(folder) / str(count), arguments, count)
+                for count, cores in ((1, 1), (1, 2), (2, 2)):
+                    url = server.url(f"speed_{pair}_{count}_{cores}")
+                    before = _processor(server)
+                    with _confined(server, cores):
+                        spent = _crawl(url, Path(folder) / f"{count}-{cores}", arguments, count)
                     times = [at for (at,) in query(url, "SELECT fetched_at FROM page")]
-                    found.setdefault(f"{count} in PostgreSQL", []).append(_rate(times))
+                    name = f"{count} in PostgreSQL, {_CORES[cores]}"
+                    found.setdefault(name, []).append(_rate(times))
                     click.echo(_table(url))
+                    click.echo(
+                        f"  processor, start included: workers {spent:.1f} s, "
+                        f"server {_processor(server) - before:.1f} s"
+                    )
             for name, rates in found.items():
-                click.echo(f"{name:16} {rates[-1]:6.1f} pages/s")
-    one, two = np.array(found["1 in PostgreSQL"]), np.array(found["2 in PostgreSQL"])
-    alone = np.array(found["1 in a folder"])
-    click.echo(f"2 to 1 in PostgreSQL: {np.median(two / one):.2f} {np.round(two / one, 2)}")
-    click.echo(f"2 to 1 in a folder:   {np.median(two / alone):.2f} {np.round(two / alone, 2)}")
+                click.echo(f"{name:27} {rates[-1]:6.1f} pages/s")
+    two = np.array(found[f"2 in PostgreSQL, {_CORES[2]}"])
+    for name, rates in found.items():
+        ratio = two / np.array(rates)
+        click.echo(f"2 workers to {name}: {np.median(ratio):.2f} {np.round(ratio, 2)}")
 
 
 @main.command()
@@ -294,19 +306,42 @@ def _rescore(crawl: SharedCrawl) -> None:
 
 
 def _alone(folder: Path, arguments: Mapping[str, object]) -> Kept:
-    """Crawl by one process, into a folder."""
-    line = command(folder, "-s", "LOG_LEVEL=ERROR", **arguments)
+    """Crawl by one process, into a folder, without what crawls that workers share are without."""
+    limits = ("FOCUSCRAWL_LIMITS=0", "FOCUSCRAWL_NEAR_DUPLICATES=0")
+    options = [part for each in ("LOG_LEVEL=ERROR", *limits) for part in ("-s", each)]
+    line = command(folder, *options, **arguments)
     subprocess.run(line, cwd=ROOT, env=environment(), check=True, stderr=subprocess.DEVNULL)
     return Kept(folder)
 
 
-def _crawl(url: str, folder: Path, arguments: Mapping[str, object], count: int) -> None:
+def _crawl(url: str, folder: Path, arguments: Mapping[str, object], count: int) -> float:
+    """Crawl by workers to the end; return the seconds of processor they took."""
     folder.mkdir()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with Workers(url, folder, arguments, "-s", "LOG_LEVEL=WARNING") as workers:
         for _ in range(count):
             workers.start()
         codes = workers.wait(HOURS)
-        assert not any(codes), workers.log(0)
+        assert not any(codes), "".join(workers.log(number) for number in range(count))
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+@contextmanager
+def _confined(server: PostgresServer, cores: int) -> Iterator[None]:
+    """Have the server, and the processes started meanwhile, on so many cores."""
+    usable = os.sched_getaffinity(0)
+    here = set(sorted(usable)[:cores])
+    postmaster = psutil.Process(server.pid)
+    everything = [os.getpid(), server.pid, *(each.pid for each in postmaster.children())]
+    try:
+        for pid in everything:
+            os.sched_setaffinity(pid, here)
+        yield
+    finally:
+        for pid in everything:
+            with suppress(ProcessLookupError):
+                os.sched_setaffinity(pid, usable)
 
 
 def _watch(workers: Workers, pages: int) -> None:

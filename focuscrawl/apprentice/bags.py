@@ -69,11 +69,7 @@ def bags(
     n = len(owner)
     parts = (
         (known.links.rows(n_links).take(links), share, row),
-        (
-            known.addresses.rows(len(known.addresses)).take(known.address.data[urls[owner]]),
-            np.ones(n),
-            np.arange(n),
-        ),
+        (known.addresses_of(urls[owner]), np.ones(n), np.arange(n)),
         (known.pages.rows(len(known.pages)).take(known.page.data[links]), share, row),
     )
     blocks = []
@@ -132,8 +128,7 @@ def address_margins(
     unit_length: bool = True,
 ) -> NDArray[np.float64]:
     """Return what the addresses of `urls` say by `weights` (N_FEATURES,)."""
-    rows = known.addresses.rows(len(known.addresses)).take(known.address.data[urls])
-    return _margins(weights[SPACE : 2 * SPACE], rows, unit_length)
+    return _margins(weights[SPACE : 2 * SPACE], known.addresses_of(urls), unit_length)
 
 
 def _margins(weights: NDArray[np.float64], rows: Rows, unit_length: bool) -> NDArray[np.float64]:

@@ -14,6 +14,11 @@ from focuscrawl.apprentice.pool import Judgements, Pool, learner_of
 from focuscrawl.apprentice.teaching import teach
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.facts import PageFacts
     from focuscrawl.apprentice.lesson import Taught
 
 
@@ -21,6 +26,29 @@ class CompanyApprentice(Apprentice):
     """An `Apprentice` that can hand in what it has judged, and take up what others made of it."""
 
     _handed = 0  # URLs judged when it last handed in
+
+    def expand_all(
+        self, pages: Sequence[tuple[int, PageFacts]]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Take in links of pages that others fetched; all URLs are scored once, at the end.
+
+        Parameters
+        ----------
+        pages : URL and facts of each, at least one
+
+        Returns
+        -------
+        The distinct targets and their scores: int64 (m,), float64 (m,)
+        """
+        with self._lock:
+            first = min([self._add(url, facts) for url, facts in pages])
+            urls = np.unique(np.concatenate([facts.targets for _, facts in pages]))
+            if not len(urls):
+                return urls, np.zeros(0)
+            self._model.add_links(self._standing, self.known, first)
+            scores = self._scores(urls, self._inputs_of(urls))
+            self._keep(urls, scores)
+            return urls, scores
 
     def hear(self, url: int, relevance: float) -> None:
         """Take note of what came of a fetch by somebody else, who will learn from it."""

@@ -115,6 +115,14 @@ class Known:
         """Return the keys of `urls`, uint32 (n, _KEYS)."""
         return self._keys.data.reshape(-1, _KEYS)[urls]
 
+    def addresses_of(self, urls: NDArray[np.int64]) -> Rows:
+        """Return the features of the addresses of URLs that have one; beside `add`, too.
+
+        Another worker's page may move the row of a URL that waits.
+        """
+        rows = self.address.data[urls]  # first: what these point to is there
+        return self.addresses.rows(len(self.addresses)).take(rows)
+
     def grow(self, n_urls: int) -> None:
         """Make room for URL numbers below `n_urls`."""
         self._keys.grow(n_urls * _KEYS)
@@ -132,8 +140,9 @@ class Known:
         table = self._keys.data.reshape(-1, _KEYS)
         table[facts.new] = facts.url_keys
         table[url] = facts.own_keys[0]
-        self.address.data[facts.new] = len(self.addresses) + np.arange(len(facts.new))
-        self.addresses.extend(facts.urls)
+        rows = len(self.addresses) + np.arange(len(facts.new))
+        self.addresses.extend(facts.urls)  # first: a lesson may be reading
+        self.address.data[facts.new] = rows
         links = facts.links
         weight = self._weights(int(facts.own_keys[0, 0]), facts.targets, links)
         self.found += n

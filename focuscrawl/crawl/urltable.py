@@ -39,6 +39,7 @@ class UrlTable:
         self._stored_urls = 0
         self._stored_hosts = 0
         self._changed: set[int] = set()
+        self._from_store: set[int] = set()  # of those since the last `flush`
 
     def __len__(self) -> int:
         return len(self._urls)
@@ -163,8 +164,10 @@ class UrlTable:
         """Move all changes since the last call into `record`."""
         new_hosts = range(self._stored_hosts, len(self._hosts))
         record.hosts.extend((number, self._hosts[number]) for number in new_hosts)
-        new = slice(self._stored_urls, len(self._urls))
-        numbers = range(self._stored_urls, len(self._urls))
+        new = np.arange(self._stored_urls, len(self._urls))
+        if self._from_store:
+            new = new[~np.isin(new, list(self._from_store))]
+        numbers = new.tolist()
         columns = zip(
             numbers,
             [self._urls[number] for number in numbers],
@@ -179,7 +182,8 @@ class UrlTable:
         record.changes.extend(
             (number, self.score(number), self.state(number))
             for number in sorted(self._changed)
-            if number < self._stored_urls
+            if number < self._stored_urls or number in self._from_store
         )
         self._changed.clear()
+        self._from_store.clear()
         self._stored_urls, self._stored_hosts = len(self._urls), len(self._hosts)

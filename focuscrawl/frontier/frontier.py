@@ -93,6 +93,11 @@ class Frontier:
         """Return the present or last score of `url`; -inf if it was never queued."""
         return -float(self._keys.data[url]) if url < len(self._keys) else -np.inf
 
+    def scores(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the present scores of URLs that wait, float64 (n,)."""
+        scores: NDArray[np.float64] = -self._keys.data[urls]
+        return scores
+
     def queued(self) -> NDArray[np.int64]:
         """Return the numbers of all URLs that wait, ascending."""
         return np.flatnonzero(self._queued.data | self._held.data)
@@ -225,20 +230,22 @@ class Frontier:
         self._offer(host, (key, url))
         return -key
 
-    def outlook(self, most: int) -> list[float]:
-        """Return the scores of the next `most` URLs that `pop` would give out, best first.
+    def outlook(self, most: int) -> tuple[list[float], list[int]]:
+        """Return scores and hosts of the next `most` URLs that `pop` would give out, best first.
 
         As if every request were answered at once; with a delay, a host is good for one URL.
         """
         each = 1 if self._delay else most
-        offers = heapq.nsmallest(2 * most, self._available)
-        heads = [host for key, url, host in offers if self._hosts[host].offered == (key, url)]
-        keys = [
-            key
-            for host in heads
-            for key in self._hosts[host].first(each, self._keys.data, self._queued.data)
-        ]
-        return [-key for key in heapq.nsmallest(most, keys)]
+        best: list[tuple[float, int]] = []
+        for key, url, host in heapq.nsmallest(2 * most, self._available):
+            state = self._hosts[host]
+            if state.offered != (key, url):
+                continue
+            if len(best) == most and best[-1][0] <= key:
+                break  # no host from here on has a better one
+            found = state.first(each, self._keys.data, self._queued.data)
+            best = heapq.nsmallest(most, best + [(key, host) for key in found])
+        return [-key for key, _ in best], [host for _, host in best]
 
     def remove(self, url: int) -> None:
         """Take `url` out without fetching it; nothing happens if it does not wait."""

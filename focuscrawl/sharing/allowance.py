@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_SLACK = 1.5  # times what all can fetch until they compare again, so that nobody runs dry
+SLACK = 1.5  # times what all can fetch until they compare again, so that nobody runs dry
 _LEAST = 1  # URLs a worker that are within reach, however slow all are
-_LOTS = 4, 256  # fetches that are granted at once, at least and at most
+_NEARLY = 0.05  # part of a score that is not worth waiting for
+_SECONDS = 2.0  # for which a lot is enough
+_LOTS = 16, 256  # fetches that are granted at once, at least and at most
 
 
 class Allowance:
@@ -62,9 +64,9 @@ class Allowance:
 
 
 def lot(budget: int, granted: int, workers: int, pace: float, left: float) -> int:
-    """Return how many fetches a worker should ask for.
+    """Return how many fetches a worker should ask for; 0 as long as it has half of that.
 
-    Enough for a second, less when the budget comes to its end, so that nobody sits on fetches
+    Enough for two seconds, less when the budget comes to its end, so that nobody sits on fetches
     which others could make.
 
     Parameters
@@ -73,9 +75,9 @@ def lot(budget: int, granted: int, workers: int, pace: float, left: float) -> in
     pace : fetches a second of this worker
     left : fetches it may begin already
     """
-    fair = math.ceil((budget - granted) / (4 * max(workers, 1)))
-    wanted = min(max(math.ceil(pace), _LOTS[0]), _LOTS[1], fair) - left
-    return max(0, int(wanted))
+    fair = math.ceil((budget - granted) / (2 * max(workers, 1)))
+    wanted = min(max(math.ceil(_SECONDS * pace), _LOTS[0]), _LOTS[1], fair)
+    return max(0, int(wanted - left)) if 2 * left <= wanted else 0
 
 
 def threshold(
@@ -93,8 +95,18 @@ def threshold(
     interval : seconds until they compare again
     """
     offers = [mine, *others]
-    reach = max(_LEAST * len(offers), math.ceil(_SLACK * pace * interval))
+    reach = max(_LEAST * len(offers), math.ceil(SLACK * pace * interval))
     together = np.concatenate(offers)
     if len(together) <= reach:
         return -math.inf
     return float(np.partition(together, len(together) - reach)[len(together) - reach])
+
+
+def nearly(limit: float) -> float:
+    """Return the score from which on a link is fetched rather than that a worker stands still.
+
+    Parameters
+    ----------
+    limit : see `threshold`
+    """
+    return limit - _NEARLY * abs(limit) if math.isfinite(limit) else limit

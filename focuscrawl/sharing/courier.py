@@ -60,6 +60,8 @@ class Courier:
         patience: float,
     ) -> None:
         self._engine = engine
+        # each question by itself: numbers tell how far to read
+        self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._membership = membership
         self._reader = reader
         self._allowance = allowance
@@ -143,14 +145,14 @@ class Courier:
         asked = time.monotonic()
         while not self._to_release.empty():
             self._released.append(self._to_release.get())
-        with self._engine.begin() as connection:
-            if self._released:
+        if self._released:
+            with self._engine.begin() as connection:
                 self._membership.release(connection, self._released)
-            interval = max(INTERVAL, asked - self._renewed)
-            state = self._membership.sync(connection, self.standing, self._allowance, interval)
+        interval = max(INTERVAL, asked - self._renewed)
+        state = self._membership.sync(self._engine, self.standing, self._allowance, interval)
         self._allowance.set(state.granted)
         self._renewed = asked
-        self._changes.put(_Change(self._released, state.taken, state.posted))
+        self._changes.put(_Change(self._released, state.taken, state.posted, state.fetched))
         self._gone += len(self._released)
         self._released = []
         return state
@@ -161,10 +163,12 @@ class Courier:
         if change is None:
             return
         try:
-            with self._engine.connect() as connection:
-                delivery = self._reader.read(connection, self._held, change.taken, change.posted)
-                known = self.standing.model_version
-                if self.model is None or self.model[0] <= known:
+            with self._reading.connect() as connection:
+                delivery = self._reader.read(
+                    connection, self._held, change.taken, change.posted, change.fetched
+                )
+                latest, known = self.state.model or 0, self.standing.model_version
+                if latest > known and (self.model is None or self.model[0] < latest):
                     self.model = self._reader.model(connection, known)
         except BaseException:
             self._changes.put(change)
@@ -174,17 +178,18 @@ class Courier:
 
     def _change(self) -> _Change | None:
         """Return what changed since the last call, in one."""
-        taken, posted = [], -1
+        taken, posted, fetched = [], -1, 0
         while not self._changes.empty():
             change = self._changes.get()
             self._held = [shard for shard in self._held if shard not in change.released]
             self._reader.released(change.released)
             taken += change.taken
-            posted = max(posted, change.posted)
-        return None if posted < 0 else _Change([], taken, posted)
+            posted, fetched = max(posted, change.posted), max(fetched, change.fetched)
+        return None if posted < 0 else _Change([], taken, posted, fetched)
 
 
 class _Change(NamedTuple):
     released: list[int]
     taken: list[int]
     posted: int
+    fetched: int

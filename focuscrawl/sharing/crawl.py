@@ -14,6 +14,8 @@ from focuscrawl.sharing.control import SharedControl
 from focuscrawl.sharing.courier import INTERVAL
 from focuscrawl.sharing.intake import Intake
 from focuscrawl.sharing.lessons import SharedLessons
+from focuscrawl.sharing.pace import Pace
+from focuscrawl.sharing.parting import Parting
 from focuscrawl.sharing.standing import LeaseLostError, Standing
 from focuscrawl.sharing.twins import SharedDuplicates
 from focuscrawl.sharing.writer import first_line
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_OFFERS = 256  # best scores that the others are told
+_OFFERS = 128  # best scores that the others are told
 _SLICE = 0.02  # seconds for which the event loop is held to take in what came
 
 
@@ -72,8 +74,9 @@ class SharedCrawl(Crawl):
         self._first: list[int] = []
         self._held_back = False
         self.own_fetches, self.own_relevance = 0, 0.0
-        self._told_at, self._told_own, self._pace = 0.0, 0, 0.0
-        self._draining: dict[int, int] = {}  # shard: records that have to be written first
+        self._told_at, self._pace = 0.0, Pace()
+        self._outdone = False  # nothing here is good enough at present
+        self._parting = Parting(self)
         self._intake = Intake(self)
         if isinstance(self.strategy, SharedLearner):
             self._lessons = SharedLessons(
@@ -82,6 +85,7 @@ class SharedCrawl(Crawl):
                 engine=self.store.engine,
                 courier=courier,
                 me=me,
+                replay=self.web is not None,
             )
 
     def catch_up(self) -> None:
@@ -137,6 +141,7 @@ class SharedCrawl(Crawl):
         """Give out the best URL, if it is one of the best of all workers; see `Crawl.next`."""
         self._keep_up(now)
         self._held_back = self.stop_reason is None and self._has_to_wait(now)
+        self._pace.look(now, still=self._held_back and self._outdone and not self.in_flight)
         fetch = super().next(now)
         if fetch is not None:
             self._allowance.take()
@@ -149,15 +154,18 @@ class SharedCrawl(Crawl):
 
     def _keep_up(self, now: float) -> None:
         self._intake.go_on(time.perf_counter() + _SLICE)
-        self._release()
+        self._parting.go_on()
         self.begin_lesson()
         self._tell(now)
 
     def _has_to_wait(self, now: float) -> bool:
         if self._writer.full or not self.courier.holds_surely or self._allowance.left < 1:
             return True
+        if self._lessons is not None and self._lessons.waited_for(self.fetched):
+            return True
         best = self.frontier.peek(now)
-        return best is None or best < self.courier.state.threshold
+        self._outdone = best is not None and best < self.courier.state.threshold
+        return best is None or self._outdone
 
     def _tell(self, now: float) -> None:
         """Let the others know how this worker stands."""
@@ -166,17 +174,26 @@ class SharedCrawl(Crawl):
         state = self.courier.state
         self._relevance_sum = state.relevance
         self.fetched = max(self.fetched, state.fetched)
-        seconds = min(now - self._told_at, 1.0)
-        done = self.own_fetches - self._told_own
-        self._pace += min(1.0, 2.0 * seconds) * (done / seconds - self._pace)
-        self._told_at, self._told_own = now, self.own_fetches
+        self._told_at = now
+        self._pace.count(now, self.own_fetches)
         idle = (
-            len(self.frontier) == self.frontier.left and not self.in_flight and not self._draining
+            len(self.frontier) == self.frontier.left
+            and not self.in_flight
+            and not self._parting.draining
         )
         settled = idle and self._writer.written == self._writer.put_so_far
+        offers, hosts = self.frontier.outlook(_OFFERS)
+        promised, of_promised = self._parting.promised(state.landed)
+        together = np.concatenate([offers, promised])
+        of_shards = np.concatenate(
+            [self.urls.shard_of_host.data[np.array(hosts, np.int64)], of_promised]
+        )
+        order = np.argsort(-together, kind="stable")[:_OFFERS]
         self.courier.standing = Standing(
-            offers=np.array(self.frontier.outlook(_OFFERS), np.float64),
-            pace=self._pace,
+            offers=together[order],
+            of_shards=of_shards[order],
+            on_the_way=self._parting.on_the_way,
+            pace=self._pace.value,
             queued=len(self.frontier),
             idle_at=self._intake.posted if settled and self._intake.empty else None,
             shards=len(self.held),
@@ -184,8 +201,9 @@ class SharedCrawl(Crawl):
             taken_in=self.taken_in,
             in_flight=len(self.in_flight),
             paused=self.control.paused,
+            waits=self._outdone or not offers,
         )
-        self._part(state.surplus)
+        self._share()
 
     @property
     def taken_in(self) -> int | None:
@@ -244,33 +262,23 @@ class SharedCrawl(Crawl):
         """Crawl the hosts of shards from now on; none of their URLs is queued yet."""
         self.held |= frozenset(shards)
 
-    def _part(self, surplus: int) -> None:
-        """Stop crawling the hosts of some shards: others should."""
-        surplus -= len(self._draining) + self.courier.releasing
-        if surplus <= 0 or not self._intake.empty:
-            return
-        given = sorted(self.held)[-surplus:]
-        self.held -= frozenset(given)
-        waiting = self.frontier.queued()
-        for number in waiting[np.isin(self.urls.shards_of(waiting), given)].tolist():
-            self.frontier.remove(number)
-        self._draining.update(dict.fromkeys(given, -1))
+    @property
+    def put_so_far(self) -> int:
+        """Records given to the writer."""
+        return self._writer.put_so_far
 
-    def _release(self) -> None:
-        """Give shards away of which nothing is under way, and everything is written."""
-        if not self._draining:
-            return
-        busy = {self.urls.shard(number) for number in self.in_flight}
-        free = []
-        for shard, barrier in self._draining.items():
-            if barrier < 0 and shard not in busy:
-                self._draining[shard] = self._writer.put_so_far
-            elif 0 <= barrier <= self._writer.written:
-                free.append(shard)
-        if free:
-            self.courier.release(free)
-            for shard in free:
-                del self._draining[shard]
+    @property
+    def written(self) -> int:
+        """Records that the writer is done with."""
+        return self._writer.written
+
+    def _share(self) -> None:
+        """Give shards to other workers that should have them."""
+        state = self.courier.state
+        if self._intake.empty:
+            self._parting.make_room(state.surplus)
+            if state.spare is not None:
+                self._parting.give([state.spare])
 
     def close(self, reason: str) -> None:
         """Record the stop reason, wait until everything is written, and leave."""

@@ -9,7 +9,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.sharing.membership import unread
-from focuscrawl.store.schema import UNFOLLOWED, models, page, url
+from focuscrawl.store.schema import FETCHED, UNFOLLOWED, models, page, url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -41,6 +41,11 @@ class Links(NamedTuple):
     targets: list[int]
     scores: NDArray[np.float64]
     memo: bytes | None
+
+    @property
+    def names_only(self) -> bool:
+        """True where nothing is said of the URLs but that they come next."""
+        return self.memo is None and bool(np.isposinf(self.scores).all())
 
     @classmethod
     def of(cls, row: Row[Any]) -> Links:
@@ -104,7 +109,12 @@ class Reader:
         self._seq = 0  # pages heard of
 
     def read(
-        self, connection: Connection, held: Sequence[int], taken: Sequence[int], posted: int
+        self,
+        connection: Connection,
+        held: Sequence[int],
+        taken: Sequence[int],
+        posted: int,
+        fetched: int,
     ) -> Delivery:
         """Read what came since the last call.
 
@@ -112,7 +122,7 @@ class Reader:
         ----------
         held : shards whose evidence has been followed since they were taken
         taken : new ones
-        posted : evidence that is there; what comes later is left for the next call
+        posted, fetched : evidence and pages that are there; later ones are left for the next call
         """
         delivery = Delivery(taken=list(taken), posted=posted)
         if posted > self._posted and held:
@@ -121,9 +131,10 @@ class Reader:
             self._evidence(connection, [shard], self._seen.get(shard, 0), posted, delivery)
         if taken:
             self._load(connection, taken, delivery)
-        seq = self._outcomes(connection, delivery)
+        if fetched > self._seq:
+            self._outcomes(connection, fetched, delivery)
         self._name(connection, delivery)
-        self._posted, self._seq = posted, seq  # now that nothing can fail any more
+        self._posted, self._seq = posted, fetched  # now that nothing can fail any more
         return delivery
 
     def released(self, shards: Iterable[int]) -> None:
@@ -154,30 +165,30 @@ class Reader:
     def _load(self, connection: Connection, taken: Sequence[int], into: Delivery) -> None:
         """Read the URLs of shards, and what came of those that were fetched."""
         of_shards = (url.c.host % self._urls.shards).in_(list(taken))
-        rows = connection.execute(sa.select(*_KNOWN).where(of_shards, url.c.state != UNFOLLOWED))
-        into.theirs.extend(map(Known._make, rows))
         fetched = connection.execute(
             sa.select(*_OUTCOME)
             .join(page, page.c.url == url.c.id)
             .where(of_shards)
             .order_by(page.c.seq)
         )
-        into.outcomes.extend(map(_outcome, fetched))
+        outcomes = [_outcome(row) for row in fetched]
+        into.outcomes.extend(outcomes)
+        done = {outcome.id for outcome in outcomes}
+        rows = connection.execute(sa.select(*_KNOWN).where(of_shards, url.c.state != UNFOLLOWED))
+        for known in map(Known._make, rows):
+            # workers once left some as queued that they had fetched
+            into.theirs.append(known._replace(state=FETCHED) if known.id in done else known)
 
-    def _outcomes(self, connection: Connection, into: Delivery) -> int:
-        """Read what others fetched; return the seq of the last page there is."""
-        seq = self._seq
+    def _outcomes(self, connection: Connection, fetched: int, into: Delivery) -> None:
+        """Read what others fetched."""
         rows = connection.execute(
-            sa.select(*_OUTCOME, page.c.seq, page.c.worker)
+            sa.select(*_OUTCOME)
             .join(page, page.c.url == url.c.id)
-            .where(page.c.seq > self._seq)
+            .where(page.c.seq > self._seq, page.c.seq <= fetched)
+            .where(page.c.worker.is_distinct_from(self._me))
             .order_by(page.c.seq)
         )
-        for row in rows:
-            seq = row.seq
-            if row.worker != self._me:
-                into.outcomes.append(_outcome(row))
-        return seq
+        into.outcomes.extend(map(_outcome, rows))
 
     def _name(self, connection: Connection, into: Delivery) -> None:
         """Read the URLs that nobody here has met."""

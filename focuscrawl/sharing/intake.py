@@ -16,8 +16,13 @@ from focuscrawl.strategies.sharing import SharedLearner
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from focuscrawl.sharing.crawl import SharedCrawl
     from focuscrawl.sharing.deliveries import Delivery, Known, Links, Outcome
+    from focuscrawl.strategies import Strategy
+
+_LINKS = 300  # taken in at once: the event loop stands still meanwhile
 
 
 class Intake:
@@ -56,10 +61,10 @@ class Intake:
 
     def _take_in(self, delivery: Delivery) -> Iterator[None]:
         for known in delivery.named:
-            self._crawl.urls.add(known.url, known.depth, None)
+            self._crawl.urls.add_stored(known.url, known.depth)
             yield
-        for links in delivery.links:
-            self._recall(links)
+        for together in _together(delivery.links):
+            self._recall(together)
             yield
         if delivery.taken:
             yield from self._take_over(delivery)
@@ -68,31 +73,39 @@ class Intake:
             yield
         self.posted = delivery.posted
 
-    def _recall(self, links: Links) -> None:
-        """Let the strategy know links of a page of another worker, and queue their URLs."""
+    def _recall(self, rows: list[Links]) -> None:
+        """Let the strategy know links of pages of other workers, and queue their URLs."""
+        if rows[0].names_only:
+            self._put_first(rows)
+            return
         crawl, urls = self._crawl, self._crawl.urls
-        targets = urls.numbers(links.targets)
-        if links.memo is None and np.isposinf(links.scores).all():
-            for number in targets.tolist():
+        pages = []
+        for links in rows:
+            source = None if links.source is None else urls.number(links.source)
+            assert source is not None
+            pages.append(
+                RecalledPage(
+                    url=source,
+                    seq=crawl.fetched,
+                    relevance=links.relevance,
+                    targets=urls.numbers(links.targets),
+                    link_scores=links.scores,
+                    memo=links.memo,
+                )
+            )
+        for found, scores in _recalled(crawl.strategy, pages):
+            for number, score in zip(found.tolist(), scores.tolist(), strict=True):
+                crawl.queue(number, score)
+
+    def _put_first(self, rows: list[Links]) -> None:
+        """Queue URLs that come next wherever they are: start URLs, targets of redirects."""
+        crawl, urls = self._crawl, self._crawl.urls
+        for links in rows:
+            for number in urls.numbers(links.targets).tolist():
                 if crawl.holds(number):
                     crawl.queue(number, math.inf)
                 else:
                     urls.remember(number, math.inf)
-            return
-        source = None if links.source is None else urls.number(links.source)
-        assert source is not None
-        found, scores = crawl.strategy.recall(
-            RecalledPage(
-                url=source,
-                seq=crawl.fetched,
-                relevance=links.relevance,
-                targets=targets,
-                link_scores=links.scores,
-                memo=links.memo,
-            )
-        )
-        for number, score in zip(found.tolist(), scores.tolist(), strict=True):
-            crawl.queue(number, score)
 
     def _hear(self, outcome: Outcome) -> None:
         crawl = self._crawl
@@ -110,7 +123,7 @@ class Intake:
         crawl, urls = self._crawl, self._crawl.urls
         queued: dict[int, Known] = {}
         for known in delivery.theirs:
-            number = urls.add(known.url, known.depth, None)
+            number = urls.add_stored(known.url, known.depth)
             if known.state == QUEUED:
                 queued[number] = known
             else:  # before the shard is taken: it must not be queued by a page visited meanwhile
@@ -123,6 +136,8 @@ class Intake:
         yield
         if isinstance(crawl.strategy, SharedLearner):
             waiting, new = crawl.strategy.rescore()
+            met = waiting < len(scores)  # what was found since is not in a new shard's way
+            waiting, new = waiting[met], new[met]
             keep = ~np.isposinf(scores[waiting])
             scores[waiting[keep]] = new[keep]
             yield
@@ -153,3 +168,26 @@ class Intake:
             score = math.inf if stored.score is None else stored.score
         urls.set_stored(number, QUEUED, None if score == math.inf else score)
         crawl.frontier.push(number, urls.host(number), score)
+
+
+def _together(rows: list[Links]) -> Iterator[list[Links]]:
+    """Cut rows up, in their order, into what is taken in at once."""
+    some: list[Links] = []
+    size = 0
+    for links in rows:
+        if some and (size >= _LINKS or links.names_only != some[0].names_only):
+            yield some
+            some, size = [], 0
+        some.append(links)
+        size += len(links.targets)
+    if some:
+        yield some
+
+
+def _recalled(
+    strategy: Strategy, pages: list[RecalledPage]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
+    if isinstance(strategy, SharedLearner):
+        yield strategy.recall_all(pages)
+    else:
+        yield from map(strategy.recall, pages)

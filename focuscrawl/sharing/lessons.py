@@ -42,6 +42,7 @@ class SharedLessons:
     engine : of the crawl's database
     courier : knows who trains, and of new models
     me : number of the worker
+    replay : pages come from files, and hundreds of them while one thing is done; see `waited_for`
     """
 
     def __init__(
@@ -52,15 +53,18 @@ class SharedLessons:
         engine: Engine,
         courier: Courier,
         me: int,
+        replay: bool,
     ) -> None:
         self._learner = learner
+        self._lag: int | None = getattr(learner, "lag", 0) if replay else None
         self._frontier = frontier
         self._engine = engine
         self._courier = courier
         self._me = me
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lesson")
         self._job: Future[tuple[Lesson, Arrangement] | None] | None = None
-        self._handed_at = 0  # fetches of all
+        self._begun_at = 0  # fetches of all
+        self._handed_at = 0
         self._trained_at = 0
         self._pool: Any = learner.pool()
         self._pooled = 0  # of the rows in the table
@@ -73,8 +77,12 @@ class SharedLessons:
         return self._learner.model_version
 
     def waited_for(self, fetched: int) -> bool:
-        """Tell whether nothing may be fetched now: no worker waits for another."""
-        return False
+        """Tell whether nothing may be fetched now: a replay waits for what is under way here.
+
+        As in a crawl of one worker; but no worker waits for another.
+        """
+        under_way = self._lag is not None and self._job is not None and not self._job.done()
+        return under_way and fetched - self._begun_at >= (self._lag or 0)
 
     def begin_if_due(self, fetched: int) -> None:
         """Begin what is due, if nothing is under way.
@@ -85,6 +93,7 @@ class SharedLessons:
         """
         if self._job is not None or time.monotonic() < self._not_before:
             return
+        self._begun_at = fetched
         period = self._learner.period(fetched)
         state, model = self._courier.state, self._courier.model
         if model is not None and model[0] > self._learner.model_version:

@@ -5,22 +5,58 @@ from __future__ import annotations
 import math
 import os
 import socket
+import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sqlalchemy as sa
 
-from focuscrawl.sharing.allowance import lot, threshold
+from focuscrawl.sharing.allowance import lot, nearly, threshold
+from focuscrawl.sharing.balance import Balance
 from focuscrawl.sharing.standing import LeaseLostError, Standing, State
 from focuscrawl.store.shared import ALIVE, LEFT, LOST, crawl, evidence, lease, shard, worker
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Row
+    from collections.abc import Mapping
+
+    from sqlalchemy import Connection, Engine, Row
 
     from focuscrawl.sharing.allowance import Allowance
 
 _NOW = sa.func.clock_timestamp()
+_OTHERS = 3.0  # seconds for which who gave a shard away leaves it to others
+_READ = 1.0  # seconds after which a shard is held for read if nothing is posted that would tell
 _FRESH = 2.0  # seconds after which offers are held for out of date
+
+# A row of every worker that is alive, with all that a worker needs to know of the rest; its own
+# is as it was before. Whether the server still knows of the renewal after a crash does not
+# matter, see `Membership.bury`: nobody waits for its disk.
+_COMPARE = sa.text(f"""
+    WITH renewed AS (
+        UPDATE worker SET renewed_at = clock_timestamp(),
+            expires = clock_timestamp() + make_interval(secs => :seconds),
+            offers = :offers, pace = :pace, queued = :queued, idle_at = :idle_at,
+            model_version = :model_version, taken_in = :taken_in, in_flight = :in_flight,
+            paused = :paused
+        WHERE id = :me AND state = '{ALIVE}'
+        RETURNING outstanding, fetched AS recorded, stop
+    ), shards AS (
+        SELECT coalesce(array_agg(number) FILTER (WHERE owner = :me), '{{}}') AS mine,
+            count(*) FILTER (WHERE owner IS NULL) AS free FROM shard
+    ), others AS (
+        SELECT id AS worker, pace, idle_at, taken_in,
+            (SELECT array_agg(number) FROM shard
+                WHERE owner = worker.id AND number = ANY(:on_the_way)) AS got,
+            CASE WHEN id <> :me THEN offers END AS offers,
+            renewed_at > clock_timestamp() - make_interval(secs => :fresh) AS fresh,
+            bool_or(expires < clock_timestamp()) OVER () AS late
+        FROM worker WHERE state = '{ALIVE}'
+    )
+    SELECT others.*, renewed.*, shards.*, crawl.fetched, crawl.granted, crawl.posted,
+        crawl.handed_in, crawl.relevance, crawl.last_relevant, crawl.trainer,
+        crawl.paused, (SELECT max(version) FROM models) AS model,
+        set_config('synchronous_commit', 'off', true)
+    FROM crawl CROSS JOIN shards LEFT JOIN renewed ON true LEFT JOIN others ON true""")
 
 
 class Membership:
@@ -40,7 +76,11 @@ class Membership:
         self.shards = shards
         self._budget = budget
         self._learns = learns
-        self._owned = 0
+        self._owned: frozenset[int] = frozenset()
+        self._balance = Balance(me, shards)
+        self._released: dict[int, float] = {}  # when shards were given away
+        # by shard given away: its new owner, `posted` when it was seen there, and the time
+        self._followed: dict[int, tuple[int, int, float]] = {}
 
     @staticmethod
     def join(connection: Connection, seconds: float, budget: int) -> int:
@@ -64,9 +104,11 @@ class Membership:
         return int(made.scalar_one())
 
     def sync(
-        self, connection: Connection, standing: Standing, allowance: Allowance, interval: float
+        self, engine: Engine, standing: Standing, allowance: Allowance, interval: float
     ) -> State:
         """Renew the lease, compare notes, take what is free; see ``docs/workers.md``.
+
+        One statement, unless something is to be changed besides this worker's row.
 
         Parameters
         ----------
@@ -77,40 +119,93 @@ class Membership:
         LeaseLostError
             Others have taken over.
         """
-        granted, stop = self._renew(connection, standing)
-        self.bury(connection)
-        alive = connection.execute(
-            sa.select(worker.c.id, worker.c.offers, worker.c.pace, worker.c.idle_at)
-            .add_columns((worker.c.renewed_at > _NOW - _span(_FRESH)).label("fresh"))
-            .where(worker.c.state == ALIVE)
-        ).all()
-        taken, surplus, unowned = self._share_shards(connection, len(alive))
-        now = connection.execute(sa.select(crawl)).one()
-        granted += self._share_budget(connection, now, len(alive), standing.pace, allowance)
-        others = [
-            np.frombuffer(each.offers, "<f8")
-            for each in alive
-            if each.id != self.me and each.fresh
-        ]
-        pace = sum(each.pace for each in alive)
+        idle_at = standing.idle_at if standing.shards == len(self._owned) else None
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            notes = connection.execute(_COMPARE, self._told(standing, idle_at)).all()
+        now = notes[0]
+        if now.outstanding is None:
+            raise LeaseLostError
+        alive = {each.worker: each for each in notes}
+        self._owned = frozenset(now.mine)
+        held, asked = len(now.mine), time.monotonic()
+        granted = int(now.outstanding + now.recorded)
+        taken: list[int] = []
+        more, trains = 0, self._learns and now.trainer == self.me
+        fair = math.ceil(self.shards / len(alive))
+        left = int(allowance.left) if self._budget else 0
+        wanted = self._wanted(now.granted, len(alive), standing, left)
+        orphaned = self._learns and now.trainer not in alive
+        if now.late or (now.free and held < fair) or wanted or orphaned:
+            with engine.begin() as connection:
+                self._hold(connection)
+                if now.late:
+                    self.bury(connection)
+                if now.free and held < fair:
+                    taken = self._take(connection, fair - held)
+                if wanted:
+                    more = self._share_budget(connection, wanted, allowance)
+                if orphaned:
+                    trains = self._follow(connection, now.trainer)
+        offers = {
+            number: np.frombuffer(each.offers, "<f8")
+            for number, each in alive.items()
+            if number != self.me and each.fresh
+        }
+        pace = {number: each.pace for number, each in alive.items()}
+        limit = -math.inf
+        if len(alive) > 1:
+            limit = threshold(standing.offers, offers.values(), sum(pace.values()), interval)
+        offers[self.me] = standing.offers
+        self._balance.compare(asked, limit, offers, pace, standing.of_shards)
+        self._balance.took(taken)
+        spare = None
+        if held <= fair and not standing.on_the_way and not taken:
+            spare = self._balance.to_give(asked, self._owned, free=bool(now.free))
+        idle = all(
+            (idle_at if number == self.me else each.idle_at) == now.posted
+            for number, each in alive.items()
+        )
         return State(
             now.fetched,
             now.posted,
             now.handed_in,
             now.relevance,
             now.last_relevant,
-            threshold(standing.offers, others, pace, interval),
+            nearly(limit),
             taken,
-            surplus,
-            self._learns and self._trains(connection, now, alive),
-            over=not unowned and all(each.idle_at == now.posted for each in alive),
-            granted=granted,
+            max(0, held - fair),
+            trains,
+            over=not now.free and idle,
+            granted=granted + more,
             paused=now.paused,
-            stop=stop,
+            stop=now.stop,
+            model=now.model,
+            spare=spare,
+            landed=self._landed(standing.on_the_way, alive, now.posted),
+        )
+
+    def _landed(
+        self, on_the_way: frozenset[int], alive: Mapping[int, Row[Any]], posted: int
+    ) -> frozenset[int]:
+        """Return the shards whose new owners have taken in what there was when they got them."""
+        now = time.monotonic()
+        self._followed = {s: each for s, each in self._followed.items() if s in on_the_way}
+        for number, each in alive.items():
+            for given in each.got or ():
+                if given not in self._followed or self._followed[given][0] != number:
+                    self._followed[given] = number, posted, now
+        return frozenset(
+            given
+            for given, (owner, there, since) in self._followed.items()
+            if owner != self.me
+            and owner in alive
+            # what it has taken in came later; or nothing comes
+            and ((alive[owner].taken_in or -1) > there or now - since > _READ)
         )
 
     def release(self, connection: Connection, shards: list[int]) -> None:
         """Give shards away."""
+        self._released |= dict.fromkeys(shards, time.monotonic())
         mine = shard.c.owner == self.me
         connection.execute(
             sa.update(shard).where(mine, shard.c.number.in_(shards)).values(owner=None)
@@ -141,34 +236,28 @@ class Membership:
         if dead:
             self._part_with(connection, dead, LOST)
 
-    def _renew(self, connection: Connection, standing: Standing) -> tuple[int, bool]:
-        """Renew the lease.
+    def _told(self, standing: Standing, idle_at: int | None) -> dict[str, Any]:
+        return {
+            "me": self.me,
+            "seconds": self.seconds,
+            "fresh": _FRESH,
+            "offers": standing.offers.astype("<f8").tobytes(),
+            "pace": standing.pace,
+            "queued": standing.queued,
+            # whoever has got shards that it has not looked at yet is not idle
+            "idle_at": idle_at,
+            "model_version": standing.model_version,
+            "taken_in": standing.taken_in,
+            "in_flight": standing.in_flight,
+            "paused": standing.paused,
+            "on_the_way": list(standing.on_the_way),
+        }
 
-        Returns
-        -------
-        How many fetches were ever granted to this worker; whether it is asked to stop
-        """
-        renewed = connection.execute(
-            sa.update(worker)
-            .where(worker.c.id == self.me, worker.c.state == ALIVE)
-            .values(
-                renewed_at=_NOW,
-                expires=_later(self.seconds),
-                offers=standing.offers.astype("<f8").tobytes(),
-                pace=standing.pace,
-                queued=standing.queued,
-                # whoever has got shards that it has not looked at yet is not idle
-                idle_at=standing.idle_at if standing.shards == self._owned else None,
-                model_version=standing.model_version,
-                taken_in=standing.taken_in,
-                in_flight=standing.in_flight,
-                paused=standing.paused,
-            )
-            .returning(worker.c.outstanding, worker.c.fetched, worker.c.stop)
-        ).first()
-        if renewed is None:
+    def _hold(self, connection: Connection) -> None:
+        """Lock the own row: nobody can take this worker for lost until the commit."""
+        mine = sa.select(worker.c.id).where(worker.c.id == self.me, worker.c.state == ALIVE)
+        if connection.execute(mine.with_for_update()).first() is None:
             raise LeaseLostError
-        return int(renewed.outstanding + renewed.fetched), bool(renewed.stop)
 
     def _part_with(self, connection: Connection, ids: list[int], state: str) -> None:
         left = connection.execute(
@@ -187,27 +276,15 @@ class Membership:
         )
         connection.execute(sa.update(crawl).values(granted=crawl.c.granted - left))
 
-    def _share_shards(self, connection: Connection, alive: int) -> tuple[list[int], int, int]:
-        """Take free shards up to a fair share.
-
-        Returns
-        -------
-        The shards taken; how many there are too many; how many nobody has
-        """
-        fair = math.ceil(self.shards / alive)
-        owners = connection.execute(
-            sa.select(shard.c.owner, sa.func.count()).group_by(shard.c.owner)
-        )
-        count: dict[int | None, int] = {row[0]: row[1] for row in owners}
-        mine, free = count.get(self.me, 0), count.get(None, 0)
-        self._owned = mine
-        if not free or mine >= fair:
-            return [], max(0, mine - fair), free
+    def _take(self, connection: Connection, most: int) -> list[int]:
+        """Take free shards, but not what others should have; return their numbers."""
+        late = time.monotonic() - _OTHERS
+        self._released = {each: at for each, at in self._released.items() if at > late}
         chosen = (
             sa.select(shard.c.number)
-            .where(shard.c.owner.is_(None))
+            .where(shard.c.owner.is_(None), shard.c.number.not_in(list(self._released)))
             .order_by(shard.c.number)
-            .limit(fair - mine)
+            .limit(most)
             .with_for_update(skip_locked=True)
             .cte()
         )
@@ -218,38 +295,44 @@ class Membership:
             .returning(shard.c.number)
         )
         numbers = sorted(taken.scalars())
-        self._owned += len(numbers)
+        self._owned |= frozenset(numbers)
         if numbers:
             connection.execute(
                 sa.insert(lease).values(taken_at=_NOW),
                 [{"shard": number, "worker": self.me} for number in numbers],
             )
-        return numbers, 0, free
+            connection.execute(
+                sa.update(worker).where(worker.c.id == self.me).values(idle_at=None)
+            )
+        return numbers
 
-    def _share_budget(
-        self,
-        connection: Connection,
-        now: Row[Any],
-        alive: int,
-        pace: float,
-        allowance: Allowance,
-    ) -> int:
-        """Ask for more fetches, or give back what cannot be used while others have none.
+    def _wanted(self, granted: int, alive: int, standing: Standing, left: int) -> int:
+        """Return how many more fetches to ask for; below 0: to give back.
+
+        Given back is what cannot be used while others have none.
+        """
+        if not self._budget:
+            return 0
+        if granted < self._budget:
+            if standing.waits and left > 0:
+                return 0
+            return lot(self._budget, granted, alive, standing.pace, left)
+        # the last fetches go round until the worker with the best links has them
+        return -max(1, left // 2) if left > 0 and standing.waits else 0
+
+    def _share_budget(self, connection: Connection, wanted: int, allowance: Allowance) -> int:
+        """Be granted more fetches, or give some back.
 
         Returns
         -------
         How many more were granted
         """
-        if not self._budget:
-            return 0
-        more, left = 0, int(allowance.left)
-        wanted = lot(self._budget, now.granted, alive, pace, left)
-        if now.granted < self._budget and wanted:
-            granted = connection.execute(sa.select(crawl.c.granted).with_for_update()).scalar_one()
+        if wanted > 0:
+            locked = connection.execute(sa.select(crawl.c.granted).with_for_update())
+            granted: int = locked.scalar_one()
             more = min(wanted, self._budget - granted)
-        elif now.granted >= self._budget and left > 0:
-            # the last fetches go round until the worker with the best links has them
-            more = -allowance.withdraw(max(1, left // 2))
+        else:
+            more = -allowance.withdraw(-wanted)
         if more:
             self._grant(connection, more)
         return more
@@ -263,13 +346,11 @@ class Membership:
         )
         connection.execute(sa.update(crawl).values(granted=crawl.c.granted + n))
 
-    def _trains(self, connection: Connection, now: Row[Any], alive: Any) -> bool:
-        """Be the one that trains if nobody is."""
-        if now.trainer in {each.id for each in alive}:
-            return bool(now.trainer == self.me)
+    def _follow(self, connection: Connection, trainer: int | None) -> bool:
+        """Be the one that trains in place of one that is gone, unless another was faster."""
         became = connection.execute(
             sa.update(crawl)
-            .where(crawl.c.trainer.is_not_distinct_from(now.trainer))
+            .where(crawl.c.trainer.is_not_distinct_from(trainer))
             .values(trainer=self.me)
         )
         return bool(became.rowcount)
@@ -278,9 +359,10 @@ class Membership:
 def unread(held: list[int], after: int, upto: int, me: int) -> sa.Select[Any]:
     """Select the evidence on shards that came after one transaction, up to another."""
     e = evidence.c
+    shards = sa.cast(held, sa.ARRAY(sa.SmallInteger))
     return (
         sa.select(evidence)
-        .where(e.shard.in_(held), e.id > after, e.id <= upto, e.applied_by != me)
+        .where(e.shard == sa.any_(shards), e.id > after, e.id <= upto, e.applied_by != me)
         .order_by(e.id)
     )
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from focuscrawl.store.schema import UNFOLLOWED
+from focuscrawl.store.schema import EXCLUDED, FETCHED, UNFOLLOWED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -65,6 +65,9 @@ def rows_of(records: Sequence[VisitRecord], urls: SharedUrlTable, worker: int, p
                 new.state,
             )
             (rows.strange if new.state == UNFOLLOWED else rows.urls).append(row)
+            if new.state in (FETCHED, EXCLUDED):
+                # new here only, maybe: the store has it as queued if another worker had its shard
+                rows.changes[row[0]] = (new.score, new.state)
         rows.changes.update({int(ids[n]): (score, state) for n, score, state in record.changes})
         for link in record.links:
             rows.links.append(

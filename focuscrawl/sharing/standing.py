@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
+
+_NONE = np.zeros(0, np.int64)
 
 
 class LeaseLostError(Exception):
@@ -21,7 +22,7 @@ class Standing(NamedTuple):
     Attributes
     ----------
     offers : float64 (n,), its best scores, descending
-    pace : fetches a second, of late
+    pace : fetches a second, of late, that it makes or could make; see `Pace`
     queued : URLs that wait
     idle_at : it has nothing to do, having seen all evidence up to this; None: it has
     model_version : of the model it scores with
@@ -29,6 +30,9 @@ class Standing(NamedTuple):
     taken_in : evidence up to this has been taken in; None: nothing yet
     in_flight : requests under way
     paused : it fetches nothing, as a person wants
+    waits : it has no link that it may fetch now
+    of_shards : int64 (n,), the shard of each offer
+    on_the_way : shards given away whose links are among the offers
     """
 
     offers: np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -40,6 +44,9 @@ class Standing(NamedTuple):
     taken_in: int | None = None
     in_flight: int = 0
     paused: bool = False
+    waits: bool = False
+    of_shards: np.ndarray[tuple[int], np.dtype[np.int64]] = _NONE
+    on_the_way: frozenset[int] = frozenset()
 
 
 class State(NamedTuple):
@@ -55,6 +62,9 @@ class State(NamedTuple):
     over : every worker is idle
     granted : fetches ever granted to this worker; valid once the transaction is committed
     paused, stop : what a person wants of all workers, and of this one
+    model : version of the latest; None: there is none yet
+    spare : a shard that another worker should have; None: none
+    landed : of the shards on the way, those that their new owners have read
     """
 
     fetched: int
@@ -70,3 +80,6 @@ class State(NamedTuple):
     granted: int
     paused: bool
     stop: bool
+    model: int | None
+    spare: int | None
+    landed: frozenset[int]

@@ -62,6 +62,14 @@ class SharedUrlTable(UrlTable):
             self._numbers[of_url] = number
         return number
 
+    def add_stored(self, url: str, depth: int) -> int:
+        """Return the number of a URL that the store has: only changes of it are written."""
+        known = len(self)
+        number = self.add(url, depth, None)
+        if number == known:
+            self._from_store.add(number)
+        return number
+
     def number(self, of_url: int) -> int | None:
         """Return the number here of a URL by its number in the store."""
         return self._numbers.get(of_url)

@@ -75,6 +75,8 @@ class SharedWriter(StoreWriter):
     patience : seconds for which a server may be away
     """
 
+    gather = 0.1  #: others look no more often
+
     def __init__(
         self,
         engine: Engine,
@@ -165,34 +167,34 @@ class SharedWriter(StoreWriter):
     def _end(self, connection: Connection, rows: Rows) -> None:
         """Give pages and evidence their numbers; nobody else can until this is committed."""
         pages = rows.pages
+        relevant = [i for i, each in enumerate(pages, 1) if each["relevance"] > _RELEVANT]
+        changed = {
+            "fetched": crawl.c.fetched + len(pages),
+            "posted": crawl.c.posted + len(rows.evidence),
+            "relevance": crawl.c.relevance + sum(each["relevance"] for each in pages),
+        }
+        if relevant:
+            changed["last_relevant"] = crawl.c.fetched + relevant[-1]
         after = connection.execute(
-            sa.update(crawl)
-            .values(
-                fetched=crawl.c.fetched + len(pages),
-                posted=crawl.c.posted + len(rows.evidence),
-                relevance=crawl.c.relevance + sum(each["relevance"] for each in pages),
-            )
-            .returning(crawl.c.fetched, crawl.c.posted)
+            sa.update(crawl).values(changed).returning(crawl.c.fetched, crawl.c.posted)
         ).one()
         first = after.fetched - len(pages) + 1
-        for seq, each in enumerate(pages, first):
-            each["seq"] = seq
-        relevant = [each["seq"] for each in pages if each["relevance"] > _RELEVANT]
-        if relevant:
-            connection.execute(sa.update(crawl).values(last_relevant=relevant[-1]))
-        if pages:
-            connection.execute(sa.insert(page), pages)
-        numbered = enumerate(rows.answers, first)
-        answers = [{"seq": seq, **each} for seq, each in numbered if each is not None]
-        if answers:
-            connection.execute(sa.insert(answer), answers)
-        if rows.evidence:
-            names = [column.name for column in evidence.columns]
-            begin = after.posted - len(rows.evidence) + 1
-            into = f"COPY evidence ({', '.join(names)}) FROM STDIN"
-            with _cursor(connection).copy(into) as copy:
-                for number, each in enumerate(rows.evidence, begin):
-                    copy.write_row([{"id": number, **each}[name] for name in names])
+        cursor = _cursor(connection)
+        _copy(cursor, page, pages, first)
+        _copy(cursor, answer, rows.answers, first)
+        _copy(cursor, evidence, rows.evidence, after.posted - len(rows.evidence) + 1)
+
+
+def _copy(cursor: Any, table: sa.Table, rows: Sequence[dict[str, Any] | None], first: int) -> None:
+    """Insert rows that are numbered from `first` on; None is left out, with its number."""
+    there = [(number, row) for number, row in enumerate(rows, first) if row is not None]
+    if not there:
+        return
+    key = "id" if "id" in table.c else "seq"
+    others = [column.name for column in table.columns if column.name != key]
+    with cursor.copy(f"COPY {table.name} ({key}, {', '.join(others)}) FROM STDIN") as copy:
+        for number, row in there:
+            copy.write_row([number, *[row[name] for name in others]])
 
 
 def passes(error: Exception) -> bool:

@@ -99,8 +99,13 @@ class DatabaseStore(CrawlStore):
         return DatabaseStore(self.engine, self.database)
 
 
-def connect(database: Database) -> Engine:
-    """Return an engine whose connections are in the crawl's schema; connects to nothing yet."""
+def connect(database: Database, *, persists: bool = False) -> Engine:
+    """Return an engine whose connections are in the crawl's schema; connects to nothing yet.
+
+    Parameters
+    ----------
+    persists : whoever uses it tries again where the server has broken off a connection
+    """
     return sa.create_engine(
         database.url,
         connect_args={
@@ -108,8 +113,8 @@ def connect(database: Database) -> Engine:
             "connect_timeout": _PATIENCE,
             "application_name": "focuscrawl",
         },
-        pool_size=3,
-        pool_pre_ping=True,
+        pool_size=5,  # threads of a worker that ask at the same time
+        pool_pre_ping=not persists,
     )
 
 
@@ -132,7 +137,7 @@ def open_database(
     UserError
         There is no such database, no right to it, another crawl has the name, or something else.
     """
-    engine = connect(database)
+    engine = connect(database, persists=True)
     try:
         with engine.begin() as connection:
             lock = sa.func.pg_advisory_xact_lock(sa.func.hashtext(f"focuscrawl {database.name}"))

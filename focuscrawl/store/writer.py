@@ -40,8 +40,6 @@ _ANSWER = attrgetter(*schema.answer.c.keys()[1:])
 _REVISIT = attrgetter(*schema.revisit.c.keys())
 _MODEL = attrgetter(*schema.models.c.keys())
 
-_GATHER = 0.05  # seconds in which records are gathered for a transaction, which costs a page's
-
 
 class StoreWriter:
     """Commits records in the order they are put, those of some moments in one transaction.
@@ -55,6 +53,8 @@ class StoreWriter:
     engine : of the crawl store, an SQLite file
     backlog : records that may wait; `full` tells the crawl to hold back beyond it
     """
+
+    gather = 0.05  #: seconds in which records are gathered for a transaction: it costs a page's
 
     def __init__(self, engine: Engine, backlog: int = 256) -> None:
         self._engine = engine
@@ -110,7 +110,7 @@ class StoreWriter:
             batch: list[VisitRecord] = []
             reached: list[threading.Event] = []
             # asleep, not waiting for each: to be woken costs the event loop more than to put
-            self._closing.wait(_GATHER)
+            self._closing.wait(self.gather)
             with contextlib.suppress(queue.Empty):
                 while record is not None:
                     if isinstance(record, threading.Event):

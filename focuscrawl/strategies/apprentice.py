@@ -151,6 +151,17 @@ class ApprenticeStrategy:
         assert memo is not None
         return PageFacts.from_bytes(memo).part(links).to_bytes()
 
+    def recall_all(
+        self, pages: Sequence[RecalledPage]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Take in links of pages that other workers fetched."""
+        found = []
+        for page in pages:
+            assert page.memo is not None
+            found.append((page.url, PageFacts.from_bytes(page.memo).numbered(page.targets)))
+        urls, scores = self._apprentice.expand_all(found)
+        return urls, _rounded(scores)
+
     def hear(self, url: int, relevance: float) -> None:
         """Take note of what came of another worker's fetch."""
         self._apprentice.hear(url, relevance)

@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from focuscrawl.strategies.protocol import Learner, Lesson, Strategy
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
+
+    from focuscrawl.strategies.protocol import RecalledPage
 
 
 @runtime_checkable
@@ -38,6 +42,17 @@ class SharedLearner(Shareable, Learner, Protocol):
     `hand_in`, `train` and `take_up` run in another thread, one at a time, and none of them before
     the lesson of the last `take_up` was adopted.
     """
+
+    def recall_all(
+        self, pages: Sequence[RecalledPage]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Do what `recall` does for each of some pages, at least one.
+
+        Returns
+        -------
+        The distinct URLs and their scores by all of it: int64 (m,), float64 (m,)
+        """
+        ...
 
     def period(self, fetched: int) -> float:
         """Return how many fetches of all workers come between two lessons.

@@ -69,7 +69,10 @@ def operated(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory)
         seen["resume"] = ask("resume", url)
         workers.wait_for(seen["joined"]["fetched"] + 40, LONG)
         seen["resumed"] = look_until(url, lambda each: fetching(each) == 3)
-        ((seen["leases"],),) = query(url, "SELECT count(*) FROM lease")
+        ((seen["leases"], seen["seconds"]),) = query(
+            url,
+            "SELECT count(*), extract(epoch FROM max(taken_at) - min(taken_at))::float FROM lease",
+        )
         out = folder / "report"
         seen["report"] = ask("report", url, "--out", out, "--csv", folder / "pages.csv")
         seen["distill"] = ask("distill", url, "--html", folder / "hubs.html")
@@ -107,7 +110,7 @@ def test_status_shows_every_worker(operated: dict[str, Any]) -> None:
     assert sum(worker["fetched"] for worker in seen["workers"]) >= seen["fetched"] >= 30
     assert seen["fetched"] <= seen["granted"] <= 2500
     for worker in seen["workers"]:
-        assert worker["shards"] == 8
+        assert worker["shards"] in (7, 8)  # one may be on its way to a worker with nothing to do
         assert worker["heard"] + worker["lease_left"] == pytest.approx(60.0, abs=0.1)
         assert worker["pages_per_second"] > 0.0
         assert worker["unread"] is not None
@@ -132,7 +135,8 @@ def test_who_joins_a_paused_crawl_is_given_shards_and_waits(operated: dict[str, 
 
 def test_nobody_gives_away_more_shards_than_others_should_have(operated: dict[str, Any]) -> None:
     # all to the first worker, half of them to the second, then two from each to the third
-    assert operated["leases"] <= 16 + 8 + 4
+    # besides, two workers may exchange a shard for a shard every three seconds
+    assert operated["leases"] <= 16 + 8 + 4 + 2 * (1 + operated["seconds"] // 3)
 
 
 def test_a_resumed_crawl_goes_on_with_all(operated: dict[str, Any]) -> None:

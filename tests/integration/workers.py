@@ -110,6 +110,7 @@ def assert_whole(url: str, budget: int) -> None:
     ((fetched, granted),) = query(url, "SELECT fetched, granted FROM crawl")
     assert (fetched, granted) == (budget, budget)
     assert query(url, "SELECT id FROM url WHERE state = 1 EXCEPT SELECT url FROM page") == []
+    assert query(url, "SELECT url FROM page EXCEPT SELECT id FROM url WHERE state = 1") == []
     # every link leads to a URL that is known, and is evidence on that URL's shard
     assert query(url, "SELECT count(*) FROM link WHERE target NOT IN (SELECT id FROM url)") == [
         (0,)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -15,13 +17,14 @@ from focuscrawl.apprentice.packing import pack
 from focuscrawl.apprentice.pool import Pool
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
-from focuscrawl.sharing.allowance import Allowance, lot, threshold
+from focuscrawl.sharing.allowance import SLACK, Allowance, lot, nearly, threshold
 from focuscrawl.sharing.rows import rows_of
 from focuscrawl.sharing.twins import SharedDuplicates
 from focuscrawl.sharing.urls import SharedUrlTable, identity
 from focuscrawl.store import VisitRecord
 from focuscrawl.store.postgres import read_database_url
 from focuscrawl.store.records import LinkRow
+from focuscrawl.store.schema import FETCHED, QUEUED
 
 from .toy_crawl import Crawl, Toy
 
@@ -41,9 +44,10 @@ def test_as_many_links_are_in_reach_as_can_be_fetched(
         threshold(mine, arrays[:i] + arrays[i + 1 :], pace, 0.1) for i, mine in enumerate(arrays)
     }
     together = np.concatenate(arrays)
-    reach = max(len(offers), np.ceil(1.5 * pace * 0.1))
+    reach = max(len(offers), np.ceil(SLACK * pace * 0.1))
     assert (together > limit).sum() < max(reach, 1) or limit == -np.inf
     assert (together >= limit).sum() >= min(reach, len(together))
+    assert nearly(limit) <= limit
 
 
 @settings(max_examples=60, deadline=None)
@@ -85,15 +89,17 @@ def test_the_outlook_is_what_comes_next(pushed: list[tuple[int, float]]) -> None
     frontier.rescore(np.zeros(0, np.int64), np.zeros(0))
     for url, (_, score) in enumerate(pushed[::2]):
         frontier.push(2 * url, pushed[2 * url][0], score)
-    outlook = frontier.outlook(10)
-    popped = []
+    outlook, hosts = frontier.outlook(10)
+    popped, asked = [], []
     while (best := frontier.peek(0.0)) is not None:
         taken = frontier.pop(0.0)
         assert taken is not None
         assert frontier.score(taken) == best
         popped.append(best)
+        asked.append(int(frontier._host_of.data[taken]))
         frontier.release(taken, 0.0)
     assert outlook == popped[:10]
+    assert Counter(zip(outlook, hosts, strict=True)) <= Counter(zip(popped, asked, strict=True))
 
 
 def test_a_host_on_hold_waits_and_the_others_do_not() -> None:
@@ -149,6 +155,31 @@ def test_links_go_to_the_shards_of_their_targets() -> None:
         assert urls.numbers(ids).tolist() == [targets[shard], targets[shard + 4]]
     (first,) = [row for row in rows.evidence if row["memo"] is None]
     assert np.frombuffer(first["scores"], "<f8").tolist() == [np.inf]
+
+
+def test_what_is_known_from_the_store_is_written_when_it_changes() -> None:
+    urls = SharedUrlTable(4)
+    stored = [urls.add_stored(f"http://a.example/{i}", 1) for i in range(3)]
+    fetched_at_once = urls.add("http://b.example/", 1, None)  # the store may have it as queued
+    assert urls.add_stored("http://b.example/", 1) == fetched_at_once
+    urls.set_stored(stored[0], QUEUED, 0.5)
+    urls.change(stored[1], QUEUED, 0.25)
+    urls.change(stored[2], FETCHED, 0.75)
+    urls.change(fetched_at_once, FETCHED, 0.75)
+    record = VisitRecord()
+    urls.flush(record)
+    rows = rows_of([record], urls, 7, lambda memo, kept: memo)
+    assert [row[1] for row in rows.urls] == ["http://b.example/"]
+    assert rows.changes == {
+        int(urls.ids.data[stored[1]]): (0.25, QUEUED),
+        int(urls.ids.data[stored[2]]): (0.75, FETCHED),
+        int(urls.ids.data[fetched_at_once]): (0.75, FETCHED),
+    }
+    urls.change(stored[0], FETCHED, 0.5)
+    later = VisitRecord()
+    urls.flush(later)
+    assert later.urls == []
+    assert later.changes == [(stored[0], 0.5, FETCHED)]
 
 
 def test_facts_are_cut_and_numbered_anew() -> None:
@@ -255,6 +286,22 @@ def test_what_others_fetched_counts_as_known() -> None:
     assert apprentice.known.y.data[elsewhere] == 1.0
     assert apprentice.judged == before
     assert elsewhere not in apprentice.rescore()[0]
+
+
+def test_pages_taken_in_together_say_what_they_say_one_by_one() -> None:
+    toy = Toy()
+    one_by_one, together = CompanyApprentice(Options()), CompanyApprentice(Options())
+    pages = []
+    for u in (3, 5, 8, 13):
+        pages.append((u, toy.facts(u, one_by_one.new(toy.targets[u]))))
+        one_by_one.expand(*pages[-1])
+    urls, scores = together.expand_all(pages)
+    assert sorted(one_by_one.rescore()[0].tolist()) == urls.tolist()
+    for url, score in zip(urls.tolist(), scores.tolist(), strict=True):
+        parts = together.explain(url)
+        assert parts == pytest.approx(one_by_one.explain(url))
+        assert score == pytest.approx(1.0 / (1.0 + np.exp(-sum(parts.values()))))
+    assert together.rescore()[1].tolist() == scores.tolist()
 
 
 # -- what a user writes --------------------------------------------------------------------------
