@@ -120,6 +120,27 @@ def link_margins(
     return margins
 
 
+def margins_of_links(
+    of_links: NDArray[np.float32],
+    of_pages: NDArray[np.float64],
+    known: Known,
+    links: NDArray[np.int64],
+    *,
+    unit_length: bool = True,
+) -> NDArray[np.float64]:
+    """Return what `link_margins` does, of some links (n,), ascending."""
+    rows = known.links.rows(len(known))
+    margins = np.zeros(len(links))
+    for start in range(0, len(links), _SLICE):
+        part = rows.take(links[start : start + _SLICE])
+        margin = row_sums(of_links.take(part.indices), part.indptr)
+        margins[start : start + _SLICE] = margin * unit(part) if unit_length else margin
+    numbers, place = np.unique(known.page.data[links], return_inverse=True)
+    pages = known.pages.rows(len(known.pages)).take(numbers)
+    margins += _margins(of_pages, pages, unit_length)[place]
+    return margins
+
+
 def address_margins(
     weights: NDArray[np.float64],
     known: Known,

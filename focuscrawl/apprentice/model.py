@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.bags import N_FEATURES, SPACE, address_margins, bags, link_margins
+from focuscrawl.apprentice.bags import (
+    N_FEATURES,
+    SPACE,
+    address_margins,
+    bags,
+    link_margins,
+    margins_of_links,
+)
 from focuscrawl.apprentice.hubs import cocitation, hub_rates, near_links
 from focuscrawl.apprentice.inputs import INPUTS, input_names, prior_of, switched_on
 from focuscrawl.apprentice.learners.linear import LinearRegressor, LogisticLearner
@@ -96,6 +103,23 @@ class Model:
         of_pages, unit_length = self.weights[2 * SPACE :], self.learner.unit_length
         return link_margins(self._of_links, of_pages, known, first, end, unit_length=unit_length)
 
+    def _open_margins(self, known: Known, waits: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return what the first n links say that lead to URLs that wait (n,), 0 for the others.
+
+        Late in a crawl of a small site nearly all links lead to what was fetched.
+        """
+        if 2 * np.count_nonzero(waits) > len(waits):
+            return self.link_margins(known, 0, len(waits))
+        links, margins = np.flatnonzero(waits), np.zeros(len(waits))
+        margins[links] = margins_of_links(
+            self._of_links,
+            self.weights[2 * SPACE :],
+            known,
+            links,
+            unit_length=self.learner.unit_length,
+        )
+        return margins
+
     def new_standing(self) -> Standing:
         """Return one without links."""
         return Standing(len(input_names(self.options)) - len(INPUTS))
@@ -123,7 +147,10 @@ class Model:
         return margin
 
     def stand(self, known: Known, n_links: int, n_urls: int, y: NDArray[np.float64]) -> Standing:
-        """Add up the first `n_links` links, by what is known of their targets."""
+        """Add up the first `n_links` links, by what is known of their targets.
+
+        Words of links to what was fetched are left out: nobody asks for its score.
+        """
         target = known.target.data[:n_links]
         page = known.page.data[:n_links]
         relevance = known.relevance.data[:n_links]
@@ -143,7 +170,7 @@ class Model:
             relevance[kept],
             reading=known.reading.data[:n_links][kept],
             hub=hub_rates(page, relevance, seen)[kept],
-            margin=self.link_margins(known, 0, n_links)[kept],
+            margin=self._open_margins(known, np.isnan(y[target]))[kept],
             near=(near[kept], near_known[kept]),
             counts=counts,
         )
