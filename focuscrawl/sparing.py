@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from scrapy.logformatter import LogFormatterResult
     from scrapy.settings import BaseSettings
 
+_KEPT = {"scrapy.spidermiddlewares.referer.RefererMiddleware": 700}
 _DETAILED = ("DEBUG", "NOTSET", logging.DEBUG, logging.NOTSET)
 
 
@@ -20,9 +21,10 @@ def spare(settings: BaseSettings) -> None:
     """Leave out what looks at a spider's requests, and log lines that nobody reads.
 
     Each of Scrapy's own spider middlewares would pass every visit on through generators of its
-    own; a line of the log is made whether it is shown or not. What users have set stays.
+    own; a line of the log is made whether it is shown or not. What users have set stays. The one
+    for referrers stays as well: Scrapy's redirects ask it what to say.
     """
-    settings.set("SPIDER_MIDDLEWARES_BASE", {}, priority="spider")
+    settings.set("SPIDER_MIDDLEWARES_BASE", _KEPT, priority="spider")
     if settings.get("LOG_LEVEL") not in _DETAILED and not settings.getpriority("LOG_FORMATTER"):
         settings.set("LOG_FORMATTER", QuietFormatter, priority="spider")
 

@@ -167,14 +167,15 @@ class Courier:
                 delivery = self._reader.read(
                     connection, self._held, change.taken, change.posted, change.fetched
                 )
-                latest, known = self.state.model or 0, self.standing.model_version
-                if latest > known and (self.model is None or self.model[0] < latest):
-                    self.model = self._reader.model(connection, known)
         except BaseException:
             self._changes.put(change)
             raise
         self._held += change.taken
-        self.deliveries.put(delivery)
+        self.deliveries.put(delivery)  # before anything else can fail: it is read only once
+        latest, known = self.state.model or 0, self.standing.model_version
+        if latest > known and (self.model is None or self.model[0] < latest):
+            with self._reading.connect() as connection:
+                self.model = self._reader.model(connection, known)
 
     def _change(self) -> _Change | None:
         """Return what changed since the last call, in one."""
