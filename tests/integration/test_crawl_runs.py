@@ -50,6 +50,12 @@ def test_the_budget_is_exact(run: Run) -> None:
     assert run.kept.stop_reasons == ["budget"]
 
 
+def test_a_crawl_warns_of_nothing(run: Run) -> None:
+    assert "crawling from" in run.stderr
+    assert "WARNING" not in run.stderr
+    assert "ERROR" not in run.stderr
+
+
 def test_seeds_come_first_and_in_order(run: Run, demo: dict[str, str]) -> None:
     seeds = demo["seeds"].split(",")
     assert run.kept.urls[: len(seeds)] == seeds
