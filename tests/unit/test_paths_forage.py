@@ -283,40 +283,6 @@ def test_paths_are_taken_out_of_a_crawl(web: Departments, model: Path, tmp_path:
     assert ends >= web.professors[web.doors[3]]  # the first fetches are those and the way
 
 
-def test_a_person_records_paths(web: Departments, tmp_path: Path) -> None:
-    out = tmp_path / "mine.jsonl"
-    keys = [
-        "/people",
-        "1",
-        "m people",
-        "1",
-        "1",
-        "g",
-        "2",
-        "g",
-        "u",
-        "u",
-        "2",
-        "g",
-        "99",
-        "?",
-        "b",
-        "2",
-        "f",
-    ]
-    done = _run("record", web.doors[0], "--web", web.warc, "--out", out, keys="\n".join(keys))
-    assert "there is no link 99" in done.output
-    found = read_paths(out)
-    assert [path.labels for path in found] == [
-        (None, "people", None, "goal"),
-        (None, "people", None, "goal"),
-        (None, "people", "fail"),
-    ]
-    assert {path.pages[-1] for path in found[:2]} <= web.professors[web.doors[0]]
-    _run("record", web.doors[1], "--web", web.warc, "--out", out, keys="1\nf\nq\n")
-    assert len(read_paths(out)) == 4  # those before are still there
-
-
 def test_what_a_person_can_get_wrong(web: Departments, model: Path, tmp_path: Path) -> None:
     sites = tmp_path / "sites.txt"
     sites.write_text(web.doors[3])
@@ -347,50 +313,6 @@ def test_what_a_person_can_get_wrong(web: Departments, model: Path, tmp_path: Pa
         assert said in done.output
         assert len(done.output.strip().splitlines()) == 1
         assert not (tmp_path / "o").exists()
-
-
-def test_a_page_of_the_live_web_is_visited_and_recorded(tmp_path: Path) -> None:
-    import threading  # noqa: PLC0415
-    from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer  # noqa: PLC0415
-
-    class Site(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            bodies = {
-                "/": b"<title>door</title><a href=/old>people</a>",
-                "/new": b"<title>people</title><a href=/ann>Ann</a>",
-                "/ann": b"<title>Ann</title>",
-            }
-            body = bodies.get(self.path, b"")
-            self.send_response(200 if body else 302)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Location", "/new")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        door = f"http://127.0.0.1:{server.server_address[1]}/"
-        out = tmp_path / "live.jsonl"
-        refused = _run("record", door, "--out", out, code=2)
-        assert "--private 127.0.0.1 opens it" in refused.output
-        done = _run("record", door, "--out", out, "--private", "127.0.0.1", keys="1\n1\ng\n")
-        assert "1 path saved" in done.output
-    finally:
-        server.shutdown()
-        server.server_close()
-    (path,) = read_paths(out)
-    assert path.pages == (door, f"{door}old", f"{door}ann")
-    from focuscrawl.paths.pages import WebPages  # noqa: PLC0415
-    from focuscrawl.webs import open_web  # noqa: PLC0415
-
-    view = WebPages(open_web(str(tmp_path / "live.warc.gz"))).view(f"{door}old")
-    assert view is not None
-    assert (view.title, view.url) == ("people", f"{door}new")
 
 
 def test_leaving_each_site_out(web: Departments, tmp_path: Path) -> None:
