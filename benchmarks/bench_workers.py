@@ -358,9 +358,12 @@ def _rate(times: list[str]) -> float:
 
 def _processor(server: PostgresServer) -> float:
     """Return the seconds of processor that the server has taken."""
-    process = psutil.Process(server.pid)
-    times = [process.cpu_times(), *(each.cpu_times() for each in process.children())]
-    return sum(each.user + each.system for each in times)
+    postmaster = psutil.Process(server.pid)
+    spent = sum(postmaster.cpu_times()[:4])  # of its own, and of connections that have ended
+    for each in postmaster.children():
+        with suppress(psutil.NoSuchProcess):
+            spent += sum(each.cpu_times()[:2])
+    return spent
 
 
 def _table(url: str) -> str:

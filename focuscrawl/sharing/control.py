@@ -34,7 +34,7 @@ class SharedControl:
     def wanted(self) -> Wanted:
         """What is asked at the moment; a worker that cannot go on is let end."""
         state = self._crawl.courier.state
-        if self._crawl.store_failure is not None:
+        if self._crawl.store_failure is not None or self._crawl.stop_reason == "error":
             return Wanted.RUN
         if state.stop:
             return Wanted.STOP

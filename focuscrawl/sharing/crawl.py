@@ -12,6 +12,7 @@ import numpy as np
 from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.sharing.control import SharedControl
 from focuscrawl.sharing.courier import INTERVAL
+from focuscrawl.sharing.finds import Finds
 from focuscrawl.sharing.intake import Intake
 from focuscrawl.sharing.lessons import SharedLessons
 from focuscrawl.sharing.pace import Pace
@@ -20,10 +21,12 @@ from focuscrawl.sharing.standing import LeaseLostError, Standing
 from focuscrawl.sharing.twins import SharedDuplicates
 from focuscrawl.sharing.writer import first_line
 from focuscrawl.store import VisitRecord
+from focuscrawl.store.schema import QUEUED
 from focuscrawl.strategies.sharing import SharedLearner
 
 if TYPE_CHECKING:
-    from focuscrawl.crawl.types import Fetch
+    from focuscrawl.crawl.types import Fetch, Fetched, Visit
+    from focuscrawl.page import PageView
     from focuscrawl.sharing.allowance import Allowance
     from focuscrawl.sharing.courier import Courier
     from focuscrawl.sharing.urls import SharedUrlTable
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _OFFERS = 128  # best scores that the others are told
+_UNTIL_OTHERS = 0.01  # seconds to wait at a time for what others do
 _SLICE = 0.02  # seconds for which the event loop is held to take in what came
 
 
@@ -50,8 +54,6 @@ class SharedCrawl(Crawl):
     me : number of the worker
     own_fetches, own_relevance : fetches made here, and the sum of their relevance
     """
-
-    pause = 0.01
 
     def __init__(
         self,
@@ -75,7 +77,9 @@ class SharedCrawl(Crawl):
         self._held_back = False
         self.own_fetches, self.own_relevance = 0, 0.0
         self._told_at, self._pace = 0.0, Pace()
+        self._begun = 0
         self._outdone = False  # nothing here is good enough at present
+        self._finds = Finds()
         self._parting = Parting(self)
         self._intake = Intake(self)
         if isinstance(self.strategy, SharedLearner):
@@ -145,6 +149,7 @@ class SharedCrawl(Crawl):
         fetch = super().next(now)
         if fetch is not None:
             self._allowance.take()
+            self._begun += 1
         return fetch
 
     def rest(self, now: float) -> None:
@@ -153,19 +158,35 @@ class SharedCrawl(Crawl):
         self._adopt()
 
     def _keep_up(self, now: float) -> None:
-        self._intake.go_on(time.perf_counter() + _SLICE)
-        self._parting.go_on()
-        self.begin_lesson()
-        self._tell(now)
+        try:
+            self._intake.go_on(time.perf_counter() + _SLICE)
+            self._parting.go_on()
+            self.begin_lesson()
+            self._tell(now)
+        except Exception:  # what is half taken in is whole in the store, for whoever comes next
+            logger.exception("the worker cannot keep up with the others")
+            self._halted = True
 
     def _has_to_wait(self, now: float) -> bool:
         if self._writer.full or not self.courier.holds_surely or self._allowance.left < 1:
             return True
-        if self._lessons is not None and self._lessons.waited_for(self.fetched):
+        if self._learning:
             return True
-        best = self.frontier.peek(now)
-        self._outdone = best is not None and best < self.courier.state.threshold
+        best, state = self.frontier.peek(now), self.courier.state
+        self._outdone = best is not None and best < state.threshold
+        if self._outdone and state.seen.model_version != self.model_version:
+            # the threshold is by another model: so many as were good then are good now
+            self._outdone = self._begun - state.seen.begun >= state.good
         return best is None or self._outdone
+
+    @property
+    def _learning(self) -> bool:
+        return self._lessons is not None and self._lessons.waited_for(self.fetched)
+
+    @property
+    def pause(self) -> float:  # type: ignore[override]
+        """Seconds until the crawl should be asked again while it is `pausing`."""
+        return Crawl.pause if self._learning else _UNTIL_OTHERS
 
     def _tell(self, now: float) -> None:
         """Let the others know how this worker stands."""
@@ -183,11 +204,12 @@ class SharedCrawl(Crawl):
         )
         settled = idle and self._writer.written == self._writer.put_so_far
         offers, hosts = self.frontier.outlook(_OFFERS)
+        # a host with a delay is good for one, whatever that brings
+        times = 1 if self.plan.delay else self._finds.stands_for(_OFFERS)
         promised, of_promised = self._parting.promised(state.landed)
-        together = np.concatenate([offers, promised])
-        of_shards = np.concatenate(
-            [self.urls.shard_of_host.data[np.array(hosts, np.int64)], of_promised]
-        )
+        together = np.concatenate([np.repeat(offers, times), promised])
+        of_shards = self.urls.shard_of_host.data[np.array(hosts, np.int64)]
+        of_shards = np.concatenate([np.repeat(of_shards, times), of_promised])
         order = np.argsort(-together, kind="stable")[:_OFFERS]
         self.courier.standing = Standing(
             offers=together[order],
@@ -202,6 +224,7 @@ class SharedCrawl(Crawl):
             in_flight=len(self.in_flight),
             paused=self.control.paused,
             waits=self._outdone or not offers,
+            begun=self._begun,
         )
         self._share()
 
@@ -211,6 +234,13 @@ class SharedCrawl(Crawl):
         return self._intake.posted if self._intake.posted >= 0 else None
 
     # -- what came of it -------------------------------------------------------------------
+
+    def visit(self, number: int, fetched: Fetched, view: PageView | None, now: float) -> Visit:
+        """Judge and record a page, and count what it brings; see `Crawl.visit`."""
+        self._finds.begin(self.in_flight[number])
+        visit = super().visit(number, fetched, view, now)
+        self._finds.end()
+        return visit
 
     def put_back(self, number: int, now: float) -> None:
         """Queue a URL again that was given out; see `Crawl.put_back`."""
@@ -245,7 +275,10 @@ class SharedCrawl(Crawl):
     def _queue(self, number: int, score: float) -> None:
         """Give a URL its score, and a place in the frontier if it is this worker's."""
         if self.holds(number):
+            before = self.urls.state(number)
             super()._queue(number, score)
+            if before != QUEUED and self.urls.state(number) == QUEUED:
+                self._finds.found(score)
         elif score == math.inf:
             self._first.append(number)
         else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -63,7 +64,7 @@ class SharedLessons:
         self._me = me
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lesson")
         self._job: Future[tuple[Lesson, Arrangement] | None] | None = None
-        self._begun_at = 0  # fetches of all
+        self._begun_at: float = math.inf  # fetches of all; inf: nobody waits for what is under way
         self._handed_at = 0
         self._trained_at = 0
         self._pool: Any = learner.pool()
@@ -81,8 +82,9 @@ class SharedLessons:
 
         As in a crawl of one worker; but no worker waits for another.
         """
-        under_way = self._lag is not None and self._job is not None and not self._job.done()
-        return under_way and fetched - self._begun_at >= (self._lag or 0)
+        if self._lag is None or self._job is None or self._job.done():
+            return False
+        return fetched - self._begun_at >= self._lag
 
     def begin_if_due(self, fetched: int) -> None:
         """Begin what is due, if nothing is under way.
@@ -93,17 +95,19 @@ class SharedLessons:
         """
         if self._job is not None or time.monotonic() < self._not_before:
             return
-        self._begun_at = fetched
         period = self._learner.period(fetched)
         state, model = self._courier.state, self._courier.model
+        due = fetched - self._trained_at >= period
+        # what teaches nothing is not waited for
+        self._begun_at = math.inf
         if model is not None and model[0] > self._learner.model_version:
+            self._begun_at = fetched
             self._job = self._thread.submit(self._take_up, *model, fetched)
         elif fetched - self._handed_at >= period / 2.0:
             self._handed_at = fetched
             self._job = self._thread.submit(self._hand_in)
-        elif state.trains and (
-            state.handed_in > self._pooled or fetched - self._trained_at >= period
-        ):
+        elif state.trains and (due or state.handed_in > self._pooled):
+            self._begun_at = fetched if due else math.inf
             self._job = self._thread.submit(self._train, fetched, period)
 
     def adopt(self, fetched: int) -> None:

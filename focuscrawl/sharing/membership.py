@@ -182,6 +182,8 @@ class Membership:
             model=now.model,
             spare=spare,
             landed=self._landed(standing.on_the_way, alive, now.posted),
+            seen=standing,
+            good=standing.here(nearly(limit)),
         )
 
     def _landed(

@@ -33,6 +33,7 @@ class Standing(NamedTuple):
     waits : it has no link that it may fetch now
     of_shards : int64 (n,), the shard of each offer
     on_the_way : shards given away whose links are among the offers
+    begun : fetches begun here so far
     """
 
     offers: np.ndarray[tuple[int], np.dtype[np.float64]]
@@ -47,6 +48,12 @@ class Standing(NamedTuple):
     waits: bool = False
     of_shards: np.ndarray[tuple[int], np.dtype[np.int64]] = _NONE
     on_the_way: frozenset[int] = frozenset()
+    begun: int = 0
+
+    def here(self, limit: float) -> int:
+        """Return how many links that are offered are not on the way, and have at least a score."""
+        here = ~np.isin(self.of_shards, list(self.on_the_way))
+        return int((here & (self.offers >= limit)).sum())
 
 
 class State(NamedTuple):
@@ -65,6 +72,8 @@ class State(NamedTuple):
     model : version of the latest; None: there is none yet
     spare : a shard that another worker should have; None: none
     landed : of the shards on the way, those that their new owners have read
+    seen : how this worker stood when all this was found
+    good : of its links, how many could be fetched then
     """
 
     fetched: int
@@ -83,3 +92,5 @@ class State(NamedTuple):
     model: int | None
     spare: int | None
     landed: frozenset[int]
+    seen: Standing
+    good: int

@@ -102,6 +102,34 @@ def test_a_crawl_ends_when_all_is_fetched(postgres: PostgresServer, tmp_path: Pa
     assert query(everything, pages) == query(url, pages)
 
 
+@pytest.mark.parametrize("paused", [False, True])
+def test_a_worker_ends_that_cannot_take_in_what_came(
+    postgres: PostgresServer, tmp_path: Path, *, paused: bool
+) -> None:
+    url = postgres.url(f"unreadable_{paused}".lower())
+    with Workers(url, tmp_path, {**ARGUMENTS, "budget": 1000}, *LEASE) as workers:
+        workers.start()
+        workers.wait_for(20, LONG)
+        query(
+            url,
+            f"""WITH now AS (
+                    UPDATE crawl SET posted = posted + 1, paused = {paused} RETURNING posted)
+                INSERT INTO evidence
+                    (id, shard, applied_by, source, relevance, targets, scores, memo)
+                SELECT now.posted, url.host % 16, 0, url.id, 1.0, int8send(url.id),
+                    float8send(0.5), 'no facts'
+                FROM now, page JOIN url ON url.id = page.url WHERE page.seq = 1""",
+        )
+        (code,) = workers.wait(LONG)
+        said = workers.log(0)
+    assert code == 1, said
+    assert "the worker cannot keep up with the others" in said
+    assert "failed on a page: see the log" in said
+    assert query(url, "SELECT state FROM worker") == [("left",)]
+    ((fetched, recorded),) = query(url, "SELECT fetched, (SELECT count(*) FROM page) FROM crawl")
+    assert 20 <= fetched == recorded < 1000
+
+
 def plan_of(folder: Path, **changed: Any) -> CrawlPlan:
     return CrawlPlan(**{**ARGUMENTS, "crawl_dir": str(folder), "budget": 5, **changed})
 

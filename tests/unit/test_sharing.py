@@ -18,6 +18,7 @@ from focuscrawl.apprentice.pool import Pool
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
 from focuscrawl.sharing.allowance import SLACK, Allowance, lot, nearly, threshold
+from focuscrawl.sharing.finds import Finds
 from focuscrawl.sharing.rows import rows_of
 from focuscrawl.sharing.twins import SharedDuplicates
 from focuscrawl.sharing.urls import SharedUrlTable, identity
@@ -211,6 +212,27 @@ def test_a_twin_on_another_worker_is_found() -> None:
 
 
 # -- what is learned -----------------------------------------------------------------------------
+
+
+def brought(finds: Finds, scores: list[float], *, times: int = 200) -> int:
+    for _ in range(times):
+        finds.begin(0.8)
+        for score in scores:
+            finds.found(score)
+        finds.end()
+        finds.found(0.9)  # by another worker's page
+    return finds.stands_for(128)
+
+
+def test_a_link_stands_for_what_it_will_bring() -> None:
+    assert brought(Finds(), []) == 1
+    assert brought(Finds(), [0.7]) == 1  # poorer than what led to its page
+    assert brought(Finds(), [0.9]) == brought(Finds(), [0.9, 0.8, 0.1]) == 128
+    each_other = Finds()
+    for _ in range(100):
+        brought(each_other, [0.79], times=1)
+        fetches = brought(each_other, [], times=1)
+    assert fetches == 2  # a half each: 1 + 1/2 + 1/4 + ...
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
