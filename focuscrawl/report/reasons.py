@@ -15,6 +15,7 @@ from focuscrawl.apprentice.naming import name_features
 from focuscrawl.apprentice.options import Options
 from focuscrawl.crawl.hindsight import begun_with
 from focuscrawl.report.plain import one_line
+from focuscrawl.report.retelling import retell
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
@@ -67,19 +68,23 @@ def reasons(store: CrawlStore, url: int) -> Reasons | None:
 
     Returns
     -------
-    None if another strategy crawled, several workers did, or no link leads to the URL
+    None if another strategy crawled, or no link leads to the URL
     """
     identity = store.identity()
-    if identity.get("strategy") != "apprentice" or "shards" in identity:
+    if identity.get("strategy") != "apprentice":
         return None
     given = json.loads(identity.get("options", "{}"))
     apprentice = make_apprentice(Options.of(given), graduate=begun_with(store))
-    words = _replay(store, apprentice, url)
-    if not apprentice.has_links(url):
+    if "shards" in identity:
+        number, words = retell(store, apprentice, url)
+    else:
+        number, words = url, _replay(store, apprentice, url)
+    if not apprentice.has_links(number):
         return None
-    parts = apprentice.explain(url)
+    parts = apprentice.explain(number)
     score = apprentice.model.learner.response(np.array([sum(parts.values())]))
-    return Reasons(parts, _words(store, apprentice, url, words), float(score[0]))
+    named = _words(store, apprentice, number, url, words)
+    return Reasons(parts, named, float(score[0]))
 
 
 def _replay(store: CrawlStore, apprentice: Apprentice, url: int) -> list[str]:
@@ -109,13 +114,13 @@ def _replay(store: CrawlStore, apprentice: Apprentice, url: int) -> list[str]:
 
 
 def _words(
-    store: CrawlStore, apprentice: Apprentice, number: int, words: Sequence[str]
+    store: CrawlStore, apprentice: Apprentice, number: int, url: int, words: Sequence[str]
 ) -> dict[str, float]:
     features, weights = apprentice.features(number)
     said = np.abs(weights) > 0.0
     p, u = schema.page.c, schema.url.c
     classes = sa.select(p.topic).where(p.topic.is_not(None)).distinct().order_by(p.topic)
-    (row,) = store.rows(sa.select(u.url).where(u.id == number))
+    (row,) = store.rows(sa.select(u.url).where(u.id == url))
     names = name_features(
         features[said],
         url=row.url,

@@ -18,6 +18,7 @@ _LEAST = 1  # URLs a worker that are within reach, however slow all are
 _NEARLY = 0.05  # part of a score that is not worth waiting for
 _SECONDS = 2.0  # for which a lot is enough
 _LOTS = 16, 256  # fetches that are granted at once, at least and at most
+_UNTIL_ASKED = 0.2  # seconds that a lot is enough for even at the end of the budget
 
 
 class Allowance:
@@ -67,7 +68,7 @@ def lot(budget: int, granted: int, workers: int, pace: float, left: float) -> in
     """Return how many fetches a worker should ask for; 0 as long as it has half of that.
 
     Enough for two seconds, less when the budget comes to its end, so that nobody sits on fetches
-    which others could make.
+    which others could make; but so many that nobody waits for more.
 
     Parameters
     ----------
@@ -75,8 +76,9 @@ def lot(budget: int, granted: int, workers: int, pace: float, left: float) -> in
     pace : fetches a second of this worker
     left : fetches it may begin already
     """
-    fair = math.ceil((budget - granted) / (2 * max(workers, 1)))
-    wanted = min(max(math.ceil(_SECONDS * pace), _LOTS[0]), _LOTS[1], fair)
+    rest = budget - granted
+    fair = max(math.ceil(rest / (2 * max(workers, 1))), math.ceil(_UNTIL_ASKED * pace))
+    wanted = min(max(math.ceil(_SECONDS * pace), _LOTS[0]), _LOTS[1], fair, rest)
     return max(0, int(wanted - left)) if 2 * left <= wanted else 0
 
 

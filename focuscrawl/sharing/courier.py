@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
 
     from focuscrawl.sharing.allowance import Allowance
-    from focuscrawl.sharing.deliveries import Delivery, Reader
+    from focuscrawl.sharing.deliveries import Delivery, PublishedModel, Reader
     from focuscrawl.sharing.membership import Membership
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class Courier:
     state : of the crawl, as last seen
     deliveries : to be taken in
     standing : set by the crawl for the others to see
-    model : version and state of a model later than ``standing.model_version``, None without
+    model : one later than ``standing.model_version``, None without
     failure : what ended a thread
     """
 
@@ -76,7 +76,7 @@ class Courier:
         self._renewed = time.monotonic()
         self.standing = Standing(np.zeros(0), 0.0, 0, None, 0, 0)
         self.deliveries: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
-        self.model: tuple[int, bytes] | None = None
+        self.model: PublishedModel | None = None
         self.failure: BaseException | None = None
         self.state: State = self._compare()
         self._threads = [
@@ -121,7 +121,7 @@ class Courier:
 
     def _run(self, step: Callable[[], None]) -> None:
         away_since = None
-        while not self._closing.wait(INTERVAL) and self.failure is None:
+        while not self._closing.is_set() and self.failure is None:
             try:
                 step()
                 away_since = None
@@ -137,6 +137,8 @@ class Courier:
                 self.failure = error
 
     def _keep(self) -> None:
+        if self._closing.wait(INTERVAL):
+            return
         self.state = self._compare()
         self._heard_gone = self._gone
 
@@ -152,7 +154,9 @@ class Courier:
         state = self._membership.sync(self._engine, self.standing, self._allowance, interval)
         self._allowance.set(state.granted)
         self._renewed = asked
-        self._changes.put(_Change(self._released, state.taken, state.posted, state.fetched))
+        self._changes.put(
+            _Change(self._released, state.taken, state.posted, state.fetched, state.model)
+        )
         self._gone += len(self._released)
         self._released = []
         return state
@@ -172,21 +176,32 @@ class Courier:
             raise
         self._held += change.taken
         self.deliveries.put(delivery)  # before anything else can fail: it is read only once
-        latest, known = self.state.model or 0, self.standing.model_version
-        if latest > known and (self.model is None or self.model[0] < latest):
+        latest, known = change.model or 0, self.standing.model_version
+        if latest > known and (self.model is None or self.model.version < latest):
             with self._reading.connect() as connection:
                 self.model = self._reader.model(connection, known)
 
     def _change(self) -> _Change | None:
-        """Return what changed since the last call, in one."""
-        taken, posted, fetched = [], -1, 0
+        """Return what changed since the last call, in one; wait for it, but not for long."""
+        try:
+            changes = [self._changes.get(timeout=INTERVAL)]
+        except queue.Empty:
+            return None
         while not self._changes.empty():
-            change = self._changes.get()
+            changes.append(self._changes.get())
+        taken: list[int] = []
+        for change in changes:
             self._held = [shard for shard in self._held if shard not in change.released]
             self._reader.released(change.released)
             taken += change.taken
-            posted, fetched = max(posted, change.posted), max(fetched, change.fetched)
-        return None if posted < 0 else _Change([], taken, posted, fetched)
+        latest = max((each.model for each in changes if each.model is not None), default=None)
+        return _Change(
+            [],
+            taken,
+            max(each.posted for each in changes),
+            max(each.fetched for each in changes),
+            latest,
+        )
 
 
 class _Change(NamedTuple):
@@ -194,3 +209,4 @@ class _Change(NamedTuple):
     taken: list[int]
     posted: int
     fetched: int
+    model: int | None

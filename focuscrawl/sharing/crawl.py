@@ -25,6 +25,8 @@ from focuscrawl.store.schema import QUEUED
 from focuscrawl.strategies.sharing import SharedLearner
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from focuscrawl.crawl.types import Fetch, Fetched, Visit
     from focuscrawl.page import PageView
     from focuscrawl.sharing.allowance import Allowance
@@ -203,17 +205,11 @@ class SharedCrawl(Crawl):
             and not self._parting.draining
         )
         settled = idle and self._writer.written == self._writer.put_so_far
-        offers, hosts = self.frontier.outlook(_OFFERS)
-        # a host with a delay is good for one, whatever that brings
-        times = 1 if self.plan.delay else self._finds.stands_for(_OFFERS)
-        promised, of_promised = self._parting.promised(state.landed)
-        together = np.concatenate([np.repeat(offers, times), promised])
-        of_shards = self.urls.shard_of_host.data[np.array(hosts, np.int64)]
-        of_shards = np.concatenate([np.repeat(of_shards, times), of_promised])
-        order = np.argsort(-together, kind="stable")[:_OFFERS]
+        scores, hosts = self.frontier.outlook(_OFFERS)
+        offers, of_shards = self._offers(scores, hosts, state.landed)
         self.courier.standing = Standing(
-            offers=together[order],
-            of_shards=of_shards[order],
+            offers=offers,
+            of_shards=of_shards,
             on_the_way=self._parting.on_the_way,
             pace=self._pace.value,
             queued=len(self.frontier),
@@ -223,10 +219,30 @@ class SharedCrawl(Crawl):
             taken_in=self.taken_in,
             in_flight=len(self.in_flight),
             paused=self.control.paused,
-            waits=self._outdone or not offers,
+            waits=self._outdone or not scores,
             begun=self._begun,
         )
         self._share()
+
+    def _offers(
+        self, scores: list[float], hosts: list[int], landed: frozenset[int]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Return the best scores to tell the others, descending, and their shards.
+
+        A link counts as often as it stands for fetches, see `Finds`, and one that is being
+        fetched for what it will bring; but where hosts have a delay, each is good for one.
+        """
+        times = 1 if self.plan.delay else self._finds.stands_for(_OFFERS)
+        under_way = [n for n, score in self.in_flight.items() if score < math.inf]
+        promised, of_promised = self._parting.promised(landed)
+        counts = np.array([times] * len(scores) + [times - 1] * len(under_way), np.int64)
+        own = scores + [self.in_flight[n] for n in under_way]
+        of_hosts = np.array(hosts + [self.urls.host(n) for n in under_way], np.int64)
+        together = np.concatenate([np.repeat(np.array(own), counts), promised])
+        of_own = self.urls.shard_of_host.data[of_hosts]
+        of_shards = np.concatenate([np.repeat(of_own, counts), of_promised])
+        order = np.argsort(-together, kind="stable")[:_OFFERS]
+        return together[order], of_shards[order]
 
     @property
     def taken_in(self) -> int | None:

@@ -60,6 +60,14 @@ class Links(NamedTuple):
         )
 
 
+class PublishedModel(NamedTuple):
+    """A model that a worker has trained for all, and the number of fetches when that began."""
+
+    version: int
+    state: bytes
+    trained_at: int
+
+
 class Outcome(NamedTuple):
     """A page that another worker fetched."""
 
@@ -141,20 +149,12 @@ class Reader:
         """Remember how far the evidence on shards was read that are given away."""
         self._seen.update(dict.fromkeys(shards, self._posted))
 
-    def model(self, connection: Connection, known: int) -> tuple[int, bytes] | None:
-        """Return version and state of the latest model if it is later than `known`."""
-        latest = (
-            sa.select(models.c.version)
-            .where(models.c.version > known)
-            .order_by(models.c.version.desc())
-            .limit(1)
-        )
-        version = connection.execute(latest).scalar()
-        if version is None:
-            return None
-        state = sa.select(models.c.state).where(models.c.version == version)
-        found: bytes | None = connection.execute(state).scalar()
-        return None if found is None else (version, found)
+    def model(self, connection: Connection, known: int) -> PublishedModel | None:
+        """Return the latest model if its version is later than `known`."""
+        m = models.c
+        later = sa.select(m.version, m.state, m.trained_at_seq).where(m.version > known)
+        row = connection.execute(later.order_by(m.version.desc()).limit(1)).first()
+        return None if row is None or row.state is None else PublishedModel(*row)
 
     def _evidence(
         self, connection: Connection, shards: Sequence[int], after: int, upto: int, into: Delivery

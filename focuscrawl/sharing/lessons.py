@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from focuscrawl.sharing.deliveries import PublishedModel
 from focuscrawl.sharing.writer import TROUBLE, first_line, passes
 from focuscrawl.store.schema import models
 from focuscrawl.store.shared import crawl, instances
@@ -66,7 +67,7 @@ class SharedLessons:
         self._job: Future[tuple[Lesson, Arrangement] | None] | None = None
         self._begun_at: float = math.inf  # fetches of all; inf: nobody waits for what is under way
         self._handed_at = 0
-        self._trained_at = 0
+        self._trained_at = self._tried_at = 0
         self._pool: Any = learner.pool()
         self._pooled = 0  # of the rows in the table
         self._not_before = 0.0
@@ -97,18 +98,17 @@ class SharedLessons:
             return
         period = self._learner.period(fetched)
         state, model = self._courier.state, self._courier.model
-        due = fetched - self._trained_at >= period
         # what teaches nothing is not waited for
         self._begun_at = math.inf
-        if model is not None and model[0] > self._learner.model_version:
+        if model is not None and model.version > self._learner.model_version:
             self._begun_at = fetched
-            self._job = self._thread.submit(self._take_up, *model, fetched)
-        elif fetched - self._handed_at >= period / 2.0:
+            self._job = self._thread.submit(self._take_up, model, fetched)
+        elif state.trains and fetched - self._trained_at >= period and fetched > self._tried_at:
+            self._begun_at = self._handed_at = self._tried_at = fetched
+            self._job = self._thread.submit(self._train, fetched)
+        elif not state.trains and fetched - self._handed_at >= period / 2.0:
             self._handed_at = fetched
             self._job = self._thread.submit(self._hand_in)
-        elif state.trains and (due or state.handed_in > self._pooled):
-            self._begun_at = fetched if due else math.inf
-            self._job = self._thread.submit(self._train, fetched, period)
 
     def adopt(self, fetched: int) -> None:
         """Re-order the whole frontier by a model that was taken up."""
@@ -139,10 +139,8 @@ class SharedLessons:
 
     # -- in the other thread ---------------------------------------------------------------
 
-    def _take_up(
-        self, version: int, state: bytes, fetched: int
-    ) -> tuple[Lesson, Arrangement] | None:
-        lesson = self._learner.take_up(version, state, fetched)
+    def _take_up(self, model: PublishedModel, fetched: int) -> tuple[Lesson, Arrangement]:
+        lesson = self._learner.take_up(model.version, model.state, fetched)
         return lesson, self._frontier.arrange(lesson.urls, lesson.scores)
 
     def _hand_in(self) -> None:
@@ -160,13 +158,12 @@ class SharedLessons:
             connection.execute(sa.insert(instances), row)
         self._unsent = None
 
-    def _train(self, fetched: int, period: float) -> tuple[Lesson, Arrangement] | None:
-        """Take in what was handed in, and learn if there is enough of it."""
+    def _train(self, fetched: int) -> tuple[Lesson, Arrangement] | None:
+        """Learn from all that was handed in, the latest from here included, if it is enough."""
+        self._hand_in()
         with self._engine.connect() as connection:
             self._read(connection)
-        if fetched - self._trained_at < period or not self._pool.new:
-            return None
-        if len(self._pool) < _ENOUGH:
+        if not self._pool.new or len(self._pool) < _ENOUGH:
             return None
         self._trained_at = fetched
         version = self._learner.model_version + 1
@@ -181,7 +178,7 @@ class SharedLessons:
         with self._engine.begin() as connection:
             if not self._publish(connection, model):
                 return None
-        return self._take_up(version, state, fetched)
+        return self._take_up(PublishedModel(version, state, fetched), fetched)
 
     def _read(self, connection: Connection) -> None:
         """Take in what was handed in; of this, the new is what no lesson was about."""

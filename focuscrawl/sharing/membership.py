@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from focuscrawl.sharing.allowance import lot, nearly, threshold
 from focuscrawl.sharing.balance import Balance
+from focuscrawl.sharing.shares import Shares
 from focuscrawl.sharing.standing import LeaseLostError, Standing, State
 from focuscrawl.store.shared import ALIVE, LEFT, LOST, crawl, evidence, lease, shard, worker
 
@@ -44,7 +45,7 @@ _COMPARE = sa.text(f"""
         SELECT coalesce(array_agg(number) FILTER (WHERE owner = :me), '{{}}') AS mine,
             count(*) FILTER (WHERE owner IS NULL) AS free FROM shard
     ), others AS (
-        SELECT id AS worker, pace, idle_at, taken_in,
+        SELECT id AS worker, pace, idle_at, taken_in, fetched AS made,
             (SELECT array_agg(number) FROM shard
                 WHERE owner = worker.id AND number = ANY(:on_the_way)) AS got,
             CASE WHEN id <> :me THEN offers END AS offers,
@@ -78,6 +79,7 @@ class Membership:
         self._learns = learns
         self._owned: frozenset[int] = frozenset()
         self._balance = Balance(me, shards)
+        self._shares = Shares()
         self._released: dict[int, float] = {}  # when shards were given away
         # by shard given away: its new owner, `posted` when it was seen there, and the time
         self._followed: dict[int, tuple[int, int, float]] = {}
@@ -134,8 +136,11 @@ class Membership:
         fair = math.ceil(self.shards / len(alive))
         left = int(allowance.left) if self._budget else 0
         wanted = self._wanted(now.granted, len(alive), standing, left)
-        orphaned = self._learns and now.trainer not in alive
-        if now.late or (now.free and held < fair) or wanted or orphaned:
+        self._shares.look({number: each.made for number, each in alive.items()})
+        follows = self._learns and (
+            now.trainer not in alive or self._shares.should_follow(self.me, now.trainer)
+        )
+        if now.late or (now.free and held < fair) or wanted or follows:
             with engine.begin() as connection:
                 self._hold(connection)
                 if now.late:
@@ -144,7 +149,7 @@ class Membership:
                     taken = self._take(connection, fair - held)
                 if wanted:
                     more = self._share_budget(connection, wanted, allowance)
-                if orphaned:
+                if follows:
                     trains = self._follow(connection, now.trainer)
         offers = {
             number: np.frombuffer(each.offers, "<f8")
@@ -320,7 +325,7 @@ class Membership:
                 return 0
             return lot(self._budget, granted, alive, standing.pace, left)
         # the last fetches go round until the worker with the best links has them
-        return -max(1, left // 2) if left > 0 and standing.waits else 0
+        return -left if standing.waits else 0
 
     def _share_budget(self, connection: Connection, wanted: int, allowance: Allowance) -> int:
         """Be granted more fetches, or give some back.
@@ -349,7 +354,7 @@ class Membership:
         connection.execute(sa.update(crawl).values(granted=crawl.c.granted + n))
 
     def _follow(self, connection: Connection, trainer: int | None) -> bool:
-        """Be the one that trains in place of one that is gone, unless another was faster."""
+        """Be the one that trains in place of another, unless a third was faster."""
         became = connection.execute(
             sa.update(crawl)
             .where(crawl.c.trainer.is_not_distinct_from(trainer))
