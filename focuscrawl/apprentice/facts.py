@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from focuscrawl.apprentice.addresses import PLACES, SHAPES, TWINS
 from focuscrawl.apprentice.rows import Rows, pointers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -87,24 +88,41 @@ class PageFacts:
         old, at = np.unique(self.targets, return_index=True)
         return replace(self, targets=targets, new=targets[at[np.searchsorted(old, self.new)]])
 
-    def part(self, links: NDArray[np.int64]) -> PageFacts:
-        """Return the facts of some of the links (k,), ascending, and of the URLs they lead to."""
-        kept = self.links.take(links)
-        targets = self.targets[links]
-        new = np.flatnonzero(np.isin(self.new, targets))
-        urls = self.urls.take(new)
-        return replace(
-            self,
-            targets=targets,
-            position=self.position[links],
-            reading=self.reading[links],
-            link_indices=kept.indices,
-            link_lengths=kept.lengths.astype(np.int32),
-            new=self.new[new],
-            url_indices=urls.indices,
-            url_lengths=urls.lengths.astype(np.int32),
-            url_keys=self.url_keys[new],
-        )
+    def parts(self, groups: Sequence[NDArray[np.int64]]) -> Iterator[PageFacts]:
+        """Iterate over the facts of groups of links, and of the URLs they lead to.
+
+        Parameters
+        ----------
+        groups : numbers of links (k,), ascending. Each link is in one of them, and all links to
+            one URL are in the same
+        """
+        order, ends = np.concatenate(groups), pointers(np.array([len(each) for each in groups]))
+        targets, links = self.targets[order], self.links.take(order)
+        position, reading = self.position[order], self.reading[order]
+        link_lengths = links.lengths.astype(np.int32)
+        # of each new URL, a link that leads there, and the group of that
+        by_target = np.argsort(targets, kind="stable")
+        at = by_target[np.searchsorted(targets, self.new, sorter=by_target)]
+        group = np.searchsorted(ends, at, side="right") - 1
+        order = np.argsort(group, kind="stable")
+        new, urls, url_keys = self.new[order], self.urls.take(order), self.url_keys[order]
+        url_lengths = urls.lengths.astype(np.int32)
+        new_ends = np.searchsorted(group[order], np.arange(len(groups) + 1))
+        for (i, k), (j, m) in zip(
+            pairwise(ends.tolist()), pairwise(new_ends.tolist()), strict=True
+        ):
+            yield replace(
+                self,
+                targets=targets[i:k],
+                position=position[i:k],
+                reading=reading[i:k],
+                link_indices=links.indices[links.indptr[i] : links.indptr[k]],
+                link_lengths=link_lengths[i:k],
+                new=new[j:m],
+                url_indices=urls.indices[urls.indptr[j] : urls.indptr[m]],
+                url_lengths=url_lengths[j:m],
+                url_keys=url_keys[j:m],
+            )
 
 
 _COLUMNS = (

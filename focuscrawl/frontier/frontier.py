@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import heapq
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from focuscrawl.arrays import GrowingArray
 from focuscrawl.frontier.hosts import Entry, Host
+from focuscrawl.frontier.outlook import outlook
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -236,15 +238,8 @@ class Frontier:
         As if every request were answered at once; with a delay, a host is good for one URL.
         """
         each = 1 if self._delay else most
-        best: list[tuple[float, int]] = []
-        for key, url, host in heapq.nsmallest(2 * most, self._available):
-            state = self._hosts[host]
-            if state.offered != (key, url):
-                continue
-            if len(best) == most and best[-1][0] <= key:
-                break  # no host from here on has a better one
-            found = state.first(each, self._keys.data, self._queued.data)
-            best = heapq.nsmallest(most, best + [(key, host) for key in found])
+        found = outlook(self._available, self._hosts, self._keys.data, self._queued.data, each)
+        best = list(islice(found, most))
         return [-key for key, _ in best], [host for _, host in best]
 
     def remove(self, url: int) -> None:

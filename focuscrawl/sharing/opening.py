@@ -131,7 +131,7 @@ def _begin(
         urls,
         me=me,
         limited=plan.budget > 0,
-        part=parts.strategy.part,
+        parts=parts.strategy.parts,
         patience=_PATIENCE,
     )
     courier = Courier(

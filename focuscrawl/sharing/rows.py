@@ -10,14 +10,14 @@ import numpy as np
 from focuscrawl.store.schema import EXCLUDED, FETCHED, UNFOLLOWED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from focuscrawl.sharing.urls import SharedUrlTable
     from focuscrawl.store import VisitRecord
 
-    Part = Callable[[bytes | None, NDArray[np.int64]], bytes | None]
+    Parts = Callable[[bytes | None, Sequence[NDArray[np.int64]]], Iterable[bytes | None]]
 
 _LINKS = 40  # bits: a worker's own links are numbered from its number times two to this on
 
@@ -42,12 +42,14 @@ class Rows(NamedTuple):
     evidence: list[dict[str, Any]]
 
 
-def rows_of(records: Sequence[VisitRecord], urls: SharedUrlTable, worker: int, part: Part) -> Rows:
+def rows_of(
+    records: Sequence[VisitRecord], urls: SharedUrlTable, worker: int, parts: Parts
+) -> Rows:
     """Translate records; may run in any thread.
 
     Parameters
     ----------
-    part : see `focuscrawl.strategies.sharing.Shareable`
+    parts : see `focuscrawl.strategies.sharing.Shareable`
     """
     ids, host_ids = urls.ids.data, urls.host_ids.data
     rows = Rows([], [], [], [], {}, [], [], [])
@@ -84,7 +86,7 @@ def rows_of(records: Sequence[VisitRecord], urls: SharedUrlTable, worker: int, p
         if record.page is not None:
             rows.pages.append(_page(asdict(record.page), ids, worker))
             rows.answers.append(None if record.answer is None else _texts(asdict(record.answer)))
-        rows.evidence.extend(_evidence(record, urls, worker, part))
+        rows.evidence.extend(_evidence(record, urls, worker, parts))
     rows.hosts.sort()  # in one order by all workers, so that they do not wait in a circle
     return rows
 
@@ -108,7 +110,7 @@ def _texts(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _evidence(
-    record: VisitRecord, urls: SharedUrlTable, worker: int, part: Part
+    record: VisitRecord, urls: SharedUrlTable, worker: int, parts: Parts
 ) -> list[dict[str, Any]]:
     """Return what the links of a page say, a row a shard; and URLs elsewhere that come next."""
     rows = []
@@ -119,9 +121,11 @@ def _evidence(
         targets = np.array([link.target for link in record.links], np.int64)
         scores = np.array([_score(link.score) for link in record.links])
         shards = urls.shards_of(targets)
-        for shard in np.unique(shards).tolist():
-            kept = np.flatnonzero(shards == shard)
-            whole = len(kept) == len(targets)
+        order = np.argsort(shards, kind="stable")
+        groups = np.split(order, np.flatnonzero(np.diff(shards[order])) + 1)
+        memos = parts(record.memo, groups) if len(groups) > 1 else [record.memo]
+        for kept, memo in zip(groups, memos, strict=True):
+            shard = int(shards[kept[0]])
             rows.append(
                 {
                     "shard": shard,
@@ -130,7 +134,7 @@ def _evidence(
                     "relevance": relevance,
                     "targets": ids[targets[kept]].astype("<i8").tobytes(),
                     "scores": scores[kept].astype("<f8").tobytes(),
-                    "memo": record.memo if whole else part(record.memo, kept),
+                    "memo": memo,
                 }
             )
     rows += [

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from sqlalchemy import Connection, Engine
 
-    from focuscrawl.sharing.rows import Part, Rows
+    from focuscrawl.sharing.rows import Parts, Rows
     from focuscrawl.sharing.urls import SharedUrlTable
     from focuscrawl.store import VisitRecord
 
@@ -71,7 +71,7 @@ class SharedWriter(StoreWriter):
     urls : numbers of the store
     me : number of the worker
     limited : the crawl has a budget
-    part : see `focuscrawl.strategies.sharing.Shareable`
+    parts : see `focuscrawl.strategies.sharing.Shareable`
     patience : seconds for which a server may be away
     """
 
@@ -84,13 +84,13 @@ class SharedWriter(StoreWriter):
         *,
         me: int,
         limited: bool,
-        part: Part,
+        parts: Parts,
         patience: float,
     ) -> None:
         self._urls = urls
         self._me = me
         self._limited = limited
-        self._part = part
+        self._parts = parts
         self._patience = patience
         self._batch = 0
         super().__init__(engine)
@@ -98,7 +98,7 @@ class SharedWriter(StoreWriter):
     def commit(self, batch: list[VisitRecord]) -> None:
         """Write records in one transaction, when the server is there."""
         self._batch += 1
-        rows = rows_of(batch, self._urls, self._me, self._part)
+        rows = rows_of(batch, self._urls, self._me, self._parts)
         began = time.monotonic()
         while True:
             try:

@@ -15,7 +15,7 @@ from focuscrawl.apprentice.reading import WordReader
 from focuscrawl.strategies.protocol import Expansion, Lesson
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -146,10 +146,12 @@ class ApprenticeStrategy:
 
     # -- beside other workers, see `focuscrawl.strategies.sharing` -------------------------
 
-    def part(self, memo: bytes | None, links: NDArray[np.int64]) -> bytes | None:
-        """Return what of a memo belongs to some of its links."""
+    def parts(
+        self, memo: bytes | None, groups: Sequence[NDArray[np.int64]]
+    ) -> Iterator[bytes | None]:
+        """Iterate over what of a memo belongs to each of some groups of links."""
         assert memo is not None
-        return PageFacts.from_bytes(memo).part(links).to_bytes()
+        return (each.to_bytes() for each in PageFacts.from_bytes(memo).parts(groups))
 
     def recall_all(
         self, pages: Sequence[RecalledPage]

@@ -10,6 +10,8 @@ import numpy as np
 from focuscrawl.strategies.protocol import Expansion
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from focuscrawl.strategies.evidence import Evidence
@@ -45,9 +47,9 @@ class LinkStrategy(ABC):
         """Weigh the links of an earlier run again."""
         return self._weigh(page.targets, page.link_scores)
 
-    def part(self, memo: bytes | None, links: NDArray[np.int64]) -> bytes | None:
-        """Return the memo: it is about the page; see `focuscrawl.strategies.sharing`."""
-        return memo
+    def parts(self, memo: bytes | None, groups: Sequence[NDArray[np.int64]]) -> list[bytes | None]:
+        """Return the memo for each: it is about the page; see `focuscrawl.strategies.sharing`."""
+        return [memo] * len(groups)
 
     def hear(self, url: int, relevance: float) -> None:
         """Learn nothing from other workers' fetches, unless a subclass does."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from focuscrawl.strategies.protocol import Learner, Lesson, Strategy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -23,10 +23,16 @@ class Shareable(Strategy, Protocol):
     depend on what numbers they were, but for their order in the page.
     """
 
-    def part(self, memo: bytes | None, links: NDArray[np.int64]) -> bytes | None:
-        """Return what of the memo of a page belongs to some of its links, int64 (k,), ascending.
+    def parts(
+        self, memo: bytes | None, groups: Sequence[NDArray[np.int64]]
+    ) -> Iterable[bytes | None]:
+        """Return what of the memo of a page belongs to each of some groups of its links.
 
         May run in any thread.
+
+        Parameters
+        ----------
+        groups : int64 (k,) each, ascending. Every link is in one, all links to one URL in the same
         """
         ...
 

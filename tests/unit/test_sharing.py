@@ -88,8 +88,9 @@ def test_the_outlook_is_what_comes_next(pushed: list[tuple[int, float]]) -> None
     for url, (host, score) in enumerate(pushed):
         frontier.push(url, host, score / 2)
     frontier.rescore(np.zeros(0, np.int64), np.zeros(0))
-    for url, (_, score) in enumerate(pushed[::2]):
-        frontier.push(2 * url, pushed[2 * url][0], score)
+    for times in (1.0, 0.7, 1.0):  # what is out of date does not count
+        for url, (_, score) in enumerate(pushed[::2]):
+            frontier.push(2 * url, pushed[2 * url][0], score * times)
     outlook, hosts = frontier.outlook(10)
     popped, asked = [], []
     while (best := frontier.peek(0.0)) is not None:
@@ -145,7 +146,9 @@ def test_links_go_to_the_shards_of_their_targets() -> None:
         held=frozenset([0, 2]),
     )
     urls.flush(record)
-    rows = rows_of([record], urls, 7, lambda memo, kept: bytes(kept.tolist()))
+    rows = rows_of(
+        [record], urls, 7, lambda memo, groups: [bytes(each.tolist()) for each in groups]
+    )
     assert len({row[0] for row in rows.links}) == 8
     assert {row[3] for row in rows.links} == {"ab"}
     links = {row["shard"]: row for row in rows.evidence if row["memo"] is not None}
@@ -169,7 +172,7 @@ def test_what_is_known_from_the_store_is_written_when_it_changes() -> None:
     urls.change(fetched_at_once, FETCHED, 0.75)
     record = VisitRecord()
     urls.flush(record)
-    rows = rows_of([record], urls, 7, lambda memo, kept: memo)
+    rows = rows_of([record], urls, 7, lambda memo, groups: [memo] * len(groups))
     assert [row[1] for row in rows.urls] == ["http://b.example/"]
     assert rows.changes == {
         int(urls.ids.data[stored[1]]): (0.25, QUEUED),
@@ -187,14 +190,27 @@ def test_facts_are_cut_and_numbered_anew() -> None:
     toy = Toy()
     apprentice = Apprentice(Options())
     facts = toy.facts(3, apprentice.new(toy.targets[3]))
-    kept = np.array([0, 2, 3, 7, 11])
-    part = PageFacts.from_bytes(facts.part(kept).to_bytes())
-    assert part.targets.tolist() == toy.targets[3][kept].tolist()
-    assert set(part.new) == set(facts.new) & set(part.targets)
-    for k, link in enumerate(kept):
-        assert part.links.take(np.array([k])).indices.tolist() == (
-            facts.links.take(np.array([link])).indices.tolist()
-        )
+    of_url = {url: url % 3 for url in toy.targets[3].tolist()}
+    group = np.array([of_url[url] for url in toy.targets[3].tolist()])
+    groups = [np.flatnonzero(group == g) for g in range(3)]
+    new = []
+    for kept, each in zip(groups, facts.parts(groups), strict=True):
+        part = PageFacts.from_bytes(each.to_bytes())
+        assert part.targets.tolist() == toy.targets[3][kept].tolist()
+        new += part.new.tolist()
+        assert set(part.new) <= set(part.targets)
+        for k, link in enumerate(kept):
+            assert part.position[k] == facts.position[link]
+            assert part.links.take(np.array([k])).indices.tolist() == (
+                facts.links.take(np.array([link])).indices.tolist()
+            )
+        for k, url in enumerate(part.new):
+            (j,) = np.flatnonzero(facts.new == url)
+            assert part.url_keys[k].tolist() == facts.url_keys[j].tolist()
+            assert part.urls.take(np.array([k])).indices.tolist() == (
+                facts.urls.take(np.array([j])).indices.tolist()
+            )
+    assert sorted(new) == sorted(facts.new)
     moved = part.numbered(1000 - part.targets)
     assert moved.targets.tolist() == (1000 - part.targets).tolist()
     assert moved.new.tolist() == (1000 - part.new).tolist()  # each with its own keys, still
