@@ -88,13 +88,30 @@ class PageFacts:
         old, at = np.unique(self.targets, return_index=True)
         return replace(self, targets=targets, new=targets[at[np.searchsorted(old, self.new)]])
 
+    @classmethod
+    def together(cls, parts: Sequence[PageFacts]) -> PageFacts:
+        """Return the facts of all links of some parts of one page, part after part."""
+        if len(parts) == 1:
+            return parts[0]
+        names = [name for name, _ in _COLUMNS if name not in _OF_PAGE]
+        together = {name: np.concatenate([getattr(p, name) for p in parts]) for name in names}
+        return replace(parts[0], **together)
+
+    def in_order(self) -> PageFacts:
+        """Return the facts with the links in the order of the page."""
+        order = np.argsort(self.position, kind="stable")
+        if (np.diff(order) == 1).all():
+            return self
+        (facts,) = self.parts([order])
+        return facts
+
     def parts(self, groups: Sequence[NDArray[np.int64]]) -> Iterator[PageFacts]:
         """Iterate over the facts of groups of links, and of the URLs they lead to.
 
         Parameters
         ----------
-        groups : numbers of links (k,), ascending. Each link is in one of them, and all links to
-            one URL are in the same
+        groups : numbers of links (k,). Each link is in one of them, and all links to one URL are
+            in the same
         """
         order, ends = np.concatenate(groups), pointers(np.array([len(each) for each in groups]))
         targets, links = self.targets[order], self.links.take(order)
@@ -140,6 +157,9 @@ _COLUMNS = (
     ("url_keys", "<u4"),
     ("vocabulary", "u1"),
 )
+
+
+_OF_PAGE = ("relevance", "own_keys", "page_indices", "vocabulary")
 
 
 def pack_words(words: Iterable[str]) -> NDArray[np.uint8]:

@@ -7,7 +7,7 @@ import logging
 import math
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 
@@ -27,9 +27,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_T = TypeVar("_T")
+
 _ENOUGH = 10  # judged URLs that can be learned from
 _AGAIN = 2.0  # seconds without lessons where the server is away
 _LEARNED = "handed_in"  # metric: how far the table of instances was learned from
+
+
+class _Judged(NamedTuple):
+    """What `SharedLearner.hand_in` returned; `pooled`: it was put into the pool here at once."""
+
+    data: bytes
+    fetches: int
+    pooled: bool
 
 
 class SharedLessons:
@@ -71,7 +81,10 @@ class SharedLessons:
         self._pool: Any = learner.pool()
         self._pooled = 0  # of the rows in the table
         self._not_before = 0.0
-        self._unsent: tuple[bytes, int] | None = None
+        self._sent: Future[None] | None = None
+        self._unsent: list[_Judged] = []
+        self._unpublished: dict[str, Any] | None = None
+        self._own: set[int] = set()  # rows of the table that the pool had before they were there
 
     @property
     def model_version(self) -> int:
@@ -106,28 +119,36 @@ class SharedLessons:
         elif state.trains and fetched - self._trained_at >= period and fetched > self._tried_at:
             self._begun_at = self._handed_at = self._tried_at = fetched
             self._job = self._thread.submit(self._train, fetched)
+            self._sent = self._thread.submit(self._send)  # nobody waits for it
         elif not state.trains and fetched - self._handed_at >= period / 2.0:
             self._handed_at = fetched
             self._job = self._thread.submit(self._hand_in)
 
     def adopt(self, fetched: int) -> None:
         """Re-order the whole frontier by a model that was taken up."""
+        if self._sent is not None and self._sent.done():
+            sent, self._sent = self._sent, None
+            self._result(sent)
         if self._job is None or not self._job.done():
             return
         done, self._job = self._job, None
-        try:
-            result = done.result()
-        except TROUBLE as error:
-            if not passes(error):
-                raise
-            logger.warning("a lesson is left out, the store is away: %s", first_line(error))
-            self._not_before = time.monotonic() + _AGAIN
-            return
+        result = self._result(done)
         if result is not None:
             lesson, arrangement = result
             found_since = self._learner.adopt(lesson)
             self._frontier.adopt(arrangement)
             self._frontier.update(*found_since)
+
+    def _result(self, done: Future[_T]) -> _T | None:
+        """Return what came of a job; None if the store is away."""
+        try:
+            return done.result()
+        except TROUBLE as error:
+            if not passes(error):
+                raise
+            logger.warning("a lesson is left out, the store is away: %s", first_line(error))
+            self._not_before = time.monotonic() + _AGAIN
+            return None
 
     def close(self, urls: UrlTable) -> None:
         """Wait for what is under way, and forget it.
@@ -144,41 +165,58 @@ class SharedLessons:
         return lesson, self._frontier.arrange(lesson.urls, lesson.scores)
 
     def _hand_in(self) -> None:
-        self._unsent = self._unsent or self._learner.hand_in()
-        if self._unsent is None:
-            return
-        data, count = self._unsent
-        with self._engine.begin() as connection:
-            number = connection.execute(
-                sa.update(crawl)
-                .values(handed_in=crawl.c.handed_in + 1)
-                .returning(crawl.c.handed_in)
-            ).scalar_one()
-            row = {"id": number, "worker": self._me, "count": count, "data": data}
-            connection.execute(sa.insert(instances), row)
-        self._unsent = None
+        judged = self._learner.hand_in()
+        if judged is not None:
+            self._unsent.append(_Judged(*judged, pooled=False))
+        self._send()
 
     def _train(self, fetched: int) -> tuple[Lesson, Arrangement] | None:
-        """Learn from all that was handed in, the latest from here included, if it is enough."""
-        self._hand_in()
+        """Learn from all that was handed in, and was judged here, if it is enough.
+
+        Both the lesson and what was judged here go into the store afterwards, see `_send`.
+        """
         with self._engine.connect() as connection:
             self._read(connection)
+        judged = self._learner.hand_in()
+        if judged is not None:
+            self._pool.add(self._me, judged[0])
+            self._unsent.append(_Judged(*judged, pooled=True))
         if not self._pool.new or len(self._pool) < _ENOUGH:
             return None
         self._trained_at = fetched
         version = self._learner.model_version + 1
         state, count, metrics = self._learner.train(self._pool)
-        model = {
+        self._unpublished = {
             "version": version,
             "trained_at_seq": fetched,
             "instances": count,
             "metrics": json.dumps({**metrics, _LEARNED: self._pooled}),
             "state": state,
         }
-        with self._engine.begin() as connection:
-            if not self._publish(connection, model):
-                return None
         return self._take_up(PublishedModel(version, state, fetched), fetched)
+
+    def _send(self) -> None:
+        """Give the others what was judged here, and the latest lesson."""
+        if not self._unsent and self._unpublished is None:
+            return
+        with self._engine.begin() as connection:
+            n = len(self._unsent)
+            more = sa.update(crawl).values(handed_in=crawl.c.handed_in + n)
+            last = connection.execute(more.returning(crawl.c.handed_in)).scalar_one()
+            numbers = range(last - n + 1, last + 1)
+            rows = [
+                {"id": number, "worker": self._me, "count": judged.fetches, "data": judged.data}
+                for number, judged in zip(numbers, self._unsent, strict=True)
+            ]
+            if rows:
+                connection.execute(sa.insert(instances), rows)
+            if self._unpublished is not None:
+                self._publish(connection, self._unpublished)
+        pooled = [
+            number for number, each in zip(numbers, self._unsent, strict=True) if each.pooled
+        ]
+        self._own.update(pooled)
+        self._unsent, self._unpublished = [], None
 
     def _read(self, connection: Connection) -> None:
         """Take in what was handed in; of this, the new is what no lesson was about."""
@@ -189,19 +227,22 @@ class SharedLessons:
             learned = json.loads(metrics)[_LEARNED] if metrics is not None else 0
         rows = sa.select(instances).where(instances.c.id > self._pooled)
         for row in connection.execute(rows.order_by(instances.c.id)):
-            self._pool.add(row.worker, row.data)
             self._pooled = row.id
+            if row.id in self._own:
+                self._own.remove(row.id)
+                continue
+            self._pool.add(row.worker, row.data)
             if row.id <= learned:
                 self._pool.new = 0
 
-    def _publish(self, connection: Connection, model: dict[str, Any]) -> bool:
-        """Write the model, unless another worker trains by now."""
+    def _publish(self, connection: Connection, model: dict[str, Any]) -> None:
+        """Write the model, unless another worker trains by now, whose next one all take up."""
         trainer = connection.execute(sa.select(crawl.c.trainer).with_for_update(read=True))
         if trainer.scalar_one() != self._me:
-            return False
+            return
         latest = connection.execute(sa.select(sa.func.max(models.c.version))).scalar()
         if latest is not None and latest >= model["version"]:
-            return False
+            return
         connection.execute(sa.update(models).where(models.c.state.is_not(None)).values(state=None))
         connection.execute(sa.insert(models), model)
         forget = sa.select(instances.c.id, instances.c.count).order_by(instances.c.id.desc())
@@ -211,4 +252,3 @@ class SharedLessons:
                 connection.execute(sa.delete(instances).where(instances.c.id <= row_id))
                 break
             kept += size
-        return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -106,8 +108,7 @@ class ApprenticeStrategy:
 
     def recall(self, page: RecalledPage) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Take in the links of an earlier run."""
-        assert page.memo is not None
-        facts = PageFacts.from_bytes(page.memo).numbered(page.targets)
+        facts = _facts(page).numbered(page.targets)
         _, urls, scores = self._apprentice.expand(page.url, facts)
         return urls, _rounded(scores)
 
@@ -158,9 +159,13 @@ class ApprenticeStrategy:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Take in links of pages that other workers fetched."""
         found = []
-        for page in pages:
-            assert page.memo is not None
-            found.append((page.url, PageFacts.from_bytes(page.memo).numbered(page.targets)))
+        for url, parts in groupby(pages, key=attrgetter("url")):  # a page comes shard by shard
+            of_page = list(parts)
+            facts = PageFacts.together(
+                [PageFacts.from_bytes(each.memo or b"") for each in of_page]
+            )
+            targets = np.concatenate([each.targets for each in of_page])
+            found.append((url, facts.numbered(targets).in_order()))
         urls, scores = self._apprentice.expand_all(found)
         return urls, _rounded(scores)
 
@@ -199,6 +204,11 @@ class ApprenticeStrategy:
             scores=_rounded(taught.scores),
             model=taught,
         )
+
+
+def _facts(page: RecalledPage) -> PageFacts:
+    assert page.memo is not None
+    return PageFacts.from_bytes(page.memo)
 
 
 def _rounded(scores: NDArray[np.float64]) -> NDArray[np.float64]:
