@@ -111,11 +111,11 @@ class Host:
         ----------
         keys, queued : for every URL, its present key and whether it waits
         """
-        some = slice(self._at, self._at + 2 * most)
-        run_keys, run_urls = self._run_keys[some], self._run_urls[some]
-        run = run_keys[queued[run_urls] & (keys[run_urls] == run_keys)].tolist()
-        heap = set(
-            self._heap if len(self._heap) <= most else heapq.nsmallest(2 * most, self._heap)
-        )
-        since = [key for key, url in heap if queued[url] and keys[url] == key]
-        return heapq.nsmallest(most, [*run, *since])
+        run: list[float] = []
+        if self._at < len(self._run_urls):
+            some = slice(self._at, self._at + 2 * most)
+            run_keys, run_urls = self._run_keys[some], self._run_urls[some]
+            run = run_keys[queued[run_urls] & (keys[run_urls] == run_keys)].tolist()
+        heap = self._heap if len(self._heap) <= most else heapq.nsmallest(2 * most, self._heap)
+        since = [key for key, url in set(heap) if queued[url] and keys[url] == key]
+        return sorted(run + since)[:most]
