@@ -202,10 +202,10 @@ def _create(connection: Connection, name: str, identity: Mapping[str, str]) -> N
         for index in table.indexes:
             connection.execute(sa.schema.CreateIndex(index))
     connection.execute(sa.text("CREATE INDEX ix_url_host ON url (host)"))  # to load shards by
-    for table, column in (("models", "state"), ("instances", "data")):
+    for column in (schema.models.c.state, shared.instances.c.data):
         # numbers that hardly become smaller, and only the latest are kept: compressing them takes
         # a fifth of all that the server does in a crawl
-        external = f"ALTER TABLE {table} ALTER COLUMN {column} SET STORAGE EXTERNAL"
+        external = f"ALTER TABLE {column.table.name} ALTER {column.name} SET STORAGE EXTERNAL"
         connection.execute(sa.text(external))
     for view, select in schema.VIEWS.items():
         connection.execute(sa.DDL(f"CREATE VIEW {view} AS {select}"))  # type: ignore[no-untyped-call]
