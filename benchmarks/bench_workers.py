@@ -3,8 +3,8 @@
 Run: ``python benchmarks/bench_workers.py COMMAND``; each starts a PostgreSQL of its own.
 
 ``endurance``: 4 workers, 20,000 pages; one is killed, PostgreSQL is restarted, another joins
-``speed``: pages a second of 1 worker in a folder; in PostgreSQL, of 1 on one core (server too), of
-1 on two, and of 2 on two
+``speed``: pages a second of 1 worker in a folder, and of 1 and 2 in PostgreSQL: on one core with
+the server, on two cores, and each worker kept to a core
 ``harvest WEB CRITIC SEEDS TOPIC...``: mean relevance of 4 workers and of 1 at equal budget
 ``queue``: 1,000,000 queued links; what a page and a link cost the store; loading and re-scoring of
 a worker that holds half of them
@@ -55,7 +55,13 @@ if TYPE_CHECKING:
 HOURS = 4 * 3600.0
 DEMO = {"critic": "models/demo", "topic": TOPIC, "seeds": "models/demo/seeds.csv"}
 PAGES, LINKS, HOSTS, FEATURES = 10_000, 100, 10_000, 40
-_CORES = {1: "one core", 2: "two cores"}
+SETUPS = {  # workers, cores that they and the server have, whether each worker has one of these
+    "1 on one core, with the server": (1, 1, False),
+    "1 on two cores": (1, 2, False),
+    "1 kept to a core": (1, 2, True),
+    "2 on two cores": (2, 2, False),
+    "2, each kept to a core": (2, 2, True),
+}
 ELSEWHERE = 0.2  # share of the links that leave the host
 
 
@@ -114,25 +120,29 @@ def speed(*, pages: int, pairs: int, strategy: str, web: str) -> None:
                 kept = _alone(Path(folder) / "alone", arguments)
                 times = [at for (at,) in kept.query("SELECT fetched_at FROM page")]
                 found.setdefault("1 in a folder", []).append(_rate(times))
-                for count, cores in ((1, 1), (1, 2), (2, 2)):
-                    url = server.url(f"speed_{pair}_{count}_{cores}")
+                for number, (name, (count, cores, apart)) in enumerate(SETUPS.items()):
+                    url = server.url(f"speed_{pair}_{number}")
                     before = _processor(server)
                     with _confined(server, cores):
-                        spent = _crawl(url, Path(folder) / f"{count}-{cores}", arguments, count)
+                        there = Path(folder) / f"{number}"
+                        spent = _crawl(url, there, arguments, count, apart=apart)
                     times = [at for (at,) in query(url, "SELECT fetched_at FROM page")]
-                    name = f"{count} in PostgreSQL, {_CORES[cores]}"
                     found.setdefault(name, []).append(_rate(times))
-                    click.echo(_table(url))
+                    click.echo(f"{name}\n{_table(url)}")
                     click.echo(
                         f"  processor, start included: workers {spent:.1f} s, "
                         f"server {_processor(server) - before:.1f} s"
                     )
             for name, rates in found.items():
-                click.echo(f"{name:27} {rates[-1]:6.1f} pages/s")
-    two = np.array(found[f"2 in PostgreSQL, {_CORES[2]}"])
-    for name, rates in found.items():
-        ratio = two / np.array(rates)
-        click.echo(f"2 workers to {name}: {np.median(ratio):.2f} {np.round(ratio, 2)}")
+                click.echo(f"{name:31} {rates[-1]:6.1f} pages/s")
+    for two in (name for name in SETUPS if name.startswith("2")):
+        click.echo(f"{two}: {np.median(found[two]):.1f} pages/s")
+        for name, rates in found.items():
+            ratio = np.array(found[two]) / np.array(rates)
+            click.echo(
+                f"  {np.median(ratio):.2f} times {name}, {np.median(rates):.1f} pages/s: "
+                f"{np.round(np.sort(ratio), 2)}"
+            )
 
 
 @main.command()
@@ -314,13 +324,18 @@ def _alone(folder: Path, arguments: Mapping[str, object]) -> Kept:
     return Kept(folder)
 
 
-def _crawl(url: str, folder: Path, arguments: Mapping[str, object], count: int) -> float:
-    """Crawl by workers to the end; return the seconds of processor they took."""
+def _crawl(
+    url: str, folder: Path, arguments: Mapping[str, object], count: int, *, apart: bool = False
+) -> float:
+    """Crawl by workers to the end, each kept to a core or not; return their processor seconds."""
     folder.mkdir()
+    cores = sorted(os.sched_getaffinity(0))
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     with Workers(url, folder, arguments, "-s", "LOG_LEVEL=WARNING") as workers:
-        for _ in range(count):
-            workers.start()
+        for number in range(count):
+            process = workers.start()
+            if apart:
+                os.sched_setaffinity(process.pid, {cores[number % len(cores)]})
         codes = workers.wait(HOURS)
         assert not any(codes), "".join(workers.log(number) for number in range(count))
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
