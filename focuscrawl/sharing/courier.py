@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 INTERVAL = 0.1  # seconds between two comparisons
+_HURRY = 0.02  # where the crawl waits for others
 _AGAIN = 0.5  # seconds until the next attempt where the server is away
 
 
@@ -73,6 +74,7 @@ class Courier:
         self._given = self._gone = self._heard_gone = 0  # shards: put in, written, in the state
         self._changes: queue.SimpleQueue[_Change] = queue.SimpleQueue()
         self._closing = threading.Event()
+        self._hurry = threading.Event()
         self._renewed = time.monotonic()
         self.standing = Standing(np.zeros(0), 0.0, 0, None, 0, 0)
         self.deliveries: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
@@ -107,9 +109,14 @@ class Courier:
         """How many shards were released of which `state` does not know yet."""
         return self._given - self._heard_gone
 
+    def hurry(self) -> None:
+        """Compare sooner: the crawl waits for others."""
+        self._hurry.set()
+
     def close(self) -> None:
         """Give everything back and end; when the writer has ended."""
         self._closing.set()
+        self._hurry.set()
         for thread in self._threads:
             thread.join()
         if self.failure is None:
@@ -137,8 +144,10 @@ class Courier:
                 self.failure = error
 
     def _keep(self) -> None:
-        if self._closing.wait(INTERVAL):
+        if self._closing.wait(_HURRY):
             return
+        self._hurry.wait(INTERVAL - _HURRY)
+        self._hurry.clear()
         self.state = self._compare()
         self._heard_gone = self._gone
 

@@ -174,6 +174,9 @@ class SharedCrawl(Crawl):
             return True
         if self._learning:
             return True
+        if isinstance(self._lessons, SharedLessons) and self._lessons.behind(self.fetched):
+            self.courier.hurry()
+            return True
         best, state = self.frontier.peek(now), self.courier.state
         self._outdone = best is not None and best < state.threshold
         if self._outdone and state.seen.model_version != self.model_version:

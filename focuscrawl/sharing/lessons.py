@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 _ENOUGH = 10  # judged URLs that can be learned from
+_FEW = 20  # lessons
+_PATIENCE = 0.5  # seconds for which a replay waits for a lesson of another worker
 _AGAIN = 2.0  # seconds without lessons where the server is away
 _LEARNED = "handed_in"  # metric: how far the table of instances was learned from
 
@@ -76,6 +78,8 @@ class SharedLessons:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lesson")
         self._job: Future[tuple[Lesson, Arrangement] | None] | None = None
         self._begun_at: float = math.inf  # fetches of all; inf: nobody waits for what is under way
+        self._learned_at = 0  # fetches of all when the lesson began that the model here is of
+        self._behind_since = math.inf
         self._handed_at = 0
         self._trained_at = self._tried_at = 0
         self._pool: Any = learner.pool()
@@ -99,6 +103,23 @@ class SharedLessons:
         if self._lag is None or self._job is None or self._job.done():
             return False
         return fetched - self._begun_at >= self._lag
+
+    def behind(self, fetched: int) -> bool:
+        """Tell whether a replay waits for another worker's lesson: for a moment, at the beginning.
+
+        While lessons are few, each changes a lot. A lone worker goes on by a model until the next
+        lesson is due, and a little further; one of several may miss that one, but not two.
+        """
+        if self._lag is None or self._learner.model_version >= _FEW:
+            return False
+        if fetched - self._learned_at < 2.0 * self._learner.period(fetched) + self._lag:
+            self._behind_since = math.inf
+            return False
+        now = time.monotonic()
+        self._behind_since = min(self._behind_since, now)
+        if now - self._behind_since > _PATIENCE:  # perhaps nobody can give one
+            self._learned_at = fetched
+        return True
 
     def begin_if_due(self, fetched: int) -> None:
         """Begin what is due, if nothing is under way.
@@ -162,6 +183,7 @@ class SharedLessons:
 
     def _take_up(self, model: PublishedModel, fetched: int) -> tuple[Lesson, Arrangement]:
         lesson = self._learner.take_up(model.version, model.state, fetched)
+        self._learned_at = model.trained_at
         return lesson, self._frontier.arrange(lesson.urls, lesson.scores)
 
     def _hand_in(self) -> None:
@@ -236,10 +258,8 @@ class SharedLessons:
                 self._pool.new = 0
 
     def _publish(self, connection: Connection, model: dict[str, Any]) -> None:
-        """Write the model, unless another worker trains by now, whose next one all take up."""
-        trainer = connection.execute(sa.select(crawl.c.trainer).with_for_update(read=True))
-        if trainer.scalar_one() != self._me:
-            return
+        """Write the model, unless another worker was faster, whose lesson all take up."""
+        connection.execute(sa.select(crawl.c.trainer).with_for_update())  # one at a time
         latest = connection.execute(sa.select(sa.func.max(models.c.version))).scalar()
         if latest is not None and latest >= model["version"]:
             return

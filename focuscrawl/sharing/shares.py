@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _FETCHES = 64  # of all workers, that a share is a mean of, the latest counting most
-_MOST, _FEW = 0.6, 0.2
+_MANY, _FEW = 0.3, 0.1
 
 
 class Shares:
@@ -32,7 +32,9 @@ class Shares:
     def should_follow(self, me: int, trainer: int) -> bool:
         """Tell whether a worker should be the one that trains in place of another.
 
-        It should if it makes most of the fetches, and the other next to none: what it judges
-        is learned sooner then, and a replay waits for it.
+        It should if it makes many of the fetches, none more, and the other next to none: what is
+        judged here is learned sooner then, and a replay waits for it.
         """
-        return self._of.get(me, 0.0) > _MOST and self._of.get(trainer, 0.0) < _FEW
+        mine = self._of.get(me, 0.0)
+        most = mine == max(self._of.values(), default=0.0)
+        return most and mine > _MANY and self._of.get(trainer, 0.0) < _FEW
