@@ -385,12 +385,8 @@ def _table(url: str) -> str:
     rows = query(
         url, "SELECT id, state, fetched, batch, queued, model_version FROM worker ORDER BY id"
     )
-    lines = [
-        f"  worker {number}: {state}, {fetched} pages in {batch} transactions, {queued} queued, "
-        f"model {version}"
-        for number, state, fetched, batch, queued, version in rows
-    ]
-    return "\n".join(lines)
+    said = "  worker {}: {}, {} pages in {} transactions, {} queued, model {}"
+    return "\n".join(said.format(*row) for row in rows)
 
 
 def _said(log: str) -> list[str]:
