@@ -78,7 +78,8 @@ class SharedLessons:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lesson")
         self._job: Future[tuple[Lesson, Arrangement] | None] | None = None
         self._begun_at: float = math.inf  # fetches of all; inf: nobody waits for what is under way
-        self._learned_at = 0  # fetches of all when the lesson began that the model here is of
+        # fetches of all when the lesson began that the model here is of; inf: none is waited for
+        self._learned_at: float = 0
         self._behind_since = math.inf
         self._handed_at = 0
         self._trained_at = self._tried_at = 0
@@ -98,7 +99,7 @@ class SharedLessons:
     def waited_for(self, fetched: int) -> bool:
         """Tell whether nothing may be fetched now: a replay waits for what is under way here.
 
-        As in a crawl of one worker; but no worker waits for another.
+        As in a crawl of one worker. For others see `behind`.
         """
         if self._lag is None or self._job is None or self._job.done():
             return False
@@ -108,17 +109,20 @@ class SharedLessons:
         """Tell whether a replay waits for another worker's lesson: for a moment, at the beginning.
 
         While lessons are few, each changes a lot. A lone worker goes on by a model until the next
-        lesson is due, and a little further; one of several may miss that one, but not two.
+        lesson is due, and a little further; one of several may miss that one, but not two. The
+        first lesson takes some fetches more, until there is enough to learn from.
         """
-        if self._lag is None or self._learner.model_version >= _FEW:
+        version = self._learner.model_version
+        if self._lag is None or version >= _FEW:
             return False
-        if fetched - self._learned_at < 2.0 * self._learner.period(fetched) + self._lag:
+        late = (2.0 if version else 4.0) * self._learner.period(fetched) + self._lag
+        if fetched - self._learned_at < late:
             self._behind_since = math.inf
             return False
         now = time.monotonic()
         self._behind_since = min(self._behind_since, now)
         if now - self._behind_since > _PATIENCE:  # perhaps nobody can give one
-            self._learned_at = fetched
+            self._learned_at = math.inf
         return True
 
     def begin_if_due(self, fetched: int) -> None:
@@ -128,7 +132,8 @@ class SharedLessons:
         ----------
         fetched : fetches of all workers
         """
-        if self._job is not None or time.monotonic() < self._not_before:
+        busy = self._job is not None or self._sent is not None
+        if busy or time.monotonic() < self._not_before:
             return
         period = self._learner.period(fetched)
         state, model = self._courier.state, self._courier.model

@@ -211,6 +211,13 @@ def test_facts_are_cut_and_numbered_anew() -> None:
                 facts.urls.take(np.array([j])).indices.tolist()
             )
     assert sorted(new) == sorted(facts.new)
+    again = PageFacts.together([*facts.parts(groups)]).in_order()
+    order = np.argsort(facts.position, kind="stable")
+    assert again.position.tolist() == facts.position[order].tolist()
+    assert sorted(again.targets.tolist()) == sorted(facts.targets.tolist())
+    assert sorted(again.links.lengths.tolist()) == sorted(facts.links.lengths.tolist())
+    assert again.page_indices.tolist() == facts.page_indices.tolist()
+    assert again.in_order() is again
     moved = part.numbered(1000 - part.targets)
     assert moved.targets.tolist() == (1000 - part.targets).tolist()
     assert moved.new.tolist() == (1000 - part.new).tolist()  # each with its own keys, still

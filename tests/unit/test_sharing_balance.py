@@ -7,6 +7,7 @@ import pytest
 
 from focuscrawl.sharing.balance import Balance
 from focuscrawl.sharing.pace import Pace
+from focuscrawl.sharing.shares import Shares
 
 LIMIT = 0.5
 
@@ -82,3 +83,18 @@ def test_time_in_which_a_worker_stands_still_does_not_slow_its_pace() -> None:
     for second in range(1, 20):
         pace.count(now + 60.0 + second, done)
     assert pace.value < 1.0  # it could, and found nothing
+
+
+def test_who_makes_the_fetches_trains_and_no_other() -> None:
+    shares = Shares()
+    assert not shares.should_follow(2, 1)
+    for made in range(0, 300, 10):  # three workers, of which the one that trains has no good links
+        shares.look({1: 5, 2: 4 * made, 3: 3 * made})
+    assert shares.should_follow(2, 1)
+    assert not shares.should_follow(3, 1)  # another makes more
+    assert not shares.should_follow(2, 3)  # this one judges enough itself
+    for made in range(0, 300, 10):
+        shares.look({1: 5 + made, 2: 1200, 3: 900})
+    assert not shares.should_follow(2, 1)
+    shares.look({2: 1200})  # the others have left
+    assert not shares.should_follow(1, 2)
