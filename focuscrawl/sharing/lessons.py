@@ -32,6 +32,7 @@ _T = TypeVar("_T")
 _ENOUGH = 10  # judged URLs that can be learned from
 _FEW = 20  # lessons
 _PATIENCE = 0.5  # seconds for which a replay waits for a lesson of another worker
+_OFTEN = 3  # times in a row that it does in vain
 _AGAIN = 2.0  # seconds without lessons where the server is away
 _LEARNED = "handed_in"  # metric: how far the table of instances was learned from
 
@@ -80,7 +81,7 @@ class SharedLessons:
         self._begun_at: float = math.inf  # fetches of all; inf: nobody waits for what is under way
         # fetches of all when the lesson began that the model here is of; inf: none is waited for
         self._learned_at: float = 0
-        self._behind_since = math.inf
+        self._behind_since, self._in_vain = math.inf, 0
         self._handed_at = 0
         self._trained_at = self._tried_at = 0
         self._pool: Any = learner.pool()
@@ -109,20 +110,18 @@ class SharedLessons:
         """Tell whether a replay waits for another worker's lesson: for a moment, at the beginning.
 
         While lessons are few, each changes a lot. A lone worker goes on by a model until the next
-        lesson is due, and a little further; one of several may miss that one, but not two. The
-        first lesson takes some fetches more, until there is enough to learn from.
+        lesson is due, and a little further; one of several may miss that one, but not two.
         """
-        version = self._learner.model_version
-        if self._lag is None or version >= _FEW:
+        if self._lag is None or self._learner.model_version >= _FEW:
             return False
-        late = (2.0 if version else 4.0) * self._learner.period(fetched) + self._lag
-        if fetched - self._learned_at < late:
+        if fetched - self._learned_at < 2.0 * self._learner.period(fetched) + self._lag:
             self._behind_since = math.inf
             return False
         now = time.monotonic()
         self._behind_since = min(self._behind_since, now)
-        if now - self._behind_since > _PATIENCE:  # perhaps nobody can give one
-            self._learned_at = math.inf
+        if now - self._behind_since > _PATIENCE:  # perhaps there is not enough to learn from yet
+            self._in_vain += 1
+            self._learned_at = fetched if self._in_vain < _OFTEN else math.inf
         return True
 
     def begin_if_due(self, fetched: int) -> None:
@@ -188,7 +187,7 @@ class SharedLessons:
 
     def _take_up(self, model: PublishedModel, fetched: int) -> tuple[Lesson, Arrangement]:
         lesson = self._learner.take_up(model.version, model.state, fetched)
-        self._learned_at = model.trained_at
+        self._learned_at, self._in_vain = model.trained_at, 0
         return lesson, self._frontier.arrange(lesson.urls, lesson.scores)
 
     def _hand_in(self) -> None:
