@@ -54,7 +54,7 @@ _COMPARE = sa.text(f"""
         FROM worker WHERE state = '{ALIVE}'
     )
     SELECT others.*, renewed.*, shards.*, crawl.fetched, crawl.granted, crawl.posted,
-        crawl.handed_in, crawl.relevance, crawl.last_relevant, crawl.trainer,
+        crawl.relevance, crawl.last_relevant, crawl.trainer,
         crawl.paused, (SELECT max(version) FROM models) AS model,
         set_config('synchronous_commit', 'off', true)
     FROM crawl CROSS JOIN shards LEFT JOIN renewed ON true LEFT JOIN others ON true""")
@@ -173,7 +173,6 @@ class Membership:
         return State(
             now.fetched,
             now.posted,
-            now.handed_in,
             now.relevance,
             now.last_relevant,
             nearly(limit),

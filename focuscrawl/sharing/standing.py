@@ -61,7 +61,7 @@ class State(NamedTuple):
 
     Attributes
     ----------
-    fetched, posted, handed_in, relevance, last_relevant : as in the table ``crawl``
+    fetched, posted, relevance, last_relevant : as in the table ``crawl``
     threshold : score that a link must have to be fetched now
     taken : shards that this worker has got
     surplus : how many shards others should have instead
@@ -78,7 +78,6 @@ class State(NamedTuple):
 
     fetched: int
     posted: int
-    handed_in: int
     relevance: float
     last_relevant: int
     threshold: float
