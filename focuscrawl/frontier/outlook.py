@@ -49,8 +49,9 @@ def outlook(
             visit(2 * node + 2)
             if hosts[host].offered != available[node][:2] or host in seen:
                 continue
-            seen.add(host)
-            after = hosts[host].first(each, keys, queued)[:0:-1]
-        yield key, host
+            seen.add(host)  # what it offers may be out of date: then something worse is first
+            after = hosts[host].first(each, keys, queued)[::-1]
+        else:
+            yield key, host
         if after:
             heapq.heappush(nodes, (after.pop(), -1, host, after))

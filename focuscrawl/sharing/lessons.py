@@ -262,8 +262,10 @@ class SharedLessons:
                 self._pool.new = 0
 
     def _publish(self, connection: Connection, model: dict[str, Any]) -> None:
-        """Write the model, unless another worker was faster, whose lesson all take up."""
-        connection.execute(sa.select(crawl.c.trainer).with_for_update())  # one at a time
+        """Write the model, unless another worker was faster, whose lesson all take up.
+
+        In a transaction that has changed the row `crawl`: so it is one worker at a time.
+        """
         latest = connection.execute(sa.select(sa.func.max(models.c.version))).scalar()
         if latest is not None and latest >= model["version"]:
             return
