@@ -27,9 +27,9 @@ import numpy as np
 import psutil
 
 from focuscrawl.crawl import CrawlPlan
-from focuscrawl.crawl.opening import open_crawl
-from focuscrawl.crawl.traps import Traps
-from focuscrawl.crawl.urltable import UrlTable
+from focuscrawl.crawl.assembly import open_crawl
+from focuscrawl.crawl.parts.traps import Traps
+from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.frontier import Frontier
 from focuscrawl.store import VisitRecord
 from focuscrawl.store.schema import QUEUED

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from focuscrawl.apprentice.addresses import table_of_keys
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.facts import PageFacts, pack_words
-from focuscrawl.apprentice.model import Model
+from focuscrawl.apprentice.model import ApprenticeModel
 from focuscrawl.apprentice.options import Options
+from focuscrawl.apprentice.page_facts import PageFacts, pack_words
+from focuscrawl.apprentice.url_features import table_of_keys
 from focuscrawl.frontier import Frontier
 
 if TYPE_CHECKING:
@@ -101,18 +101,18 @@ def crawl(links: int, lessons: int) -> list[Cost]:
 def lesson(apprentice: Apprentice, frontier: Frontier) -> Cost:
     began = thread_time()
     scored: list[float] = []
-    stand = Model.stand
+    stand = ApprenticeModel.stand
 
     def noting(*arguments: object) -> object:
         scored.append(thread_time())
         return stand(*arguments)  # type: ignore[arg-type]
 
-    Model.stand = noting  # type: ignore[method-assign, assignment]
+    ApprenticeModel.stand = noting  # type: ignore[method-assign, assignment]
     try:
         taught = apprentice.learn()
         arrangement = frontier.arrange(taught.urls, taught.scores)
     finally:
-        Model.stand = stand  # type: ignore[method-assign]
+        ApprenticeModel.stand = stand  # type: ignore[method-assign]
     ended = thread_time()
     found_since = apprentice.adopt(taught)
     frontier.adopt(arrangement)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import lxml.html
 import pytest
 
-from focuscrawl import urls
-from focuscrawl.cache import cache_dir
+from focuscrawl.foundation import urls
+from focuscrawl.foundation.cache import cache_dir
 from focuscrawl.page import parse_page
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.parse import to_links

@@ -19,8 +19,8 @@ from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.page import parse_page
 from focuscrawl.paths.extraction import Sampling, extract_paths
 from focuscrawl.paths.features import PathReader
-from focuscrawl.paths.labelled import read_page_labels
-from focuscrawl.paths.pages import WebPages
+from focuscrawl.paths.page_labels import read_page_labels
+from focuscrawl.paths.page_source import WebPages
 from focuscrawl.paths.training import Training, observe, train
 from focuscrawl.webs import open_web
 

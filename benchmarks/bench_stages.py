@@ -21,8 +21,8 @@ import pytest
 from lxml.etree import ParserError
 from replays import available, critic, recording, seeds, topics
 
-from focuscrawl.crawl import Crawl, CrawlPlan, Fetch, Fetched
-from focuscrawl.crawl.opening import open_crawl
+from focuscrawl.crawl import Crawl, CrawlPlan, Download, Fetch
+from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.page import read_content_type
 from focuscrawl.store import writer
 
@@ -118,13 +118,13 @@ def take(opened: Crawl) -> Fetch | None:
     return fetch
 
 
-def ask(web: Web, url: str) -> Fetched:
+def ask(web: Web, url: str) -> Download:
     answer = web.fetch(url)
     assert answer is not None
     headers = {name.lower(): value for name, value in answer.headers}
     media_type, encoding = read_content_type(headers.get("content-type"))
     size = len(answer.body)
-    return Fetched(answer.status, answer.body, media_type, encoding, None, size)
+    return Download(answer.status, answer.body, media_type, encoding, None, size)
 
 
 def parse_bare(body: bytes) -> None:

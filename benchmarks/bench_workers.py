@@ -35,19 +35,19 @@ from integration.postgres import PostgresServer
 from integration.running import ROOT, TOPIC, Kept, command, environment
 from integration.workers import Workers, assert_whole, query, strangers
 
-from focuscrawl.apprentice.addresses import table_of_keys
-from focuscrawl.apprentice.facts import PageFacts, pack_words
 from focuscrawl.apprentice.model import fresh_learner
 from focuscrawl.apprentice.options import Options
-from focuscrawl.apprentice.packing import pack
+from focuscrawl.apprentice.page_facts import PageFacts, pack_words
+from focuscrawl.apprentice.serialization import pack
+from focuscrawl.apprentice.url_features import table_of_keys
 from focuscrawl.crawl import CrawlPlan
-from focuscrawl.crawl.lessons import Lessons
-from focuscrawl.sharing import SharedCrawl, open_shared_crawl
-from focuscrawl.sharing.opening import SharingOptions
+from focuscrawl.crawl.parts.learning import Lessons
 from focuscrawl.store import PageRow, VisitRecord
 from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import FETCHED, QUEUED
 from focuscrawl.strategies.sharing import SharedLearner
+from focuscrawl.workers import SharedCrawl, open_shared_crawl
+from focuscrawl.workers.joining import SharingOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

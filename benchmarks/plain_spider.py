@@ -17,8 +17,8 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import HtmlResponse
 from scrapy.linkextractors import LinkExtractor
 
-from focuscrawl.binding import bind_crawl
-from focuscrawl.urls import normalize
+from focuscrawl.engine.binding import bind_crawl
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from replays import KEPT, critic, focused, recording, run, seeds, topics
 
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.critic import load_critic
-from focuscrawl.lab.whole import whole_web
+from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.report.measures import load_pages
 from focuscrawl.webs import RecordedWeb
 

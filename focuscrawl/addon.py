@@ -8,8 +8,8 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 
 from focuscrawl import settings as ours
-from focuscrawl.arguments import from_settings
-from focuscrawl.binding import has_crawl
+from focuscrawl.engine.arguments import from_settings
+from focuscrawl.engine.binding import has_crawl
 from focuscrawl.errors import UserError
 from focuscrawl.scheduler import FrontierScheduler
 from focuscrawl.spiders.focused import open_for

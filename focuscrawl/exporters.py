@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 from itemadapter import ItemAdapter
 from scrapy.exporters import BaseItemExporter, CsvItemExporter
 
-from focuscrawl.report.plain import cell
+from focuscrawl.report.plain_text import cell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

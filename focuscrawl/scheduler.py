@@ -12,13 +12,13 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.log import failure_to_exc_info
 
-from focuscrawl.binding import crawl_of
-from focuscrawl.causes import UnusableError, cause
-from focuscrawl.engine import wake
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.download_errors import UnusableError, cause
+from focuscrawl.engine.link_requests import LinkRequests
+from focuscrawl.engine.meta import AGAIN, URL_ID, VISIT
+from focuscrawl.engine.private import wake
+from focuscrawl.engine.spider_requests import SpiderRequests
 from focuscrawl.errors import GivenUpError, UserError
-from focuscrawl.following import Following
-from focuscrawl.meta import AGAIN, URL_ID, VISIT
-from focuscrawl.ownrequests import OwnRequests
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ _NO_LINKS = ("frontier_empty", "hosts_unavailable")  # what goes past the fronti
 class FrontierScheduler(BaseScheduler):
     """Gives Scrapy the best link whose host has room, and nothing else.
 
-    Requests that a spider or a middleware yields keep their callbacks, see `OwnRequests`; a retry
-    takes the place its URL had. Nothing waits in the downloader's own queues, so a new model
+    Requests that a spider or a middleware yields keep their callbacks, see `SpiderRequests`; a
+    retry takes the place its URL had. Nothing waits in the downloader's own queues, so a new model
     re-orders everything that has not been fetched.
     """
 
@@ -47,8 +47,8 @@ class FrontierScheduler(BaseScheduler):
         self._crawler = crawler
         self._crawl = crawl_of(crawler)
         assert crawler.spider is not None
-        self._following = Following.of(crawler.spider, crawler.settings)
-        self._own = OwnRequests(self._crawl, crawler.spider, self._following, self._note)
+        self._following = LinkRequests.of(crawler.spider, crawler.settings)
+        self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._note)
         self._wakes_at: float | None = None
 
     @classmethod

@@ -56,14 +56,14 @@ DOWNLOADER_MIDDLEWARES = {
 }
 EXTENSIONS = {
     "scrapy.extensions.logstats.LogStats": None,
-    "focuscrawl.extensions.stop.StopReason": 0,
-    "focuscrawl.extensions.htmlonly.HtmlOnly": 0,
+    "focuscrawl.extensions.stop_reason.StopReason": 0,
+    "focuscrawl.extensions.html_only.HtmlOnly": 0,
     "focuscrawl.extensions.alarm.Alarm": 0,
     "focuscrawl.extensions.progress.Progress": 0,
-    "focuscrawl.extensions.control.Obedience": 0,
-    "focuscrawl.extensions.leaving.SwiftEnd": 0,
+    "focuscrawl.extensions.remote_control.Obedience": 0,
+    "focuscrawl.extensions.bounded_stop.SwiftEnd": 0,
     "focuscrawl.extensions.metrics.Metrics": 0,
-    "focuscrawl.extensions.jsonlog.JsonLog": -1,  # before those that have something to say
+    "focuscrawl.extensions.json_log.JsonLog": -1,  # before those that have something to say
 }
 FEED_EXPORTERS = {
     "csv": "focuscrawl.exporters.PlainCsvItemExporter",

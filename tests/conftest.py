@@ -11,7 +11,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from focuscrawl.cache import cache_dir
+from focuscrawl.foundation.cache import cache_dir
 
 ROOT = Path(__file__).resolve().parents[1]
 WEBS = Path(os.environ.get("FOCUSCRAWL_WEBS", ROOT.parent / "shared" / "webs"))

@@ -10,25 +10,32 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.bag_memory import BagMemory
-from focuscrawl.apprentice.bags import bags
+from focuscrawl.apprentice.dense_inputs import input_names
+from focuscrawl.apprentice.evidence import FetchOutcomes
 from focuscrawl.apprentice.forgetting import lost
-from focuscrawl.apprentice.inputs import input_names
-from focuscrawl.apprentice.judged import Judged
-from focuscrawl.apprentice.known import Known
+from focuscrawl.apprentice.instance_cache import InstanceCache
+from focuscrawl.apprentice.instances import bags
+from focuscrawl.apprentice.labels import Labels
 from focuscrawl.apprentice.lesson import Prepared, Replay, Taught, contrasting
-from focuscrawl.apprentice.model import Model, fresh_learner
+from focuscrawl.apprentice.link_table import LinkTable
+from focuscrawl.apprentice.model import ApprenticeModel, fresh_learner
 from focuscrawl.apprentice.options import Options
-from focuscrawl.apprentice.packing import join, pack, pack_arrays, pack_options, part_of, parts_of
-from focuscrawl.apprentice.standing import Fetched
-from focuscrawl.apprentice.teaching import teach
-from focuscrawl.apprentice.values import Values
-from focuscrawl.arrays import GrowingArray
+from focuscrawl.apprentice.rescoring import teach
+from focuscrawl.apprentice.serialization import (
+    join,
+    pack,
+    pack_arrays,
+    pack_options,
+    part_of,
+    parts_of,
+)
+from focuscrawl.apprentice.training_buffer import TrainingBuffer
+from focuscrawl.foundation.arrays import GrowingArray
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.facts import PageFacts
+    from focuscrawl.apprentice.page_facts import PageFacts
 
 _ENOUGH = 5  # judged URLs before the first lesson
 
@@ -39,7 +46,7 @@ class Apprentice:
     The score of v is the value to be expected of it: the chance that R(v) is high, or else that
     it leads to what is (`Rewards`). By default a logistic regression over one instance a URL:
     the mean of the hashed features of all links into v and of their pages, the words of
-    v's address, and the inputs of `focuscrawl.apprentice.inputs.INPUTS`. These last have a
+    v's address, and the inputs of `focuscrawl.apprentice.dense_inputs.INPUTS`. These last have a
     prior, which orders the frontier until there is something to learn from and holds the model
     back while there is little: see `PRIOR_WEIGHTS`.
 
@@ -50,14 +57,14 @@ class Apprentice:
     def __init__(self, options: Options = Options()) -> None:  # noqa: B008 - it is frozen
         self.options = options
         self.version = 0
-        self.known = Known()
+        self.known = LinkTable()
         self.observed = 0
-        self.values = Values(options)
-        self._fetched = Fetched()
-        self._model = Model(fresh_learner(options), options)
+        self.values = Labels(options)
+        self._fetched = FetchOutcomes()
+        self._model = ApprenticeModel(fresh_learner(options), options)
         self._standing = self._model.new_standing()
-        self._judged = Judged(options.memory, len(input_names(options)))
-        self._bags = BagMemory(unit_length=self._model.learner.unit_length)
+        self._judged = TrainingBuffer(options.memory, len(input_names(options)))
+        self._bags = InstanceCache(unit_length=self._model.learner.unit_length)
         self._taught = 0  # URLs judged when the last lesson began
         self._score = GrowingArray(np.float64)  # as last given out
         self._due = 0
@@ -206,7 +213,7 @@ class Apprentice:
             at,
             self.known,
             self._fetched,
-            Model(learner, self.options),
+            ApprenticeModel(learner, self.options),
             version=self.version + 1,
             instances=len(instances),
             state=pack(
@@ -311,7 +318,7 @@ class Apprentice:
             learner = self._model_of(part_of(arrays, "m_")).learner
             self._fetched.places.set_state(part_of(arrays, "p_"))
             self._fetched.shapes.set_state(part_of(arrays, "s_"))
-        self._model = Model(learner.believe(), self.options)
+        self._model = ApprenticeModel(learner.believe(), self.options)
 
     # -- what is asked -------------------------------------------------------------------
 
@@ -321,7 +328,7 @@ class Apprentice:
         return len(self._judged)
 
     @property
-    def model(self) -> Model:
+    def model(self) -> ApprenticeModel:
         """What scores links now."""
         return self._model
 
@@ -354,10 +361,10 @@ class Apprentice:
 
     # -- inside --------------------------------------------------------------------------
 
-    def _model_of(self, state: dict[str, NDArray[np.generic]]) -> Model:
+    def _model_of(self, state: dict[str, NDArray[np.generic]]) -> ApprenticeModel:
         learner = fresh_learner(self.options)
         learner.set_state(state)
-        return Model(learner, self.options)
+        return ApprenticeModel(learner, self.options)
 
     def _go_on_replaying(self) -> None:
         """Stand where the crawl stood when the lesson began, and later when it was adopted."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from focuscrawl.apprentice.folders import Kind, damaged
+from focuscrawl.foundation.model_folder import Kind, damaged
 
 if TYPE_CHECKING:
     from pathlib import Path

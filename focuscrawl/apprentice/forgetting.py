@@ -9,14 +9,14 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.known import Known
-    from focuscrawl.apprentice.standing import Standing
+    from focuscrawl.apprentice.evidence import UrlEvidence
+    from focuscrawl.apprentice.link_table import LinkTable
 
 _ROOM = 0.75  # of the links allowed are kept, so that it is not done all the time
 
 
 def least_promising(
-    known: Known, n_links: int, n_pages: int, promise: NDArray[np.float64], most: int
+    known: LinkTable, n_links: int, n_pages: int, promise: NDArray[np.float64], most: int
 ) -> NDArray[np.bool_]:
     """Choose the pages to forget, so that well below `most` links are left.
 
@@ -42,7 +42,7 @@ def least_promising(
     return forgotten
 
 
-def lost(known: Known, standing: Standing, y: NDArray[np.float64]) -> NDArray[np.int64]:
+def lost(known: LinkTable, standing: UrlEvidence, y: NDArray[np.float64]) -> NDArray[np.int64]:
     """Return the URLs that were not fetched and that no page links to which is left.
 
     Parameters

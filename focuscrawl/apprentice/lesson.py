@@ -10,9 +10,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.known import Known
-    from focuscrawl.apprentice.model import Model
-    from focuscrawl.apprentice.standing import Standing
+    from focuscrawl.apprentice.evidence import UrlEvidence
+    from focuscrawl.apprentice.link_table import LinkTable
+    from focuscrawl.apprentice.model import ApprenticeModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +46,10 @@ class Taught:
     judged: int
     urls: NDArray[np.int64]
     scores: NDArray[np.float64]
-    model: Model
-    standing: Standing
+    model: ApprenticeModel
+    standing: UrlEvidence
     pages: int
-    kept: Known | None
+    kept: LinkTable | None
     forgotten: NDArray[np.bool_]
 
 
@@ -100,7 +100,7 @@ class Replay(NamedTuple):
 
 
 def contrasting(
-    kept: NDArray[np.int64], known: Known, at: Prepared, share: float
+    kept: NDArray[np.int64], known: LinkTable, at: Prepared, share: float
 ) -> NDArray[np.int64]:
     """Keep the share of instances with the largest |R(u) - R(v)| [A02 section 4].
 

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.bags import (
+from focuscrawl.apprentice.cocitation import cocitation, hub_rates, near_links
+from focuscrawl.apprentice.dense_inputs import INPUTS, input_names, prior_of, switched_on
+from focuscrawl.apprentice.evidence import UrlEvidence
+from focuscrawl.apprentice.instances import (
     N_FEATURES,
     SPACE,
     address_margins,
@@ -14,19 +17,16 @@ from focuscrawl.apprentice.bags import (
     link_margins,
     margins_of_links,
 )
-from focuscrawl.apprentice.hubs import cocitation, hub_rates, near_links
-from focuscrawl.apprentice.inputs import INPUTS, input_names, prior_of, switched_on
 from focuscrawl.apprentice.learners.linear import LinearRegressor, LogisticLearner
 from focuscrawl.apprentice.learners.naive_bayes import NaiveBayesLearner
-from focuscrawl.apprentice.standing import Standing
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.known import Known
+    from focuscrawl.apprentice.evidence import FetchOutcomes
     from focuscrawl.apprentice.learners.protocol import Learner
+    from focuscrawl.apprentice.link_table import LinkTable
     from focuscrawl.apprentice.options import Options
-    from focuscrawl.apprentice.standing import Fetched
 
 
 def fresh_learner(options: Options) -> Learner:
@@ -45,7 +45,7 @@ def fresh_learner(options: Options) -> Learner:
     return LogisticLearner(N_FEATURES, prior=prior)
 
 
-class Model:
+class ApprenticeModel:
     """A learner as it scores: nothing in it changes any more.
 
     Attributes
@@ -64,7 +64,11 @@ class Model:
         self._on = switched_on(options)
 
     def inputs(
-        self, standing: Standing, known: Known, fetched: Fetched, urls: NDArray[np.int64]
+        self,
+        standing: UrlEvidence,
+        known: LinkTable,
+        fetched: FetchOutcomes,
+        urls: NDArray[np.int64],
     ) -> NDArray[np.float64]:
         """Return the inputs (n, k) of URLs that have links; 0 where their group is off."""
         inputs: NDArray[np.float64] = standing.inputs(urls, known.keys(urls), fetched)
@@ -73,8 +77,8 @@ class Model:
 
     def margins(
         self,
-        standing: Standing,
-        known: Known,
+        standing: UrlEvidence,
+        known: LinkTable,
         urls: NDArray[np.int64],
         inputs: NDArray[np.float64],
     ) -> NDArray[np.float64]:
@@ -94,16 +98,16 @@ class Model:
         margin += self.dense[-1]
         return margin
 
-    def address_margins(self, known: Known, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def address_margins(self, known: LinkTable, urls: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return what the words of addresses say."""
         return address_margins(self.weights, known, urls, unit_length=self.learner.unit_length)
 
-    def link_margins(self, known: Known, first: int, end: int) -> NDArray[np.float64]:
+    def link_margins(self, known: LinkTable, first: int, end: int) -> NDArray[np.float64]:
         """Return what the hashed features of links and their pages say."""
         of_pages, unit_length = self.weights[2 * SPACE :], self.learner.unit_length
         return link_margins(self._of_links, of_pages, known, first, end, unit_length=unit_length)
 
-    def _open_margins(self, known: Known, waits: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _open_margins(self, known: LinkTable, waits: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Return what the first n links say that lead to URLs that wait (n,), 0 for the others.
 
         Late in a crawl of a small site nearly all links lead to what was fetched.
@@ -120,11 +124,13 @@ class Model:
         )
         return margins
 
-    def new_standing(self) -> Standing:
+    def new_standing(self) -> UrlEvidence:
         """Return one without links."""
-        return Standing(len(input_names(self.options)) - len(INPUTS))
+        return UrlEvidence(len(input_names(self.options)) - len(INPUTS))
 
-    def add_links(self, standing: Standing, known: Known, first: int) -> NDArray[np.float64]:
+    def add_links(
+        self, standing: UrlEvidence, known: LinkTable, first: int
+    ) -> NDArray[np.float64]:
         """Add the links from number `first` on, whose pages' links nobody has followed yet.
 
         Returns
@@ -146,7 +152,9 @@ class Model:
         )
         return margin
 
-    def stand(self, known: Known, n_links: int, n_urls: int, y: NDArray[np.float64]) -> Standing:
+    def stand(
+        self, known: LinkTable, n_links: int, n_urls: int, y: NDArray[np.float64]
+    ) -> UrlEvidence:
         """Add up the first `n_links` links, by what is known of their targets.
 
         Words of links to what was fetched are left out: nobody asks for its score.
@@ -177,7 +185,7 @@ class Model:
         return standing
 
     def parts(
-        self, standing: Standing, known: Known, url: int, inputs: NDArray[np.float64]
+        self, standing: UrlEvidence, known: LinkTable, url: int, inputs: NDArray[np.float64]
     ) -> dict[str, float]:
         """Return what adds up to the linear sum of a URL; see `Apprentice.explain`."""
         names, urls = input_names(self.options), np.array([url])
@@ -188,7 +196,7 @@ class Model:
         return parts
 
     def features(
-        self, known: Known, url: int, inputs: NDArray[np.float64]
+        self, known: LinkTable, url: int, inputs: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the hashed features of a URL and what each adds; see `Apprentice.features`."""
         instances, _ = bags(
@@ -205,7 +213,7 @@ class Model:
         total = np.bincount(at, weights, len(features)).astype(np.float64)
         return features.astype(np.int64), total
 
-    def _evidence(self, known: Known, first: int, end: int) -> NDArray[np.bool_] | slice:
+    def _evidence(self, known: LinkTable, first: int, end: int) -> NDArray[np.bool_] | slice:
         """Tell which links count as evidence."""
         if self.options.evidence == "first":
             kept: NDArray[np.bool_] = known.first.data[first:end]

@@ -28,7 +28,7 @@ PAGE_GROUPS = {
 }
 #: hashed features of v
 URL_GROUPS = {"url": "words of v's URL, its host and directories"}
-#: numbers, see `focuscrawl.apprentice.standing.INPUTS`
+#: numbers, see `focuscrawl.apprentice.evidence.INPUTS`
 INPUT_GROUPS = {
     "relevance": "R(u) over the links: mean, greatest, first, share of relevant pages, number",
     "reading": "what the critic says of the words of the links and the URL",

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.apprentice.learners.instances import Instances
+from focuscrawl.apprentice.learners.matrix import Instances
 from focuscrawl.apprentice.model import fresh_learner
-from focuscrawl.apprentice.packing import pack_arrays, part_of
-from focuscrawl.apprentice.rows import Rows, pointers
+from focuscrawl.apprentice.serialization import pack_arrays, part_of
+from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
 from focuscrawl.apprentice.validation import validate
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Pool:
 
 def _together(parts: list[Judgements]) -> Instances:
     return Instances(
-        Rows(
+        SparseRows(
             np.concatenate([part.indices for part in parts]),
             pointers(np.concatenate([part.lengths for part in parts])),
         ),

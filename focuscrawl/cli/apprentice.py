@@ -13,12 +13,12 @@ from tqdm import tqdm
 
 from focuscrawl.apprentice.files import save_apprentice
 from focuscrawl.apprentice.options import Options
-from focuscrawl.crawl.hindsight import learn_from, options_of
 from focuscrawl.critic import load_critic
-from focuscrawl.critic.custom import is_callable_spec
+from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.errors import UserError
-from focuscrawl.report.opening import open_crawl
-from focuscrawl.report.plain import table
+from focuscrawl.offline.training import learn_from, options_of
+from focuscrawl.report.plain_text import table
+from focuscrawl.report.stores import open_crawl
 from focuscrawl.store import schema
 from focuscrawl.store.postgres import is_database_url
 from focuscrawl.webs import open_web
@@ -134,7 +134,7 @@ def _reading(store: CrawlStore) -> tqdm[NoReturn]:
 
 def _choose(store: CrawlStore, options: Options, critic: Critic, web: Web) -> int:
     """Choose d_max by cross-validation, and print what was compared."""
-    from focuscrawl.crawl.choosing import FITS, chosen, try_windows
+    from focuscrawl.offline.window_selection import FITS, chosen, try_windows
 
     with (
         _reading(store) as pages,

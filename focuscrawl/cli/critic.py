@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from focuscrawl.cli.bars import bar
+from focuscrawl.cli.progress_bars import bar
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
-    from focuscrawl.critic.checking import CheckReport
+    from focuscrawl.critic.evaluation import CheckReport
     from focuscrawl.critic.trained import TrainedCritic
     from focuscrawl.taxonomy import Label
 
@@ -77,9 +77,9 @@ def train(
     focuscrawl critic train --words "road cycling, bicycle racing" --out models/cycling
     """
     from focuscrawl.critic.files import check_out, save_critic
+    from focuscrawl.critic.phrase_model import read_phrases
     from focuscrawl.critic.trained import TrainedCritic
     from focuscrawl.critic.training import train_critic, two_class_labels
-    from focuscrawl.critic.words import read_phrases
     from focuscrawl.webs import open_web
 
     if [labels is not None, good is not None or bad is not None, words is not None].count(
@@ -187,8 +187,8 @@ def check(
     """
     from dataclasses import replace
 
-    from focuscrawl.critic.checking import check_classes, check_relevance
-    from focuscrawl.critic.custom import is_callable_spec
+    from focuscrawl.critic.callable_critic import is_callable_spec
+    from focuscrawl.critic.evaluation import check_classes, check_relevance
     from focuscrawl.critic.files import read_critic
     from focuscrawl.critic.loading import find_model, load_critic
     from focuscrawl.taxonomy import normalise, read_labels

@@ -9,9 +9,9 @@ import click
 
 from focuscrawl.distiller import RULES
 from focuscrawl.errors import UserError
-from focuscrawl.report.distilled import Distillation
-from focuscrawl.report.distilled_text import page, scored, text
-from focuscrawl.report.opening import open_crawl
+from focuscrawl.report.prestige import Distillation
+from focuscrawl.report.prestige_text import page, scored, text
+from focuscrawl.report.stores import open_crawl
 
 
 @click.command()

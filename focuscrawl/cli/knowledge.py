@@ -10,14 +10,14 @@ import click
 import sqlalchemy as sa
 from tqdm import tqdm
 
-from focuscrawl.crawl.remembering import collection_of
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.knowledge import Knowledge, learn
-from focuscrawl.report.opening import open_crawl
-from focuscrawl.report.plain import counted, middle, one_line, table
+from focuscrawl.offline.knowledge_export import collection_of
+from focuscrawl.report.plain_text import counted, middle, one_line, table
+from focuscrawl.report.stores import open_crawl
 from focuscrawl.store import schema
 from focuscrawl.taxonomy import normalise
-from focuscrawl.urls import normalize
 
 if TYPE_CHECKING:
     from focuscrawl.knowledge import Learned

@@ -10,12 +10,12 @@ from tqdm import tqdm
 
 from focuscrawl.cli.lab_pages import authorities, feedback, find, pages, takeover
 from focuscrawl.errors import UserError
-from focuscrawl.lab.crawling import crawl_all, unfinished
 from focuscrawl.lab.figures import FIGURES
-from focuscrawl.lab.grids import markdown_of, text_of
 from focuscrawl.lab.planning import plan_runs
+from focuscrawl.lab.rendering import markdown_of, text_of
 from focuscrawl.lab.report import PAGE, report_files
 from focuscrawl.lab.results import Results, collect
+from focuscrawl.lab.run_scheduler import crawl_all, unfinished
 from focuscrawl.lab.studyfile import read_study
 
 

@@ -14,19 +14,19 @@ from focuscrawl.lab.agreement import study_agreement
 from focuscrawl.lab.feedback import study_feedback
 from focuscrawl.lab.figures.agreement import agreement_table, draw_agreement
 from focuscrawl.lab.findings import findings, markdown_of
-from focuscrawl.lab.pages.study import study_pages
+from focuscrawl.lab.page_studies.study import study_pages
 from focuscrawl.lab.results import Results
 from focuscrawl.lab.studyfile import read_study
-from focuscrawl.lab.takeover import take_over
-from focuscrawl.lab.tasks import do_all, plan_tasks, read_tables
-from focuscrawl.report.style import png
+from focuscrawl.lab.takeover_study import take_over
+from focuscrawl.lab.topic_tasks import do_all, plan_tasks, read_tables
+from focuscrawl.report.figure_style import png
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     import pandas as pd
 
-    from focuscrawl.lab.tasks import Task
+    from focuscrawl.lab.topic_tasks import Task
 
 _TOPS = (5, 10, 25, 50, 100)
 _STUDY = click.argument("study_file", metavar="STUDY.toml", type=click.Path(path_type=Path))

@@ -10,7 +10,7 @@ import click
 
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
-from focuscrawl.report.plain import printable
+from focuscrawl.report.plain_text import printable
 
 # of a database, also where its URL was taken for a path
 _CREDENTIALS = re.compile(r"\b(?!https?:)([a-z][a-z0-9+]*:)//?[^\s@:/]*:[^\s@]*@", re.IGNORECASE)
@@ -31,12 +31,12 @@ COMMANDS = {
     ),
     "lab": ("focuscrawl.cli.lab", "lab", "Compare strategies on recorded webs."),
     "paths": ("focuscrawl.cli.paths", "paths", "Learn paths to goal pages; forage other sites."),
-    "pause": ("focuscrawl.cli.control", "pause", "Let a running crawl wait."),
+    "pause": ("focuscrawl.cli.pause", "pause", "Let a running crawl wait."),
     "recrawl": ("focuscrawl.cli.recrawl", "recrawl", "Crawl a topic again: what is new, changed."),
     "report": ("focuscrawl.cli.report", "report", "Summarise crawls and draw their curves."),
-    "resume": ("focuscrawl.cli.control", "resume", "Let a paused crawl go on."),
+    "resume": ("focuscrawl.cli.pause", "resume", "Let a paused crawl go on."),
     "status": ("focuscrawl.cli.status", "status", "Show how crawls are doing."),
-    "stop": ("focuscrawl.cli.control", "stop", "End a running crawl."),
+    "stop": ("focuscrawl.cli.pause", "stop", "End a running crawl."),
     "topic": ("focuscrawl.cli.topic", "topic", "Define topics; judge pages of a crawl."),
     "web": ("focuscrawl.cli.web", "web", "Look into recorded webs."),
     "why": ("focuscrawl.cli.why", "why", "Say why a URL was fetched, or waits."),

@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING
 import click
 from tqdm import tqdm
 
-from focuscrawl.apprentice.folders import check_out
 from focuscrawl.cli.paths_check import check
 from focuscrawl.cli.paths_options import labelled
 from focuscrawl.cli.paths_options import training as training_options
 from focuscrawl.cli.paths_record import record
 from focuscrawl.crawl.seeds import read_seeds
-from focuscrawl.crawl.walked import WalkedLinks
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.model_folder import check_out
+from focuscrawl.offline.link_graph import CrawlGraph
 from focuscrawl.paths.extraction import extract_paths
 from focuscrawl.paths.features import PathReader
 from focuscrawl.paths.files import read_model, save_model
-from focuscrawl.paths.labelled import read_page_labels
-from focuscrawl.paths.pages import WebPages
+from focuscrawl.paths.page_labels import read_page_labels
+from focuscrawl.paths.page_source import WebPages
 from focuscrawl.paths.paths import read_paths, write_paths
 from focuscrawl.paths.training import observe
 from focuscrawl.paths.training import train as train_model
 from focuscrawl.report.goals import goal_pages, write_goals
-from focuscrawl.report.opening import open_crawl
-from focuscrawl.report.plain import counted, one_line
+from focuscrawl.report.plain_text import counted, one_line
+from focuscrawl.report.stores import open_crawl
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def extract(
     walked = None
     if (Path(source) / "crawl.db").is_file():
         with closing(open_crawl(source)) as store:
-            walked = WalkedLinks.of(store)
+            walked = CrawlGraph.of(store)
         links, resolve = walked.links, walked.resolve
     else:
         web = open_web(source)

@@ -17,16 +17,16 @@ from focuscrawl.cli.paths_options import training as training_options
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.errors import UserError
 from focuscrawl.lab.figures.recall import recall_figure
-from focuscrawl.lab.foraging import Experiment, leave_out
+from focuscrawl.lab.leave_one_site_out import Experiment, leave_out
 from focuscrawl.paths.forager import EVIDENCE
-from focuscrawl.report.plain import one_line, table
-from focuscrawl.report.style import png
+from focuscrawl.report.figure_style import png
+from focuscrawl.report.plain_text import one_line, table
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from focuscrawl.lab.foraging import Fold, Forage
+    from focuscrawl.lab.leave_one_site_out import Fold, Forage
     from focuscrawl.paths.extraction import Sampling
     from focuscrawl.paths.training import Training
 

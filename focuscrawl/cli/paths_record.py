@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import click
 
 from focuscrawl.errors import UserError
-from focuscrawl.networks import Networks
-from focuscrawl.paths.pages import WebPages
+from focuscrawl.foundation.networks import Networks
+from focuscrawl.foundation.urls import normalize
+from focuscrawl.paths.page_source import WebPages
 from focuscrawl.paths.paths import read_paths, write_paths
+from focuscrawl.paths.recording import Walk, doors
 from focuscrawl.paths.states import FAIL, GOAL
-from focuscrawl.paths.walking import Walk, doors
-from focuscrawl.report.plain import counted, one_line
-from focuscrawl.urls import normalize
+from focuscrawl.report.plain_text import counted, one_line
 from focuscrawl.webs import open_web
 from focuscrawl.webs.live import LiveWeb
 from focuscrawl.webs.record import WarcRecorder
 
 if TYPE_CHECKING:
-    from focuscrawl.paths.walking import Door
+    from focuscrawl.paths.recording import Door
 
 _KEYS = (
     "NUMBER: take a link   /WORDS: only links with these words   m LABEL: a milestone",

@@ -17,10 +17,10 @@ import sqlalchemy as sa
 
 from focuscrawl.cli.knowledge import default_path, in_words, learn_crawl, topics_of
 from focuscrawl.crawl import CrawlFolder, CrawlPlan
-from focuscrawl.critic.custom import is_callable_spec
+from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge
-from focuscrawl.report.opening import open_crawl
+from focuscrawl.report.stores import open_crawl
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:

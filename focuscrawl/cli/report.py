@@ -11,12 +11,12 @@ import pandas as pd
 
 from focuscrawl.errors import UserError
 from focuscrawl.report import Summary, comparison, html
+from focuscrawl.report.figure_style import png
 from focuscrawl.report.figures import harvest_figure, loss_figure
-from focuscrawl.report.learning import learned, learning_curves, learning_figure
+from focuscrawl.report.learning_curves import learned, learning_curves, learning_figure
 from focuscrawl.report.measures import harvest_rate, load_pages, loss_rate
-from focuscrawl.report.opening import open_crawl
-from focuscrawl.report.plain import cell
-from focuscrawl.report.style import png
+from focuscrawl.report.plain_text import cell
+from focuscrawl.report.stores import open_crawl
 from focuscrawl.store.postgres import is_database_url
 
 if TYPE_CHECKING:

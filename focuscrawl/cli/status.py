@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import click
 
 from focuscrawl.errors import UserError
-from focuscrawl.report.opening import shown, status_of
-from focuscrawl.report.plain import middle, printable
+from focuscrawl.report.plain_text import middle, printable
+from focuscrawl.report.stores import shown, status_of
 from focuscrawl.store.postgres import is_database_url
 
 if TYPE_CHECKING:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import click
 
-from focuscrawl.cli.bars import bar
-from focuscrawl.cli.definitions import (
+from focuscrawl.cli.progress_bars import bar
+from focuscrawl.cli.topic_classes import classify, refine
+from focuscrawl.cli.topic_feedback import apply, suggest_command
+from focuscrawl.cli.topic_text import (
     bookmarked,
     in_words,
     parts,
@@ -15,8 +17,6 @@ from focuscrawl.cli.definitions import (
     urls_of,
     write_checked,
 )
-from focuscrawl.cli.topic_classes import classify, refine
-from focuscrawl.cli.topic_following import apply, suggest_command
 from focuscrawl.critic.files import check_out, save_critic
 from focuscrawl.errors import UserError
 from focuscrawl.topics import TopicDefinition, read_definition, train_definition

@@ -8,15 +8,15 @@ from pathlib import Path
 import click
 import numpy as np
 
-from focuscrawl.cli.bars import bar
+from focuscrawl.cli.progress_bars import bar
+from focuscrawl.critic.corpus import read_bags, resolve
 from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.loading import find_model
-from focuscrawl.critic.reading import read_bags, resolve
 from focuscrawl.errors import UserError
-from focuscrawl.report.plain import counted, middle, one_line, table
+from focuscrawl.foundation.urls import normalize
+from focuscrawl.report.plain_text import counted, middle, one_line, table
 from focuscrawl.taxonomy import normalise, read_labels
 from focuscrawl.topics import fit_classes, read_bookmarks, read_definition, write_definition
-from focuscrawl.urls import normalize
 from focuscrawl.webs import open_web
 
 _EACH = 3  # classes shown of a page

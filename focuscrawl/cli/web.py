@@ -8,8 +8,8 @@ from collections import Counter
 import click
 
 from focuscrawl.errors import UserError
-from focuscrawl.report.plain import one_line, printable
-from focuscrawl.urls import host, normalize
+from focuscrawl.foundation.urls import host, normalize
+from focuscrawl.report.plain_text import one_line, printable
 from focuscrawl.webs import RecordedWeb, Web, open_web
 
 _HOSTS_SHOWN = 10

@@ -6,7 +6,7 @@ from contextlib import closing
 
 import click
 
-from focuscrawl.report.opening import open_crawl
+from focuscrawl.report.stores import open_crawl
 from focuscrawl.report.why import Explanation
 
 

@@ -12,10 +12,10 @@ from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES
 from twisted.internet.defer import Deferred
 
+from focuscrawl.engine.plain_log import PlainRecord, no_settings
 from focuscrawl.errors import UserError
-from focuscrawl.plainlog import PlainRecord, no_settings
-from focuscrawl.report.plain import one_line
-from focuscrawl.urls import without_credentials
+from focuscrawl.foundation.urls import without_credentials
+from focuscrawl.report.plain_text import one_line
 
 if TYPE_CHECKING:
     import argparse

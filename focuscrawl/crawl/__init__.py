@@ -4,10 +4,10 @@ Here: what happens when a page arrives and which URL comes next; seeds, duplicat
 the folder a crawl is kept in. Not here: fetching (the Scrapy shell's), scoring (the strategy's).
 """
 
+from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.crawl.folder import CrawlFolder
-from focuscrawl.crawl.opening import open_crawl
 from focuscrawl.crawl.plan import CrawlPlan
-from focuscrawl.crawl.types import Fetch, Fetched, Visit
+from focuscrawl.crawl.visit import Download, Fetch, Visit
 
-__all__ = ["Crawl", "CrawlFolder", "CrawlPlan", "Fetch", "Fetched", "Visit", "open_crawl"]
+__all__ = ["Crawl", "CrawlFolder", "CrawlPlan", "Download", "Fetch", "Visit", "open_crawl"]

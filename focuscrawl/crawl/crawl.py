@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from focuscrawl.crawl.control import Control
-from focuscrawl.crawl.distilling import Distilling
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.filters import followed
 from focuscrawl.crawl.finding import Finding, answer_of, fetch_of, rows_of, visit_of
-from focuscrawl.crawl.following import Following
-from focuscrawl.crawl.lessons import LessonPlan, Lessons
+from focuscrawl.crawl.link_filter import followed
+from focuscrawl.crawl.parts.distilling import Distilling
+from focuscrawl.crawl.parts.learning import LessonPlan, Lessons
+from focuscrawl.crawl.parts.revisit_policy import RevisitPolicy
+from focuscrawl.crawl.parts.topic_change import TopicChange
+from focuscrawl.crawl.parts.traps import Traps
 from focuscrawl.crawl.redirects import Redirects
-from focuscrawl.crawl.returning import Returning
-from focuscrawl.crawl.traps import Traps
-from focuscrawl.crawl.types import NOT_MODIFIED, RELEVANT, Fetched
-from focuscrawl.crawl.urltable import UrlTable
+from focuscrawl.crawl.remote_control import FileControl
+from focuscrawl.crawl.url_table import UrlTable
+from focuscrawl.crawl.visit import NOT_MODIFIED, RELEVANT, Download
 from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
@@ -29,10 +29,10 @@ from focuscrawl.strategies import JudgedPage
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from focuscrawl.crawl.control import Wishes
     from focuscrawl.crawl.folder import CrawlFolder
     from focuscrawl.crawl.plan import CrawlPlan
-    from focuscrawl.crawl.types import Fetch, Visit
+    from focuscrawl.crawl.remote_control import RemoteControl
+    from focuscrawl.crawl.visit import Fetch, Visit
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.frontier import Frontier
     from focuscrawl.page import PageView
@@ -76,13 +76,13 @@ class Crawl:
         web: Web | None,
         plan: CrawlPlan,
         within: frozenset[str] | None = None,
-        returning: Returning = Returning(),  # noqa: B008 - it is immutable: nothing is known
+        returning: RevisitPolicy = RevisitPolicy(),  # noqa: B008 - it is immutable: nothing is known
         urls: UrlTable | None = None,
         writer: StoreWriter | None = None,
     ) -> None:
         self.frontier, self.store = frontier, store
         self.folder, self.web, self.plan = folder, web, plan
-        self.control: Wishes = Control(folder.path)
+        self.control: RemoteControl = FileControl(folder.path)
         self.returning, self._within = returning, within
         self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates()
@@ -91,7 +91,7 @@ class Crawl:
         self.in_flight: dict[int, float] = {}
         self._writer = StoreWriter(store.engine) if writer is None else writer
         self.take_up(critic, strategy)
-        self.following = Following(folder.path)
+        self.following = TopicChange(folder.path)
         # sharing small vectors out among threads takes longer than the work on them
         self._blas = threadpool_limits(1, user_api="blas")
 
@@ -228,16 +228,16 @@ class Crawl:
     def fail(self, number: int, error: str, now: float) -> Visit:
         """Record a fetch that brought no answer."""
         self.strategy.observe(number, 0.0, None)
-        return self._record(number, Fetched(status=0), Finding(error=error), now)
+        return self._record(number, Download(status=0), Finding(error=error), now)
 
-    def parse(self, number: int, fetched: Fetched) -> PageView | None:
+    def parse(self, number: int, fetched: Download) -> PageView | None:
         """Parse what came for a URL given out; None if it is no page. May run in any thread."""
         if 200 <= fetched.status < 300 and is_html(fetched.content_type, fetched.body):
             url, depths = self.urls[number], getattr(self.strategy, "needs_depths", False)
             return parse_page(fetched.body, url, encoding=fetched.encoding, depths=depths)
         return None
 
-    def visit(self, number: int, fetched: Fetched, view: PageView | None, now: float) -> Visit:
+    def visit(self, number: int, fetched: Download, view: PageView | None, now: float) -> Visit:
         """Judge the page that came for a URL given out, score and queue its links, record it.
 
         Redirects, errors, duplicates and what is no HTML are fetches of relevance 0 (METHODS 1).
@@ -272,7 +272,7 @@ class Crawl:
             if new not in self.in_flight:
                 self._queue(new, math.inf)
 
-    def _judge(self, number: int, fetched: Fetched, view: PageView, page: Finding) -> None:
+    def _judge(self, number: int, fetched: Download, view: PageView, page: Finding) -> None:
         """Have the critic judge an HTML page, unless it is a duplicate."""
         page.title, page.links = view.title, len(view.links) + view.links_cut
         page.digest = Duplicates.digest(fetched.body)
@@ -384,7 +384,7 @@ class Crawl:
         if relevance > RELEVANT:
             self._last_relevant = seq
 
-    def _record(self, number: int, fetched: Fetched, page: Finding, now: float) -> Visit:
+    def _record(self, number: int, fetched: Download, page: Finding, now: float) -> Visit:
         score = self.in_flight.pop(number)
         self.frontier.release(number, now)
         self.urls.change(number, FETCHED, self.urls.score(number))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from focuscrawl.crawl.types import Fetch, Visit
+from focuscrawl.crawl.visit import Fetch, Visit
 from focuscrawl.store import AnswerRow, PageRow, VisitRecord
 from focuscrawl.store.records import LinkRow
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from focuscrawl.crawl.types import Fetched
-    from focuscrawl.crawl.urltable import UrlTable
+    from focuscrawl.crawl.url_table import UrlTable
+    from focuscrawl.crawl.visit import Download
     from focuscrawl.page import PageView
     from focuscrawl.strategies import JudgedPage
 
@@ -56,7 +56,7 @@ class Finding:
     memo: bytes | None = None
     answer: AnswerRow | None = None
 
-    def row(self, seq: int, url: int, score: float | None, fetched: Fetched) -> PageRow:
+    def row(self, seq: int, url: int, score: float | None, fetched: Download) -> PageRow:
         """Return the page's row for the store."""
         return PageRow(
             seq=seq,
@@ -84,7 +84,7 @@ class Finding:
         )
 
 
-def answer_of(view: PageView, fetched: Fetched) -> AnswerRow:
+def answer_of(view: PageView, fetched: Download) -> AnswerRow:
     """Return what the next crawl wants to know of a page: its text, headings and validators.
 
     The digest is of the text alone: bytes that nobody reads change with every answer of many a

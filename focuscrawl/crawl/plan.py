@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import without_credentials
 from focuscrawl.taxonomy import normalise
-from focuscrawl.urls import without_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,14 +36,14 @@ class CrawlPlan:
     within : folder of an earlier crawl: only URLs that it fetched are followed [A02 section
         3.6, the recall crawl]
     stagnation : stop after so many fetches without a relevant page; 0: never
-    limits, near_duplicates : see `focuscrawl.crawl.traps.Traps`
+    limits, near_duplicates : see `focuscrawl.crawl.parts.traps.Traps`
     any_media : follow links whose ending promises no HTML page, too
     store : database of a crawl that several workers share, as it may be shown; None: the folder
         holds the store
     knowledge : file of what earlier crawls of the topic have learned
     revisit : fetch pages that it knows only where another visit is worth it
     not_modified_cost : what an answer "not modified" counts against the budget, in fetches
-    distill, distill_sites : see `focuscrawl.crawl.distilling.Distilling`
+    distill, distill_sites : see `focuscrawl.crawl.parts.distilling.Distilling`
     revisit_hubs : fetch top hubs of the distiller again when their last fetch is so many seconds
         ago, fetches where `web` is given; 0: never
     """

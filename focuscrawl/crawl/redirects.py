@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from focuscrawl.crawl.urltable import UrlTable
+    from focuscrawl.crawl.url_table import UrlTable
 
 MOST = 20  # in a row, as browsers have it (WHATWG Fetch, HTTP-redirect fetch)
 

@@ -10,11 +10,11 @@ import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.crawl.duplicates import DIGEST, Duplicates
-from focuscrawl.crawl.found import FoundLinks, fetched_again
-from focuscrawl.crawl.source import PageSource
+from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.errors import UserError
 from focuscrawl.store import ModelRow, schema
-from focuscrawl.strategies import JudgedPage, Learner, RecalledPage
+from focuscrawl.store.history import LinkHistory, fetched_again
+from focuscrawl.strategies import JudgedPage, LearningStrategy, RecalledPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -113,7 +113,7 @@ class Rejudging:
             .outerjoin(schema.memo, memo.seq == p.seq)
             .order_by(p.seq)
         )
-        found, again = FoundLinks(self._store), fetched_again(self._store)
+        found, again = LinkHistory(self._store), fetched_again(self._store)
         rows = [*self._store.rows(pages)]
         up = down = 0
         lesson_at = 1.0
@@ -174,7 +174,9 @@ class Rejudging:
 
     def _expand(self, page: JudgedPage, links: Sequence[Row]) -> None:
         """Score the links of a page."""
-        version = self._strategy.model_version if isinstance(self._strategy, Learner) else 0
+        version = (
+            self._strategy.model_version if isinstance(self._strategy, LearningStrategy) else 0
+        )
         expansion = self._strategy.expand(page)
         self._scores[expansion.urls] = expansion.scores
         self._found.memos.append((page.seq, expansion.memo))
@@ -201,7 +203,7 @@ class Rejudging:
     def _lesson(self) -> bool:
         """Have the strategy learn if it is due."""
         strategy = self._strategy
-        if not isinstance(strategy, Learner) or not strategy.lesson_due():
+        if not isinstance(strategy, LearningStrategy) or not strategy.lesson_due():
             return False
         lesson = strategy.learn()
         since, scores = strategy.adopt(lesson)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sqlalchemy as sa
 
-from focuscrawl.crawl.distilling import DISTILLED
 from focuscrawl.crawl.duplicates import DIGEST, Duplicates
-from focuscrawl.crawl.found import FoundLinks, fetched_again
-from focuscrawl.crawl.traps import RAISED
+from focuscrawl.crawl.parts.distilling import DISTILLED
+from focuscrawl.crawl.parts.traps import RAISED
 from focuscrawl.store import NewUrl, schema
-from focuscrawl.strategies import Learner, RecalledPage
+from focuscrawl.store.history import LinkHistory, fetched_again
+from focuscrawl.strategies import LearningStrategy, RecalledPage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +64,7 @@ def _recall(crawl: Crawl) -> None:
     """Let everything but the frontier go through the crawl again."""
     learned_at = _load_model(crawl)
     urls, scores = _load_pages(crawl, learned_at)
-    if isinstance(crawl.strategy, Learner):
+    if isinstance(crawl.strategy, LearningStrategy):
         crawl.frontier.rescore(urls, scores)
     e = schema.events.c
     raised = sa.select(sa.func.max(e.seq)).where(e.kind == DISTILLED)
@@ -102,7 +102,7 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
         .outerjoin(schema.memo, m.seq == p.seq)
         .order_by(p.seq)
     )
-    found, again = FoundLinks(crawl.store), fetched_again(crawl.store)
+    found, again = LinkHistory(crawl.store), fetched_again(crawl.store)
     e = schema.events.c
     raises = sa.select(e.seq).where(e.kind == RAISED)
     raised_at = Counter(row.seq for row in crawl.store.rows(raises))
@@ -129,7 +129,7 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
             if row.seq > learned_at:
                 scores[urls] = new
         if row.seq == learned_at:
-            if isinstance(crawl.strategy, Learner):
+            if isinstance(crawl.strategy, LearningStrategy):
                 urls, new = crawl.strategy.rescore()
                 scores[urls] = new
             crawl.begin_lesson()
@@ -171,7 +171,7 @@ def _load_model(crawl: Crawl) -> int:
         .order_by(m.version.desc())
         .limit(1)
     )
-    if isinstance(crawl.strategy, Learner):
+    if isinstance(crawl.strategy, LearningStrategy):
         for row in crawl.store.rows(statement):
             adopted_at = crawl.strategy.load(row.state)
             return int(row.trained_at_seq if adopted_at is None else adopted_at)

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.critic.loading import model_file
-from focuscrawl.critic.topics import lies_under
+from focuscrawl.critic.topic_paths import lies_under
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.taxonomy import normalise
 from focuscrawl.topics import read_definition
-from focuscrawl.urls import normalize
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable

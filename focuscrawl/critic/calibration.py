@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.critic.normalising import log_normalised
+from focuscrawl.critic.log_probabilities import log_normalised
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy import sparse
 
-from focuscrawl.critic.bags import Bag, Rows
-from focuscrawl.taxonomy.path import ancestors
+from focuscrawl.critic.bag_of_words import Bag, BagRows
+from focuscrawl.taxonomy.topic_path import ancestors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -145,8 +145,8 @@ class TrainingRows:
             sizes.astype(np.int64),
         )
 
-    def rows(self, chosen: NDArray[np.integer], words: Sequence[str]) -> Rows:
+    def rows(self, chosen: NDArray[np.integer], words: Sequence[str]) -> BagRows:
         """Return the `chosen` pages over the sorted vocabulary `words` alone."""
         columns = np.searchsorted(np.asarray(self.words), np.asarray(words))
         part = sparse.csr_matrix(self.matrix[chosen][:, columns])
-        return Rows(part.indices, part.data, part.indptr)
+        return BagRows(part.indices, part.data, part.indptr)

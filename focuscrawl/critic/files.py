@@ -22,7 +22,7 @@ import numpy as np
 
 from focuscrawl import __version__
 from focuscrawl.critic.calibration import Calibration
-from focuscrawl.critic.packing import expect, pack_model, read_arrays, unpack_model
+from focuscrawl.critic.serialization import expect, pack_model, read_arrays, unpack_model
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.errors import UserError
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from focuscrawl.critic.bags import Bag, Rows, Vocabulary
+from focuscrawl.critic.bag_of_words import Bag, BagRows, Vocabulary
+from focuscrawl.critic.log_probabilities import log_normalised
 from focuscrawl.critic.naive_bayes import log_prior, log_theta
-from focuscrawl.critic.normalising import log_normalised
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,7 +66,7 @@ class HierarchicalNaiveBayes:
         posteriors = self.log_posteriors_of_rows(rows)
         return posteriors if calibration is None else calibration(posteriors, rows.lengths())
 
-    def log_posteriors_of_rows(self, rows: Rows) -> NDArray[np.float64]:
+    def log_posteriors_of_rows(self, rows: BagRows) -> NDArray[np.float64]:
         """Return log Pr(c|u) of pages already numbered by this model's own words."""
         steps = rows.dot(self._weights) + self._prior
         for node in self._nodes:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.critic.custom import CustomCritic, is_callable_spec, load_custom
+from focuscrawl.critic.callable_critic import CustomCritic, is_callable_spec, load_custom
 from focuscrawl.critic.files import MANIFEST, read_critic
-from focuscrawl.critic.focused import FocusedCritic
+from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Taxonomy, normalise
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from focuscrawl.critic.bags import Bag, Rows, Vocabulary
-from focuscrawl.critic.normalising import log_normalised
+from focuscrawl.critic.bag_of_words import Bag, BagRows, Vocabulary
+from focuscrawl.critic.log_probabilities import log_normalised
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,6 +72,6 @@ class NaiveBayes:
         posteriors = self.log_posteriors_of_rows(rows)
         return posteriors if calibration is None else calibration(posteriors, rows.lengths())
 
-    def log_posteriors_of_rows(self, rows: Rows) -> NDArray[np.float64]:
+    def log_posteriors_of_rows(self, rows: BagRows) -> NDArray[np.float64]:
         """Return log Pr(c|u) of pages already numbered by this model's own words."""
         return log_normalised(rows.dot(self._weights) + self._prior)

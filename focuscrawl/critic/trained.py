@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from focuscrawl.critic.calibration import Calibration
-    from focuscrawl.critic.focused import Model
+    from focuscrawl.critic.focused_critic import TopicModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class TrainedCritic:
     skipped : examples that could not be used: ``not in the web``, ``not HTML``
     """
 
-    model: Model
+    model: TopicModel
     examples: tuple[tuple[str, str], ...] = ()
     training_set: str = ""
     absent: tuple[str, ...] = ()

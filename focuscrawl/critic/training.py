@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.critic.calibration import fit_calibration
+from focuscrawl.critic.corpus import read_bags, resolve
 from focuscrawl.critic.counts import TrainingRows
 from focuscrawl.critic.hierarchical import HierarchicalNaiveBayes
 from focuscrawl.critic.naive_bayes import NaiveBayes
-from focuscrawl.critic.reading import read_bags, resolve
-from focuscrawl.critic.topics import lies_under
+from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
+from focuscrawl.critic.topic_paths import lies_under
 from focuscrawl.critic.trained import TrainedCritic
-from focuscrawl.critic.words import OFF_TOPIC, ON_TOPIC
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label, Taxonomy, prune
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.critic.bags import Bag
+    from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.webs.protocol import Web
 
 #: the kinds of critic that learn from examples

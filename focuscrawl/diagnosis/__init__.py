@@ -1,10 +1,10 @@
 """Why a crawl's harvest falls, and what would help [F99 sections 2 and 4.2].
 
 Here: telling a fall from noise, and its causes, from what came of the fetches. Not here: who
-is told (`focuscrawl.extensions.alarm`, `focuscrawl.report.diagnosed`).
+is told (`focuscrawl.extensions.alarm`, `focuscrawl.report.harvest_falls`).
 """
 
-from focuscrawl.diagnosis.causes import Diagnosis, Proposal, Share
-from focuscrawl.diagnosis.watch import ALARM, RECOVERED, HarvestWatch, Outcome
+from focuscrawl.diagnosis.attribution import Diagnosis, Proposal, Share
+from focuscrawl.diagnosis.harvest_watch import ALARM, RECOVERED, HarvestWatch, Outcome
 
 __all__ = ["ALARM", "RECOVERED", "Diagnosis", "HarvestWatch", "Outcome", "Proposal", "Share"]

@@ -1,7 +1,7 @@
 """Hubs and authorities of a crawl: relevance-weighted HITS over its links (METHODS 7, F99 3.2).
 
-Here: arrays in, arrays out. Not here: reading links from a store (`focuscrawl.report.distilled`),
-what a crawl does with hubs (`focuscrawl.crawl.distilling`).
+Here: arrays in, arrays out. Not here: reading links from a store (`focuscrawl.report.prestige`),
+what a crawl does with hubs (`focuscrawl.crawl.parts.distilling`).
 """
 
 from focuscrawl.distiller.aliases import stand_ins

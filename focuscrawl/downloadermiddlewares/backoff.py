@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
 
-from focuscrawl.binding import crawl_of
-from focuscrawl.causes import cause
-from focuscrawl.crawl.patience import LEFT, Patience, read_retry_after
 from focuscrawl.downloadermiddlewares.robots import RobotsUnreachableError
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.download_errors import cause
+from focuscrawl.engine.meta import URL_ID
 from focuscrawl.errors import UserError
-from focuscrawl.meta import URL_ID
+from focuscrawl.frontier.host_backoff import LEFT, HostBackoff, read_retry_after
 
 if TYPE_CHECKING:
     from typing import Self
@@ -46,7 +46,7 @@ class BackoffMiddleware:
     a recording answers is as it was; replays do without.
     """
 
-    def __init__(self, crawler: Crawler, patience: Patience) -> None:
+    def __init__(self, crawler: Crawler, patience: HostBackoff) -> None:
         self._crawl = crawl_of(crawler)
         self._patience = patience
 
@@ -94,7 +94,7 @@ class BackoffMiddleware:
         self._crawl.note(LEFT, f"{self._crawl.urls.host_name(number)}: {why}")
 
 
-def patience_of(settings: BaseSettings) -> Patience:
+def patience_of(settings: BaseSettings) -> HostBackoff:
     """Read the settings.
 
     Raises
@@ -112,4 +112,4 @@ def patience_of(settings: BaseSettings) -> Patience:
             raise UserError(f"{name} must be a number, 0 or more, not {settings.get(name)!r}")
     first, longest, failures = values
     per_host = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
-    return Patience(first, max(first, longest), int(failures), max(1, per_host))
+    return HostBackoff(first, max(first, longest), int(failures), max(1, per_host))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.exceptions import IgnoreRequest
 
-from focuscrawl.causes import TooLargeError, UnpackingError
-from focuscrawl.meta import ROBOTS
+from focuscrawl.engine.download_errors import TooLargeError, UnpackingError
+from focuscrawl.engine.meta import ROBOTS
 
 if TYPE_CHECKING:
     from scrapy import Request

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
 
-from focuscrawl.binding import crawl_of
-from focuscrawl.crawl.revisiting import RevisitingCrawl
-from focuscrawl.meta import AGAIN, OWN, URL_ID
+from focuscrawl.crawl.parts.hub_revisits import RevisitingCrawl
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.meta import AGAIN, OWN, URL_ID
 
 if TYPE_CHECKING:
     from typing import Self

@@ -10,16 +10,16 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredLock
 from twisted.internet.threads import deferToThread
 
-from focuscrawl.binding import crawl_of
-from focuscrawl.causes import cause
-from focuscrawl.crawl import Fetched
-from focuscrawl.crawl.types import NOT_MODIFIED
+from focuscrawl.crawl import Download
+from focuscrawl.crawl.visit import NOT_MODIFIED
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.download_errors import cause
+from focuscrawl.engine.meta import AGAIN, OWN, URL_ID, VISIT
+from focuscrawl.engine.spider_requests import redirected
 from focuscrawl.errors import GivenUpError
-from focuscrawl.meta import AGAIN, OWN, URL_ID, VISIT
-from focuscrawl.ownrequests import redirected
+from focuscrawl.foundation.urls import resolve
 from focuscrawl.page import read_content_type
 from focuscrawl.signals import page_visited
-from focuscrawl.urls import resolve
 
 if TYPE_CHECKING:
     from typing import Self
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from focuscrawl.crawl import Visit
-    from focuscrawl.ownrequests import Own
+    from focuscrawl.engine.spider_requests import SpiderRequest
     from focuscrawl.page import PageView
 
 
@@ -78,7 +78,7 @@ class FocusMiddleware:
         return response
 
     def _visit(
-        self, number: int, request: Request, fetched: Fetched, view: PageView | None
+        self, number: int, request: Request, fetched: Download, view: PageView | None
     ) -> None:
         self._take_over_delay(number, request)
         try:
@@ -118,8 +118,8 @@ class FocusMiddleware:
             stats.inc_value("focuscrawl/hubs_not_modified")
         stats.inc_value("focuscrawl/hubs_new_links", visit.links)
 
-    def _moved(self, request: Request, fetched: Fetched) -> Request | None:
-        own: Own | None = request.meta.get(OWN)
+    def _moved(self, request: Request, fetched: Download) -> Request | None:
+        own: SpiderRequest | None = request.meta.get(OWN)
         if own is None or own.redirects or not 300 <= fetched.status < 400:
             return None
         known = fetched.location is not None and self._crawl.urls.get(fetched.location) is not None
@@ -132,11 +132,11 @@ class FocusMiddleware:
             self._crawl.frontier.set_delay(self._crawl.urls.host(number), slot.delay)
 
 
-def _fetched(response: Response) -> Fetched:
+def _fetched(response: Response) -> Download:
     header = (response.headers.get("Content-Type") or b"").decode("latin-1")
     media_type, encoding = read_content_type(header)
     location = (response.headers.get("Location") or b"").decode("utf-8", "replace").strip()
-    return Fetched(
+    return Download(
         status=response.status,
         body=response.body,
         content_type=media_type,

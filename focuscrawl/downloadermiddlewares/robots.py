@@ -15,11 +15,11 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
-from focuscrawl.binding import crawl_of
-from focuscrawl.causes import PrivateAddressError, UnusableError, cause
-from focuscrawl.crawl.patience import read_retry_after
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.download_errors import PrivateAddressError, UnusableError, cause
+from focuscrawl.engine.meta import ROBOTS
 from focuscrawl.errors import GivenUpError
-from focuscrawl.meta import ROBOTS
+from focuscrawl.frontier.host_backoff import read_retry_after
 
 if TYPE_CHECKING:
     from typing import Self

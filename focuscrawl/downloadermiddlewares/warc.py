@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from focuscrawl.binding import crawl_of
-from focuscrawl.urls import normalize
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import WarcRecorder
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 from twisted.python.failure import Failure
 from twisted.web._newclient import HEADER, STATUS
 
-from focuscrawl.causes import TooLargeError
+from focuscrawl.engine.download_errors import TooLargeError
 
 _MOST = 256 * 1024  # bytes, early hints included; as much as Chromium reads
 

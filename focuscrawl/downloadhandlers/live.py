@@ -19,10 +19,10 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import Deferred
 
-from focuscrawl.causes import PrivateAddressError
 from focuscrawl.downloadhandlers.headers import bounded
-from focuscrawl.networks import Networks, literal
-from focuscrawl.urls import normalize
+from focuscrawl.engine.download_errors import PrivateAddressError
+from focuscrawl.foundation.networks import Networks, literal
+from focuscrawl.foundation.urls import normalize
 
 if TYPE_CHECKING:
     from scrapy import Request

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from scrapy.http import Headers
 from scrapy.responsetypes import responsetypes
 
-from focuscrawl.binding import crawl_of
-from focuscrawl.urls import normalize
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs.conditional import not_modified
 
 if TYPE_CHECKING:

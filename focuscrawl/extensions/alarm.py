@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from scrapy import signals
 
-from focuscrawl.binding import crawl_of
 from focuscrawl.diagnosis import ALARM
-from focuscrawl.report.diagnosed import is_page, watch_again
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.report.harvest_falls import is_page, watch_again
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:

@@ -13,12 +13,12 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from focuscrawl import __version__
-from focuscrawl.binding import crawl_of
 from focuscrawl.crawl import CrawlPlan
+from focuscrawl.engine.binding import crawl_of
 from focuscrawl.errors import UserError
-from focuscrawl.extensions.workermetrics import worker_metrics
-from focuscrawl.sharing import SharedCrawl
-from focuscrawl.urls import without_credentials
+from focuscrawl.extensions.worker_metrics import worker_metrics
+from focuscrawl.foundation.urls import without_credentials
+from focuscrawl.workers import SharedCrawl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,11 +13,11 @@ from scrapy import signals
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
-from focuscrawl.binding import crawl_of
+from focuscrawl.engine.binding import crawl_of
 from focuscrawl.errors import UserError
-from focuscrawl.extensions.jsonlog import STANDARD_ERROR, json_log_name
+from focuscrawl.extensions.json_log import STANDARD_ERROR, json_log_name
 from focuscrawl.report import Summary
-from focuscrawl.report.plain import counted, one_line
+from focuscrawl.report.plain_text import counted, one_line
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ Here: which pages to ask about, answers in a table, applying a definition to a c
 the definition and its critic (`focuscrawl.topics`).
 """
 
-from focuscrawl.feedback.applying import Applied, apply_definition
+from focuscrawl.feedback.application import Applied, apply_definition
 from focuscrawl.feedback.judgements import read_judgements, write_questions
-from focuscrawl.feedback.suggesting import KINDS, Suggestion, suggest
+from focuscrawl.feedback.suggestions import KINDS, Suggestion, suggest
 
 __all__ = [
     "KINDS",

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
-from focuscrawl.report.plain import cell, one_line
-from focuscrawl.urls import normalize
+from focuscrawl.foundation.urls import normalize
+from focuscrawl.report.plain_text import cell, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from focuscrawl.feedback.suggesting import Suggestion
+    from focuscrawl.feedback.suggestions import Suggestion
 
 _GOOD = frozenset({"good", "yes", "y", "1", "+", "on", "true"})
 _BAD = frozenset({"bad", "no", "n", "0", "-", "off", "false"})

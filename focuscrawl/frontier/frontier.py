@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.arrays import GrowingArray
+from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.frontier.hosts import Entry, Host
 from focuscrawl.frontier.outlook import outlook
 

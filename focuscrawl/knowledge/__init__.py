@@ -2,12 +2,12 @@
 
 Here: the file, what is looked up in it (seeds, keywords, predictions of URLs, when a page is worth
 another visit), and how a collection of fetches is taken in. Not here: reading a crawl's store
-(`focuscrawl.crawl.remembering`), the strategies that ask (`focuscrawl.strategies`).
+(`focuscrawl.offline.knowledge_export`), the strategies that ask (`focuscrawl.strategies`).
 """
 
 from focuscrawl.knowledge.collection import Collected, Collection, Learned
 from focuscrawl.knowledge.keywords import Keywords
 from focuscrawl.knowledge.knowledge import Knowledge, apprentice_in
-from focuscrawl.knowledge.learning import learn
+from focuscrawl.knowledge.update import learn
 
 __all__ = ["Collected", "Collection", "Keywords", "Knowledge", "Learned", "apprentice_in", "learn"]

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.rows import Rows, pointers
+from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
 from focuscrawl.errors import UserError
-from focuscrawl.knowledge.change import History
+from focuscrawl.foundation.urls import normalize
+from focuscrawl.knowledge.change_rates import ChangeHistory
 from focuscrawl.knowledge.file import open_file, read_meta
 from focuscrawl.knowledge.keys import key_of, keys_of
 from focuscrawl.knowledge.keywords import Keywords, WordCount
 from focuscrawl.knowledge.prediction import BITS, Prediction
-from focuscrawl.urls import normalize
 
 if TYPE_CHECKING:
     import sqlite3
@@ -175,7 +175,7 @@ class Knowledge:
         if len(features) and not 0 <= features.min() <= features.max() < 1 << BITS:
             raise self._damaged("exemplars")
         return Prediction(
-            Rows(features, pointers(lengths)), np.array([r for r, _ in rows], np.float64)
+            SparseRows(features, pointers(lengths)), np.array([r for r, _ in rows], np.float64)
         )
 
     # -- page by page --------------------------------------------------------------------
@@ -191,7 +191,8 @@ class Knowledge:
     def worth(self, now: float, cheap: float) -> NDArray[np.float64]:
         """Return what a visit to each page known is worth, by ascending key.
 
-        See `focuscrawl.knowledge.change.History.worth`. What was no page is worth nothing.
+        See `focuscrawl.knowledge.change_rates.ChangeHistory.worth`. What was no page is worth
+        nothing.
         """
         rows = self._file.execute(
             "SELECT relevance, visited, accesses, changes, span, failures, hub, "
@@ -201,7 +202,7 @@ class Knowledge:
         table = np.fromiter(rows, np.dtype([(f"c{i}", np.float64) for i in range(9)]))
         columns = [np.ascontiguousarray(table[f"c{i}"]) for i in range(9)]
         relevance, visited, accesses, changes, span, failures, hub, validated, judged = columns
-        history = History(
+        history = ChangeHistory(
             relevance=relevance,
             visited=visited,
             accesses=accesses,

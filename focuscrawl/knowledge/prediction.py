@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from focuscrawl.apprentice.addresses import address_features, table_of_keys
 from focuscrawl.apprentice.hashing import WordHashes, bucket
-from focuscrawl.apprentice.rows import Rows, beside, pointers
+from focuscrawl.apprentice.sparse_rows import SparseRows, beside, pointers
+from focuscrawl.apprentice.url_features import address_features, table_of_keys
 from focuscrawl.page.tokens import tokenize
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ class Describer:
     def __init__(self) -> None:
         self._hashes = WordHashes()
 
-    def __call__(self, urls: Sequence[str], anchors: Sequence[str]) -> Rows:
+    def __call__(self, urls: Sequence[str], anchors: Sequence[str]) -> SparseRows:
         """Return one row of features a link; may hold one several times."""
         tokens, owner = tokenize(list(anchors))
         lengths = np.bincount(owner, minlength=len(urls))
-        words = Rows(bucket(self._hashes(tokens), _ANCHOR, BITS), pointers(lengths))
+        words = SparseRows(bucket(self._hashes(tokens), _ANCHOR, BITS), pointers(lengths))
         addresses = address_features(urls, table_of_keys(urls), self._hashes, bits=BITS)
         return beside(addresses, words)[0]
 
@@ -49,11 +49,11 @@ class Prediction:
 
     Parameters
     ----------
-    described : `Rows` of n, descriptions of earlier pages
+    described : `SparseRows` of n, descriptions of earlier pages
     relevance : float64 (n,), what was judged of them
     """
 
-    def __init__(self, described: Rows, relevance: NDArray[np.float64]) -> None:
+    def __init__(self, described: SparseRows, relevance: NDArray[np.float64]) -> None:
         n = len(described)
         self._relevance = relevance
         self._mean = float(relevance.mean()) if n else 0.0
@@ -85,7 +85,7 @@ class Prediction:
         return np.round(predicted, 9)
 
 
-def _binary(rows: Rows) -> csr_array:
+def _binary(rows: SparseRows) -> csr_array:
     matrix = csr_array(
         (np.ones(len(rows.indices)), rows.indices, rows.indptr), shape=(len(rows), 1 << BITS)
     )

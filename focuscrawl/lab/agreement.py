@@ -9,10 +9,10 @@ import pandas as pd
 
 from focuscrawl.critic import load_critic
 from focuscrawl.distiller import Distiller, LinkGraph, Sites, best
+from focuscrawl.foundation.urls import host
 from focuscrawl.frontier import NameTable
-from focuscrawl.lab.pages.instances import best_first
-from focuscrawl.lab.whole import whole_web
-from focuscrawl.urls import host
+from focuscrawl.lab.page_studies.instances import best_first
+from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.lab.tasks import Task
-    from focuscrawl.lab.whole import WholeWeb
+    from focuscrawl.lab.topic_tasks import Task
+    from focuscrawl.lab.whole_web import WholeWeb
 
 PAIRS = 5  # of samples
 SEEDS = 10  # of a sample, at most; half of the examples if there are fewer than twice as many

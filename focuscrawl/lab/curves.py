@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.report.style import Line, axes, plain
+from focuscrawl.report.figure_style import Line, axes, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,7 +82,7 @@ def reduction_figure(topics: pd.DataFrame, strategies: list[str], baseline: str)
 
     Parameters
     ----------
-    topics : of one web, as `focuscrawl.lab.table.by_topic` returns them
+    topics : of one web, as `focuscrawl.lab.measures.by_topic` returns them
     strategies : from top to bottom
     """
     reductions = {

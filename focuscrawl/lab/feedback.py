@@ -14,17 +14,17 @@ import pandas as pd
 
 from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.critic import load_critic
+from focuscrawl.critic.corpus import read_bags
 from focuscrawl.critic.files import save_critic
-from focuscrawl.critic.focused import FocusedCritic
-from focuscrawl.critic.reading import read_bags
-from focuscrawl.critic.topics import lies_under
+from focuscrawl.critic.focused_critic import FocusedCritic
+from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
+from focuscrawl.critic.topic_paths import lies_under
 from focuscrawl.critic.training import train_critic
-from focuscrawl.critic.words import OFF_TOPIC, ON_TOPIC
 from focuscrawl.feedback import apply_definition, suggest
 from focuscrawl.lab.replay import replay
-from focuscrawl.lab.whole import whole_web
+from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.report.measures import load_pages
-from focuscrawl.report.opening import open_crawl as open_store
+from focuscrawl.report.stores import open_crawl as open_store
 from focuscrawl.taxonomy import Label, read_labels
 from focuscrawl.topics import TopicDefinition, train_definition
 from focuscrawl.webs import open_web
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.critic.bags import Bag
-    from focuscrawl.lab.tasks import Task
+    from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.lab.topic_tasks import Task
     from focuscrawl.webs.protocol import Web
 
 JUDGEMENTS = 20

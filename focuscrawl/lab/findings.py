@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from focuscrawl.lab.figures import overlap, pages, rates, relevance, source
+from focuscrawl.lab.figures import overlap, page_studies, rates, relevance, study_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -75,7 +75,7 @@ def _cell(value: object) -> str:
 
 
 def _bimodal(results: Results) -> pd.DataFrame | None:
-    fetches = source.fetches_of(results, [source.SOFT])
+    fetches = study_data.fetches_of(results, [study_data.SOFT])
     if fetches is None:
         return None
     table = relevance.relevance_table(fetches)
@@ -121,7 +121,7 @@ def _offsets(folds: str) -> Callable[[Results], pd.DataFrame | None]:
 
 def _accuracy(results: Results, features: str, folds: str, measure: str) -> pd.DataFrame | None:
     """Return accuracies by d_max, one row a web and topic."""
-    table = source.table_of(results, "pages", "accuracy")
+    table = study_data.table_of(results, "pages", "accuracy")
     if table is None:
         return None
     chosen = table[(table["features"] == features) & (table["folds"] == folds)]
@@ -129,7 +129,7 @@ def _accuracy(results: Results, features: str, folds: str, measure: str) -> pd.D
 
 
 def _gain(results: Results) -> pd.DataFrame | None:
-    table = source.table_of(results, "pages", "gain")
+    table = study_data.table_of(results, "pages", "gain")
     if table is None:
         return None
     wide = table.pivot_table(index=_TOPIC, columns="offset", values="gain", sort=False)
@@ -142,7 +142,7 @@ def _gain(results: Results) -> pd.DataFrame | None:
 
 def _sawtooth(name: str, column: str) -> Callable[[Results], pd.DataFrame | None]:
     def look(results: Results) -> pd.DataFrame | None:
-        table = source.table_of(results, "pages", name)
+        table = study_data.table_of(results, "pages", name)
         if table is None:
             return None
         wide = table.pivot_table(index=_TOPIC, columns="offset", values=column, sort=False)
@@ -175,25 +175,27 @@ def _loss(better: str, worse: str) -> Callable[[Results], pd.DataFrame | None]:
 
 
 def _overlap(results: Results) -> pd.DataFrame | None:
-    for second in (source.OFFLINE, source.APPRENTICE):
-        fetches = source.fetches_of(results, [source.SOFT, second], "url")
+    for second in (study_data.OFFLINE, study_data.APPRENTICE):
+        fetches = study_data.fetches_of(results, [study_data.SOFT, second], "url")
         if fetches is not None:
-            table = overlap.strategies_table(fetches, source.SOFT, second)
+            table = overlap.strategies_table(fetches, study_data.SOFT, second)
             return table[[*_TOPIC, "shared"]].assign(holds=table["shared"] < 0.5)
     return None
 
 
 def _recall(results: Results) -> pd.DataFrame | None:
-    fetches = source.fetches_of(results, [source.SOFT, source.RECALL, source.OFFLINE])
+    fetches = study_data.fetches_of(
+        results, [study_data.SOFT, study_data.RECALL, study_data.OFFLINE]
+    )
     if fetches is None:
         return None
     curves = rates.loss_table(fetches)
     mean = curves.pivot_table(index=_TOPIC, columns="strategy", values="loss", sort=False)
     found = pd.DataFrame(
         {
-            "baseline": mean[source.SOFT],
-            "recall": mean[source.RECALL],
-            "apprentice": mean[source.OFFLINE],
+            "baseline": mean[study_data.SOFT],
+            "recall": mean[study_data.RECALL],
+            "apprentice": mean[study_data.OFFLINE],
         }
     ).reset_index()
     between = (found["apprentice"] <= found["recall"]) & (found["recall"] <= found["baseline"])
@@ -201,7 +203,7 @@ def _recall(results: Results) -> pd.DataFrame | None:
 
 
 def _optimism(results: Results) -> pd.DataFrame | None:
-    table = source.table_of(results, "takeover", "priorities")
+    table = study_data.table_of(results, "takeover", "priorities")
     if table is None:
         return None
     middle = table["score"] + 0.05
@@ -216,13 +218,13 @@ def _optimism(results: Results) -> pd.DataFrame | None:
 def _switch(against: str) -> Callable[[Results], pd.DataFrame | None]:
     def look(results: Results) -> pd.DataFrame | None:
         table = rates.switched_fetches(results)
-        if table is None or source.SOFT not in set(table["strategy"]):
+        if table is None or study_data.SOFT not in set(table["strategy"]):
             return None
-        switched = table[table["strategy"] == source.SWITCHED]
+        switched = table[table["strategy"] == study_data.SWITCHED]
         half = switched.groupby(_TOPIC, sort=False)["seq"].max() // 2
         table = table.merge(half.rename("half").reset_index(), on=_TOPIC)
         late = table["seq"] > table["half"]
-        of_switched = table["strategy"] == source.SWITCHED
+        of_switched = table["strategy"] == study_data.SWITCHED
         parts = {
             "before": of_switched & ~late,
             "after": of_switched & late,
@@ -240,10 +242,10 @@ def _switch(against: str) -> Callable[[Results], pd.DataFrame | None]:
 
 
 def _features(results: Results) -> pd.DataFrame | None:
-    table = source.table_of(results, "pages", "accuracy")
+    table = study_data.table_of(results, "pages", "accuracy")
     if table is None:
         return None
-    found = pages.features_table(table)
+    found = page_studies.features_table(table)
     found = found[found["folds"] == "pages"].drop(columns="folds")
     found.columns = [str(name).removeprefix("+ ").replace(" ", "_") for name in found.columns]
     rest = found[["class_names", "class_prefixes", "co-citation"]].abs()
@@ -251,7 +253,7 @@ def _features(results: Results) -> pd.DataFrame | None:
 
 
 def _seeds(results: Results) -> pd.DataFrame | None:
-    fetches = source.fetches_of(results, [source.SOFT], "url", "host")
+    fetches = study_data.fetches_of(results, [study_data.SOFT], "url", "host")
     if fetches is None or fetches["draw"].nunique() < 2:
         return None
     table = overlap.seeds_table(fetches)
@@ -261,7 +263,7 @@ def _seeds(results: Results) -> pd.DataFrame | None:
 
 
 def _distance(results: Results) -> pd.DataFrame | None:
-    table = source.table_of(results, "pages", "authorities")
+    table = study_data.table_of(results, "pages", "authorities")
     if table is None:
         return None
     distance = table.groupby(_TOPIC, sort=False)["distance"]
@@ -279,10 +281,13 @@ _CLAIMS: dict[str, tuple[str, Callable[[Results], pd.DataFrame | None]]] = {
     "a02-08-gain": ("gain falls with distance: d = 0, up to 5, beyond", _gain),
     "a02-08-gain saw": ("gain is greater at even d", _sawtooth("gain", "gain")),
     "a02-09a-rates": ("there is more text at even d", _sawtooth("rates", "rate")),
-    "a02-10-loss": ("the trained apprentice loses less", _loss(source.OFFLINE, source.SOFT)),
+    "a02-10-loss": (
+        "the trained apprentice loses less",
+        _loss(study_data.OFFLINE, study_data.SOFT),
+    ),
     "a02-10-loss online": (
         "the same, learning from scratch",
-        _loss(source.APPRENTICE, source.SOFT),
+        _loss(study_data.APPRENTICE, study_data.SOFT),
     ),
     "a02-11-overlap": ("the two fetch different URLs: under half in common", _overlap),
     "a02-12-recall": ("the recall crawl loses between the two", _recall),
@@ -293,8 +298,8 @@ _CLAIMS: dict[str, tuple[str, Callable[[Results], pd.DataFrame | None]]] = {
         _switch("baseline"),
     ),
     "a02-38-features": ("further features add little: 3 points at most", _features),
-    "f99-rates": ("soft focus loses less than none", _loss(source.SOFT, source.UNFOCUSED)),
-    "f99-rates hard": ("hard focus does, too", _loss(source.HARD, source.UNFOCUSED)),
+    "f99-rates": ("soft focus loses less than none", _loss(study_data.SOFT, study_data.UNFOCUSED)),
+    "f99-rates hard": ("hard focus does, too", _loss(study_data.HARD, study_data.UNFOCUSED)),
     "f99-seeds": ("crawls from different seeds grow alike", _seeds),
     "f99-distance": ("some of the best pages are over 2 links away", _distance),
 }

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.arrays import GrowingArray
 from focuscrawl.errors import UserError
-from focuscrawl.lab.whole import whole_web
+from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.strategies import Expansion
 
 if TYPE_CHECKING:

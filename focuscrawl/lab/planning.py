@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl import __version__
-from focuscrawl.cache import cache_dir
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.training import train_critic
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.cache import cache_dir
 from focuscrawl.lab.runs import Run
-from focuscrawl.lab.whole import whole_web
+from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.strategies import find_strategy
 from focuscrawl.taxonomy import read_labels
 from focuscrawl.webs import open_web
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.lab.study import Contender, Study, StudyWeb
-    from focuscrawl.lab.whole import WholeWeb
+    from focuscrawl.lab.whole_web import WholeWeb
     from focuscrawl.webs.protocol import Web
 
 

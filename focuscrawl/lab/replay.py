@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from focuscrawl.crawl.types import Fetched
+from focuscrawl.crawl.visit import Download
+from focuscrawl.foundation.urls import resolve
 from focuscrawl.page import read_content_type
-from focuscrawl.urls import resolve
 
 if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl, Fetch
@@ -38,12 +38,12 @@ def replay(crawl: Crawl) -> None:
 
 def _visit(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> None:
     if answer is None:
-        fetched = Fetched(404)
+        fetched = Download(404)
     else:
         headers = {name.lower(): value for name, value in answer.headers}
         media_type, encoding = read_content_type(headers.get("content-type"))
         location = headers.get("location")
-        fetched = Fetched(
+        fetched = Download(
             status=answer.status,
             body=answer.body,
             content_type=media_type,

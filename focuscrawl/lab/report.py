@@ -8,11 +8,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from focuscrawl.lab.curves import mean_curves, reduction_figure, topic_figure, web_figure
-from focuscrawl.lab.grids import Grid, grids
-from focuscrawl.lab.table import by_topic
+from focuscrawl.lab.measures import by_topic
+from focuscrawl.lab.rendering import Grid, grids
+from focuscrawl.report.figure_style import png
 from focuscrawl.report.html import data_uri
-from focuscrawl.report.plain import counted, one_line
-from focuscrawl.report.style import png
+from focuscrawl.report.plain_text import counted, one_line
 from focuscrawl.report.templates import load_template
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from focuscrawl.crawl.returning import STRATEGIES as KNOWING
+from focuscrawl.crawl.parts.revisit_policy import STRATEGIES as KNOWING
 from focuscrawl.errors import UserError
 from focuscrawl.lab.study import Contender, Study, StudyWeb
 from focuscrawl.taxonomy import normalise

@@ -6,7 +6,7 @@ from itertools import compress
 
 import numpy as np
 
-from focuscrawl import urls
+from focuscrawl.foundation import urls
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.metadata import read_metadata
 from focuscrawl.page.tokens import tokenize

@@ -21,7 +21,7 @@ class Links:
 
     Attributes
     ----------
-    urls : n normalised absolute URLs (`focuscrawl.urls`); only http and https
+    urls : n normalised absolute URLs (`focuscrawl.foundation.urls`); only http and https
     anchors : n texts inside the link elements, white space folded, at most 1,000 characters;
         where there is none the ``alt`` of the area or image, or the ``title``; may be empty
     left, right : int32 (n,), first and last DOM leaf that the link element covers

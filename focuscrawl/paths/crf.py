@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from focuscrawl.paths import chains
+from focuscrawl.paths import chain_recursions as chains
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.apprentice.hashing import WordHashes
-from focuscrawl.apprentice.rows import Rows, pointers, ranges
+from focuscrawl.apprentice.sparse_rows import SparseRows, pointers, ranges
 from focuscrawl.page.tokens import tokenize
-from focuscrawl.paths.keys import KINDS, PAGE_KINDS, keyed, keyed_in_turn, kind_and_word
-from focuscrawl.paths.places import place_of, relation, shape_of
-from focuscrawl.paths.targets import DIGITS, Targets, words_of
+from focuscrawl.paths.feature_keys import KINDS, PAGE_KINDS, keyed, keyed_in_turn, kind_and_word
+from focuscrawl.paths.link_targets import DIGITS, Targets, words_of
+from focuscrawl.paths.url_relations import place_of, relation, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -230,7 +230,7 @@ class Vocabulary:
     def __len__(self) -> int:
         return len(self.names)
 
-    def rows(self, observed: Observed) -> Rows:
+    def rows(self, observed: Observed) -> SparseRows:
         """Return the numbers of the features that are known, ascending in each row."""
         at = np.minimum(np.searchsorted(self._keys, observed.keys), len(self._keys) - 1)
         known = self._keys[at] == observed.keys
@@ -240,9 +240,11 @@ class Vocabulary:
         distinct = np.ones(len(cells), np.bool_)
         np.not_equal(cells[1:], cells[:-1], out=distinct[1:])
         row, number = np.divmod(cells[distinct], width)
-        return Rows(number.astype(np.int32), pointers(np.bincount(row, minlength=observed.n)))
+        return SparseRows(
+            number.astype(np.int32), pointers(np.bincount(row, minlength=observed.n))
+        )
 
-    def values(self, rows: Rows) -> NDArray[np.float64]:
+    def values(self, rows: SparseRows) -> NDArray[np.float64]:
         """Return what each feature of rows counts, float64 (nnz,): n^-1/2 if n are of its kind.
 
         So each kind of a page or a link has a length of 1 whatever the number of its words. The

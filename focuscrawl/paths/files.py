@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focuscrawl.apprentice.folders import Kind, damaged
-from focuscrawl.critic.packing import expect, read_arrays
+from focuscrawl.critic.serialization import expect, read_arrays
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.model_folder import Kind, damaged
 from focuscrawl.paths.crf import ChainCRF
 from focuscrawl.paths.critic import TOPIC, PathCritic
+from focuscrawl.paths.feature_keys import KINDS
 from focuscrawl.paths.features import Reading, Vocabulary
-from focuscrawl.paths.keys import KINDS
 from focuscrawl.paths.model import PathModel
 from focuscrawl.paths.states import PathStates
 

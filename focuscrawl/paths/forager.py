@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.arrays import GrowingArray
+from focuscrawl.foundation.arrays import GrowingArray
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

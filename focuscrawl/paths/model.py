@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.paths.places import place_of
+from focuscrawl.paths.url_relations import place_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,8 +9,8 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.paths.states import FAIL, GOAL
-from focuscrawl.urls import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

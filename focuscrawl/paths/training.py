@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from focuscrawl.apprentice.rows import pointers
+from focuscrawl.apprentice.sparse_rows import pointers
 from focuscrawl.errors import UserError
 from focuscrawl.paths.crf import ChainCRF, Sequences
+from focuscrawl.paths.feature_keys import KINDS
 from focuscrawl.paths.features import Observed, Reading, Vocabulary
-from focuscrawl.paths.keys import KINDS
 from focuscrawl.paths.model import PathModel
-from focuscrawl.paths.places import place_of
-from focuscrawl.paths.rewards import rewards
+from focuscrawl.paths.state_rewards import rewards
 from focuscrawl.paths.states import FAIL, GOAL, PathStates
+from focuscrawl.paths.url_relations import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.paths.features import PathReader
-    from focuscrawl.paths.pages import WebPages
+    from focuscrawl.paths.page_source import WebPages
     from focuscrawl.paths.paths import Path
 
 
@@ -41,7 +41,7 @@ class Training:
         by their distance to the goal
     farthest : of these distances the last that has a state of its own
     l2 : see `ChainCRF`
-    gamma : see `focuscrawl.paths.rewards.rewards`
+    gamma : see `focuscrawl.paths.state_rewards.rewards`
     max_iter : iterations of L-BFGS
     reading : how much of a page is read
     """

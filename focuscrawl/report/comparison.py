@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.report.measures import harvest_rate
-from focuscrawl.report.plain import one_line, table
+from focuscrawl.report.plain_text import one_line, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

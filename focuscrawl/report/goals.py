@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import sqlalchemy as sa
 
 from focuscrawl.errors import UserError
-from focuscrawl.report.plain import cell, one_line
+from focuscrawl.report.plain_text import cell, one_line
 from focuscrawl.store import schema
 from focuscrawl.strategies.paths import PathMemo
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from focuscrawl.report import comparison, measures
-from focuscrawl.report.diagnosed import watch_again
+from focuscrawl.report.figure_style import png
 from focuscrawl.report.figures import relevance_figure
+from focuscrawl.report.harvest_falls import watch_again
 from focuscrawl.report.outcome import PAGE
-from focuscrawl.report.plain import counted, middle, one_line
-from focuscrawl.report.style import png
+from focuscrawl.report.plain_text import counted, middle, one_line
 from focuscrawl.report.templates import load_template
 from focuscrawl.store import schema
 

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 import sqlalchemy as sa
 
-from focuscrawl.report.opening import open_crawl
+from focuscrawl.foundation.urls import host
 from focuscrawl.report.outcome import PAGE, outcome
+from focuscrawl.report.stores import open_crawl
 from focuscrawl.store import CrawlStore
-from focuscrawl.urls import host
 
 if TYPE_CHECKING:
     import os

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from focuscrawl.crawl.types import NOT_MODIFIED
+from focuscrawl.crawl.visit import NOT_MODIFIED
 
 PAGE = "page"
 DUPLICATE = "duplicate"

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from focuscrawl.report.plain import counted, one_line, table
-from focuscrawl.report.stopping import BREAK, in_words
+from focuscrawl.report.plain_text import counted, one_line, table
+from focuscrawl.report.stop_reasons import BREAK, in_words
 from focuscrawl.report.summary import RECENT
 from focuscrawl.store import schema
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import sqlalchemy as sa
 
-from focuscrawl.crawl.traps import NEAR_DUPLICATE
-from focuscrawl.crawl.types import RELEVANT
-from focuscrawl.report.again import Again
-from focuscrawl.report.diagnosed import last_alarm
-from focuscrawl.report.limits import limits_in_words, trap_events
+from focuscrawl.crawl.parts.traps import NEAR_DUPLICATE
+from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.report.harvest_falls import last_alarm
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
-from focuscrawl.report.plain import counted, middle, one_line, printable, table
-from focuscrawl.report.stopping import hosts_left, in_words, stop_reason, time_crawling
+from focuscrawl.report.plain_text import counted, middle, one_line, printable, table
+from focuscrawl.report.revisits import Again
+from focuscrawl.report.stop_reasons import hosts_left, in_words, stop_reason, time_crawling
+from focuscrawl.report.traps import limits_in_words, trap_events
 from focuscrawl.store import schema
 from focuscrawl.store.postgres import is_database_url
 
@@ -55,7 +55,7 @@ class Summary:
     relevant : pages of a relevance above ½
     outcomes : fetches by what came of them, see `focuscrawl.report.outcome`
     links, dropped : links on the pages fetched; of these, left out before the frontier
-    traps : what limits held back, and near-duplicates, see `focuscrawl.report.limits`
+    traps : what limits held back, and near-duplicates, see `focuscrawl.report.traps`
     states : URLs by state, see `focuscrawl.store.schema.STATES`
     time, timed : time spent between fetches, breaks of a resumed crawl left out; for how many
     model, models_at : version of the last model and the fetch it was trained at, if there is one

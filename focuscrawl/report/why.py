@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sqlalchemy as sa
 
-from focuscrawl.report.finding import find_url
-from focuscrawl.report.limits import held_back, near_duplicate
+from focuscrawl.report.link_reasons import Reasons, reasons
 from focuscrawl.report.outcome import PAGE, outcome
-from focuscrawl.report.plain import counted, one_line, printable, table
-from focuscrawl.report.reasons import Reasons, reasons
+from focuscrawl.report.plain_text import counted, one_line, printable, table
+from focuscrawl.report.traps import held_back, near_duplicate
+from focuscrawl.report.url_lookup import find_url
 from focuscrawl.store import schema
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 
@@ -59,7 +59,7 @@ class Explanation:
     links_found : how many lead there
     links_before : how many of them were known when it was fetched; None if it was not
     path : from the seed to the URL, each page the one on which the next was first found
-    reasons : what the apprentice counts for and against it, see `focuscrawl.report.reasons`;
+    reasons : what the apprentice counts for and against it, see `focuscrawl.report.link_reasons`;
         None where there is none to ask
     """
 

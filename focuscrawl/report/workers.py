@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from focuscrawl.report.plain import counted, one_line, table
+from focuscrawl.report.plain_text import counted, one_line, table
 from focuscrawl.report.status import MINUTE_ROWS, in_brief, of_whom, rate
-from focuscrawl.report.stopping import in_words, last_reason
+from focuscrawl.report.stop_reasons import in_words, last_reason
 from focuscrawl.report.summary import RECENT
-from focuscrawl.store import schema, shared
-from focuscrawl.store.workers import Worker, is_paused, read_workers
+from focuscrawl.store import schema, worker_tables
+from focuscrawl.store.worker_registry import Worker, is_paused, read_workers
 
 if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
@@ -24,7 +24,7 @@ _NAME = 28  # characters
 
 @dataclass(frozen=True)
 class SharedWorkerStatus:
-    """One of several workers; most is as in `focuscrawl.store.workers.Worker`.
+    """One of several workers; most is as in `focuscrawl.store.worker_registry.Worker`.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class SharedStatus:
     def of(cls, store: CrawlStore) -> SharedStatus:
         """Read how a crawl is doing; cheap, however large it is, while somebody crawls."""
         m = schema.models.c
-        c, time = shared.crawl.c, sa.func.clock_timestamp().label("time")
+        c, time = worker_tables.crawl.c, sa.func.clock_timestamp().label("time")
         now = _one(store, c.fetched, c.granted, c.relevance, c.trainer, time)
         workers, paused = read_workers(store), is_paused(store)
         alive = [each for each in workers if each.alive]
@@ -144,7 +144,7 @@ class SharedStatus:
         newest = _one(store, version.label("version"), begun.label("begun"))
         by_worker, at = _last_pages(store, now.fetched), now.time.astimezone(UTC)
         last = sorted((page for pages in by_worker.values() for page in pages), reverse=True)
-        owner = shared.shard.c.owner
+        owner = worker_tables.shard.c.owner
         shards = _one(store, sa.func.count().label("all"), sa.func.count(owner).label("held"))
         gone = _gone(store)
         return cls(
@@ -282,10 +282,12 @@ def _queued(store: CrawlStore) -> int:
 
 def _gone(store: CrawlStore) -> list[tuple[str, int, int]]:
     """Return (state, workers, fetches) of those that left and those that were lost."""
-    w = shared.worker.c
+    w = worker_tables.worker.c
     n, fetched = sa.func.count().label("n"), sa.func.sum(w.fetched).label("fetched")
     groups = sa.select(w.state, n, fetched)
-    rows = store.rows(groups.where(w.state != shared.ALIVE).group_by(w.state).order_by(w.state))
+    rows = store.rows(
+        groups.where(w.state != worker_tables.ALIVE).group_by(w.state).order_by(w.state)
+    )
     return [(row.state, row.n, int(row.fetched)) for row in rows]
 
 

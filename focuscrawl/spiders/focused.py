@@ -6,20 +6,20 @@ from typing import TYPE_CHECKING, Any
 
 import scrapy
 
-from focuscrawl.arguments import from_settings
-from focuscrawl.binding import bind_crawl
 from focuscrawl.crawl import CrawlPlan, open_crawl
-from focuscrawl.crawl.distilling import SITES
+from focuscrawl.crawl.parts.distilling import SITES
 from focuscrawl.downloadermiddlewares.backoff import patience_of
 from focuscrawl.downloadermiddlewares.warc import recording_name
+from focuscrawl.engine.arguments import from_settings
+from focuscrawl.engine.binding import bind_crawl
+from focuscrawl.engine.lean_settings import spare
+from focuscrawl.engine.link_requests import LinkRequests
+from focuscrawl.engine.meta import VISIT
+from focuscrawl.engine.process_memory import freeze, return_large_arrays
 from focuscrawl.errors import UserError
 from focuscrawl.extensions.metrics import check_port
-from focuscrawl.following import Following
-from focuscrawl.memory import freeze, return_large_arrays
-from focuscrawl.meta import VISIT
-from focuscrawl.networks import Networks
-from focuscrawl.sharing.opening import SharingOptions, open_shared_crawl
-from focuscrawl.sparing import spare
+from focuscrawl.foundation.networks import Networks
+from focuscrawl.workers.joining import SharingOptions, open_shared_crawl
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -107,7 +107,7 @@ def open_for(spider: scrapy.Spider, arguments: dict[str, str], settings: BaseSet
         raise UserError(f"FOCUSCRAWL_WARC={recording}: name a file that ends in .warc.gz")
     Networks.of(settings.getlist("FOCUSCRAWL_PRIVATE_ADDRESSES"))  # a slip ends here
     patience_of(settings)
-    Following.of(spider, settings)
+    LinkRequests.of(spider, settings)
     check_port(settings)
     if "web" in arguments:
         _replay(settings)

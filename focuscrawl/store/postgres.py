@@ -9,7 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.schema import CreateTable
 
 from focuscrawl.errors import UserError
-from focuscrawl.store import schema, shared
+from focuscrawl.store import schema, worker_tables
 from focuscrawl.store.store import CrawlStore, check_version, describe
 
 if TYPE_CHECKING:
@@ -195,14 +195,14 @@ def holds_anything(connection: Connection, name: str) -> bool:
 
 def _create(connection: Connection, name: str, identity: Mapping[str, str]) -> None:
     connection.execute(sa.schema.CreateSchema(name, if_not_exists=True))
-    for table in [*schema.metadata.sorted_tables, *shared.metadata.sorted_tables]:
+    for table in [*schema.metadata.sorted_tables, *worker_tables.metadata.sorted_tables]:
         # A foreign key costs a look-up and a lock for every link and URL: a third of what a
         # page costs the server. Whoever writes here writes parents first as it is
         connection.execute(CreateTable(table, include_foreign_key_constraints=[]))
         for index in table.indexes:
             connection.execute(sa.schema.CreateIndex(index))
     connection.execute(sa.text("CREATE INDEX ix_url_host ON url (host)"))  # to load shards by
-    for column in (schema.models.c.state, shared.instances.c.data):
+    for column in (schema.models.c.state, worker_tables.instances.c.data):
         # numbers that hardly become smaller, and only the latest are kept: compressing them takes
         # a fifth of all that the server does in a crawl
         external = f"ALTER TABLE {column.table.name} ALTER {column.name} SET STORAGE EXTERNAL"
@@ -211,7 +211,7 @@ def _create(connection: Connection, name: str, identity: Mapping[str, str]) -> N
         connection.execute(sa.DDL(f"CREATE VIEW {view} AS {select}"))  # type: ignore[no-untyped-call]
     describe(connection, identity)
     connection.execute(
-        sa.insert(shared.crawl),
+        sa.insert(worker_tables.crawl),
         {
             "id": 1,
             "fetched": 0,
@@ -223,7 +223,7 @@ def _create(connection: Connection, name: str, identity: Mapping[str, str]) -> N
         },
     )
     numbers = range(int(identity["shards"]))
-    connection.execute(sa.insert(shared.shard), [{"number": number} for number in numbers])
+    connection.execute(sa.insert(worker_tables.shard), [{"number": number} for number in numbers])
 
 
 def _known(store: CrawlStore, database: Database) -> dict[str, str]:

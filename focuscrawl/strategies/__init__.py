@@ -7,11 +7,11 @@ point in the group ``focuscrawl.strategies``.
 """
 
 from focuscrawl.strategies.evidence import Evidence, First, Maximum
-from focuscrawl.strategies.links import LinkStrategy
+from focuscrawl.strategies.link_strategy import LinkStrategy
 from focuscrawl.strategies.protocol import (
     Expansion,
     JudgedPage,
-    Learner,
+    LearningStrategy,
     Lesson,
     RecalledPage,
     Strategy,
@@ -24,7 +24,7 @@ __all__ = [
     "Expansion",
     "First",
     "JudgedPage",
-    "Learner",
+    "LearningStrategy",
     "Lesson",
     "LinkStrategy",
     "Maximum",

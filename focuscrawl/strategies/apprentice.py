@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.beginning import make_apprentice
-from focuscrawl.apprentice.facts import PageFacts
+from focuscrawl.apprentice.critic_reading import WordReader
+from focuscrawl.apprentice.factory import make_apprentice
+from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.options import DEFAULT_GROUPS, Options
-from focuscrawl.apprentice.page_reader import PageReader
+from focuscrawl.apprentice.page_facts import PageFacts
 from focuscrawl.apprentice.pool import Pool
-from focuscrawl.apprentice.reading import WordReader
 from focuscrawl.strategies.protocol import Expansion, Lesson
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class ApprenticeStrategy:
         self.lag = min(_LAG, options.batch // 2)
         options, critic = self._apprentice.options, context.critic
         words = WordReader(critic, ask=getattr(critic, "reads_words", False))
-        self._reader = PageReader(
+        self._reader = FeatureExtractor(
             words, groups=options.groups, d_max=options.d_max, classes=critic.classes
         )
         self.needs_depths = self._reader.needs_depths

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.rows import Rows
-from focuscrawl.strategies.batches import BatchLearner, check_batches
-from focuscrawl.strategies.crawled import PathFacts
+from focuscrawl.apprentice.sparse_rows import SparseRows
+from focuscrawl.strategies.batch_learner import BatchLearner, check_batches
 from focuscrawl.strategies.distances import distances
+from focuscrawl.strategies.link_history import PathFacts
 from focuscrawl.strategies.link_words import PathWords
-from focuscrawl.strategies.options import check_count, check_number
-from focuscrawl.strategies.word_classes import WordClasses, shares
+from focuscrawl.strategies.option_checks import check_count, check_number
+from focuscrawl.strategies.word_naive_bayes import WordClasses, shares
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.crawled import Past
+    from focuscrawl.strategies.link_history import Past
     from focuscrawl.strategies.protocol import JudgedPage, StrategyContext
 
 
@@ -68,7 +68,7 @@ class ContextGraphs(BatchLearner):
 
     def read(self, page: JudgedPage) -> PathFacts:
         """Take the words of the page."""
-        none = Rows(np.zeros(0, np.int32), np.zeros(len(page.links) + 1, np.int64))
+        none = SparseRows(np.zeros(0, np.int32), np.zeros(len(page.links) + 1, np.int64))
         return PathFacts(page.targets, self._words.page(page), none)
 
     def unlearned(self) -> Layers:

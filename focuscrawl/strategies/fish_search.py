@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.arrays import GrowingArray
+from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.strategies.evidence import Maximum
-from focuscrawl.strategies.links import LinkStrategy
-from focuscrawl.strategies.options import check_count, check_number
+from focuscrawl.strategies.link_strategy import LinkStrategy
+from focuscrawl.strategies.option_checks import check_count, check_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,7 @@ import numpy as np
 
 from focuscrawl.errors import UserError
 from focuscrawl.strategies.evidence import Maximum
-from focuscrawl.strategies.links import LinkStrategy
+from focuscrawl.strategies.link_strategy import LinkStrategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

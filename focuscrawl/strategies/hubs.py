@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.arrays import GrowingArray
 from focuscrawl.distiller import Distiller, LinkGraph, Sites
+from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.urls import host
 from focuscrawl.strategies.evidence import Maximum
-from focuscrawl.strategies.options import check_number
+from focuscrawl.strategies.option_checks import check_number
 from focuscrawl.strategies.protocol import Expansion
-from focuscrawl.strategies.rescoring import RescoringStrategy
-from focuscrawl.urls import host
+from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.strategies.protocol import JudgedPage, RecalledPage, StrategyContext
-    from focuscrawl.strategies.rescoring import Scores
+    from focuscrawl.strategies.rescoring_strategy import Scores
 
 
 class HubScores:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.arrays import GrowingArray
-from focuscrawl.strategies.links import LinkStrategy
+from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.strategies.link_strategy import LinkStrategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

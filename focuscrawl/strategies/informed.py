@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from focuscrawl.arrays import GrowingArray
+from focuscrawl.foundation.arrays import GrowingArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.protocol import (
         Expansion,
         JudgedPage,
-        Learner,
+        LearningStrategy,
         Lesson,
         RecalledPage,
     )
@@ -34,7 +34,7 @@ class Names(Protocol):
 
 
 class Informed:
-    """A `Learner` whose scores of URLs that are known are corrected by what is known.
+    """A `LearningStrategy` whose scores of URLs that are known are corrected by what is known.
 
     score(v) = sure known(v) + (1 - sure) s(v), with s(v) the strategy's own. Links keep the
     scores the strategy gives them.
@@ -49,7 +49,7 @@ class Informed:
 
     def __init__(
         self,
-        learner: Learner,
+        learner: LearningStrategy,
         known: Callable[[Sequence[str]], NDArray[np.float64]],
         names: Names,
         sure: float = SURE,
@@ -89,22 +89,22 @@ class Informed:
         return self._learner.lesson_due()
 
     def learn(self) -> Lesson:
-        """Learn; see `Learner.learn`."""
+        """Learn; see `LearningStrategy.learn`."""
         lesson = self._learner.learn()
         lesson.scores = self._corrected(lesson.urls, lesson.scores)
         return lesson
 
     def adopt(self, lesson: Lesson) -> Scores:
-        """Score with the lesson's model from now on; see `Learner.adopt`."""
+        """Score with the lesson's model from now on; see `LearningStrategy.adopt`."""
         urls, scores = self._learner.adopt(lesson)
         return urls, self._corrected(urls, scores)
 
     def load(self, state: bytes) -> int | None:
-        """Take up the model of the last lesson; see `Learner.load`."""
+        """Take up the model of the last lesson; see `LearningStrategy.load`."""
         return self._learner.load(state)
 
     def rescore(self) -> Scores:
-        """Return the scores of all URLs that have links; see `Learner.rescore`."""
+        """Return the scores of all URLs that have links; see `LearningStrategy.rescore`."""
         urls, scores = self._learner.rescore()
         return urls, self._corrected(urls, scores)
 

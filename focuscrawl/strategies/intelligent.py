@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from focuscrawl.apprentice.learners.instances import row_sums
-from focuscrawl.strategies.batches import BatchLearner, check_batches
-from focuscrawl.strategies.crawled import PathFacts
+from focuscrawl.apprentice.learners.matrix import row_sums
+from focuscrawl.strategies.batch_learner import BatchLearner, check_batches
+from focuscrawl.strategies.link_history import PathFacts
 from focuscrawl.strategies.link_words import PathWords
-from focuscrawl.strategies.options import check_number
-from focuscrawl.strategies.word_classes import BITS, sums
+from focuscrawl.strategies.option_checks import check_number
+from focuscrawl.strategies.word_naive_bayes import BITS, sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.crawled import Past
+    from focuscrawl.strategies.link_history import Past
     from focuscrawl.strategies.protocol import JudgedPage, StrategyContext
 
 _SIGNIFICANT = 2.0  # standard deviations by which a word has to stand out

@@ -9,8 +9,8 @@ import numpy as np
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Keywords
 from focuscrawl.strategies.evidence import Maximum
-from focuscrawl.strategies.links import LinkStrategy
-from focuscrawl.strategies.options import check_number
+from focuscrawl.strategies.link_strategy import LinkStrategy
+from focuscrawl.strategies.option_checks import check_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.apprentice.hashing import WordHashes, bucket
-from focuscrawl.apprentice.rows import Rows, pointers, ranges
+from focuscrawl.apprentice.sparse_rows import SparseRows, pointers, ranges
 from focuscrawl.page.tokens import tokenize
-from focuscrawl.strategies.word_classes import BITS
+from focuscrawl.strategies.word_naive_bayes import BITS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,12 +41,12 @@ class PathWords:
             distinct = distinct[at <= np.partition(at, self._most - 1)[self._most - 1]]
         return distinct
 
-    def addresses(self, page: JudgedPage) -> Rows:
+    def addresses(self, page: JudgedPage) -> SparseRows:
         """Return the words of the URL of each followable link."""
         urls = page.view.links.urls
         return self._texts([urls[i].partition("//")[2] for i in page.links.tolist()], _ADDRESS)
 
-    def surroundings(self, page: JudgedPage) -> Rows:
+    def surroundings(self, page: JudgedPage) -> SparseRows:
         """Return the words inside each followable link, and those near it."""
         links, view = page.view.links, page.view
         words = self._hashes(view.tokens)
@@ -60,19 +60,19 @@ class PathWords:
         kinds = np.tile(np.array([_NEAR, _ANCHOR, _NEAR], np.uint64), len(starts))
         at = ranges(starts.ravel(), spans.ravel())
         salt = np.repeat(kinds, spans.ravel())
-        return Rows(bucket(words[at], salt, BITS), pointers(spans.sum(axis=1)))
+        return SparseRows(bucket(words[at], salt, BITS), pointers(spans.sum(axis=1)))
 
-    def _texts(self, texts: list[str], salt: int) -> Rows:
+    def _texts(self, texts: list[str], salt: int) -> SparseRows:
         tokens, owner = tokenize(texts)
         lengths = np.bincount(owner, minlength=len(texts))
-        return Rows(bucket(self._hashes(tokens), salt, BITS), pointers(lengths))
+        return SparseRows(bucket(self._hashes(tokens), salt, BITS), pointers(lengths))
 
 
-def side_by_side(left: Rows, right: Rows) -> Rows:
+def side_by_side(left: SparseRows, right: SparseRows) -> SparseRows:
     """Join n rows with n rows."""
     lengths = np.stack([left.lengths, right.lengths], axis=1)
     indptr = pointers(lengths.sum(axis=1))
     indices = np.empty(indptr[-1], np.int32)
     indices[ranges(indptr[:-1], left.lengths)] = left.indices
     indices[ranges(indptr[:-1] + left.lengths, right.lengths)] = right.indices
-    return Rows(indices, indptr)
+    return SparseRows(indices, indptr)

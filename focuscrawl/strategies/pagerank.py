@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.arrays import GrowingArray
-from focuscrawl.strategies.options import check_number
+from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.strategies.option_checks import check_number
 from focuscrawl.strategies.protocol import Expansion
-from focuscrawl.strategies.rescoring import RescoringStrategy
+from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.strategies.protocol import JudgedPage, RecalledPage, StrategyContext
-    from focuscrawl.strategies.rescoring import Scores
+    from focuscrawl.strategies.rescoring_strategy import Scores
 
 _PRECISION = 1e-6  # no rank moves by more than this in the last round
 _ROUNDS = 200

@@ -11,7 +11,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.paths.critic import PathCritic
 from focuscrawl.paths.features import PathReader
 from focuscrawl.paths.forager import EVIDENCE, Forager
-from focuscrawl.strategies.options import check_count, check_number
+from focuscrawl.strategies.option_checks import check_count, check_number
 from focuscrawl.strategies.protocol import Expansion
 
 if TYPE_CHECKING:

@@ -142,7 +142,7 @@ class Strategy(Protocol):
 
 @dataclass(slots=True)
 class Lesson:
-    """What a learner has made of its instances; see `Learner.learn`.
+    """What a learner has made of its instances; see `LearningStrategy.learn`.
 
     Attributes
     ----------
@@ -150,9 +150,9 @@ class Lesson:
     trained_at_seq : fetches observed when learning began
     instances : links (u,v) with both ends fetched, learned from so far
     metrics : what is known of the model's quality; written to the store as JSON
-    state : what `Learner.load` needs to go on from here; complete once it is adopted
+    state : what `LearningStrategy.load` needs to go on from here; complete once it is adopted
     urls, scores : int64 (m,) and float64 (m,), new scores of all URLs that waited
-    model : the learner's own, for `Learner.adopt`
+    model : the learner's own, for `LearningStrategy.adopt`
     """
 
     version: int
@@ -166,7 +166,7 @@ class Lesson:
 
 
 @runtime_checkable
-class Learner(Strategy, Protocol):
+class LearningStrategy(Strategy, Protocol):
     """A strategy whose scores change with what it learns while the crawl runs.
 
     Attributes
@@ -229,7 +229,7 @@ class Appraiser(Strategy, Protocol):
         """Return what the page was worth, in [0, 1]; asked after `expand`, or `recall`.
 
         A host or a pattern of URLs earns further fetches by pages worth more than 1/2
-        (`focuscrawl.crawl.traps`); for other strategies these are the relevant ones.
+        (`focuscrawl.crawl.parts.traps`); for other strategies these are the relevant ones.
 
         Parameters
         ----------

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.strategies.batches import BatchLearner, check_batches
-from focuscrawl.strategies.crawled import PathFacts
+from focuscrawl.strategies.batch_learner import BatchLearner, check_batches
+from focuscrawl.strategies.discounting import discounted_rewards
+from focuscrawl.strategies.link_history import PathFacts
 from focuscrawl.strategies.link_words import PathWords, side_by_side
-from focuscrawl.strategies.options import check_count, check_number
-from focuscrawl.strategies.rewards import discounted_rewards
-from focuscrawl.strategies.word_classes import WordClasses, sums
+from focuscrawl.strategies.option_checks import check_count, check_number
+from focuscrawl.strategies.word_naive_bayes import WordClasses, sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.crawled import Past
+    from focuscrawl.strategies.link_history import Past
     from focuscrawl.strategies.protocol import JudgedPage, StrategyContext
 
 _LINKS = 8  # links of a URL that are learned from, the first found

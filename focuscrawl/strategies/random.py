@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.strategies.evidence import First
-from focuscrawl.strategies.links import LinkStrategy
+from focuscrawl.strategies.link_strategy import LinkStrategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from focuscrawl.strategies.protocol import Learner, Lesson, Strategy
+from focuscrawl.strategies.protocol import LearningStrategy, Lesson, Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ class Shareable(Strategy, Protocol):
 
 
 @runtime_checkable
-class SharedLearner(Shareable, Learner, Protocol):
+class SharedLearner(Shareable, LearningStrategy, Protocol):
     """A learner of which one trains for all.
 
     `hand_in`, `train` and `take_up` run in another thread, one at a time, and none of them before

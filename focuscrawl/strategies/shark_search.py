@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import expit
 
-from focuscrawl.apprentice.reading import TextReader, WordReader
-from focuscrawl.arrays import GrowingArray
+from focuscrawl.apprentice.critic_reading import TextReader, WordReader
+from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.page.tokens import tokenize
 from focuscrawl.strategies.evidence import Maximum
 from focuscrawl.strategies.fish_search import RELEVANT, Strength
-from focuscrawl.strategies.links import LinkStrategy
-from focuscrawl.strategies.options import check_count, check_number
+from focuscrawl.strategies.link_strategy import LinkStrategy
+from focuscrawl.strategies.option_checks import check_count, check_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from focuscrawl.apprentice.hashing import WordHashes, bucket
-from focuscrawl.arrays import GrowingArray
+from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.strategies.evidence import Maximum
 from focuscrawl.strategies.protocol import Expansion
-from focuscrawl.strategies.rescoring import RescoringStrategy
+from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.page import PageView
     from focuscrawl.strategies.protocol import JudgedPage, RecalledPage, StrategyContext
-    from focuscrawl.strategies.rescoring import Scores
+    from focuscrawl.strategies.rescoring_strategy import Scores
 
 _BITS = 18  # terms are told apart by hash
 _RELEVANT = 0.5

@@ -6,9 +6,9 @@ tree fit to learn from [A02 section 3.1]. Not here: pages, training, judging.
 
 from focuscrawl.taxonomy.dmoz import read_dmoz
 from focuscrawl.taxonomy.labels import Label, iterate_labels, read_labels
-from focuscrawl.taxonomy.path import OTHER, ROOT, ancestors, normalise, parent
 from focuscrawl.taxonomy.pruning import prune
 from focuscrawl.taxonomy.sampling import Sampling
+from focuscrawl.taxonomy.topic_path import OTHER, ROOT, ancestors, normalise, parent
 from focuscrawl.taxonomy.tree import Taxonomy
 
 __all__ = [

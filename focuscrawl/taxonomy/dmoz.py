@@ -14,9 +14,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, BinaryIO
 
 from focuscrawl.errors import UserError
-from focuscrawl.taxonomy.path import normalise
+from focuscrawl.taxonomy.files import open_source
 from focuscrawl.taxonomy.sampling import Sampling
-from focuscrawl.taxonomy.source import open_source
+from focuscrawl.taxonomy.topic_path import normalise
 from focuscrawl.taxonomy.tree import Taxonomy
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import io
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.errors import UserError
-from focuscrawl.taxonomy.path import normalise
-from focuscrawl.taxonomy.source import open_source
+from focuscrawl.taxonomy.files import open_source
+from focuscrawl.taxonomy.topic_path import normalise
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import SequenceMatcher
 from typing import TYPE_CHECKING
 
-from focuscrawl.taxonomy.path import ROOT
+from focuscrawl.taxonomy.topic_path import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

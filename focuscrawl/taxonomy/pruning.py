@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from focuscrawl.errors import UserError
-from focuscrawl.taxonomy.path import OTHER, ROOT, child, parent
 from focuscrawl.taxonomy.sampling import Sampling
+from focuscrawl.taxonomy.topic_path import OTHER, ROOT, child, parent
 from focuscrawl.taxonomy.tree import Taxonomy
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy.nearest import nearest
-from focuscrawl.taxonomy.path import OTHER, ROOT, child, normalise, parent
+from focuscrawl.taxonomy.topic_path import OTHER, ROOT, child, normalise, parent
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -2,12 +2,12 @@
 
 Here: the definition file, bookmarks as examples, training a critic from a definition, which
 classes of a taxonomy fit pages best. Not here: which pages to ask a person about
-(`focuscrawl.feedback`), how a crawl follows a definition (`focuscrawl.crawl.following`).
+(`focuscrawl.feedback`), how a crawl follows a definition (`focuscrawl.crawl.parts.topic_change`).
 """
 
 from focuscrawl.topics.bookmarks import Bookmark, read_bookmarks
+from focuscrawl.topics.class_fit import Fit, fit_classes
 from focuscrawl.topics.definition import TopicDefinition, read_definition, write_definition
-from focuscrawl.topics.fitting import Fit, fit_classes
 from focuscrawl.topics.training import train_definition
 
 __all__ = [

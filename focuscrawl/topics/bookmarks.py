@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from focuscrawl.errors import UserError
-from focuscrawl.urls import normalize
+from focuscrawl.foundation.urls import normalize
 
 
 class Bookmark(NamedTuple):

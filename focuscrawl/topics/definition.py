@@ -11,8 +11,8 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.taxonomy import ROOT, normalise
-from focuscrawl.urls import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -6,23 +6,23 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from focuscrawl.critic.corpus import read_bags, resolve
 from focuscrawl.critic.counts import FEW_PAGES
 from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.loading import find_model
-from focuscrawl.critic.reading import read_bags, resolve
-from focuscrawl.critic.topics import lies_under
+from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, WordsModel, read_phrases
+from focuscrawl.critic.topic_paths import lies_under
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.critic.training import learn_critic
-from focuscrawl.critic.words import OFF_TOPIC, ON_TOPIC, WordsModel, read_phrases
 from focuscrawl.errors import UserError
 from focuscrawl.page.tokens import tokenize
 from focuscrawl.taxonomy import OTHER, Taxonomy, ancestors
-from focuscrawl.taxonomy.path import child
+from focuscrawl.taxonomy.topic_path import child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from focuscrawl.critic.bags import Bag
+    from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.topics.definition import TopicDefinition
     from focuscrawl.webs.protocol import Web
 

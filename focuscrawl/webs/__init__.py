@@ -4,7 +4,7 @@ Here: the index over a recording, replay, recording, the synthetic web. Not here
 download handler that serves them, which is `focuscrawl.downloadhandlers`.
 """
 
-from focuscrawl.webs.opening import open_web
+from focuscrawl.webs.by_name import open_web
 from focuscrawl.webs.protocol import Answer, Web
 from focuscrawl.webs.record import WarcRecorder
 from focuscrawl.webs.recorded import RecordedWeb

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from focuscrawl.webs.lives import Life, Lives
+from focuscrawl.webs.life_cycles import Life, Lives
+from focuscrawl.webs.page_versions import revised
 from focuscrawl.webs.protocol import Answer
-from focuscrawl.webs.revising import revised
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ class ChangingWeb:
     the next edit of the pages that hold them. A page may be edited; move to another URL of its
     host, which the old one redirects to; or be removed, which its URL answers 404 from then on,
     while the links to it stay. HTML is served with ETag and Last-Modified.
-    `focuscrawl.webs.lives` has the rates.
+    `focuscrawl.webs.life_cycles` has the rates.
 
     Parameters
     ----------

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from focuscrawl.cache import cache_dir
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.cache import cache_dir
 from focuscrawl.webs.indexing import Arrays, index_warc, keys_of, schemeless
 
 if TYPE_CHECKING:

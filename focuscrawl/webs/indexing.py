@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from focuscrawl import urls
-from focuscrawl.webs.payload import HttpResponse, header, parse_response
+from focuscrawl.foundation import urls
+from focuscrawl.webs.http_response import HttpResponse, header, parse_response
 from focuscrawl.webs.warc import Record, Scan
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from focuscrawl.webs.protocol import Answer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from focuscrawl.networks import Networks
+    from focuscrawl.foundation.networks import Networks
     from focuscrawl.webs.record import WarcRecorder
 
 _TIMEOUT = 30.0  # seconds

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
-from focuscrawl.urls import host, normalize
+from focuscrawl.foundation.urls import host, normalize
+from focuscrawl.webs.http_response import WRAPPING, HttpResponse, decode, parse_response
 from focuscrawl.webs.index import open_index
-from focuscrawl.webs.payload import WRAPPING, HttpResponse, decode, parse_response
 from focuscrawl.webs.protocol import Answer
 from focuscrawl.webs.warc import Record, read_record
 

@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl import meta
 from focuscrawl.apprentice.options import GROUPS as FEATURES
 from focuscrawl.cli.main import COMMANDS
+from focuscrawl.engine import meta
 from focuscrawl.spiders.focused import ARGUMENTS
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies.registry import GROUP, find_strategy

@@ -11,7 +11,7 @@ import psutil
 from integration.running import ROOT, Kept, command, environment
 from tqdm import tqdm
 
-from focuscrawl.report.style import Line, axes, png
+from focuscrawl.report.figure_style import Line, axes, png
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from unit.test_page_robust import LABELS, check
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import host, normalize, resolve, without_credentials
 from focuscrawl.page import parse_page
 from focuscrawl.taxonomy import read_dmoz
-from focuscrawl.urls import host, normalize, resolve, without_credentials
 from focuscrawl.webs.warc import Scan, read_record
 
 if TYPE_CHECKING:

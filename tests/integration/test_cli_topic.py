@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from focuscrawl.cli.main import main
 from focuscrawl.feedback import KINDS, suggest
-from focuscrawl.report.opening import open_crawl
+from focuscrawl.report.stores import open_crawl
 from focuscrawl.topics import read_definition
 from focuscrawl.webs.synthetic import SyntheticWeb
 

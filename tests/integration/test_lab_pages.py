@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from focuscrawl.cli.lab import lab
 from focuscrawl.cli.lab_pages import find, pages, takeover
-from focuscrawl.lab.figures.source import table_of
+from focuscrawl.lab.figures.study_data import table_of
 from focuscrawl.lab.results import Results
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from click.testing import CliRunner
 from prometheus_client.parser import text_string_to_metric_families
 
 from focuscrawl.cli.main import main
-from focuscrawl.crawl.control import Control, Wanted
+from focuscrawl.crawl.remote_control import Command, FileControl
 
 from .running import Kept, Run, crawl, crawl_until, start
 
@@ -154,7 +154,7 @@ def test_a_stopped_crawl_ends_in_order(operated: dict[str, Any]) -> None:
     assert "stopped by `focuscrawl stop`" in operated["ended"]
     told = run.kept.query("SELECT kind FROM events WHERE kind <> 'excluded' ORDER BY id")
     assert [kind for (kind,) in told] == ["start", "seeds", "paused", "resumed", "stop"]
-    assert not (run.kept.folder / Control.FILE).exists()
+    assert not (run.kept.folder / FileControl.FILE).exists()
 
 
 def test_metrics_are_those_of_the_crawl(operated: dict[str, Any]) -> None:
@@ -197,7 +197,7 @@ def test_paused_before_it_is_started(demo: dict[str, str], tmp_path: Path) -> No
     folder = tmp_path / "crawl"
     crawl(folder, **demo, budget=10)
     assert "not running" in ask("pause", folder)
-    Control(folder).ask(Wanted.PAUSE)
+    FileControl(folder).ask(Command.PAUSE)
     with start(folder, **demo, budget=0) as running:
         until = time.monotonic() + 60
         while status(folder)["state"] != "paused" and time.monotonic() < until:
@@ -206,7 +206,7 @@ def test_paused_before_it_is_started(demo: dict[str, str], tmp_path: Path) -> No
         run = running.stop(signal.SIGTERM)
     assert run.returncode == 0
     assert run.kept.stop_reasons == ["budget", "interrupted"]
-    assert Control(folder).wanted is Wanted.PAUSE
+    assert FileControl(folder).wanted is Command.PAUSE
 
 
 def test_a_terminated_crawl_waits_for_no_slow_server(local_web: LocalWeb, tmp_path: Path) -> None:

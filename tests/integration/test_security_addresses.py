@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.urls import normalize
+from focuscrawl.foundation.urls import normalize
 
 from .networks import Nets, explore, listening
 

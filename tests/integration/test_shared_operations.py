@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.sharing import open_shared_crawl
-from focuscrawl.sharing.opening import SharingOptions
 from focuscrawl.store.schema import SCHEMA_VERSION
+from focuscrawl.workers import open_shared_crawl
+from focuscrawl.workers.joining import SharingOptions
 
 from .postgres import PASSWORD
 from .test_operations import ask, free_port, metrics

@@ -10,9 +10,9 @@ import pytest
 
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.errors import UserError
-from focuscrawl.sharing import open_shared_crawl
-from focuscrawl.sharing.opening import SharingOptions
 from focuscrawl.store.schema import SCHEMA_VERSION
+from focuscrawl.workers import open_shared_crawl
+from focuscrawl.workers.joining import SharingOptions
 
 from .postgres import PASSWORD
 from .running import TOPIC

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sqlalchemy as sa
 
-from focuscrawl.crawl import Crawl, CrawlFolder, CrawlPlan, Fetched
+from focuscrawl.crawl import Crawl, CrawlFolder, CrawlPlan, Download
 from focuscrawl.crawl.restore import restore
 from focuscrawl.critic.protocol import Judgement
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.frontier import Frontier
 from focuscrawl.strategies import StrategyContext, make_strategy
-from focuscrawl.urls import normalize
 from focuscrawl.webs.protocol import Answer
 
 if TYPE_CHECKING:
@@ -102,10 +102,10 @@ def answer(crawl: Crawl, fetch: Fetch) -> Visit:
     assert crawl.web is not None
     found = crawl.web.fetch(fetch.url)
     if found is None:
-        return crawl.visit(fetch.id, Fetched(404), None, 0.0)
+        return crawl.visit(fetch.id, Download(404), None, 0.0)
     headers = dict(found.headers)
     location = headers.get("Location")
-    fetched = Fetched(
+    fetched = Download(
         status=found.status,
         body=found.body,
         content_type=headers["Content-Type"],

@@ -9,10 +9,10 @@ import pytest
 from scrapy import FormRequest, Request, Spider
 from scrapy.settings import Settings
 
-from focuscrawl.arguments import SETTINGS, from_settings
+from focuscrawl.engine.arguments import SETTINGS, from_settings
+from focuscrawl.engine.link_requests import LinkRequests
+from focuscrawl.engine.request_file import RequestFile
 from focuscrawl.errors import UserError
-from focuscrawl.following import Following
-from focuscrawl.requestfile import RequestFile
 from focuscrawl.spiders.focused import ARGUMENTS
 
 if TYPE_CHECKING:
@@ -149,18 +149,18 @@ def test_pages_nobody_asked_for_go_to_parse_if_there_is_one() -> None:
 
         def parse(self, response: Any) -> None: ...
 
-    assert Following.of(Parsing(), Settings()).callback is None  # Scrapy calls parse
-    nobody = Following.of(Reader(), Settings()).callback
+    assert LinkRequests.of(Parsing(), Settings()).callback is None  # Scrapy calls parse
+    nobody = LinkRequests.of(Reader(), Settings()).callback
     assert nobody is not None
     assert nobody(None) == ()  # type: ignore[arg-type]
-    page = Following.of(Reader(), Settings({"FOCUSCRAWL_CALLBACK": "parse_page"})).callback
+    page = LinkRequests.of(Reader(), Settings({"FOCUSCRAWL_CALLBACK": "parse_page"})).callback
     assert getattr(page, "__name__", "") == "parse_page"
     with pytest.raises(UserError, match="no such method"):
-        Following.of(Reader(), Settings({"FOCUSCRAWL_CALLBACK": "parse_pages"}))
+        LinkRequests.of(Reader(), Settings({"FOCUSCRAWL_CALLBACK": "parse_pages"}))
 
 
 def test_pages_are_bounded_unless_the_project_says_otherwise() -> None:
-    assert Following.of(Reader(), Settings()).meta["download_maxsize"] == 10 * 1024 * 1024
-    assert Following.of(Reader(), Settings({"DOWNLOAD_MAXSIZE": 5})).meta == {}
+    assert LinkRequests.of(Reader(), Settings()).meta["download_maxsize"] == 10 * 1024 * 1024
+    assert LinkRequests.of(Reader(), Settings({"DOWNLOAD_MAXSIZE": 5})).meta == {}
     given = Settings({"FOCUSCRAWL_META": '{"playwright": true, "download_maxsize": 7}'})
-    assert Following.of(Reader(), given).meta == {"playwright": True, "download_maxsize": 7}
+    assert LinkRequests.of(Reader(), given).meta == {"playwright": True, "download_maxsize": 7}

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from focuscrawl.apprentice.apprentice import Apprentice
+from focuscrawl.apprentice.dense_inputs import INPUTS
 from focuscrawl.apprentice.drift import drift
-from focuscrawl.apprentice.inputs import INPUTS
-from focuscrawl.apprentice.known import Known
+from focuscrawl.apprentice.link_table import LinkTable
 from focuscrawl.apprentice.options import Options
-from focuscrawl.apprentice.rates import Rates
+from focuscrawl.apprentice.relevance_rates import RelevanceRates
 
 from .toy_crawl import Crawl, Toy
 
@@ -148,7 +148,7 @@ def test_a_page_without_links_and_a_failed_seed_are_no_error() -> None:
 
 
 def test_links_a_template_repeats_count_little_more_than_once() -> None:
-    toy, known = Toy(), Known()
+    toy, known = Toy(), LinkTable()
     facts = toy.facts(0, np.ones(12, bool))
     for u in (0, 7, 14, 21):  # all on host 0
         known.add(u, replace(facts, own_keys=toy.keys[u : u + 1]))
@@ -159,7 +159,7 @@ def test_links_a_template_repeats_count_little_more_than_once() -> None:
 
 
 def test_rates_are_shrunk_to_those_of_the_larger_set() -> None:
-    rates = Rates(weight=2.0)
+    rates = RelevanceRates(weight=2.0)
     for _ in range(6):
         rates.observe(np.array([1, 2, 0], np.uint32), 1.0)
         rates.observe(np.array([1, 3, 0], np.uint32), 0.0)
@@ -167,5 +167,5 @@ def test_rates_are_shrunk_to_those_of_the_larger_set() -> None:
     rate, count = rates.rates(keys)
     assert rate[0] > 0.8 > rate[2] > 0.2 > rate[1]
     assert count.tolist() == [6.0, 6.0, 0.0, 0.0]
-    again = Rates().set_state(rates.get_state())
+    again = RelevanceRates().set_state(rates.get_state())
     assert np.array_equal(again.rates(keys)[0], rate)

@@ -6,22 +6,22 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.apprentice.addresses import (
+from focuscrawl.apprentice.cocitation import hub_rates, near_links
+from focuscrawl.apprentice.critic_reading import TextReader, WordReader
+from focuscrawl.apprentice.feature_extraction import FeatureExtractor
+from focuscrawl.apprentice.hashing import WordHashes, bucket
+from focuscrawl.apprentice.link_context import by_offset, window
+from focuscrawl.apprentice.page_facts import PageFacts
+from focuscrawl.apprentice.sparse_rows import SparseRows, pointers, ranges
+from focuscrawl.apprentice.url_features import (
     PLACES,
     SHAPES,
     address_features,
     address_keys,
     table_of_keys,
 )
-from focuscrawl.apprentice.context import by_offset, window
-from focuscrawl.apprentice.facts import PageFacts
-from focuscrawl.apprentice.hashing import WordHashes, bucket
-from focuscrawl.apprentice.hubs import hub_rates, near_links
-from focuscrawl.apprentice.page_reader import PageReader
-from focuscrawl.apprentice.reading import TextReader, WordReader
-from focuscrawl.apprentice.rows import Rows, pointers, ranges
 from focuscrawl.critic.counts import ClassCounts
-from focuscrawl.critic.focused import FocusedCritic
+from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.page import parse_page
 from focuscrawl.page.tokens import tokenize
@@ -61,7 +61,7 @@ def test_a_critic_that_reads_no_words_is_not_asked() -> None:
 
 def read_toy(**options: object) -> PageFacts:
     view = parse_page(PAGE, "http://boats.example/index.html")
-    reader = PageReader(WordReader(toy_critic()), **options)  # type: ignore[arg-type]
+    reader = FeatureExtractor(WordReader(toy_critic()), **options)  # type: ignore[arg-type]
     n = len(view.links)
     targets = np.arange(1, n + 1)
     return reader.read(view, np.arange(n), targets, np.ones(n, bool), relevance=0.9)
@@ -116,7 +116,7 @@ def test_context_of_a_link_does_not_depend_on_other_links(data: st.DataObject) -
     right = left + data.draw(st.integers(0, 4))
     cap = data.draw(st.sampled_from([None, 3]))
 
-    def features(a: np.ndarray, b: np.ndarray) -> Rows:
+    def features(a: np.ndarray, b: np.ndarray) -> SparseRows:
         return by_offset(window(words, leaf, a, b, d_max=2, max_tokens=cap), 20)
 
     together = features(left, right)

@@ -8,7 +8,7 @@ import pytest
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.forgetting import least_promising
 from focuscrawl.apprentice.options import Options
-from focuscrawl.apprentice.packing import join, pack_arrays, parts_of
+from focuscrawl.apprentice.serialization import join, pack_arrays, parts_of
 
 from .toy_crawl import Crawl, Toy
 

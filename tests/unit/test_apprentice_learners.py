@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from focuscrawl.apprentice.lbfgs import descend
 from focuscrawl.apprentice.learners import (
     Learner,
     LinearRegressor,
     LogisticLearner,
     NaiveBayesLearner,
 )
-from focuscrawl.apprentice.learners.instances import Instances, row_sums, unit
-from focuscrawl.apprentice.minimising import descend
-from focuscrawl.apprentice.rows import Rows, pointers
+from focuscrawl.apprentice.learners.matrix import Instances, row_sums, unit
+from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
 from focuscrawl.apprentice.validation import auc, validate
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def lesson(n: int = 200, seed: int = 0) -> tuple[Instances, NDArray[np.float64]]
     y = (rng.random(n) < 0.5).astype(float)
     rows = [[1 if high else 2, *rng.integers(3, SPACE, 4).tolist()] for high in y]
     lengths = np.array([len(row) for row in rows])
-    hashed = Rows(np.concatenate(rows).astype(np.int32), pointers(lengths))
+    hashed = SparseRows(np.concatenate(rows).astype(np.int32), pointers(lengths))
     return Instances(hashed, np.repeat(unit(hashed), lengths), np.zeros((n, 0))), y
 
 
@@ -79,12 +79,14 @@ class TestEveryLearner:
 
 
 def test_naive_bayes_is_that_of_the_paper() -> None:
-    rows = Rows(np.array([0, 0, 1, 1, 2], np.int32), np.array([0, 3, 5], np.int64))
+    rows = SparseRows(np.array([0, 0, 1, 1, 2], np.int32), np.array([0, 3, 5], np.int64))
     X = Instances(rows, np.ones(5), np.zeros((2, 0)))  # noqa: N806
     learner = NaiveBayesLearner(4).partial_fit(X, np.array([0.9, 0.1]))
     # |T| = 3; n(high) = 3 words, n(low) = 2; equal numbers of instances
     theta_high, theta_low = (1 + 2) / (3 + 3), (1 + 0) / (3 + 2)
-    one = Instances(Rows(np.array([0], np.int32), np.array([0, 1])), np.ones(1), np.zeros((1, 0)))
+    one = Instances(
+        SparseRows(np.array([0], np.int32), np.array([0, 1])), np.ones(1), np.zeros((1, 0))
+    )
     assert np.isclose(learner.predict(one)[0], theta_high / (theta_high + theta_low))
 
 
@@ -92,7 +94,9 @@ def bag(*rows: list[int], dense: list[list[float]]) -> Instances:
     flat = [feature for row in rows for feature in row]
     lengths = np.array([len(row) for row in rows], np.int64)
     return Instances(
-        Rows(np.array(flat, np.int32), pointers(lengths)), np.ones(len(flat)), np.array(dense)
+        SparseRows(np.array(flat, np.int32), pointers(lengths)),
+        np.ones(len(flat)),
+        np.array(dense),
     )
 
 
@@ -160,11 +164,11 @@ def test_a_shallow_copy_learns_by_itself(kind: type[Learner]) -> None:
 
 def test_the_prior_decides_until_there_is_evidence() -> None:
     learner = LogisticLearner(SPACE, prior=(2.0, -1.0))
-    empty = Rows(np.zeros(0, np.int32), np.zeros(3, np.int64))
+    empty = SparseRows(np.zeros(0, np.int32), np.zeros(3, np.int64))
     X = Instances(empty, np.zeros(0), np.array([[1.0], [0.0]]))  # noqa: N806
     assert np.allclose(learner.margin(X), [1.0, -1.0])
     many = Instances(
-        Rows(np.zeros(0, np.int32), np.zeros(401, np.int64)),
+        SparseRows(np.zeros(0, np.int32), np.zeros(401, np.int64)),
         np.zeros(0),
         np.repeat(np.array([[1.0], [0.0]]), 200, axis=0),
     )
@@ -179,7 +183,7 @@ def test_a_believer_changes_its_mind_only_by_evidence() -> None:
     learner = LogisticLearner(SPACE).partial_fit(X, y).believe()
     before = learner.predict(X)
     nothing = Instances(
-        Rows(np.zeros(0, np.int32), np.zeros(1, np.int64)), np.zeros(0), np.zeros((0, 0))
+        SparseRows(np.zeros(0, np.int32), np.zeros(1, np.int64)), np.zeros(0), np.zeros((0, 0))
     )
     learner.partial_fit(nothing, np.zeros(0))
     assert np.array_equal(learner.predict(X), before)

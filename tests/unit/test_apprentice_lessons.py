@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.bags import SPACE
-from focuscrawl.apprentice.beginning import make_apprentice
+from focuscrawl.apprentice.factory import make_apprentice
 from focuscrawl.apprentice.files import save_apprentice
+from focuscrawl.apprentice.instances import SPACE
 from focuscrawl.apprentice.learners import NaiveBayesLearner
 from focuscrawl.apprentice.options import DEFAULT_GROUPS, LEARNERS, Options
 from focuscrawl.errors import UserError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.facts import PageFacts
+    from focuscrawl.apprentice.page_facts import PageFacts
 
 
 class Family(Toy):

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.apprentice.bags import (
+from focuscrawl.apprentice.cocitation import cocitation
+from focuscrawl.apprentice.hashing import bucket
+from focuscrawl.apprentice.instances import (
     MAX_LINKS,
     N_FEATURES,
     SPACE,
@@ -18,11 +20,9 @@ from focuscrawl.apprentice.bags import (
     bags,
     link_margins,
 )
-from focuscrawl.apprentice.hashing import bucket
-from focuscrawl.apprentice.hubs import cocitation
-from focuscrawl.apprentice.known import Known
-from focuscrawl.apprentice.rows import Rows, beside, pointers
-from focuscrawl.apprentice.sites import RELATIONS, SITE, site_features
+from focuscrawl.apprentice.link_table import LinkTable
+from focuscrawl.apprentice.sparse_rows import SparseRows, beside, pointers
+from focuscrawl.apprentice.url_relations import RELATIONS, SITE, site_features
 
 from .toy_crawl import Toy
 
@@ -69,7 +69,7 @@ def test_rows_beside_each_other(data: st.DataObject) -> None:
         )
     )
     parts = [
-        Rows(
+        SparseRows(
             np.array([f for row in table for f in row], np.int32),
             pointers(np.array([len(row) for row in table], np.int64)),
         )
@@ -113,7 +113,7 @@ def test_cocitation_is_that_of_the_paper(
 
 
 def test_the_first_link_is_the_one_that_made_its_target_known() -> None:
-    toy, known = Toy(), Known()
+    toy, known = Toy(), LinkTable()
     facts = toy.facts(0, np.ones(12, bool))
     targets = np.array([5, 6, 5, 7, 0, 6, 8, 9, 9, 9, 9, 10])
     new = np.array([5, 6, 7, 8, 9, 10])  # not 0: as if its address were known
@@ -142,9 +142,9 @@ def test_the_first_link_is_the_one_that_made_its_target_known() -> None:
 
 
 @pytest.fixture(scope="module")
-def known() -> Known:
+def known() -> LinkTable:
     """What 60 pages of the toy say."""
-    toy, known = Toy(n=80), Known()
+    toy, known = Toy(n=80), LinkTable()
     met = np.zeros(80, bool)
     for u in range(60):
         targets = toy.targets[u]
@@ -162,7 +162,7 @@ DENSE = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
 @pytest.mark.parametrize("each_link", [True, False])
 @pytest.mark.parametrize("most", [2, MAX_LINKS, 999])
 def test_instances_hold_links_pages_and_addresses(
-    known: Known, unit_length: bool, only_first: bool, each_link: bool, most: int
+    known: LinkTable, unit_length: bool, only_first: bool, each_link: bool, most: int
 ) -> None:
     n_links = len(known) - 100
     instances, owner = bags(
@@ -211,7 +211,7 @@ def test_instances_hold_links_pages_and_addresses(
 
 
 @pytest.mark.parametrize("unit_length", [True, False])
-def test_margins_are_sums_over_instances(known: Known, unit_length: bool) -> None:
+def test_margins_are_sums_over_instances(known: LinkTable, unit_length: bool) -> None:
     weights = np.random.default_rng(0).normal(size=N_FEATURES)
     instances, _ = bags(known, len(known), URLS, DENSE, unit_length=unit_length, most=len(known))
     by_kind = weights[:SPACE].astype(np.float32), weights[2 * SPACE :]

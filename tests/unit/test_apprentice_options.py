@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.inputs import INPUTS, input_names, prior_of, switched_on
-from focuscrawl.apprentice.model import Model, fresh_learner
+from focuscrawl.apprentice.critic_reading import WordReader
+from focuscrawl.apprentice.dense_inputs import INPUTS, input_names, prior_of, switched_on
+from focuscrawl.apprentice.evidence import FetchOutcomes
+from focuscrawl.apprentice.feature_extraction import FeatureExtractor
+from focuscrawl.apprentice.model import ApprenticeModel, fresh_learner
 from focuscrawl.apprentice.options import (
     GROUPS,
     INPUT_GROUPS,
@@ -20,9 +23,6 @@ from focuscrawl.apprentice.options import (
     URL_GROUPS,
     Options,
 )
-from focuscrawl.apprentice.page_reader import PageReader
-from focuscrawl.apprentice.reading import WordReader
-from focuscrawl.apprentice.standing import Fetched
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 
@@ -31,8 +31,8 @@ from .toy_crawl import Crawl, Pages, toy_critic
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.facts import PageFacts
-    from focuscrawl.apprentice.rows import Rows
+    from focuscrawl.apprentice.page_facts import PageFacts
+    from focuscrawl.apprentice.sparse_rows import SparseRows
 
 PAGE = b"""<title>All boats</title><h1>Sailing <i>far</i></h1><p>read
 <a href=/knots/>many knots</a> and <a href=/sea/knots/reef.html>reef</a></p><h2>Money</h2>
@@ -51,7 +51,7 @@ OF_INPUTS = {
 @cache
 def facts(*groups: str) -> PageFacts:
     view = parse_page(PAGE, "http://boats.example/sea/index.html", depths=True)
-    reader = PageReader(
+    reader = FeatureExtractor(
         WordReader(toy_critic()), groups=groups, d_max=3, classes=toy_critic().classes
     )
     assert reader.needs_depths == bool({"paths", "ancestors"} & set(groups))
@@ -65,7 +65,7 @@ def facts(*groups: str) -> PageFacts:
     )
 
 
-def bags_of(rows: Rows) -> list[Counter[int]]:
+def bags_of(rows: SparseRows) -> list[Counter[int]]:
     return [Counter(rows.take(np.array([i])).indices.tolist()) for i in range(len(rows))]
 
 
@@ -125,14 +125,14 @@ def test_other_groups_leave_links_and_page_alone(group: str) -> None:
 def test_a_link_is_in_the_section_of_the_heading_it_begins() -> None:
     body = b"<a href=1>a</a><h2><a href=2>first</a></h2><a href=3>b</a><h3></h3><a href=4>c</a>"
     view = parse_page(body, "http://boats.example/")
-    reader = PageReader(WordReader(toy_critic()), groups=("section",))
+    reader = FeatureExtractor(WordReader(toy_critic()), groups=("section",))
     read = reader.read(view, np.arange(4), np.arange(4), np.ones(4, bool), relevance=1.0)
     assert read.links.lengths.tolist() == [0, 1, 1, 0]
 
 
 def test_only_unlikely_classes_are_not_named() -> None:
     view = parse_page(PAGE, "http://boats.example/")
-    reader = PageReader(
+    reader = FeatureExtractor(
         WordReader(toy_critic()), groups=("classes",), classes=("/Boats", "/Money")
     )
     none = np.zeros(0, np.int64)
@@ -156,10 +156,10 @@ def crawled() -> Crawl:
 
 def inputs_with(crawl: Crawl, *groups: str) -> dict[str, NDArray[np.float64]]:
     options = Options(groups=groups)
-    known, fetched = crawl.apprentice.known, Fetched()
+    known, fetched = crawl.apprentice.known, FetchOutcomes()
     for u in crawl.order:
         fetched.observe(known.keys(np.array([u]))[0], float(crawl.web.relevance[u]))
-    model = Model(fresh_learner(options), options)
+    model = ApprenticeModel(fresh_learner(options), options)
     standing = model.stand(known, len(known), known.n_urls, known.y.data)
     inputs = model.inputs(standing, known, fetched, standing.urls())
     return dict(zip(input_names(options), inputs.T, strict=True))

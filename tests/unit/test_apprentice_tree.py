@@ -10,7 +10,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.apprentice.context import (
+from focuscrawl.apprentice.hashing import WordHashes, bucket
+from focuscrawl.apprentice.link_context import (
     ANCESTOR_SALT,
     FAR,
     PATH_SALT,
@@ -19,7 +20,6 @@ from focuscrawl.apprentice.context import (
     by_path,
     window,
 )
-from focuscrawl.apprentice.hashing import WordHashes, bucket
 from focuscrawl.page import parse_page
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.tree import parse_tree
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from lxml import etree
 
-    from focuscrawl.apprentice.rows import Rows
+    from focuscrawl.apprentice.sparse_rows import SparseRows
 
 BITS = 24
 D_MAX = 4
@@ -139,7 +139,7 @@ def test_depths_are_those_of_the_tree(markup: str) -> None:
         assert features(ancestors, link) == hashed(by_height, ANCESTOR_SALT)
 
 
-def features(rows: Rows, number: int) -> Counter[int]:
+def features(rows: SparseRows, number: int) -> Counter[int]:
     return Counter(rows.take(np.array([number])).indices.tolist())
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from focuscrawl.crawl.allowances import FIRST_OF_HOST, FIRST_OF_PATTERN, Allowances
+from focuscrawl.crawl.parts.quotas import FIRST_OF_HOST, FIRST_OF_PATTERN, Quotas
 from focuscrawl.report import Summary
 from focuscrawl.report.why import Explanation
 from focuscrawl.store import CrawlStore
@@ -184,7 +184,7 @@ def test_limits_are_raised_until_something_may_come(tmp_path: Path) -> None:
 
 
 def test_a_host_opens_when_what_it_links_to_is_relevant() -> None:
-    allowances = Allowances()
+    allowances = Quotas()
     for i in range(FIRST_OF_HOST):
         turned = list(
             allowances.count(f"http://hub.example/{i}/x", None, earns=False, repeats=False)

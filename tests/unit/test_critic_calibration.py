@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from focuscrawl.critic.calibration import Calibration, fit_calibration
-from focuscrawl.critic.normalising import log_normalised
+from focuscrawl.critic.log_probabilities import log_normalised
 from focuscrawl.critic.reliability import reliability_of_classes, reliability_of_relevance
 
 SCORES = arrays(np.float64, (5, 4), elements=st.floats(-5000, 5000))

@@ -16,8 +16,8 @@ from focuscrawl.critic.counts import TrainingRows
 from focuscrawl.critic.files import FORMAT, read_critic, save_critic
 from focuscrawl.critic.hierarchical import HierarchicalNaiveBayes
 from focuscrawl.critic.naive_bayes import NaiveBayes
+from focuscrawl.critic.phrase_model import read_phrases
 from focuscrawl.critic.trained import TrainedCritic
-from focuscrawl.critic.words import read_phrases
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:

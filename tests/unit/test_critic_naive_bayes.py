@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.naive_bayes import MultinomialNB
 
-from focuscrawl.critic.bags import Vocabulary
+from focuscrawl.critic.bag_of_words import Vocabulary
 from focuscrawl.critic.counts import ClassCounts, TrainingRows
 from focuscrawl.critic.hierarchical import HierarchicalNaiveBayes, siblings
 from focuscrawl.critic.naive_bayes import NaiveBayes, log_theta

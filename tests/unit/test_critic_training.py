@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.critic import load_critic
-from focuscrawl.critic.checking import check_classes, check_relevance
+from focuscrawl.critic.evaluation import check_classes, check_relevance
 from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.training import train_critic, two_class_labels
 from focuscrawl.errors import UserError

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.crawl.returning import Returning
+from focuscrawl.crawl.parts.revisit_policy import RevisitPolicy
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge, learn
 from focuscrawl.knowledge.file import draft_of
 from focuscrawl.knowledge.schema import SCHEMA_VERSION
 
-from .test_knowledge_learning import crawl, fetch
+from .test_knowledge_update import crawl, fetch
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -140,8 +140,8 @@ def test_a_strangers_knowledge_is_not_trusted(path: Path) -> None:
         page = known.page(url)
         assert page is not None
         assert "Evil" in str(page.etag)
-        assert Returning(known, revisit=True).validators(url) == {}
-        assert Returning(known, revisit=False).validators(url) == {}
+        assert RevisitPolicy(known, revisit=True).validators(url) == {}
+        assert RevisitPolicy(known, revisit=False).validators(url) == {}
     for change, named in (
         ("UPDATE exemplar SET words = x'FFFFFFFF'", "exemplars"),
         ("UPDATE exemplar SET words = x'01'", "exemplars"),

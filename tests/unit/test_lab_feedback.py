@@ -15,9 +15,9 @@ from focuscrawl.lab import feedback
 from focuscrawl.lab.agreement import authorities, overlap, study_agreement
 from focuscrawl.lab.feedback import study_feedback
 from focuscrawl.lab.figures.agreement import agreement_table, draw_agreement
-from focuscrawl.lab.tasks import Task
-from focuscrawl.lab.whole import WholeWeb
-from focuscrawl.report.style import png
+from focuscrawl.lab.topic_tasks import Task
+from focuscrawl.lab.whole_web import WholeWeb
+from focuscrawl.report.figure_style import png
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 if TYPE_CHECKING:

@@ -9,11 +9,19 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from focuscrawl.lab.figures import FIGURES, distance, frontier, overlap, pages, rates, relevance
+from focuscrawl.lab.figures import (
+    FIGURES,
+    distance,
+    frontier,
+    overlap,
+    page_studies,
+    rates,
+    relevance,
+)
 from focuscrawl.lab.figures.panels import short, thin
 from focuscrawl.lab.findings import findings, markdown_of
 from focuscrawl.lab.results import FETCHES, Results
-from focuscrawl.report.style import png
+from focuscrawl.report.figure_style import png
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,7 +126,7 @@ def accuracy() -> pd.DataFrame:
 
 
 def test_what_further_features_add() -> None:
-    table = pages.features_table(accuracy())
+    table = page_studies.features_table(accuracy())
     row = table[table["folds"] == "pages"].iloc[0]
     assert row["offsets"] == pytest.approx(0.75)
     found = row[["+ class names", "+ class prefixes", "+ co-citation"]].astype(float)
@@ -126,10 +134,10 @@ def test_what_further_features_add() -> None:
 
 
 def test_accuracies_by_window() -> None:
-    table = pages.window_table(accuracy(), "pages")
+    table = page_studies.window_table(accuracy(), "pages")
     average = table[table["links"] == "average"].set_index("d_max")["accuracy"]
     assert average[5] == pytest.approx(0.75)
-    assert set(pages.offsets_table(accuracy())["what"]) == {
+    assert set(page_studies.offsets_table(accuracy())["what"]) == {
         "words, links held out",
         "words, pages held out",
         "words with offsets, links held out",
@@ -147,7 +155,7 @@ def test_elements_around_links() -> None:
             "empty": 0.0,
         }
     )
-    table = pages.tags_table(tags).set_index(["tag", "offset"])["share"]
+    table = page_studies.tags_table(tags).set_index(["tag", "offset"])["share"]
     assert "a" not in table.index.get_level_values("tag")
     assert (table["br", -1], table["br", 1], table["td", 1]) == (0.5, 0.0, 1.0)
     assert table["br"].index.tolist() == [-1, 0, 1]  # at 0 there is none

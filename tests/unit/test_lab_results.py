@@ -14,12 +14,12 @@ import pytest
 
 from focuscrawl.errors import UserError
 from focuscrawl.lab.curves import mean_curves, reduction_figure, topic_figure, web_figure
-from focuscrawl.lab.grids import grids, markdown_of, text_of
+from focuscrawl.lab.measures import by_topic
+from focuscrawl.lab.rendering import grids, markdown_of, text_of
 from focuscrawl.lab.report import PAGE, report_files
 from focuscrawl.lab.results import FETCHES, RUNS, Results, collect, keep_fetches
 from focuscrawl.lab.runs import Run
 from focuscrawl.lab.study import Contender, Study
-from focuscrawl.lab.table import by_topic
 
 if TYPE_CHECKING:
     from pathlib import Path

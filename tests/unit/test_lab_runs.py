@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.lab.crawling import crawl_all, unfinished
 from focuscrawl.lab.planning import draw_seeds, plan_runs
+from focuscrawl.lab.run_scheduler import crawl_all, unfinished
 from focuscrawl.lab.runs import Run
 from focuscrawl.lab.study import Contender, Study, StudyWeb
 from focuscrawl.webs import open_web

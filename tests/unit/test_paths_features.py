@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from focuscrawl.page import parse_page
 from focuscrawl.paths.features import PathReader, Reading, Vocabulary
-from focuscrawl.paths.places import place_of, relation, shape_of
+from focuscrawl.paths.url_relations import place_of, relation, shape_of
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,10 @@ from focuscrawl.paths.extraction import Sampling, extract_paths
 from focuscrawl.paths.features import PathReader, Reading
 from focuscrawl.paths.files import is_path_model, load_path_critic, read_model, save_model
 from focuscrawl.paths.forager import Forager
-from focuscrawl.paths.labelled import read_page_labels
-from focuscrawl.paths.pages import WebPages
+from focuscrawl.paths.page_labels import read_page_labels
+from focuscrawl.paths.page_source import WebPages
 from focuscrawl.paths.paths import Path, read_paths, write_paths
+from focuscrawl.paths.recording import Walk
 from focuscrawl.paths.states import PathStates
 from focuscrawl.paths.training import (
     Training,
@@ -33,7 +34,6 @@ from focuscrawl.paths.training import (
     share_away,
     train,
 )
-from focuscrawl.paths.walking import Walk
 from focuscrawl.webs import open_web
 
 from . import departments

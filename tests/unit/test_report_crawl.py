@@ -11,16 +11,16 @@ import pandas as pd
 import pytest
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import host
 from focuscrawl.report import Summary, comparison, html
+from focuscrawl.report.figure_style import png
 from focuscrawl.report.figures import loss_figure
 from focuscrawl.report.measures import load_pages
-from focuscrawl.report.opening import open_crawl
-from focuscrawl.report.style import png
+from focuscrawl.report.stores import open_crawl
 from focuscrawl.report.why import Explanation
 from focuscrawl.store import CrawlStore, NewUrl, PageRow, StoreWriter, VisitRecord
 from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
-from focuscrawl.urls import host
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

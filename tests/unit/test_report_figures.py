@@ -8,8 +8,8 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
+from focuscrawl.report.figure_style import png
 from focuscrawl.report.figures import harvest_figure, loss_figure, relevance_figure
-from focuscrawl.report.style import png
 
 
 def frame(n: int, relevance: float = 0.25) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from focuscrawl.report.measures import (
     relevance_histogram,
 )
 from focuscrawl.report.outcome import is_error, outcome
-from focuscrawl.report.plain import middle, one_line, table
+from focuscrawl.report.plain_text import middle, one_line, table
 
 relevances = st.lists(st.floats(0, 1), max_size=60)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
-from focuscrawl.networks import Networks, literal
+from focuscrawl.foundation.networks import Networks, literal
 
 CLOSED = Networks()
 V4 = st.integers(0, 2**32 - 1).map(ipaddress.IPv4Address)

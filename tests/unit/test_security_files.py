@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 from focuscrawl.apprentice.files import read_apprentice
-from focuscrawl.apprentice.packing import join, options_in
+from focuscrawl.apprentice.serialization import join, options_in
 from focuscrawl.cli.main import main
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from focuscrawl.crawl import CrawlPlan
+from focuscrawl.engine.plain_log import PlainRecord
 from focuscrawl.exporters import PlainCsvItemExporter
-from focuscrawl.plainlog import PlainRecord
-from focuscrawl.report.plain import cell, one_line, printable
-from focuscrawl.urls import normalize, without_credentials
+from focuscrawl.foundation.urls import normalize, without_credentials
+from focuscrawl.report.plain_text import cell, one_line, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.apprentice.rows import Rows, pointers
+from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
 from focuscrawl.critic.protocol import Judgement
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
-from focuscrawl.strategies import JudgedPage, Learner, RecalledPage, StrategyContext
+from focuscrawl.strategies import JudgedPage, LearningStrategy, RecalledPage, StrategyContext
 from focuscrawl.strategies.best_first import BestFirst
 from focuscrawl.strategies.context_graphs import ContextGraphs
-from focuscrawl.strategies.crawled import Crawled, PathFacts
+from focuscrawl.strategies.discounting import discounted_rewards
 from focuscrawl.strategies.distances import FAR, distances
 from focuscrawl.strategies.intelligent import Intelligent
+from focuscrawl.strategies.link_history import LinkHistory, PathFacts
 from focuscrawl.strategies.q_values import QValues, bins_of
-from focuscrawl.strategies.rewards import discounted_rewards
-from focuscrawl.strategies.word_classes import WordClasses, shares
+from focuscrawl.strategies.word_naive_bayes import WordClasses, shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,7 +81,7 @@ class Crawl:
     def run(self, fetches: int) -> Crawl:
         for _ in range(fetches):
             self.fetch(max(self.queue, key=lambda url: (self.queue[url], -url)))
-            if isinstance(self.strategy, Learner) and self.strategy.lesson_due():
+            if isinstance(self.strategy, LearningStrategy) and self.strategy.lesson_due():
                 lesson = self.strategy.learn()
                 self.state = lesson.trained_at_seq, lesson.state
                 self.take(lesson.urls, lesson.scores)
@@ -154,7 +154,7 @@ def test_it_learns_to_go_through_pages_that_are_not_relevant(
     strategy: Callable[..., Any],
 ) -> None:
     learning = Crawl(strategy(CONTEXT, batch=10)).run(70)
-    assert isinstance(learning.strategy, Learner)
+    assert isinstance(learning.strategy, LearningStrategy)
     assert learning.strategy.model_version >= 2
     assert learning.relevant > 3 * Crawl(BestFirst(CONTEXT)).run(70).relevant
 
@@ -245,9 +245,11 @@ def test_bins_keep_zero_apart_and_share_the_rest() -> None:
     assert means.tolist() == [0.0]
 
 
-def rows(*texts: list[int]) -> Rows:
+def rows(*texts: list[int]) -> SparseRows:
     lengths = np.array([len(text) for text in texts], np.int64)
-    return Rows(np.array([word for text in texts for word in text], np.int32), pointers(lengths))
+    return SparseRows(
+        np.array([word for text in texts for word in text], np.int32), pointers(lengths)
+    )
 
 
 def test_naive_bayes_of_several_classes_by_hand() -> None:
@@ -263,12 +265,12 @@ def test_naive_bayes_of_several_classes_by_hand() -> None:
 
 
 def page_of(targets: list[int], *words: int) -> PathFacts:
-    none = Rows(np.zeros(0, np.int32), np.zeros(len(targets) + 1, np.int64))
+    none = SparseRows(np.zeros(0, np.int32), np.zeros(len(targets) + 1, np.int64))
     return PathFacts(np.array(targets, np.int64), np.array(words, np.int32), none)
 
 
 def test_interest_ratios_by_hand() -> None:
-    crawled = Crawled()
+    crawled = LinkHistory()
     crawled.observe(0, 1.0)
     crawled.add(0, page_of([2, 3, 4, 5, 10, 10], 7))  # relevant, leads to relevant pages
     crawled.observe(1, 0.0)
@@ -293,7 +295,7 @@ def test_interest_ratios_by_hand() -> None:
 
 
 def test_layers_order_pages_by_their_distance() -> None:
-    crawled = Crawled()
+    crawled = LinkHistory()
     url = 0
     for _ in range(6):  # 20 -> 21 -> 22*, and 23 that leads nowhere
         for offset, word in enumerate([1, 2, 3, 4]):

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from wordfreq import top_n_list, word_frequency
 
+from focuscrawl.critic.corpus import read_bags
 from focuscrawl.critic.files import save_critic
-from focuscrawl.critic.reading import read_bags
+from focuscrawl.critic.phrase_model import WordsModel
 from focuscrawl.critic.training import learn_critic, train_critic
-from focuscrawl.critic.words import WordsModel
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label
 from focuscrawl.topics import (

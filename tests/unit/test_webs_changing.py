@@ -14,7 +14,7 @@ from focuscrawl.page import parse_page
 from focuscrawl.webs import open_web
 from focuscrawl.webs.changing import ChangingWeb
 from focuscrawl.webs.conditional import not_modified
-from focuscrawl.webs.lives import NEVER, Lives
+from focuscrawl.webs.life_cycles import NEVER, Lives
 from focuscrawl.webs.protocol import Answer
 from focuscrawl.webs.synthetic import SyntheticWeb
 

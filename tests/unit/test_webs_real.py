@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
-from focuscrawl.urls import normalize
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import RecordedWeb
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.addresses import table_of_keys
-from focuscrawl.apprentice.facts import PageFacts, pack_words
-from focuscrawl.apprentice.page_reader import PageReader
-from focuscrawl.apprentice.reading import WordReader
+from focuscrawl.apprentice.critic_reading import WordReader
+from focuscrawl.apprentice.feature_extraction import FeatureExtractor
+from focuscrawl.apprentice.page_facts import PageFacts, pack_words
+from focuscrawl.apprentice.url_features import table_of_keys
 from focuscrawl.critic.counts import ClassCounts
-from focuscrawl.critic.focused import FocusedCritic
+from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.page import parse_page
 
@@ -99,7 +99,7 @@ class Pages:
             body = f"<title>{name[u]}</title><h1>all {name[u]}</h1><ul>{''.join(items[:4])}</ul>"
             body += f"<h2>other things</h2><div><ol>{''.join(items[4:])}</ol></div>"
             self._views.append(parse_page(body.encode(), urls[u], depths=True))
-        self._reader = PageReader(
+        self._reader = FeatureExtractor(
             WordReader(critic),
             groups=options.groups,
             d_max=options.d_max,

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from scipy import sparse
 
-from focuscrawl.apprentice.minimising import descend
+from focuscrawl.apprentice.lbfgs import descend
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.learners.instances import Instances
+    from focuscrawl.apprentice.learners.matrix import Instances
 
 _LOOSE = 40.0  # variance of the intercept
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.learners.instances import Instances
+    from focuscrawl.apprentice.learners.matrix import Instances
 
 
 class NaiveBayesLearner:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.learners.instances import Instances
+    from focuscrawl.apprentice.learners.matrix import Instances
 
 
 class Learner(Protocol):

@@ -12,9 +12,9 @@ from focuscrawl.lab.figures import (
     agreement,
     distance,
     frontier,
-    learning,
+    learning_curves,
     overlap,
-    pages,
+    page_studies,
     rates,
     relevance,
 )
@@ -38,19 +38,22 @@ FIGURES: dict[str, tuple[str, Callable[[Results], Figure | None]]] = {
     ),
     "a02-06-window": (
         "Accuracy of naive Bayes against d_max, links held out [A02 figure 6]",
-        pages.window_figure,
+        page_studies.window_figure,
     ),
     "a02-06-window-unseen": (
         "Accuracy of naive Bayes against d_max, pages held out [A02 figure 6]",
-        pages.unseen_window_figure,
+        page_studies.unseen_window_figure,
     ),
     "a02-07-offsets": (
         "Words around a link with and without offsets [A02 figure 7]",
-        pages.offsets_figure,
+        page_studies.offsets_figure,
     ),
-    "a02-08-gain": ("Information gain of words by offset [A02 figure 8]", pages.gain_figure),
-    "a02-09a-rates": ("Share of the text by offset [A02 figure 9a]", pages.rate_figure),
-    "a02-09b-tags": ("Frequency of elements by offset [A02 figure 9b]", pages.tags_figure),
+    "a02-08-gain": (
+        "Information gain of words by offset [A02 figure 8]",
+        page_studies.gain_figure,
+    ),
+    "a02-09a-rates": ("Share of the text by offset [A02 figure 9a]", page_studies.rate_figure),
+    "a02-09b-tags": ("Frequency of elements by offset [A02 figure 9b]", page_studies.tags_figure),
     "a02-10-loss": (
         "Loss of the baseline and of the apprentice [A02 figure 10]",
         rates.loss_figure,
@@ -70,15 +73,15 @@ FIGURES: dict[str, tuple[str, Callable[[Results], Figure | None]]] = {
     ),
     "a02-38-features": (
         "What class names and co-citation add [A02 section 3.8]",
-        pages.features_figure,
+        page_studies.features_figure,
     ),
     "l-learning-learnable": (
         "Learning curves of the learnable crawler [L]",
-        learning.learnable_figure,
+        learning_curves.learnable_figure,
     ),
     "l-learning-apprentice": (
         "Learning curves of the apprentice with knowledge [L]",
-        learning.apprentice_figure,
+        learning_curves.apprentice_figure,
     ),
     "f99-rates": (
         "Rate of relevant pages: unfocused, soft and hard focus [F99]",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from focuscrawl.lab.figures.panels import GREY, panels
-from focuscrawl.lab.figures.source import table_of
+from focuscrawl.lab.figures.study_data import table_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,7 +19,7 @@ def distance_table(authorities: pd.DataFrame) -> pd.DataFrame:
 
     Parameters
     ----------
-    authorities : of `focuscrawl.lab.pages.authorities`
+    authorities : of `focuscrawl.lab.page_studies.authorities`
 
     Returns
     -------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from focuscrawl.lab.figures.panels import legend, lines, panels
-from focuscrawl.lab.figures.source import table_of
+from focuscrawl.lab.figures.study_data import table_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +21,7 @@ def priorities_table(counts: pd.DataFrame) -> pd.DataFrame:
 
     Parameters
     ----------
-    counts : ``priorities`` of `focuscrawl.lab.takeover.take_over`
+    counts : ``priorities`` of `focuscrawl.lab.takeover_study.take_over`
 
     Returns
     -------

@@ -18,8 +18,8 @@ from focuscrawl.lab.figures.panels import (
     thin,
     topic_axis,
 )
-from focuscrawl.lab.figures.source import APPRENTICE, OFFLINE, SOFT, fetches_of
-from focuscrawl.report.style import axes, plain
+from focuscrawl.lab.figures.study_data import APPRENTICE, OFFLINE, SOFT, fetches_of
+from focuscrawl.report.figure_style import axes, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focuscrawl.report.style import Line, axes, plain
+from focuscrawl.report.figure_style import Line, axes, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.lab.figures.panels import legend, lines, panels, thin
-from focuscrawl.lab.figures.source import (
+from focuscrawl.lab.figures.study_data import (
     APPRENTICE,
     HARD,
     OFFLINE,
@@ -58,7 +58,7 @@ def switch_table(fetches: pd.DataFrame) -> pd.DataFrame:
 
     Parameters
     ----------
-    fetches : of `focuscrawl.lab.takeover`, and of the baseline to go beside it
+    fetches : of `focuscrawl.lab.takeover_study`, and of the baseline to go beside it
 
     Returns
     -------

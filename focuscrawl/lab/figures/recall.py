@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.report.style import Line, axes, plain
+from focuscrawl.report.figure_style import Line, axes, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from focuscrawl.lab.foraging import Forage
+    from focuscrawl.lab.leave_one_site_out import Forage
 
 
 def recall_curve(forage: Forage, fetches: int) -> NDArray[np.float64]:

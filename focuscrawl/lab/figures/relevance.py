@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.lab.figures.panels import BARS, GREY, WHITE, legend, panels, topic_axis
-from focuscrawl.lab.figures.source import HARD, SOFT, UNFOCUSED, fetches_of
-from focuscrawl.report.style import axes
+from focuscrawl.lab.figures.study_data import HARD, SOFT, UNFOCUSED, fetches_of
+from focuscrawl.report.figure_style import axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from focuscrawl.webs.protocol import Answer
-from focuscrawl.webs.synthetic.addresses import Address, Kind
-from focuscrawl.webs.synthetic.chance import mix
+from focuscrawl.webs.synthetic.addressing import Address, Kind
 from focuscrawl.webs.synthetic.content import Author
 from focuscrawl.webs.synthetic.markup import render
+from focuscrawl.webs.synthetic.seeded_random import mix
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from focuscrawl.webs.synthetic.places import Places
+    from focuscrawl.webs.synthetic.layout import Places
 
 _GIF = (
     b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,"

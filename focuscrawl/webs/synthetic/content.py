@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from focuscrawl.webs.synthetic.addresses import spell
-from focuscrawl.webs.synthetic.chance import Draws, mix
-from focuscrawl.webs.synthetic.places import (
+from focuscrawl.webs.synthetic.addressing import spell
+from focuscrawl.webs.synthetic.layout import (
     ABOUT,
     FIRST_HUB,
     HOME,
@@ -20,6 +19,7 @@ from focuscrawl.webs.synthetic.places import (
     Role,
 )
 from focuscrawl.webs.synthetic.prose import chatter, sentence, title
+from focuscrawl.webs.synthetic.seeded_random import Draws, mix
 from focuscrawl.webs.synthetic.targets import Targets
 from focuscrawl.webs.synthetic.words import FACETS, TOPICS, VAGUE
 

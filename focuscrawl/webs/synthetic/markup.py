@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from focuscrawl.webs.synthetic.addresses import page_url
+from focuscrawl.webs.synthetic.addressing import page_url
 from focuscrawl.webs.synthetic.content import Content, Link, Listing, Paragraph
 
 

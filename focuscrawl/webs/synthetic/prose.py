@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from string import Formatter
 
-from focuscrawl.webs.synthetic.chance import Digits, Draws
+from focuscrawl.webs.synthetic.seeded_random import Digits, Draws
 from focuscrawl.webs.synthetic.words import COMMON, KIN, TOPICS, Topic
 
 # Slots: n noun, a adjective, g gerund, p name of the topic; f noun of the family; s season;

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from focuscrawl.webs.synthetic.places import NEWS, SHOPPING, SLOTS, SLOTS_OF, Host, Page, Places
+from focuscrawl.webs.synthetic.layout import NEWS, SHOPPING, SLOTS, SLOTS_OF, Host, Page, Places
 from focuscrawl.webs.synthetic.words import KIN
 
 if TYPE_CHECKING:
-    from focuscrawl.webs.synthetic.chance import Draws
+    from focuscrawl.webs.synthetic.seeded_random import Draws
 
 _ODD_SECTIONS = (1, 1, 1, 3, 3, 5)
 

@@ -7,10 +7,10 @@ from math import gcd, isfinite
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.errors import UserError
-from focuscrawl.webs.synthetic.addresses import page_url, read
+from focuscrawl.webs.synthetic.addressing import page_url, read
 from focuscrawl.webs.synthetic.answers import answer
-from focuscrawl.webs.synthetic.chance import fraction, mix
-from focuscrawl.webs.synthetic.places import Page, Places, Role
+from focuscrawl.webs.synthetic.layout import Page, Places, Role
+from focuscrawl.webs.synthetic.seeded_random import fraction, mix
 from focuscrawl.webs.synthetic.words import TOPICS
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from focuscrawl.webs.synthetic.chance import mix, zipf_urn
+from focuscrawl.webs.synthetic.seeded_random import mix, zipf_urn
 
 _TOPICS = """
 /Arts/Music/Jazz | bluenote swing combo

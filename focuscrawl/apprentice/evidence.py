@@ -1,0 +1,194 @@
+"""What all known links say together of each URL: the evidence (METHODS 5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.apprentice.dense_inputs import INPUTS
+from focuscrawl.apprentice.relevance_rates import PRIOR, RelevanceRates
+from focuscrawl.apprentice.url_features import PLACES, SHAPES
+from focuscrawl.foundation.arrays import GrowingArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_SHRINK = 0.2  # weight of the prior in means over links (METHODS 5)
+_SUMS = (
+    "weight",
+    "relevance",
+    "reading",
+    "relevant",
+    "hub",
+    "near",
+    "near_known",
+    "margin",
+)
+
+
+class FetchOutcomes:
+    """What is known of places and kinds of URL from what was fetched there."""
+
+    def __init__(self) -> None:
+        self.places = RelevanceRates()
+        self.shapes = RelevanceRates()
+        self._twins = np.zeros((2, 1 << 19), bool)
+
+    def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
+        """Take in a fetch of the URL with these `keys`."""
+        self.places.observe(keys[:PLACES], relevance)
+        self.shapes.observe(keys[PLACES : PLACES + SHAPES], relevance)
+        self._twins[[0, 1], keys[-2:] & np.uint32(self._twins.shape[1] - 1)] = True
+
+    def twins(self, keys: NDArray[np.uint32]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Tell of which URLs a twin was fetched, and of which only but for the query."""
+        at = keys[:, -2:] & np.uint32(self._twins.shape[1] - 1)
+        same = self._twins[0, at[:, 0]]
+        return same, self._twins[1, at[:, 1]] & ~same
+
+
+class UrlEvidence:
+    """Sums over the links into each URL.
+
+    Parameters
+    ----------
+    width : columns of counts that links may bring besides, see `add`
+    """
+
+    def __init__(self, width: int = 0) -> None:
+        self._width = width
+        self._counts = GrowingArray(np.float64)  # (n_urls, width), row after row
+        self._sums = GrowingArray(np.float64)  # (n_urls, len(_SUMS)), row after row
+        self._best = GrowingArray(np.float64)
+        self._best_hub = GrowingArray(np.float64)
+        self._first = GrowingArray(np.float64, fill=np.nan)
+
+    def add(
+        self,
+        n_urls: int,
+        targets: NDArray[np.int64],
+        weight: NDArray[np.float64],
+        relevance: NDArray[np.float64],
+        *,
+        reading: NDArray[np.floating],
+        hub: NDArray[np.float64],
+        margin: NDArray[np.float64],
+        near: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+        counts: NDArray[np.float64] | None = None,
+    ) -> None:
+        """Add links, all columns (n,).
+
+        Parameters
+        ----------
+        n_urls : all targets are below
+        targets, weight, relevance, reading : as `Known` has them
+        hub : rate of the followed links of each link's page
+        margin : what the hashed features of link and page say
+        near : relevance and number of the followed links beside each link
+        counts : (n, width), further inputs of each link
+        """
+        nothing = np.zeros(len(targets))
+        near_relevance, near_known = (nothing, nothing) if near is None else near
+        columns = (
+            np.ones(len(targets)),
+            relevance,
+            np.minimum(np.maximum(reading, -10.0), 10.0),
+            (relevance > 0.5).astype(np.float64),
+            hub,
+            near_relevance,
+            near_known,
+            margin,
+        )
+        fresh = not len(self._sums)
+        self._sums.grow(n_urls * len(_SUMS))
+        if fresh:  # many links: a histogram adds them up in the same order, and much faster
+            table = self._table()
+            for i, column in enumerate(columns):
+                table[:, i] = np.bincount(targets, weight * column, n_urls)
+        else:
+            values = weight[:, None] * np.concatenate(columns).reshape(len(_SUMS), -1).T
+            at = targets[:, None] * len(_SUMS) + np.arange(len(_SUMS))
+            np.add.at(self._sums.data, at.ravel(), values.ravel())
+        self._counts.grow(n_urls * self._width)
+        if counts is not None:
+            table = self._counts.data.reshape(-1, self._width)
+            np.add.at(table, targets, weight[:, None] * counts)
+        for best, column in ((self._best, relevance), (self._best_hub, hub)):
+            best.grow(n_urls)
+            np.maximum.at(best.data, targets, column)
+        self._first.grow(n_urls)
+        new = np.isnan(self._first.data[targets])
+        # from the last to the first: what is written last stays
+        self._first.data[targets[new][::-1]] = relevance[new][::-1]
+
+    def has_links(self, url: int) -> bool:
+        """Tell whether links into a URL were added."""
+        at = url * len(_SUMS) + _SUMS.index("weight")
+        return at < len(self._sums) and bool(self._sums.data[at] > 0.0)
+
+    def urls(self) -> NDArray[np.int64]:
+        """Return the numbers of all URLs with links."""
+        return np.flatnonzero(self._table()[:, _SUMS.index("weight")])
+
+    def margins(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the mean margin of the links into each URL."""
+        table = self._table()
+        mean: NDArray[np.float64] = table[urls, _SUMS.index("margin")]
+        mean /= table[urls, _SUMS.index("weight")]
+        return mean
+
+    def inputs(
+        self, urls: NDArray[np.int64], keys: NDArray[np.uint32], fetched: FetchOutcomes
+    ) -> NDArray[np.float64]:
+        """Return the dense inputs (n, len(INPUTS) + width) of URLs that have links."""
+        sums = self._table().take(urls, axis=0).T.copy()
+        n, relevance, reading, relevant, hub, near, near_known, _ = sums
+        mean = (relevance + _SHRINK * PRIOR) / (n + _SHRINK)
+        reading /= n
+        read = 1.0 / (1.0 + np.exp(-reading))
+        hub /= n
+        place, fetches = fetched.places.rates(keys[:, :PLACES])
+        shape, _ = fetched.shapes.rates(keys[:, PLACES : PLACES + SHAPES])
+        siblings = (near + hub) / (near_known + 1.0)
+        odds = _log_odds(np.concatenate([mean, place, hub, siblings, shape]))
+        of_mean, of_shape = odds[: len(urls)], odds[-len(urls) :]
+        same, same_but_query = fetched.twins(keys)
+        columns = np.concatenate(
+            [
+                of_mean,
+                self._best.data[urls],
+                np.log1p(n) / 3.0,
+                reading / 10.0,
+                read,
+                read * mean,
+                odds[len(urls) : -len(urls)],  # of place, hub, siblings
+                np.log1p(fetches) / 5.0,
+                self._best_hub.data[urls],
+                relevant / n,
+                self._first.data[urls],
+                same,
+                same_but_query,
+                of_shape,
+                self._means(urls, n).ravel(),
+            ]
+        )
+        return columns.reshape(len(INPUTS) + self._width, len(urls)).T.copy()
+
+    def _table(self) -> NDArray[np.float64]:
+        """Return the sums, (n_urls, len(_SUMS))."""
+        return self._sums.data.reshape(-1, len(_SUMS))
+
+    def _means(self, urls: NDArray[np.int64], n: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the mean counts, (width, n)."""
+        if not self._width:
+            return np.zeros((0, len(urls)))
+        means: NDArray[np.float64] = self._counts.data.reshape(-1, self._width)[urls].T / n
+        return means
+
+
+def _log_odds(probability: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the log-odds over their greatest value, in [-1, 1]; 0.01 is as good as 0."""
+    p = np.minimum(np.maximum(probability, 0.01), 0.99)
+    odds: NDArray[np.float64] = np.log(p / (1.0 - p)) / np.log(99.0)
+    return odds

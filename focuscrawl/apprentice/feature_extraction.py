@@ -1,0 +1,177 @@
+"""From a page to the facts of its links: every group of features that is switched on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.apprentice.critic_reading import TextReader
+from focuscrawl.apprentice.hashing import WordHashes, bucket
+from focuscrawl.apprentice.link_context import Tree, by_ancestor, by_offset, by_path, window
+from focuscrawl.apprentice.options import DEFAULT_GROUPS
+from focuscrawl.apprentice.page_facts import BITS, PageFacts, pack_words
+from focuscrawl.apprentice.sparse_rows import SparseRows, beside, pointers
+from focuscrawl.apprentice.url_features import address_features, address_words, table_of_keys
+from focuscrawl.apprentice.url_relations import site_features
+from focuscrawl.page.tokens import tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.critic_reading import WordReader
+    from focuscrawl.page.view import PageView
+
+TITLE, CLASS, HEADING, ANCHOR, SECTION = 3, 4, 5, 6, 7  # salts
+_TOP = 3  # classes of u that are named
+_LIKELY = 0.1  # posterior of a class that is named
+_IN_TREE = frozenset({"paths", "ancestors"})
+
+
+class FeatureExtractor:
+    """Takes the facts from pages.
+
+    Parameters
+    ----------
+    words : the critic's reading of words
+    groups : kinds of features that are on, see `focuscrawl.apprentice.options.GROUPS`
+    d_max : DOM offsets looked at on either side of a link
+    classes : names of the critic's classes
+
+    Attributes
+    ----------
+    needs_depths : pages must have been parsed with ``depths=True``
+    """
+
+    def __init__(
+        self,
+        words: WordReader,
+        *,
+        groups: Collection[str] = DEFAULT_GROUPS,
+        d_max: int = 5,
+        classes: tuple[str, ...] = (),
+    ) -> None:
+        self._reader = words
+        self._anchors = TextReader(words, tokenize)
+        self._paths = TextReader(words, address_words)
+        self._groups = frozenset(groups)
+        self._d_max = d_max
+        self._hashes = WordHashes()
+        self._class_features = [self._prefixes(name) for name in classes]
+        self.needs_depths = bool(self._groups & _IN_TREE)
+
+    def read(
+        self,
+        view: PageView,
+        links: NDArray[np.int64],
+        targets: NDArray[np.int64],
+        new: NDArray[np.bool_],
+        *,
+        relevance: float,
+        probabilities: NDArray[np.float64] | None = None,
+    ) -> PageFacts:
+        """Read a page.
+
+        Parameters
+        ----------
+        view : the page
+        links : int64 (n,), which of its links lead to URLs that can be followed
+        targets : int64 (n,), the numbers of those URLs
+        new : bool (n,), the target was not known before; may repeat
+        relevance : R(u)
+        probabilities : float64 (n_classes,), posteriors of u, for the group ``classes``
+        """
+        numbers = links.tolist()
+        anchors = [view.links.anchors[i] for i in numbers]
+        urls = [view.links.urls[i] for i in numbers]
+        fresh, first = np.unique(targets[new], return_index=True)
+        first = np.flatnonzero(new)[first]
+        addresses = [urls[i] for i in first.tolist()]
+        keys = table_of_keys(addresses)
+        of_urls = self._addresses(addresses, keys)
+        of_links = self._links(view, links, anchors, urls)
+        return PageFacts(
+            relevance=np.array([relevance]),
+            own_keys=table_of_keys([view.url]),
+            page_indices=self._page(view, probabilities),
+            targets=targets,
+            position=view.links.left[links],
+            reading=self._read(anchors, urls),
+            link_indices=of_links.indices,
+            link_lengths=of_links.lengths.astype(np.int32),
+            new=fresh,
+            url_indices=of_urls.indices,
+            url_lengths=of_urls.lengths.astype(np.int32),
+            url_keys=keys,
+            vocabulary=pack_words(dict.fromkeys([*view.tokens, *self._unseen(anchors)])),
+        )
+
+    def _unseen(self, anchors: list[str]) -> list[str]:
+        """Return words of anchors; those that stand in for an image are not on the page."""
+        return tokenize(anchors)[0] if "anchor" in self._groups else []
+
+    def _read(self, anchors: list[str], urls: list[str]) -> NDArray[np.float32]:
+        if "reading" not in self._groups:
+            return np.zeros(len(urls), np.float32)
+        evidence = self._anchors.read(anchors) + self._paths.read(urls)
+        return self._reader.log_odds(evidence).astype(np.float32)
+
+    def _links(
+        self, view: PageView, links: NDArray[np.int64], anchors: list[str], urls: list[str]
+    ) -> SparseRows:
+        on = self._groups
+        left, right = view.links.left[links], view.links.right[links]
+        parts = [SparseRows(np.zeros(0, np.int32), np.zeros(len(links) + 1, np.int64))]
+        if on & {"context", *_IN_TREE}:
+            words = self._hashes(view.tokens)
+            near = window(words, view.token_leaf, left, right, d_max=self._d_max)
+            if "context" in on:
+                parts = [by_offset(near, BITS)]
+            if self.needs_depths:
+                tree = Tree(view.leaf_depth, view.leaf_meeting, self._d_max)
+                parts += [by_path(near, tree, BITS)] if "paths" in on else []
+                parts += [by_ancestor(near, tree, BITS)] if "ancestors" in on else []
+        if "anchor" in on:
+            parts.append(self._texts(anchors, ANCHOR))
+        if "section" in on:
+            above = np.searchsorted(view.heading_leaf, left, side="right")
+            headings = self._texts(["", *view.headings], SECTION)
+            parts.append(headings.take(above))
+        if "site" in on:
+            parts.append(site_features(view.url, urls, BITS))
+        return beside(*parts)[0] if len(parts) > 1 else parts[0]
+
+    def _texts(self, texts: list[str], salt: int) -> SparseRows:
+        words, owner = tokenize(texts)
+        features = bucket(self._hashes(words), salt, BITS)
+        return SparseRows(features, pointers(np.bincount(owner, minlength=len(texts))))
+
+    def _addresses(self, urls: list[str], keys: NDArray[np.uint32]) -> SparseRows:
+        if "url" not in self._groups:
+            return SparseRows(np.zeros(0, np.int32), np.zeros(len(urls) + 1, np.int64))
+        return address_features(urls, keys, self._hashes, bits=BITS)
+
+    def _page(
+        self, view: PageView, probabilities: NDArray[np.float64] | None
+    ) -> NDArray[np.int32]:
+        found = [np.zeros(0, np.int32)]
+        if "title" in self._groups:
+            found.append(bucket(self._hashes(tokenize([view.title])[0]), TITLE, BITS))
+        if "headings" in self._groups:
+            words = dict.fromkeys(tokenize(view.headings)[0])
+            found.append(bucket(self._hashes([*words]), HEADING, BITS))
+        if "classes" in self._groups and probabilities is not None:
+            top = np.argsort(-probabilities, kind="stable")[:_TOP]
+            found += [self._class_features[i] for i in top.tolist() if probabilities[i] > _LIKELY]
+        return np.unique(np.concatenate(found))
+
+    def _prefixes(self, name: str) -> NDArray[np.int32]:
+        return bucket(self._hashes(class_prefixes(name)), CLASS, BITS)
+
+
+def class_prefixes(name: str) -> list[str]:
+    """Return a class's path and all prefixes of it [A02 section 3.8]."""
+    parts = name.split("/")
+    return ["/".join(parts[: i + 1]) or "/" for i in range(len(parts))]

@@ -1,0 +1,111 @@
+"""Names of hashed features, for people who ask why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.apprentice.feature_extraction import (
+    ANCHOR,
+    CLASS,
+    HEADING,
+    SECTION,
+    TITLE,
+    class_prefixes,
+)
+from focuscrawl.apprentice.hashing import WordHashes, bucket
+from focuscrawl.apprentice.instances import SPACE
+from focuscrawl.apprentice.link_context import ANCESTOR_SALT, FAR, OFFSET_SALT, PATH_SALT
+from focuscrawl.apprentice.page_facts import BITS
+from focuscrawl.apprentice.url_features import PLACE, PLACES, WORD, address_keys, address_words
+from focuscrawl.apprentice.url_relations import RELATIONS, SITE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.options import Options
+
+_LINK, _URL, _PAGE = 0, SPACE, 2 * SPACE
+
+
+def name_features(
+    features: NDArray[np.integer],
+    *,
+    url: str,
+    words: Sequence[str],
+    classes: Sequence[str],
+    options: Options,
+) -> dict[int, str]:
+    """Find out what hashed features stand for, by hashing again all that they may stand for.
+
+    Parameters
+    ----------
+    features : numbers in the space of `focuscrawl.apprentice.instances.bags`
+    url : the URL they are features of
+    words : of the pages that link to it
+    classes : of the critic
+    options : of the apprentice
+
+    Returns
+    -------
+    Names by feature; what was seen under another vocabulary has none
+    """
+    wanted = np.unique(features)
+    names: dict[int, str] = {}
+
+    def note(space: int, salt: int, texts: Sequence[str], form: str) -> None:
+        if not len(texts):
+            return
+        numbers = bucket(WordHashes()(texts), salt, BITS) + space
+        for at in np.flatnonzero(np.isin(numbers, wanted)).tolist():
+            names.setdefault(int(numbers[at]), form.format(texts[at]))
+
+    for space, salt, form in _word_forms(options):
+        note(space, salt, words, form)
+    note(_PAGE, CLASS, [*dict.fromkeys(_prefixes(classes))], "on a page of {}")
+    note(_URL, WORD, address_words([url])[0], "'{}' in the URL")
+    for number, place in _places(url):
+        names.setdefault(int(bucket(np.array([number], np.uint64), PLACE, BITS)[0]) + _URL, place)
+    relations = bucket(np.arange(len(RELATIONS), dtype=np.uint64), SITE, BITS)
+    for feature, relation in zip(relations.tolist(), RELATIONS, strict=True):
+        names.setdefault(feature, f"link to {relation}")
+    return {feature: names[feature] for feature in wanted.tolist() if feature in names}
+
+
+def _word_forms(options: Options) -> Iterable[tuple[int, int, str]]:
+    on = options.groups
+    for group, space, salt, form in (
+        ("anchor", _LINK, ANCHOR, "'{}' in the anchor"),
+        ("section", _LINK, SECTION, "'{}' in the heading above"),
+        ("title", _PAGE, TITLE, "'{}' in the page's title"),
+        ("headings", _PAGE, HEADING, "'{}' in a heading"),
+    ):
+        if group in on:
+            yield space, salt, form
+    if "context" in on:
+        for d in sorted(range(-options.d_max, options.d_max + 1), key=abs):
+            where = "in the link" if d == 0 else f"{abs(d)} {'before' if d < 0 else 'after'}"
+            yield _LINK, OFFSET_SALT + d, f"'{{}}' {where}"
+    for group, first, form in (
+        ("paths", PATH_SALT, "steps through the tree away"),
+        ("ancestors", ANCESTOR_SALT, "levels below the common ancestor"),
+    ):
+        if group in on:
+            for k in range(FAR + 1):
+                yield _LINK, first + k, f"'{{}}' {k} {form}"
+
+
+def _prefixes(classes: Sequence[str]) -> Iterable[str]:
+    for name in classes:
+        yield from class_prefixes(name)
+
+
+def _places(url: str) -> Iterable[tuple[int, str]]:
+    address = url.partition("//")[2].partition("?")[0]
+    parts = address.split("/")
+    for i, number in enumerate(address_keys(url)[:PLACES]):
+        if number:
+            yield number, "on " + "/".join(parts[: i + 1])

@@ -1,0 +1,100 @@
+"""Bags kept from lesson to lesson: few URLs have got new links since the last one."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+
+from focuscrawl.apprentice.instances import MAX_LINKS, bags
+from focuscrawl.apprentice.learners.matrix import Instances
+from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.link_table import LinkTable
+
+
+class InstanceCache:
+    """Makes the instances that `bags` makes, of all links and one a URL, from those of before.
+
+    Parameters
+    ----------
+    unit_length : see `bags`
+    """
+
+    def __init__(self, *, unit_length: bool) -> None:
+        self._unit_length = unit_length
+        self._known: LinkTable | None = None
+        self._n_links = 0
+        self._urls = np.zeros(0, np.int64)
+        self._made = _Bags.none()
+
+    def instances(
+        self,
+        known: LinkTable,
+        n_links: int,
+        urls: NDArray[np.int64],
+        inputs: NDArray[np.float64],
+    ) -> Instances:
+        """Return one instance a URL; parameters as in `bags`.
+
+        Only what was asked for the last time is remembered.
+        """
+        if known is not self._known or n_links < self._n_links:  # links were forgotten
+            self._urls, self._made, self._n_links = np.zeros(0, np.int64), _Bags.none(), 0
+        row_of = np.full(known.n_urls, -1)
+        row_of[self._urls] = np.arange(len(self._urls))
+        row_of[self._changed(known.target.data[:n_links])] = -1
+        row = row_of[urls]
+        missing = np.flatnonzero(row < 0)
+        new, _ = bags(
+            known,
+            n_links,
+            urls[missing],
+            np.zeros((len(missing), 0)),
+            unit_length=self._unit_length,
+        )
+        row[missing] = len(self._urls) + np.arange(len(missing))
+        self._made = self._made.joined(_Bags(new.rows, new.values), row)
+        self._known, self._n_links, self._urls = known, n_links, urls
+        return Instances(self._made.rows, self._made.values, inputs)
+
+    def _changed(self, target: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the URLs that have new links to learn from; only their first ones count."""
+        before, new = target[: self._n_links], target[self._n_links :]
+        count = np.bincount(before, minlength=int(new.max(initial=0)) + 1)
+        return new[count[new] < MAX_LINKS]
+
+
+class _Bags(NamedTuple):
+    """Hashed features of URLs, and their values."""
+
+    rows: SparseRows
+    values: NDArray[np.float64]
+
+    @classmethod
+    def none(cls) -> Self:
+        return cls(SparseRows(np.zeros(0, np.int32), np.zeros(1, np.int64)), np.zeros(0))
+
+    def joined(self, new: Self, row: NDArray[np.int64]) -> Self:
+        """Return the rows numbered `row`, those of `new` being numbered after these.
+
+        Most of them follow one another as they did: they are copied stretch by stretch.
+        """
+        n = len(self.rows)
+        cuts = np.flatnonzero((np.diff(row) != 1) | (row[1:] == n)) + 1
+        bounds = [0, *cuts.tolist(), len(row)]
+        indices, values = [self.rows.indices[:0]], [self.values[:0]]
+        for start, end in pairwise(bounds):
+            if start < end:
+                first = int(row[start])
+                part, first = (new, first - n) if first >= n else (self, first)
+                a, b = part.rows.indptr[first], part.rows.indptr[first + end - start]
+                indices.append(part.rows.indices[a:b])
+                values.append(part.values[a:b])
+        lengths = np.concatenate([self.rows.lengths, new.rows.lengths])[row]
+        rows = SparseRows(np.concatenate(indices), pointers(lengths))
+        return type(self)(rows, np.concatenate(values))

@@ -1,0 +1,162 @@
+"""A URL as an instance: all links into it, their pages, and its address, in one row."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.apprentice.learners.matrix import Instances, row_sums, unit
+from focuscrawl.apprentice.page_facts import BITS
+from focuscrawl.apprentice.sparse_rows import SparseRows, beside, pointers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.link_table import LinkTable
+
+#: hashed features of links, addresses and pages lie one after another
+SPACE = 1 << BITS
+N_FEATURES = 3 * SPACE
+#: links of a URL that are learned from, the first found: bounds the cost of popular URLs
+MAX_LINKS = 16
+_SLICE = 100_000  # links scored in one go, so that a large frontier needs little memory
+
+
+def bags(
+    known: LinkTable,
+    n_links: int,
+    urls: NDArray[np.int64],
+    inputs: NDArray[np.float64],
+    *,
+    unit_length: bool = True,
+    each_link: bool = False,
+    only_first: bool = False,
+    most: int = MAX_LINKS,
+) -> tuple[Instances, NDArray[np.int64]]:
+    """Make one instance a URL: the mean of its links' features, and its own.
+
+    Parameters
+    ----------
+    known : links and features
+    n_links : only the first so many links
+    urls : int64 (n,), distinct, with links and addresses
+    inputs : float64 (n, k), their dense inputs
+    unit_length : scale the features of a link, page or address to length 1; else they are ones
+    only_first : take only the first link to each URL
+    most : take no more links to a URL than these, the first found
+    each_link : make one instance a link (u, v) instead, as the paper does [A02 section 2.3]
+
+    Returns
+    -------
+    m instances, and the number of the URL of each: int64 (m,), positions in `urls`
+    """
+    target = known.target.data[:n_links]
+    row_of = np.full(known.n_urls, -1)
+    row_of[urls] = np.arange(len(urls))
+    taken = row_of[target] >= 0
+    links = np.flatnonzero(taken & known.first.data[:n_links] if only_first else taken)
+    row = row_of[target[links]]
+    order = np.argsort(row, kind="stable")
+    links, row = links[order], row[order]
+    rank = np.arange(len(row)) - np.searchsorted(row, row)
+    links, row = links[rank < most], row[rank < most]
+    share = known.weight.data[links]
+    share = share / np.bincount(row, share, len(urls))[row]
+    owner = np.arange(len(urls))
+    if each_link:
+        owner, row, share = row, np.arange(len(links)), np.ones(len(links))
+    n = len(owner)
+    parts = (
+        (known.links.rows(n_links).take(links), share, row),
+        (known.addresses_of(urls[owner]), np.ones(n), np.arange(n)),
+        (known.pages.rows(len(known.pages)).take(known.page.data[links]), share, row),
+    )
+    blocks = []
+    for rows, value, at in parts:
+        scaled = unit(rows) * value if unit_length else value
+        lengths = np.bincount(at, rows.lengths, n).astype(np.int64)
+        blocks.append(
+            (SparseRows(rows.indices, pointers(lengths)), np.repeat(scaled, rows.lengths))
+        )
+    return _side_by_side(blocks, inputs[owner]), owner
+
+
+def _side_by_side(
+    blocks: list[tuple[SparseRows, NDArray[np.float64]]], inputs: NDArray[np.float64]
+) -> Instances:
+    moved = [
+        SparseRows(rows.indices + np.int32(i * SPACE), rows.indptr)
+        for i, (rows, _) in enumerate(blocks)
+    ]
+    rows, order = beside(*moved)
+    values = np.empty(len(rows.indices))
+    values[order] = np.concatenate([value for _, value in blocks])
+    return Instances(rows, values, inputs)
+
+
+def link_margins(
+    of_links: NDArray[np.float32],
+    of_pages: NDArray[np.float64],
+    known: LinkTable,
+    first: int,
+    end: int,
+    *,
+    unit_length: bool = True,
+) -> NDArray[np.float64]:
+    """Return what links `first` to `end` and their pages say by weights (SPACE,) of either."""
+    rows = known.links.rows(end)
+    found = [np.zeros(0)]
+    for start in range(first, end, _SLICE):
+        stop = min(start + _SLICE, end)
+        a, b = rows.indptr[start], rows.indptr[stop]
+        part = SparseRows(rows.indices[a:b], rows.indptr[start : stop + 1] - a)
+        margin = row_sums(of_links.take(part.indices), part.indptr)
+        found.append(margin * unit(part) if unit_length else margin)
+    page = known.page.data[first:end]
+    if not len(page):
+        return found[0]
+    pages = known.pages.rows(int(page[-1]) + 1).since(int(page[0]))  # in the order expanded
+    by_page = _margins(of_pages, pages, unit_length)
+    margins: NDArray[np.float64] = np.concatenate(found)
+    margins += by_page[page - page[0]]
+    return margins
+
+
+def margins_of_links(
+    of_links: NDArray[np.float32],
+    of_pages: NDArray[np.float64],
+    known: LinkTable,
+    links: NDArray[np.int64],
+    *,
+    unit_length: bool = True,
+) -> NDArray[np.float64]:
+    """Return what `link_margins` does, of some links (n,), ascending."""
+    rows = known.links.rows(len(known))
+    margins = np.zeros(len(links))
+    for start in range(0, len(links), _SLICE):
+        part = rows.take(links[start : start + _SLICE])
+        margin = row_sums(of_links.take(part.indices), part.indptr)
+        margins[start : start + _SLICE] = margin * unit(part) if unit_length else margin
+    numbers, place = np.unique(known.page.data[links], return_inverse=True)
+    pages = known.pages.rows(len(known.pages)).take(numbers)
+    margins += _margins(of_pages, pages, unit_length)[place]
+    return margins
+
+
+def address_margins(
+    weights: NDArray[np.float64],
+    known: LinkTable,
+    urls: NDArray[np.int64],
+    *,
+    unit_length: bool = True,
+) -> NDArray[np.float64]:
+    """Return what the addresses of `urls` say by `weights` (N_FEATURES,)."""
+    return _margins(weights[SPACE : 2 * SPACE], known.addresses_of(urls), unit_length)
+
+
+def _margins(
+    weights: NDArray[np.float64], rows: SparseRows, unit_length: bool
+) -> NDArray[np.float64]:
+    margin = row_sums(weights.take(rows.indices), rows.indptr)
+    return margin * unit(rows) if unit_length else margin

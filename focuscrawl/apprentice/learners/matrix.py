@@ -1,0 +1,49 @@
+"""What learners learn from."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.sparse_rows import SparseRows
+
+
+class Instances(NamedTuple):
+    """n instances of hashed features and of dense inputs.
+
+    Attributes
+    ----------
+    rows : the hashed features of each
+    values : float64 (nnz,), their values
+    dense : float64 (n, k), k may be 0
+    """
+
+    rows: SparseRows
+    values: NDArray[np.float64]
+    dense: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def dot(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Multiply the hashed part by `weights` (n_features,); returns (n,)."""
+        return row_sums(weights[self.rows.indices] * self.values, self.rows.indptr)
+
+
+def unit(rows: SparseRows) -> NDArray[np.float64]:
+    """Return the value that gives each row of equal values the length 1; float64 (n,)."""
+    scale: NDArray[np.float64] = 1.0 / np.sqrt(np.maximum(rows.lengths, 1))
+    return scale
+
+
+def row_sums(values: NDArray[np.floating], indptr: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Add up the values of each row; an empty row has the sum 0."""
+    total = np.zeros(len(indptr) - 1)
+    some = np.flatnonzero(indptr[1:] > indptr[:-1])
+    if len(some):
+        total[some] = np.add.reduceat(values, indptr[some])
+    return total

@@ -1,0 +1,154 @@
+"""What surrounds a link on its page: words by where they stand [A02 section 2.2.1, METHODS 4].
+
+By DOM offset; or, as [A02 section 4] proposes, by the length of the path through the tree, or by
+how far up in the tree the lowest common ancestor is.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from focuscrawl.apprentice.hashing import bucket
+from focuscrawl.apprentice.sparse_rows import SparseRows, pointers, ranges
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+OFFSET_SALT = 1 << 16  # plus the offset
+PATH_SALT = 1 << 17  # plus the length
+ANCESTOR_SALT = 1 << 18  # plus the height
+FAR = 15  # longer paths are all one
+#: tokens on either side of a link, and inside it, that are looked at: a leaf can be a chapter,
+#: and an anchor left open the whole page
+MAX_TOKENS = 40
+
+
+class Window(NamedTuple):
+    """The tokens around n links.
+
+    Attributes
+    ----------
+    words : uint64 (m,), those near the first link in document order, then those of the next ...
+    offset : int32 (m,), DOM offset of each from its link
+    leaf : int32 (m,), the leaf each lies in
+    end : int32 (m,), the leaf of the link that is nearest to it
+    lengths : int64 (n,), tokens of each link
+    """
+
+    words: NDArray[np.uint64]
+    offset: NDArray[np.int32]
+    leaf: NDArray[np.int32]
+    end: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+
+
+def window(
+    words: NDArray[np.uint64],
+    token_leaf: NDArray[np.int32],
+    left: NDArray[np.int32],
+    right: NDArray[np.int32],
+    *,
+    d_max: int,
+    max_tokens: int | None = MAX_TOKENS,
+    repeats: bool = False,
+) -> Window:
+    """Find the tokens around n links of a page.
+
+    Parameters
+    ----------
+    words : uint64 (n_tokens,), numbers of the page's tokens
+    token_leaf : int32 (n_tokens,), the DOM leaf each lies in, ascending
+    left, right : int32 (n,), first and last leaf under each link
+    d_max : leaves looked at on either side
+    max_tokens : at most so many tokens before, inside and after a link, the nearest; None: all
+    repeats : keep a word that a leaf repeats, for learners that count
+    """
+    if not repeats:
+        words, token_leaf = _distinct(words, token_leaf)
+    begin, first = token_leaf.searchsorted(np.stack([left - d_max, left]))
+    last, end = token_leaf.searchsorted(np.stack([right, right + d_max]), side="right")
+    inside = last - first
+    if max_tokens is not None:
+        begin = np.maximum(begin, first - max_tokens)
+        end = np.minimum(end, last + max_tokens)
+        inside = np.minimum(inside, max_tokens)
+    starts = np.stack([begin, first, last], axis=1)
+    spans = np.stack([first - begin, inside, end - last], axis=1)
+    at = ranges(starts.ravel(), spans.ravel())
+    lengths = spans.sum(axis=1)
+    leaf = token_leaf[at]
+    nearest = np.minimum(np.maximum(leaf, left.repeat(lengths)), right.repeat(lengths))
+    return Window(words[at], leaf - nearest, leaf, nearest, lengths)
+
+
+def by_offset(near: Window, bits: int) -> SparseRows:
+    """Return the features (t, d): a word and its DOM offset."""
+    return _rows(near, near.offset + OFFSET_SALT, bits)
+
+
+def by_path(near: Window, tree: Tree, bits: int) -> SparseRows:
+    """Return the features (t, length of the path through the tree from link to word).
+
+    Up to the lowest common ancestor and down again, in edges, 15 at most.
+    """
+    ends = tree.depth[near.leaf] + tree.depth[near.end]
+    length = np.minimum(ends - 2 * tree.meeting(near.leaf, near.end), FAR)
+    return _rows(near, length + PATH_SALT, bits)
+
+
+def by_ancestor(near: Window, tree: Tree, bits: int) -> SparseRows:
+    """Return the features (t, how far above the link the lowest common ancestor is).
+
+    In edges, 15 at most.
+    """
+    height = np.minimum(tree.depth[near.end] - tree.meeting(near.leaf, near.end), FAR)
+    return _rows(near, height + ANCESTOR_SALT, bits)
+
+
+class Tree:
+    """Where in the tree the leaves of a page are.
+
+    Parameters
+    ----------
+    depth, meeting : int32 (n_leaves,), see `focuscrawl.page.PageView`
+    farthest : greatest distance of two leaves that is asked for
+    """
+
+    def __init__(
+        self, depth: NDArray[np.int32], meeting: NDArray[np.int32], farthest: int
+    ) -> None:
+        self.depth = depth
+        # row k: depth of the lowest common ancestor of each leaf and the k-th before it
+        self._meeting = np.empty((farthest + 1, len(depth)), np.int32)
+        self._meeting[0] = depth
+        for k in range(1, farthest + 1):
+            self._meeting[k] = meeting
+            self._meeting[k, 1:] = np.minimum(meeting[1:], self._meeting[k - 1, :-1])
+
+    def meeting(self, a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Return the depth of the lowest common ancestor of leaves, int32 (n,)."""
+        found: NDArray[np.int32] = self._meeting[np.abs(a - b), np.maximum(a, b)]
+        return found
+
+
+def _rows(near: Window, salt: NDArray[np.int32], bits: int) -> SparseRows:
+    return SparseRows(bucket(near.words, salt.astype(np.uint64), bits), pointers(near.lengths))
+
+
+def _distinct(
+    words: NDArray[np.uint64], token_leaf: NDArray[np.int32]
+) -> tuple[NDArray[np.uint64], NDArray[np.int32]]:
+    """Keep each word once a leaf, in document order."""
+    pairs = (token_leaf.astype(np.uint64) << np.uint64(32)) | words
+    ordered = np.sort(pairs)
+    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not len(repeated):
+        return words, token_leaf
+    # only these few are put in order with their places, which takes much longer than to sort
+    place = np.minimum(np.searchsorted(repeated, pairs), len(repeated) - 1)
+    kept = repeated[place] != pairs
+    again = np.flatnonzero(~kept)
+    kept[again[np.unique(pairs[again], return_index=True)[1]]] = True
+    return words[kept], token_leaf[kept]

@@ -1,0 +1,234 @@
+"""All links and URLs the crawl knows, as columns that only grow."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.apprentice.sparse_rows import SparseRows
+from focuscrawl.apprentice.url_features import PLACES, SHAPES, TWINS
+from focuscrawl.foundation.arrays import GrowingArray
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.page_facts import PageFacts
+
+_COLUMNS = ("source", "target", "weight", "reading", "relevance", "first", "position")
+_SLICE = 100_000  # links copied in one go, so that many need little memory
+_KEYS = PLACES + SHAPES + TWINS
+_SEEN_BITS = 22
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+
+
+class RowStore:
+    """`SparseRows` that grow at their end; what was put in never moves."""
+
+    def __init__(self) -> None:
+        self._indices = GrowingArray(np.int32)
+        self._indptr = GrowingArray(np.int64)
+        self._indptr.extend([0])
+
+    def __len__(self) -> int:
+        return len(self._indptr) - 1
+
+    def extend(self, rows: SparseRows) -> None:
+        """Append rows."""
+        start = len(self._indices)
+        self._indices.extend(rows.indices)
+        self._indptr.extend(rows.indptr[1:] + start)  # last: a lesson may be reading
+
+    def rows(self, n: int) -> SparseRows:
+        """Return the first n rows, a view."""
+        indptr = self._indptr.data[: n + 1]
+        return SparseRows(self._indices.data[: indptr[-1]], indptr)
+
+    def since(self, n: int) -> SparseRows:
+        """Return all but the first n rows."""
+        return self.rows(len(self)).take(np.arange(n, len(self)))
+
+    def take(self, rows: NDArray[np.int64]) -> RowStore:
+        """Return a store of the rows numbered `rows`."""
+        taken = RowStore()
+        for start in range(0, len(rows), _SLICE):
+            taken.extend(self.rows(len(self)).take(rows[start : start + _SLICE]))
+        return taken
+
+
+class LinkTable:
+    """Links in the order found, pages in the order expanded, URLs by their number.
+
+    Pages can be forgotten, with all their links; the numbers of links and pages are those of what
+    is left.
+
+    Attributes
+    ----------
+    found, expanded : links and pages ever added
+    expansion : int64, of each page: how many were ever added before it
+    source, target : int64, ends of each link
+    weight : float64, what a link counts: the m-th link of a host to one URL with the same words
+        around counts 1/sqrt(m), so that what a template repeats on every page counts little more
+        than once, and a lone link fully
+    reading : float32, log-odds of c* by the words of each link
+    relevance : float64, R(u) of each link's page
+    first : bool, nothing was known of the link's target before
+    position : int32, first DOM leaf of each link
+    page : int64, which row of `page_rows` belongs to each link
+    y : float64 by URL, the relevance a fetch has shown, NaN before
+    links, pages, addresses : features of links, pages, URLs; `address` by URL: which row
+    keys : uint32 (n_urls, _KEYS) by URL: places, shapes, twins; 0 where unknown
+    """
+
+    def __init__(self) -> None:
+        self.found = 0
+        self.expanded = 0
+        self.expansion = GrowingArray(np.int64)
+        self.source = GrowingArray(np.int64)
+        self.target = GrowingArray(np.int64)
+        self.weight = GrowingArray(np.float64)
+        self.reading = GrowingArray(np.float32)
+        self.relevance = GrowingArray(np.float64)
+        self.first = GrowingArray(np.bool_)
+        self.position = GrowingArray(np.int32)
+        self.page = GrowingArray(np.int64)
+        self.y = GrowingArray(np.float64, fill=np.nan)
+        self.address = GrowingArray(np.int64, fill=-1)
+        self._keys = GrowingArray(np.uint32)
+        self.links = RowStore()
+        self.pages = RowStore()
+        self.addresses = RowStore()
+        self._seen = np.zeros(1 << _SEEN_BITS, np.uint16)
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    @property
+    def n_urls(self) -> int:
+        """URLs there is room for; all numbers met are below."""
+        return len(self.y)
+
+    def keys(self, urls: NDArray[np.int64]) -> NDArray[np.uint32]:
+        """Return the keys of `urls`, uint32 (n, _KEYS)."""
+        return self._keys.data.reshape(-1, _KEYS)[urls]
+
+    def addresses_of(self, urls: NDArray[np.int64]) -> SparseRows:
+        """Return the features of the addresses of URLs that have one; beside `add`, too.
+
+        Another worker's page may move the row of a URL that waits.
+        """
+        rows = self.address.data[urls]  # first: what these point to is there
+        return self.addresses.rows(len(self.addresses)).take(rows)
+
+    def grow(self, n_urls: int) -> None:
+        """Make room for URL numbers below `n_urls`."""
+        self._keys.grow(n_urls * _KEYS)
+        self.address.grow(n_urls)
+        self.y.grow(n_urls)
+
+    def has_keys(self, url: int) -> bool:
+        """Tell whether the keys of a URL are known."""
+        return url < self.n_urls and bool(self._keys.data[(url + 1) * _KEYS - 1])
+
+    def add(self, url: int, facts: PageFacts, *, forget: bool = False) -> None:
+        """Take in a page numbered `url`; `forget` it at once, but for its URLs and its number."""
+        n = len(facts.targets)
+        self.grow(max(url, int(facts.targets.max(initial=0))) + 1)
+        table = self._keys.data.reshape(-1, _KEYS)
+        table[facts.new] = facts.url_keys
+        table[url] = facts.own_keys[0]
+        rows = len(self.addresses) + np.arange(len(facts.new))
+        self.addresses.extend(facts.urls)  # first: a lesson may be reading
+        self.address.data[facts.new] = rows
+        links = facts.links
+        weight = self._weights(int(facts.own_keys[0, 0]), facts.targets, links)
+        self.found += n
+        self.expanded += 1
+        if forget:
+            return
+        self.expansion.extend([self.expanded - 1])
+        self.weight.extend(weight)
+        self.source.extend(np.full(n, url))
+        self.relevance.extend(np.full(n, facts.relevance[0]))
+        self.reading.extend(facts.reading)
+        self.position.extend(facts.position)
+        self.first.extend(_first_of(facts))
+        self.page.extend(np.full(n, len(self.pages)))
+        self.pages.extend(
+            SparseRows(facts.page_indices, np.array([0, len(facts.page_indices)], np.int64))
+        )
+        self.links.extend(links)
+        self.target.extend(facts.targets)
+
+    def without(self, forgotten: NDArray[np.bool_], n_links: int) -> Self:
+        """Return the first `n_links` links but for those of some pages; changes nothing.
+
+        Parameters
+        ----------
+        forgotten : bool (m,), of the pages that these links are on
+        """
+        page = self.page.data[:n_links]
+        links, pages = np.flatnonzero(~forgotten[page]), np.flatnonzero(~forgotten)
+        kept = copy.copy(self)  # URLs are shared: they are never forgotten
+        for name in _COLUMNS:
+            setattr(kept, name, _growing(getattr(self, name).data[links]))
+        kept.page = _growing((np.cumsum(~forgotten) - 1)[page[links]])
+        kept.expansion = _growing(self.expansion.data[pages])
+        kept.links, kept.pages = self.links.take(links), self.pages.take(pages)
+        return kept
+
+    def go_on_from(self, other: Self, n_links: int, n_pages: int) -> None:
+        """Take over what `other` has got since it had so many links and pages."""
+        for name in (*_COLUMNS, "page"):
+            late = getattr(other, name).data[n_links:]
+            shift = len(self.pages) - n_pages if name == "page" else 0
+            getattr(self, name).extend(late + shift if shift else late)
+        self.expansion.extend(other.expansion.data[n_pages:])
+        self.links.extend(other.links.since(n_links))
+        self.pages.extend(other.pages.since(n_pages))
+        self.found, self.expanded = other.found, other.expanded
+
+    def forgotten(self, n_pages: int, expanded: int) -> NDArray[np.bool_]:
+        """Tell which of the first `expanded` pages are not among the first `n_pages` left.
+
+        Returns
+        -------
+        bool (expanded,); (0,) if all are
+        """
+        if n_pages == expanded:
+            return np.zeros(0, bool)
+        forgotten = np.ones(expanded, bool)
+        forgotten[self.expansion.data[:n_pages]] = False
+        return forgotten
+
+    def _weights(
+        self, host: int, targets: NDArray[np.int64], links: SparseRows
+    ) -> NDArray[np.float64]:
+        """Count links of a host with equal target and words, and weigh these by their count."""
+        total = np.zeros(len(links.indices) + 1, np.uint64)
+        np.cumsum(links.indices.astype(np.uint64) * _MULTIPLIER, out=total[1:])
+        words = total[links.indptr[1:]] - total[links.indptr[:-1]]
+        key = (words ^ targets.astype(np.uint64) ^ np.uint64(host << 24)) * _MULTIPLIER
+        slots = (key >> np.uint64(64 - _SEEN_BITS)).astype(np.int64)
+        before = self._seen[slots].astype(np.float64)
+        before = np.minimum(before, np.iinfo(np.uint16).max - 1)
+        self._seen[slots] = (before + 1).astype(np.uint16)
+        weight: NDArray[np.float64] = 1.0 / np.sqrt(before + 1.0)
+        return weight
+
+
+def _growing(values: NDArray[np.generic]) -> GrowingArray:
+    array = GrowingArray(values.dtype)
+    array.extend(values)
+    return array
+
+
+def _first_of(facts: PageFacts) -> NDArray[np.bool_]:
+    """Tell which links are the first to their targets, bool (n,)."""
+    first = np.zeros(len(facts.targets), bool)
+    order = np.argsort(facts.targets, kind="stable")
+    first[order[np.searchsorted(facts.targets[order], facts.new)]] = True
+    return first

@@ -1,0 +1,91 @@
+"""How often the fetches of a place, or of a kind of URL, were relevant."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+_BITS = 19  # of the tables; a clash of two keys blurs both, no more
+_SLOTS = (1 << _BITS) - 1
+_MASK = np.uint32(_SLOTS)
+PRIOR = 0.05  # mean relevance expected before the first fetch (METHODS 5: p0)
+
+
+class RelevanceRates:
+    """Mean relevance along chains of ever smaller sets, each shrunk to the one before.
+
+    A URL lies on its host, in a directory, in a directory of that; the rate of each is that of
+    the larger one, corrected by what was fetched there: m' = (sum R + w m) / (n + w).
+
+    Parameters
+    ----------
+    weight : w, how many fetches the larger set's rate counts for
+    """
+
+    def __init__(self, weight: float = 2.0) -> None:
+        self.weight = weight
+        # total and count side by side: nearly every look at them is a cache miss
+        self._sums = np.zeros((1 << _BITS, 2), np.float32)
+        self._all = PRIOR * 0.1
+        self._n = 0.1
+
+    def get_state(self) -> dict[str, NDArray[np.generic]]:
+        """Return all that was observed."""
+        used = np.flatnonzero(self._sums[:, 1])
+        return {
+            "used": used,
+            "total": self._sums[used, 0],
+            "count": self._sums[used, 1],
+            "all": np.array([self._all, self._n]),
+        }
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> Self:
+        """Take up what `get_state` returned."""
+        self._sums[state["used"], 0] = state["total"]
+        self._sums[state["used"], 1] = state["count"]
+        self._all, self._n = (float(x) for x in state["all"])
+        return self
+
+    def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
+        """Take in one fetch; `keys` of its chain, 0 for none."""
+        for slot in {key & _SLOTS for key in keys.tolist() if key}:
+            self._sums[slot, 0] += relevance
+            self._sums[slot, 1] += 1.0
+        self._all += relevance
+        self._n += 1.0
+
+    def rates(self, keys: NDArray[np.uint32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the rates at the ends of n chains.
+
+        Parameters
+        ----------
+        keys : uint32 (n, length), from large to small, 0 for none
+
+        Returns
+        -------
+        rate : float64 (n,)
+        count : float64 (n,), fetches in the smallest set
+        """
+        chains = np.ascontiguousarray(keys.T)
+        inside = chains > 0
+        deepest = int(np.count_nonzero(np.logical_or.reduce(inside, axis=1)))
+        slots = chains[:deepest] & _MASK
+        # where a chain has ended, no fetches in no set leave the rate as it is
+        sums = self._sums.take(slots, axis=0) * inside[:deepest, :, None]
+        total, count = sums[:, :, 0], sums[:, :, 1]
+        rate = np.full(len(keys), self._all / self._n)
+        if not deepest:
+            return rate, rate * 0.0
+        for part, n in zip(total, count + self.weight, strict=True):
+            rate *= self.weight
+            rate += part
+            rate /= n
+        length = np.add.reduce(inside, axis=0)
+        last = count[np.maximum(length - 1, 0), np.arange(len(keys))]
+        return rate, last.astype(np.float64)

@@ -1,0 +1,81 @@
+"""Rows of sparse binary features."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class SparseRows(NamedTuple):
+    """n rows of features, each either there or not, in the CSR layout without its values.
+
+    Attributes
+    ----------
+    indices : int32 (nnz,), feature numbers, row after row
+    indptr : int64 (n + 1,), row i holds ``indices[indptr[i]:indptr[i + 1]]``
+    """
+
+    indices: NDArray[np.int32]
+    indptr: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Features of each row, int64 (n,)."""
+        return np.diff(self.indptr)
+
+    def take(self, rows: NDArray[np.integer]) -> SparseRows:
+        """Return the rows numbered `rows`, in that order."""
+        starts = self.indptr[rows]
+        lengths = self.indptr[rows + 1] - starts
+        at, indptr = _spread(starts, lengths)
+        return SparseRows(self.indices.take(at), indptr)
+
+    def since(self, n: int) -> SparseRows:
+        """Return all but the first n rows, a view."""
+        begin = self.indptr[n]
+        return SparseRows(self.indices[begin:], self.indptr[n:] - begin)
+
+
+def beside(*parts: SparseRows) -> tuple[SparseRows, NDArray[np.int64]]:
+    """Put rows of equal number side by side: row i is all their rows i, one after another.
+
+    Returns
+    -------
+    The rows, and where each feature of the parts, taken one after another, went
+    """
+    lengths = np.array([rows.lengths for rows in parts])
+    indptr = pointers(lengths.sum(axis=0))
+    begin = indptr[:-1] + np.cumsum(lengths, axis=0) - lengths
+    order = ranges(begin.ravel(), lengths.ravel())
+    indices = np.empty(indptr[-1], np.int32)
+    indices[order] = np.concatenate([rows.indices for rows in parts])
+    return SparseRows(indices, indptr), order
+
+
+def pointers(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return where rows of `lengths` (n,) begin, and the end: int64 (n + 1,)."""
+    indptr = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=indptr[1:])
+    return indptr
+
+
+def ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Return ``start, start + 1, ... start + length - 1`` of each pair, one after another."""
+    return _spread(starts, lengths)[0]
+
+
+def _spread(
+    starts: NDArray[np.integer], lengths: NDArray[np.integer]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return `ranges`, and where each begins."""
+    indptr = pointers(lengths)
+    at = np.arange(indptr[-1])
+    at += (starts - indptr[:-1]).repeat(lengths)
+    return at, indptr

@@ -1,0 +1,94 @@
+"""``focuscrawl pause``, ``resume``, ``stop``: ask something of a crawl that runs."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from focuscrawl.cli.crawl_control import ask_of
+from focuscrawl.crawl.remote_control import Command
+from focuscrawl.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from focuscrawl.cli.crawl_control import Asked
+
+_EVERY = 0.2  # seconds between two looks
+
+_crawl = click.argument("crawl", metavar="CRAWL")
+_wait = click.option(
+    "--wait",
+    type=click.FloatRange(min=0.0),
+    default=60.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="How long to wait until it has happened.",
+)
+
+
+@click.command()
+@_crawl
+@_wait
+def pause(crawl: str, wait: float) -> None:
+    """Let a crawl fetch nothing more until it is resumed.
+
+    CRAWL is the folder of a crawl, or the URL of the database that workers share: all of them
+    pause then. What is under way is finished. A crawl, or a worker, that is started while it is
+    paused waits, too.
+    """
+    asked = ask_of(crawl)
+    asked.ask(Command.PAUSE)
+    if not asked.in_use:
+        click.echo(f"{asked.name} is not running; it will wait when it does")
+        return
+    _await(asked, wait, "paused", lambda: asked.status().paused)
+
+
+@click.command()
+@_crawl
+@_wait
+def resume(crawl: str, wait: float) -> None:
+    """Let a paused crawl go on. One that has ended is gone on with by `scrapy crawl`.
+
+    CRAWL is as for `focuscrawl pause`.
+    """
+    asked = ask_of(crawl)
+    if asked.wanted is not Command.PAUSE:
+        raise UserError(f"{asked.name} is not paused: nothing to resume")
+    asked.ask(Command.RUN)
+    if not asked.in_use:
+        click.echo(f"{asked.name} is not running; it will not wait when it does")
+        return
+    _await(asked, wait, "resumed", lambda: asked.resumed)
+
+
+@click.command()
+@_crawl
+@_wait
+def stop(crawl: str, wait: float) -> None:
+    """End a crawl: what is under way is finished, everything is kept for the next run.
+
+    CRAWL is as for `focuscrawl pause`; workers that join later are not meant.
+    """
+    asked = ask_of(crawl)
+    if not asked.in_use:
+        raise UserError(f"nobody crawls in {asked.name}: nothing to stop")
+    asked.ask(Command.STOP)
+    _await(asked, wait, "stopped", lambda: asked.stopped)
+
+
+def _await(asked: Asked, wait: float, what: str, done: Callable[[], bool]) -> None:
+    """Wait until the crawl has done it; it may also end for a reason of its own."""
+    until = time.monotonic() + wait
+    while not done() and asked.in_use:
+        if time.monotonic() >= until:
+            raise UserError(
+                f"{asked.name} is not {what} after {wait:g} s: it was asked and will be when it "
+                "looks; see `focuscrawl status`"
+            )
+        time.sleep(_EVERY)
+    status = asked.status()
+    click.echo(f"{asked.name} {what if done() else status.state}, {status.fetched:,} fetches")

@@ -1,0 +1,157 @@
+"""``focuscrawl topic suggest`` and ``apply``: what a person says of a crawl, and it follows."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from focuscrawl.cli.progress_bars import bar
+from focuscrawl.cli.topic_text import in_words, parts, say_left_out
+from focuscrawl.critic.callable_critic import is_callable_spec
+from focuscrawl.errors import UserError
+from focuscrawl.feedback import (
+    KINDS,
+    apply_definition,
+    read_judgements,
+    suggest,
+    write_questions,
+)
+from focuscrawl.feedback.judgements import read_verdict
+from focuscrawl.report.plain_text import middle, one_line
+from focuscrawl.report.stores import open_crawl
+from focuscrawl.topics import TopicDefinition, read_definition, write_definition
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from focuscrawl.feedback import Suggestion
+    from focuscrawl.store import CrawlStore
+
+DEFINITION = "topic.toml"  # of a crawl, in its folder
+
+_CRAWL = click.argument("crawl_dir", metavar="CRAWL_DIR", type=click.Path(path_type=Path))
+_WEB = click.option("--web", help="Where the crawl's pages are, if it cannot tell itself.")
+
+
+@click.command()
+@_CRAWL
+@click.argument("definition", metavar="TOPIC.toml", type=click.Path(path_type=Path))
+@_WEB
+def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
+    """Have the crawl in CRAWL_DIR follow TOPIC.toml.
+
+    Trains the critic, judges the pages of the crawl anew and re-scores what waits. A crawl that
+    runs does so by itself; one at rest is resumed by the command that began it.
+    """
+    _apply(read_definition(definition), crawl_dir, web)
+
+
+@click.command("suggest")
+@_CRAWL
+@click.option(
+    "--topic",
+    "definition",
+    type=click.Path(path_type=Path),
+    help=f"The definition.  [default: CRAWL_DIR/{DEFINITION}, made if need be]",
+)
+@click.option("--n", default=20, show_default=True, type=click.IntRange(1), help="Pages to judge.")
+@click.option(
+    "--kind", multiple=True, type=click.Choice(list(KINDS)), help="Only these.  [default: all]"
+)
+@click.option("--out", type=click.Path(path_type=Path), help="Write the questions to this CSV.")
+@click.option("--answers", type=click.Path(path_type=Path), help="Take the answers from this CSV.")
+@_WEB
+def suggest_command(
+    *,
+    crawl_dir: Path,
+    definition: Path | None,
+    n: int,
+    kind: tuple[str, ...],
+    out: Path | None,
+    answers: Path | None,
+    web: str | None,
+) -> None:
+    """Ask about pages of a crawl, and have it follow the answers; works while it runs.
+
+    Asked are pages that the critic is unsure of, that their neighbours speak against or for, and
+    the top hubs and authorities. Without --out and --answers it asks here.
+
+    \b
+    focuscrawl topic suggest crawls/cycling
+    focuscrawl topic suggest crawls/cycling --out questions.csv
+    focuscrawl topic suggest crawls/cycling --answers questions.csv
+    """
+    if out is not None and answers is not None:
+        raise UserError("--out asks and --answers tells: give one of them")
+    path = crawl_dir / DEFINITION if definition is None else definition
+    with closing(open_crawl(crawl_dir)) as store:
+        if definition is None and not path.exists():
+            known = _of_crawl(store)
+        else:
+            known = read_definition(path)
+        pages = []
+        if answers is None:
+            pages = suggest(store, n, known=known.judged, kinds=kind or None)
+    if not pages and answers is None:
+        raise UserError(f"{crawl_dir}: every page worth asking about was judged already")
+    if out is not None:
+        write_questions(pages, out)
+        click.echo(f"wrote {out}: fill in the column verdict (good or bad), then give --answers")
+        return
+    good, bad = _ask(pages) if answers is None else read_judgements(answers)
+    if not good and not bad:
+        click.echo("no judgement, no change")
+        return
+    made = known.judging(good, bad)
+    _apply(made, crawl_dir, web)
+    write_definition(made, path)
+    click.echo(f"{path}: {in_words(made)}")
+
+
+def _ask(pages: Sequence[Suggestion]) -> tuple[list[str], list[str]]:
+    """Ask in the terminal; ``q`` ends the questions, and what was said counts."""
+    judged = {True: list[str](), False: list[str]()}
+    for number, page in enumerate(pages, 1):
+        click.echo(f"{number}/{len(pages)}  {page.kind}, {page.reason}")
+        click.echo(f"  {one_line(page.title, 90)}")
+        click.echo(f"  {middle(one_line(page.url), 110)}")
+        answer = click.prompt(
+            "  on the topic? yes, no, skip, quit", type=click.Choice(list("ynsq")), default="s"
+        )
+        if answer == "q":
+            break
+        verdict = read_verdict("?" if answer == "s" else answer)
+        if verdict is not None:
+            judged[verdict].append(page.url)
+    return judged[True], judged[False]
+
+
+def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> None:
+    with bar("Reading") as examples, bar("Judging") as pages:
+        applied = apply_definition(
+            definition,
+            crawl_dir,
+            web=web,
+            on_examples=examples.start,
+            on_example=examples.advance,
+            on_start=pages.start,
+            on_page=lambda: pages.advance(1),
+        )
+    say_left_out(definition, applied.trained)
+    click.echo(f"{applied.critic}: topics {', '.join(applied.topics)}")
+    click.echo(applied.outcome or "the crawl is running: it follows before its next fetch")
+
+
+def _of_crawl(store: CrawlStore) -> TopicDefinition:
+    """Return the definition of a crawl that was begun without one."""
+    identity = store.identity()
+    critic, web = identity["critic_name"], identity.get("web_name")
+    if is_callable_spec(critic) and not Path(critic).exists():
+        raise UserError(f"the crawl's critic {critic} is a program: it cannot be trained")
+    live = identity.get("web", "live") == "live"
+    return TopicDefinition(
+        critic=critic, web=None if live else web, topics=parts(identity["topic"])
+    )

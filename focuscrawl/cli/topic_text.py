@@ -1,0 +1,77 @@
+"""Definitions of topics as the commands take and show them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from focuscrawl.errors import UserError
+from focuscrawl.report.plain_text import counted, one_line
+from focuscrawl.topics import TopicDefinition, read_bookmarks, read_definition, write_definition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from focuscrawl.critic.trained import TrainedCritic
+
+
+def say_left_out(definition: TopicDefinition, trained: TrainedCritic) -> None:
+    """Name the judged pages that a critic could not learn from."""
+    for url in sorted(definition.judged - {url for url, _ in trained.examples}):
+        click.echo(f"left out, it cannot be read: {one_line(url)}", err=True)
+
+
+def write_checked(definition: TopicDefinition, path: Path) -> None:
+    """Write a definition that can be read again, or leave the file as it was."""
+    draft = path.with_name(f".{path.name}.draft")
+    draft.unlink(missing_ok=True)
+    write_definition(definition, draft)
+    try:
+        read_definition(draft)
+    except UserError as error:
+        raise UserError(str(error).replace(str(draft), str(path))) from None
+    finally:
+        draft.unlink(missing_ok=True)
+    write_definition(definition, path)
+
+
+def in_words(definition: TopicDefinition) -> str:
+    """Return what a definition holds, in one line."""
+    parts = [
+        *([f"topics {', '.join(definition.topics)}"] if definition.topics else []),
+        *([counted(len(definition.words), "phrase")] if definition.words else []),
+        counted(len(definition.good), "good page"),
+        counted(len(definition.bad), "bad page"),
+    ]
+    return ", ".join(parts)
+
+
+def parts(text: str | None) -> tuple[str, ...]:
+    """Split what was given with commas."""
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
+
+
+def bookmarked(path: Path | None, folder: str | None) -> list[str]:
+    """Return the URLs of bookmarks; none without a file."""
+    if path is None:
+        if folder is not None:
+            raise UserError("--folder goes with --bookmarks: name the file, too")
+        return []
+    return [bookmark.url for bookmark in read_bookmarks(path, folder)]
+
+
+def urls_of(given: Iterable[str]) -> list[str]:
+    """Return the URLs given, those in files included."""
+    found: list[str] = []
+    for each in given:
+        if each.lower().startswith(("http:", "https:")):
+            found.append(each)
+            continue
+        try:
+            lines = Path(each).read_text(encoding="utf-8-sig").splitlines()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{each} is no URL, and no file of URLs ({error})") from None
+        found += [line.strip() for line in lines if line.strip() and line.lstrip()[0] != "#"]
+    return found

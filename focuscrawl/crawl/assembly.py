@@ -1,0 +1,228 @@
+"""From a plan to a crawl that can start: every check comes before anything is written."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import sqlalchemy as sa
+
+from focuscrawl import __version__
+from focuscrawl.apprentice.files import apprentice_digest
+from focuscrawl.crawl.crawl import Crawl
+from focuscrawl.crawl.folder import CrawlFolder
+from focuscrawl.crawl.parts.hub_revisits import RevisitingCrawl, any_revisits
+from focuscrawl.crawl.parts.revisit_policy import (
+    keep_knowledge,
+    open_knowledge,
+    queue_known,
+    returning,
+)
+from focuscrawl.crawl.parts.topic_change import following
+from focuscrawl.crawl.plan import CrawlPlan
+from focuscrawl.crawl.restore import restore
+from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.crawl.url_table import UrlTable
+from focuscrawl.critic import load_critic
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import normalize
+from focuscrawl.frontier import Frontier
+from focuscrawl.paths.files import is_path_model, load_path_critic
+from focuscrawl.store import CrawlStore, schema
+from focuscrawl.strategies import LearningStrategy, StrategyContext, make_strategy
+from focuscrawl.strategies.informed import SURE, Informed
+from focuscrawl.webs import open_web
+
+if TYPE_CHECKING:
+    from focuscrawl.critic.protocol import Critic
+    from focuscrawl.knowledge import Knowledge
+    from focuscrawl.strategies import Strategy
+    from focuscrawl.webs.protocol import Web
+
+logger = logging.getLogger(__name__)
+
+_DAY = 86_400.0  # seconds
+
+
+def open_crawl(plan: CrawlPlan) -> Crawl:
+    """Check everything, then open the crawl: a new one, or the one in the plan's `crawl_dir`.
+
+    Raises
+    ------
+    UserError
+        Anything the user has to put right; nothing has been written then.
+    """
+    name = plan.crawl_dir or CrawlFolder.new_name(first_topic(plan), datetime.now())
+    folder = CrawlFolder(Path(name))
+    knowledge = open_knowledge(plan, folder)
+    parts = check(plan, knowledge, exists=folder.exists, folder=folder)
+    plan = parts.plan
+    store, strategy = folder.open_store(parts.identity, parts.about), parts.strategy
+    now = float(store.identity().get("now", parts.about["now"]))
+    known, urls = returning(knowledge, plan, now), UrlTable()
+    if knowledge is not None:
+        keep_knowledge(knowledge, folder)
+        if isinstance(strategy, LearningStrategy):
+            strategy = Informed(strategy, known.scores, urls, 1.0 if plan.revisit else SURE)
+    of_kind = RevisitingCrawl if plan.revisit_hubs or any_revisits(store) else Crawl
+    crawl = of_kind(
+        critic=parts.critic,
+        strategy=strategy,
+        frontier=Frontier(plan.per_host, plan.delay),
+        store=store,
+        folder=folder,
+        web=parts.web,
+        plan=replace(plan, crawl_dir=str(folder.path)),
+        within=parts.within,
+        returning=known,
+        urls=urls,
+    )
+    restore(crawl)
+    crawl.start(parts.seeds)
+    queue_known(crawl)
+    return crawl
+
+
+class Parts(NamedTuple):
+    """What a plan stands for.
+
+    Attributes
+    ----------
+    plan : what it stands for by now, see `focuscrawl.crawl.parts.topic_change.following`
+    seeds : none for a crawl that exists and is to go on from where it is
+    within : see `Crawl`
+    identity, about : see `CrawlFolder.open_store`
+    """
+
+    plan: CrawlPlan
+    web: Web | None
+    critic: Critic
+    strategy: Strategy
+    seeds: list[str]
+    within: frozenset[str] | None
+    identity: dict[str, str]
+    about: dict[str, str]
+
+
+def first_topic(plan: CrawlPlan) -> str:
+    """Return the first topic of a plan, which must have one."""
+    if not plan.topics:
+        raise UserError(
+            "no topic given: add -a topic=... (or FOCUSCRAWL_TOPIC), a topic path of the critic"
+        )
+    return plan.topics[0]
+
+
+def check(
+    plan: CrawlPlan,
+    knowledge: Knowledge | None,
+    *,
+    exists: bool,
+    folder: CrawlFolder | None = None,
+) -> Parts:
+    """Load all that a plan names; writes nothing.
+
+    Parameters
+    ----------
+    knowledge : of the topic, from earlier crawls
+    exists : there is a crawl already that may be resumed
+    folder : that may say what this one is to follow instead
+
+    Raises
+    ------
+    UserError
+        Anything the user has to put right.
+    """
+    first_topic(plan)
+    if plan.revisit_hubs and not plan.distill:
+        raise UserError(
+            "FOCUSCRAWL_REVISIT_HUBS needs to know the hubs: set FOCUSCRAWL_DISTILL, too"
+        )
+    web = open_web(plan.web) if plan.web is not None else None
+    critic: Critic = _critic(plan)
+    if knowledge is not None:
+        knowledge.check(",".join(plan.topics), critic.fingerprint)
+    resumes = plan.seeds is None and exists  # with the seeds it has
+    seeds = [] if resumes else _seeds(plan, critic, web, knowledge)
+    if folder is not None:
+        plan, critic = following(folder, plan, critic)
+    within = None if plan.within is None else _fetched_in(Path(plan.within))
+    context = StrategyContext(critic, plan.random_state, web, plan.topics, knowledge)
+    strategy = make_strategy(plan.strategy, context, plan.options)
+    identity = {
+        "topic": ",".join(plan.topics),
+        "critic": critic.fingerprint,
+        "strategy": plan.strategy,
+        "options": json.dumps(dict(plan.options), sort_keys=True),
+        "web": web.fingerprint if web is not None else "live",
+        "within": plan.within or "",
+        "random_state": str(plan.random_state),
+    }
+    if "begin_with" in plan.options:  # a path alone does not say which apprentice
+        identity["apprentice"] = apprentice_digest(Path(plan.options["begin_with"]))
+    if knowledge is not None:
+        identity["knowledge"] = knowledge.about["state"]
+        identity["revisit"] = str(plan.revisit)
+    now = knowledge.now if knowledge is not None and web is not None else time.time() / _DAY
+    about = {
+        "now": repr(now),
+        "web_name": plan.web or "the live Web",
+        "critic_name": plan.critic,
+        "focuscrawl_version": __version__,
+        "started_at": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    if web is None and plan.critic == CrawlPlan.critic:
+        logger.warning(
+            "%s knows the topics of the synthetic web only: for the live Web train a critic",
+            plan.critic,
+        )
+    return Parts(plan, web, critic, strategy, seeds, within, identity, about)
+
+
+def _critic(plan: CrawlPlan) -> Critic:
+    if is_path_model(plan.critic):
+        if plan.calibrated:
+            raise UserError(f"{plan.critic}: a model of paths has no calibration; leave it out")
+        return load_path_critic(plan.critic, plan.topic)
+    return load_critic(plan.critic, plan.topic, calibrated=plan.calibrated)
+
+
+def _seeds(
+    plan: CrawlPlan, critic: Critic, web: Web | None, knowledge: Knowledge | None
+) -> list[str]:
+    if plan.seeds == "":
+        return []
+    if plan.seeds is None and plan.revisit:
+        return []  # what is worth a visit is queued, and the best of it comes first
+    if plan.seeds is None and knowledge is not None and knowledge.seeds():
+        seeds = knowledge.seeds()
+    elif plan.seeds is None:
+        if not critic.examples:
+            raise UserError(
+                "the critic has no example pages to start from: add -a seeds=URL,... or a file"
+            )
+        found = [normalize(example) for example in critic.examples]
+        seeds = [url for url in found if url is not None]
+    else:
+        seeds = read_seeds(plan.seeds, plan.topics)
+    if web is None or not plan.closed:
+        return seeds
+    known = [url for url in web.resolve(seeds) if url is not None]
+    if not known:
+        raise UserError(f"none of the {len(seeds)} seeds is in the recorded web {plan.web}")
+    return known
+
+
+def _fetched_in(folder: Path) -> frozenset[str]:
+    """Return the URLs that an earlier crawl has fetched."""
+    store = CrawlStore.open(CrawlFolder(folder).store_path, read_only=True)
+    try:
+        statement = sa.select(schema.url.c.url).where(schema.url.c.state == schema.FETCHED)
+        return frozenset(row.url for row in store.rows(statement))
+    finally:
+        store.close()

@@ -1,0 +1,134 @@
+"""A host, and a pattern of URLs, must earn its fetches."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from focuscrawl.crawl.url_patterns import pattern
+from focuscrawl.foundation.urls import host
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+FIRST_OF_HOST = 100  # fetches that need not have been earned
+FIRST_OF_PATTERN = 30
+EARNED = 20  # fetches for each relevant page more than there are repeats
+
+
+@dataclass(slots=True)
+class Quota:
+    """Fetches and earnings of one host, or of one pattern.
+
+    Attributes
+    ----------
+    name : the host or the pattern
+    first : fetches that need not have been earned
+    fetched : fetches, whatever came of them
+    earned : its relevant pages that say something new, and those first found on its pages
+    repeats : its duplicates, to the byte or nearly
+    closed : no more fetches for now
+    told : it was closed before
+    held : numbers of the URLs that wait for it to open
+    """
+
+    name: str
+    first: int
+    fetched: int = 0
+    earned: int = 0
+    repeats: int = 0
+    closed: bool = False
+    told: bool = False
+    held: list[int] = field(default_factory=list)
+
+    @property
+    def kind(self) -> str:
+        """What it is an account of: ``host`` or ``pattern``."""
+        return "pattern" if "/" in self.name else "host"
+
+    @property
+    def in_words(self) -> str:
+        """What it has brought."""
+        words = f"{self.fetched:,} fetches have brought {self.earned:,} relevant pages"
+        return f"{words}, {self.repeats:,} repeats" if self.repeats else words
+
+    def balance(self, generosity: int) -> int:
+        """Return how many fetches are left."""
+        gain = max(self.earned - self.repeats, 0)
+        return generosity * (self.first + EARNED * gain) - self.fetched
+
+
+class Quotas:
+    """Limits that grow with the harvest, for every host and every pattern of URLs.
+
+    An account closes when it has had its first fetches, and 20 more for each relevant page by
+    which these outnumber its repeats. It opens when it has earned as many as its first, through
+    pages found on it, or when the limits of all are raised. Everything here is a function of the
+    fetches in their order and of when limits were raised.
+
+    Attributes
+    ----------
+    generosity : what all limits are multiplied by; doubled by each raise
+    """
+
+    def __init__(self) -> None:
+        self.generosity = 1
+        self._accounts: dict[str, Quota] = {}
+
+    def barred(self, url: str) -> Quota | None:
+        """Return the account that keeps `url` from being fetched now; None if it may be."""
+        for name in (host(url), pattern(url)):
+            account = self._accounts.get(name)
+            if account is not None and account.closed:
+                return account
+        return None
+
+    def count(
+        self, url: str, referrer: str | None, *, earns: bool, repeats: bool
+    ) -> Iterator[Quota]:
+        """Count a fetch.
+
+        Parameters
+        ----------
+        url : what was fetched
+        referrer : the page it was first found on
+        earns : it is a relevant page that says something new
+        repeats : it is a duplicate, to the byte or nearly
+
+        Yields
+        ------
+        Accounts that close or open by it
+        """
+        own = (self._account(host(url)), self._account(pattern(url)))
+        for account in own:
+            account.fetched += 1
+            account.earned += earns
+            account.repeats += repeats
+        yield from filter(self._turned, own)
+        if earns and referrer is not None:
+            for name in (host(referrer), pattern(referrer)):
+                account = self._account(name)
+                if account not in own:
+                    account.earned += earns
+                    if self._turned(account):
+                        yield account
+
+    def raise_all(self) -> list[Quota]:
+        """Double every limit; return the accounts that open by it."""
+        self.generosity *= 2
+        return [account for account in self._accounts.values() if self._turned(account)]
+
+    def _account(self, name: str) -> Quota:
+        account = self._accounts.get(name)
+        if account is None:
+            first = FIRST_OF_PATTERN if "/" in name else FIRST_OF_HOST
+            account = self._accounts[name] = Quota(name, first)
+        return account
+
+    def _turned(self, account: Quota) -> bool:
+        """Close or open an account if it is time; tell whether it was."""
+        left = account.balance(self.generosity)
+        turn = left >= account.first if account.closed else left <= 0
+        if turn:
+            account.closed = not account.closed
+        return turn

@@ -1,0 +1,191 @@
+"""A crawl follows another definition of its topic: at rest, when it is resumed, or as it runs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from focuscrawl.crawl.page_source import web_of
+from focuscrawl.crawl.rejudging import Rejudged, Rejudging
+from focuscrawl.crawl.restore import reload
+from focuscrawl.critic import load_critic
+from focuscrawl.errors import UserError
+from focuscrawl.store import schema
+from focuscrawl.store.rewrite import rewrite
+from focuscrawl.strategies import StrategyContext, make_strategy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from focuscrawl.crawl.crawl import Crawl
+    from focuscrawl.crawl.folder import CrawlFolder
+    from focuscrawl.crawl.plan import CrawlPlan
+    from focuscrawl.critic.protocol import Critic
+    from focuscrawl.store import CrawlStore
+    from focuscrawl.strategies import Strategy
+    from focuscrawl.webs.protocol import Web
+
+logger = logging.getLogger(__name__)
+
+#: in the crawl's folder: the critic that a running crawl is to follow
+REQUEST = "follow.json"
+#: kind of the event that tells of a new definition
+REDEFINED = "redefined"
+
+
+def following(folder: CrawlFolder, plan: CrawlPlan, critic: Critic) -> tuple[CrawlPlan, Critic]:
+    """Return the plan and the critic that a crawl goes on with.
+
+    Those given, unless the crawl was begun with them and has been told to follow others since:
+    the command that began a crawl resumes it.
+    """
+    if not folder.exists:
+        return plan, critic
+    identity = folder.identity()
+    begun = (identity.get("begun_critic"), identity.get("begun_topic"))
+    if begun != (critic.fingerprint, ",".join(plan.topics)):
+        return plan, critic
+    # the folder may have been moved since
+    spec = str(folder.path / Path(identity["critic_name"]).name)
+    plan = replace(plan, critic=spec, topic=identity["topic"])
+    return plan, load_critic(spec, plan.topic)
+
+
+def follow(
+    store: CrawlStore,
+    folder: Path,
+    critic_name: str,
+    topic: str,
+    *,
+    web: Web | None = None,
+    on_page: Callable[[], object] = lambda: None,
+) -> tuple[Critic, Strategy, Rejudged]:
+    """Have a crawl that is not fetching follow a critic: judge it anew and write that down.
+
+    Parameters
+    ----------
+    store, folder : of the crawl
+    critic_name : of a critic in `folder`
+    topic : topic paths of it, comma-separated
+    web : where the pages are; None: as the crawl itself tells
+    on_page : called for every page
+
+    Returns
+    -------
+    The critic, a strategy that has seen nothing yet, and what changed
+
+    Raises
+    ------
+    UserError
+        The pages cannot be read again, or the crawl builds on knowledge of the topic; nothing
+        was changed then.
+    """
+    identity = store.identity()
+    if identity.get("knowledge"):
+        raise UserError(
+            f"{store.where}: this crawl began with knowledge of its topic as it was: have a crawl "
+            "without knowledge follow another definition"
+        )
+    source = web_of(identity, folder) if web is None else web
+    critic = load_critic(str(folder / critic_name), topic)
+    replayed = source if identity.get("web", "live") != "live" else None
+    seed = int(identity.get("random_state", "0"))
+    context = StrategyContext(critic, seed, replayed, tuple(topic.split(",")))
+
+    def fresh() -> Strategy:
+        options = json.loads(identity.get("options", "{}"))
+        return make_strategy(identity.get("strategy", "apprentice"), context, options)
+
+    found = Rejudging(store, source, critic=critic, strategy=fresh(), on_page=on_page).run()
+    (last,) = store.rows(sa.select(sa.func.coalesce(sa.func.max(schema.page.c.seq), 0)))
+    now = {
+        "critic": critic.fingerprint,
+        "critic_name": str(folder / critic_name),
+        "topic": topic,
+        "begun_critic": identity.get("begun_critic", identity.get("critic", "")),
+        "begun_topic": identity.get("begun_topic", identity.get("topic", "")),
+    }
+    rewrite(
+        store.engine,
+        pages=found.pages,
+        links=found.links,
+        memos=found.memos,
+        urls=found.urls,
+        models=found.models,
+        identity=now,
+        event=(last[0], REDEFINED, f"{critic_name}: {found.describe()}"),
+    )
+    return critic, fresh(), found
+
+
+def ask_to_follow(folder: Path, critic_name: str, topic: str, web: str | None) -> None:
+    """Leave word for the crawl that runs in `folder`, or will: it takes the rest upon itself."""
+    wanted = {"critic": critic_name, "topic": topic, "web": web}
+    draft = folder / f"{REQUEST}.new"
+    draft.write_text(json.dumps(wanted), encoding="utf-8")
+    draft.replace(folder / REQUEST)
+
+
+class TopicChange:
+    """Looks for word of a new definition, and has the crawl follow it, off the event loop.
+
+    Nothing new is fetched meanwhile: what is under way comes in first, then the crawl is judged
+    anew in a thread of its own.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._request = folder / REQUEST
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="following")
+        self._under_way: Future[None] | None = None
+
+    @property
+    def holds_back(self) -> bool:
+        """True while nothing is to be fetched, as the crawl is about to follow."""
+        return self._under_way is not None
+
+    def look(self, crawl: Crawl) -> bool:
+        """Begin to follow if there is word and nothing is under way, or end it.
+
+        Returns
+        -------
+        Whether the crawl has to hold back
+        """
+        if self._under_way is not None and self._under_way.done():
+            done, self._under_way = self._under_way, None
+            done.result()
+        elif self._under_way is None and os.path.exists(self._request):  # noqa: PTH110 - faster
+            if crawl.in_flight:
+                return True
+            self._under_way = self._thread.submit(self._follow, crawl)
+        return self._under_way is not None
+
+    def close(self) -> None:
+        """Wait until what is under way is done."""
+        self._thread.shutdown()
+        self._under_way = None
+
+    def _follow(self, crawl: Crawl) -> None:
+        wanted = json.loads(self._request.read_text(encoding="utf-8"))
+        crawl.flush()
+        try:
+            identity = crawl.store.identity()
+            web = crawl.web or web_of(identity, self._folder, wanted["web"])
+            name, topic = wanted["critic"], wanted["topic"]
+            critic, strategy, found = follow(crawl.store, self._folder, name, topic, web=web)
+        except UserError as error:
+            logger.error("the new definition cannot be followed: %s", error)
+            self._request.replace(self._request.with_suffix(".refused"))
+            return
+        crawl.take_up(critic, strategy)
+        crawl.plan = replace(crawl.plan, critic=name, topic=topic)
+        reload(crawl)
+        logger.info("following a new definition: %s", found.describe())
+        self._request.unlink()

@@ -1,0 +1,157 @@
+"""The words of a web's pages, for training and checking; read once, then kept in the cache."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from importlib import resources
+from itertools import islice
+from multiprocessing import parent_process
+from typing import TYPE_CHECKING, NamedTuple
+
+from focuscrawl.foundation.cache import cache_dir
+from focuscrawl.foundation.urls import normalize
+from focuscrawl.page import PageView, is_html, parse_page, read_content_type
+
+if TYPE_CHECKING:
+    from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.webs.protocol import Web
+
+#: called with the number of pages just read
+Progress = Callable[[int], object]
+
+_BATCH = 32  # pages a task: few enough for a smooth progress bar, enough to be worth sending
+_WORTH_PROCESSES = 400  # pages; below, starting worker processes takes longer than reading
+
+
+class _Source(NamedTuple):
+    """What a worker process needs to parse a page."""
+
+    url: str
+    body: bytes
+    encoding: str | None
+
+
+def resolve(web: Web, urls: Sequence[str]) -> list[str | None]:
+    """Map `urls` as people write them to the URLs `web` has; None where it has none."""
+    normalized = [normalize(url) for url in urls]
+    known = iter(web.resolve([url for url in normalized if url is not None]))
+    return [None if url is None else next(known) for url in normalized]
+
+
+def read_page(web: Web, url: str) -> PageView | None:
+    """Fetch and parse a URL that `web` has; None if the answer is not an HTML page."""
+    source = _source(web, url)
+    return None if source is None else _parse(source)
+
+
+def read_bags(
+    web: Web, urls: Sequence[str], *, n_jobs: int = 2, progress: Progress | None = None
+) -> list[Bag | None]:
+    """Return the words of pages.
+
+    Parameters
+    ----------
+    web : where they are
+    urls : URLs that `web` has, as `resolve` returns them
+    n_jobs : processes that parse; 1 in a process that is itself one of several
+    progress : told of every few pages read
+
+    Returns
+    -------
+    One bag a URL; None where the answer is not an HTML page with status 200: the crawl would not
+    ask the critic about it either.
+    """
+    report = progress or (lambda _: None)
+    with closing(_Cache(web.fingerprint)) as cache:
+        bags: dict[str, Bag | None] = cache.get(dict.fromkeys(urls))
+        missing = [url for url in dict.fromkeys(urls) if url not in bags]
+        report(len(urls) - len(missing))
+        from joblib import Parallel, delayed  # noqa: PLC0415
+
+        # one of several processes has its core, and would wait minutes for idle ones when it ends
+        worth = len(missing) >= _WORTH_PROCESSES and parent_process() is None
+        parallel = Parallel(n_jobs=n_jobs if worth else 1, return_as="generator")
+        tasks = (
+            delayed(_read)(batch, [_source(web, url) for url in batch])
+            for batch in _batches(missing)
+        )
+        for found in parallel(tasks):
+            cache.put(found)
+            bags.update(found)
+            report(len(found))
+    return [bags[url] for url in urls]
+
+
+def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
+    rest = iter(urls)
+    while batch := list(islice(rest, _BATCH)):
+        yield batch
+
+
+def _source(web: Web, url: str) -> _Source | None:
+    answer = web.fetch(url)
+    if answer is None or answer.status != 200:
+        return None
+    header = next(
+        (value for name, value in answer.headers if name.lower() == "content-type"), None
+    )
+    media_type, charset = read_content_type(header)
+    return _Source(answer.url, answer.body, charset) if is_html(media_type, answer.body) else None
+
+
+def _parse(source: _Source) -> PageView:
+    return parse_page(source.body, source.url, encoding=source.encoding)
+
+
+def _read(urls: list[str], sources: list[_Source | None]) -> dict[str, Bag | None]:
+    return {
+        url: None if source is None else Counter(_parse(source).tokens)
+        for url, source in zip(urls, sources, strict=True)
+    }
+
+
+class _Cache:
+    """Bags of one web, in an SQLite file that several processes may share.
+
+    A change of the code that parses makes a new file: a stale word is worse than a slow start.
+    """
+
+    def __init__(self, web_fingerprint: str) -> None:
+        digest = hashlib.sha256(web_fingerprint.encode())
+        modules = resources.files("focuscrawl.page").iterdir()
+        for module in sorted(modules, key=lambda each: each.name):
+            if module.name.endswith(".py"):
+                digest.update(module.read_bytes())
+        folder = cache_dir() / "words"
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{digest.hexdigest()[:32]}.sqlite"
+        self._db = sqlite3.connect(path, timeout=60.0, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.execute("CREATE TABLE IF NOT EXISTS bags (url TEXT PRIMARY KEY, bag BLOB)")
+
+    def get(self, urls: Iterable[str]) -> dict[str, Bag | None]:
+        found: dict[str, Bag | None] = {}
+        for url in urls:
+            row = self._db.execute("SELECT bag FROM bags WHERE url = ?", (url,)).fetchone()
+            if row is not None:
+                found[url] = None if row[0] is None else json.loads(zlib.decompress(row[0]))
+        return found
+
+    def put(self, bags: dict[str, Bag | None]) -> None:
+        packed = [
+            (url, None if bag is None else zlib.compress(json.dumps(bag).encode(), 1))
+            for url, bag in bags.items()
+        ]
+        self._db.execute("BEGIN IMMEDIATE")
+        self._db.executemany("INSERT OR REPLACE INTO bags VALUES (?, ?)", packed)
+        self._db.execute("COMMIT")
+
+    def close(self) -> None:
+        self._db.close()

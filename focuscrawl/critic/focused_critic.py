@@ -1,0 +1,83 @@
+"""A trained model with the user's focus: what the crawl calls its critic."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import numpy as np
+
+from focuscrawl.critic.protocol import Judgement
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.critic.calibration import Calibration
+    from focuscrawl.page.view import PageView
+
+
+class TopicModel(Protocol):
+    """What every trained critic can do: class posteriors of bags of words.
+
+    Attributes
+    ----------
+    kind : name of the model's kind in its file
+    classes : topic paths, the columns of the posteriors
+    """
+
+    kind: ClassVar[str]
+    classes: tuple[str, ...]
+
+    def log_posteriors(
+        self, bags: Sequence[Bag], calibration: Calibration | None = None
+    ) -> NDArray[np.float64]:
+        """Return log Pr(c|u), float64 (n_bags, n_classes), each row a distribution."""
+        ...
+
+
+class FocusedCritic:
+    """A `Critic` over a trained model.
+
+    Parameters
+    ----------
+    model : judges pages
+    marked : bool (n_classes,), the leaves the focus covers
+    examples : example URLs of the marked leaves
+    fingerprint : tells this model with this focus and this calibration from any other
+    calibration : applied to every judgement, if any
+
+    Attributes
+    ----------
+    classes, marked, examples, fingerprint, reads_words : as `Critic` has them
+    """
+
+    reads_words = True
+
+    def __init__(
+        self,
+        model: TopicModel,
+        marked: NDArray[np.bool_],
+        examples: tuple[str, ...],
+        fingerprint: str,
+        calibration: Calibration | None = None,
+    ) -> None:
+        self.model = model
+        self.classes = model.classes
+        self.marked = marked
+        self.examples = examples
+        self.fingerprint = fingerprint
+        self.calibration = calibration
+
+    def judge(self, pages: Sequence[PageView]) -> Judgement:
+        """Judge `pages`: R(u) is the sum of the posteriors of the marked leaves (METHODS 1)."""
+        return self.judge_bags([Counter(page.tokens) for page in pages])
+
+    def judge_bags(self, bags: Sequence[Bag]) -> Judgement:
+        """Judge pages of which only the words are known."""
+        probabilities = np.exp(self.model.log_posteriors(bags, self.calibration))
+        # rounding can carry a sum of posteriors past 1
+        relevance = np.minimum(probabilities[:, self.marked].sum(axis=1), 1.0)
+        return Judgement(relevance, probabilities)

@@ -1,0 +1,140 @@
+"""A critic from a few words alone, for a topic without examples.
+
+A page is read as drawn from one of two word distributions. The *background* b(t) is English
+as it is written (`wordfreq`). The *topic* puts a share `RATE` of its words on the user's words
+and the rest on the background:
+
+    theta(t) = (1 - RATE) b(t) + RATE q(t),
+
+with q spread evenly over the phrases and, in a phrase, over its words. The log-odds of a page
+are then a sum over its words: each of the user's words counts for the topic, the more the rarer
+it is in English, and every other word counts a little against it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from focuscrawl.errors import UserError
+from focuscrawl.page.tokens import tokenize
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.critic.calibration import Calibration
+
+#: share of the words of a page on the topic that are the user's. With `PRIOR`, a long page is
+#: undecided (R = 1/2) when one word in about 180 is the user's, if those are as rare in English
+#: as "bicycle"; common ones must come more often
+RATE = 0.02
+#: a longer page weighs as much as a sample of it of this many words: more of the same is no
+#: fresh evidence
+ENOUGH = 200
+#: any page of this many words may mention a word once in passing: that is no evidence
+PASSING = 100
+#: Pr(topic) of a page that says nothing
+PRIOR = 0.05
+#: no word is rarer in English than this: below, `wordfreq` has only noise
+RAREST = 1e-7
+#: a word of a phrase counts at most this many times as often as the phrase's rarest word: a
+#: page on roads is not one on road cycling
+BALANCE = 2.0
+
+ON_TOPIC = "/good"
+OFF_TOPIC = "/bad"
+
+
+class WordsModel:
+    """The two-component model of this module's docstring.
+
+    Parameters
+    ----------
+    phrases : the words of each phrase, lower-case; one phrase is as good as another, a phrase
+        counts as far as all of its words are there
+    background : b(t) of every word of the phrases and of its plural or singular, which counts
+        as the word itself
+
+    Attributes
+    ----------
+    classes : ``/bad`` and ``/good``
+    """
+
+    kind: ClassVar[str] = "words"
+
+    def __init__(self, phrases: Sequence[Sequence[str]], background: Mapping[str, float]) -> None:
+        if not phrases or not all(phrases):
+            msg = "a phrase without words"
+            raise ValueError(msg)
+        self.classes: tuple[str, ...] = (OFF_TOPIC, ON_TOPIC)
+        self.phrases = tuple(tuple(dict.fromkeys(phrase)) for phrase in phrases)
+        self.background = dict(background)
+        words = sorted({word for phrase in self.phrases for word in phrase})
+        number = {word: i for i, word in enumerate(words)}
+        self._phrases = [np.array([number[word] for word in phrase]) for phrase in self.phrases]
+        self._forms = [(form, i) for word, i in number.items() for form in forms(word)]
+        mass = np.zeros(len(words))
+        for members in self._phrases:
+            mass[members] += 1.0 / (len(self._phrases) * len(members))
+        usual = np.zeros(len(words))
+        for form, i in self._forms:
+            usual[i] += max(self.background[form], RAREST)
+        self._gain = np.log((1.0 - RATE) + RATE * mass / usual)
+
+    def log_posteriors(
+        self, bags: Sequence[Bag], calibration: Calibration | None = None
+    ) -> NDArray[np.float64]:
+        """Return log Pr(c|u), float64 (n_bags, 2), each row a distribution."""
+        odds = np.array([self._log_odds(bag) for bag in bags])
+        posteriors = np.column_stack([-np.logaddexp(0.0, odds), -np.logaddexp(0.0, -odds)])
+        if calibration is None:
+            return posteriors
+        return calibration(posteriors, np.array([float(sum(bag.values())) for bag in bags]))
+
+    def _log_odds(self, bag: Bag) -> float:
+        length = sum(bag.values())
+        found = np.zeros(len(self._gain))
+        for form, i in self._forms:
+            found[i] += bag.get(form, 0)
+        found = np.maximum(found - min(1.0, length / PASSING), 0.0)
+        heard = np.zeros(len(self._gain))
+        for members in self._phrases:
+            counts = found[members]
+            heard[members] = np.maximum(heard[members], np.minimum(counts, BALANCE * counts.min()))
+        evidence = float(heard @ self._gain) + (length - float(heard.sum())) * np.log1p(-RATE)
+        return float(np.log(PRIOR / (1.0 - PRIOR)) + evidence * min(1.0, ENOUGH / max(length, 1)))
+
+
+def forms(word: str) -> tuple[str, ...]:
+    """Return the spellings that count as `word`: itself and its regular plural or singular.
+
+    One letter's difference that English makes of every noun; a stemmer would take ``news`` for
+    ``new`` too.
+    """
+    if len(word) < 4 or not word.isascii() or word.endswith(("ss", "us", "is")):
+        return (word,)
+    return (word, word[:-1]) if word.endswith("s") else (word, f"{word}s")
+
+
+def read_phrases(text: str) -> WordsModel:
+    """Make a model of comma-separated phrases: ``"road cycling, bicycle racing"``.
+
+    Raises
+    ------
+    UserError
+        If there is no word in `text`.
+    """
+    from wordfreq import word_frequency  # noqa: PLC0415 - slow to import, rarely needed
+
+    phrases = [words for phrase in text.split(",") if (words := tokenize([phrase])[0])]
+    if not phrases:
+        raise UserError(f'--words {text!r}: no words in it; name some, like "road cycling"')
+    known = {form for phrase in phrases for word in phrase for form in forms(word)}
+    return WordsModel(
+        phrases,
+        {form: float(word_frequency(form, "en", minimum=RAREST)) for form in sorted(known)},
+    )

@@ -1,0 +1,208 @@
+"""What the fetches of a fall say of its cause."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from focuscrawl.taxonomy import ROOT, ancestors, parent
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from focuscrawl.diagnosis.harvest_watch import Outcome
+
+RELEVANT = 0.5
+NO_PAGE = "no page"  # redirects, errors, duplicates, what is no HTML
+FAILING, STAGNATING, DRIFTING = "failing", "stagnating", "drifting"
+_SHOWN = 3
+_LEAST = 0.05  # of the fetches, for a class to be proposed
+
+
+class Share(NamedTuple):
+    """A class that is not marked, and its share of the fetches, now and before the fall."""
+
+    topic: str
+    now: float
+    before: float
+
+
+class Proposal(NamedTuple):
+    """A class that could be marked, too.
+
+    Attributes
+    ----------
+    topic : a sibling or a parent of a marked class
+    relation : ``sibling`` or ``parent``
+    share : of the latest fetches that would then be relevant and were not
+    leads : share of relevant pages among those first found on a page of it, over the whole
+        crawl; None: there were none
+    """
+
+    topic: str
+    relation: str
+    share: float
+    leads: float | None
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """A fall of the harvest rate, and what is behind it.
+
+    Attributes
+    ----------
+    seq : fetches when it was told
+    now, before : harvest rate of the latest fetches, and of all before them
+    cause : of most fetches that are lost. ``failing``: they bring no new page; ``drifting``: they
+        are of other topics though found on relevant pages; ``stagnating``: they were found on
+        other pages, as the links of relevant ones are spent
+    eating : classes that the fetches go to instead, the largest shares first
+    proposals : what could be marked to go on, the largest shares first
+    """
+
+    seq: int
+    now: float
+    before: float
+    cause: str
+    eating: tuple[Share, ...]
+    proposals: tuple[Proposal, ...]
+
+    def short(self) -> str:
+        """Return it for a progress bar."""
+        eaten = f": {_name(self.eating[0].topic)} {self.eating[0].now:.0%}" if self.eating else ""
+        return f"{self.cause}{eaten}"
+
+    def describe(self) -> str:
+        """Return it in one line."""
+        line = f"harvest {self.now:.2f}, {self.before:.2f} before: {self.cause}"
+        if self.eating:
+            eaten = [
+                f"{each.topic} {each.now:.0%} (was {each.before:.0%})" for each in self.eating
+            ]
+            line += f"; goes to {', '.join(eaten)}"
+        if self.proposals:
+            line += f"; to go on, mark {', '.join(map(_proposed, self.proposals))}"
+        return line
+
+
+@dataclass
+class Tally:
+    """What is kept of fetches that are long past: counts, whatever their number.
+
+    Attributes
+    ----------
+    fetches, relevance, squares : how many, and the sums of R and of R squared
+    lost : fetches that are not relevant, by class, or by what they are instead
+    found : by class of the page that a fetch was first found on: fetches, and relevant ones
+    """
+
+    fetches: int = 0
+    relevance: float = 0.0
+    squares: float = 0.0
+    lost: Counter[str] = field(default_factory=Counter)
+    found: dict[str, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
+
+    def add(self, each: Outcome) -> None:
+        """Count a fetch."""
+        self.fetches += 1
+        self.relevance += each.relevance
+        self.squares += each.relevance * each.relevance
+        if each.relevance <= RELEVANT:
+            self.lost[each.topic or "unknown" if each.judged else NO_PAGE] += 1
+        if each.from_topic is not None:
+            counts = self.found[each.from_topic]
+            counts[0] += 1
+            counts[1] += each.relevance > RELEVANT
+
+    @property
+    def rate(self) -> float:
+        """Mean R."""
+        return self.relevance / self.fetches
+
+
+def diagnose(latest: Sequence[Outcome], earlier: Tally, marked: Sequence[str]) -> Diagnosis:
+    """Say why the latest fetches bring less than those before.
+
+    Parameters
+    ----------
+    latest, earlier : fetches, neither empty
+    marked : topic paths in focus
+    """
+    now = Tally()
+    for each in latest:
+        now.add(each)
+    return Diagnosis(
+        seq=now.fetches + earlier.fetches,
+        now=now.rate,
+        before=earlier.rate,
+        cause=_cause(latest),
+        eating=_eating(now, earlier),
+        proposals=_proposals(latest, (earlier, now), marked),
+    )
+
+
+def _cause(latest: Sequence[Outcome]) -> str:
+    """Return what most of the lost fetches have in common."""
+    lost = [each for each in latest if each.relevance <= RELEVANT]
+    if sum(not each.judged for each in lost) > len(lost) / 2:
+        return FAILING
+    return DRIFTING if sum(each.from_relevant for each in lost) > len(lost) / 2 else STAGNATING
+
+
+def _eating(now: Tally, earlier: Tally) -> tuple[Share, ...]:
+    shares = [
+        Share(topic, n / now.fetches, earlier.lost[topic] / earlier.fetches)
+        for topic, n in sorted(now.lost.items(), key=lambda item: (-item[1], item[0]))
+    ]
+    return tuple(shares[:_SHOWN])
+
+
+def _proposals(
+    latest: Sequence[Outcome], tallies: Sequence[Tally], marked: Sequence[str]
+) -> tuple[Proposal, ...]:
+    """Weigh the siblings and parents of what is marked; what everything lies under is none."""
+    seen = {each.topic for each in latest if each.topic is not None}
+    candidates: dict[str, str] = {}
+    for topic in marked:
+        above = [path for path in ancestors(topic) if path != ROOT]
+        if not above:
+            continue
+        candidates.update(dict.fromkeys(above, "parent"))
+        for path in seen:
+            branch = next((p for p in (path, *ancestors(path)) if parent(p) == above[-1]), None)
+            if branch is not None and not _under(branch, marked):
+                candidates.setdefault(branch, "sibling")
+    found = []
+    for topic, relation in candidates.items():
+        gained = sum(
+            each.judged and each.relevance <= RELEVANT and _under(each.topic, [topic])
+            for each in latest
+        )
+        if gained < _LEAST * len(latest):
+            continue
+        counts = [
+            count
+            for tally in tallies
+            for path, count in tally.found.items()
+            if _under(path, [topic])
+        ]
+        from_it = sum(n for n, _ in counts)
+        leads = sum(relevant for _, relevant in counts) / from_it if from_it else None
+        found.append(Proposal(topic, relation, gained / len(latest), leads))
+    # of equals the narrowest class
+    found.sort(key=lambda each: (-each.share, -each.topic.count("/"), each.topic))
+    return tuple(found[:_SHOWN])
+
+
+def _under(path: str | None, topics: Iterable[str]) -> bool:
+    return path is not None and any(f"{path}/".startswith(f"{topic}/") for topic in topics)
+
+
+def _name(topic: str) -> str:
+    return topic.rpartition("/")[2] or topic
+
+
+def _proposed(each: Proposal) -> str:
+    said = f"{each.topic} ({each.relation}, {each.share:.0%} more"
+    return f"{said}, leads on {each.leads:.0%})" if each.leads is not None else f"{said})"

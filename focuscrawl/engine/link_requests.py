@@ -1,0 +1,78 @@
+"""How pages are asked for that nobody asked for but the frontier."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from scrapy import Spider
+
+from focuscrawl.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+    from scrapy.http import Response
+    from scrapy.settings import BaseSettings
+
+_PARSE = "parse"
+_MAXSIZE = 10 * 1024 * 1024  # bytes; no page is longer
+
+
+class LinkRequests:
+    """Callback and meta of the requests that the frontier's links become.
+
+    Parameters
+    ----------
+    callback : None for what Scrapy calls when a request names nothing
+    meta : beside what the crawl itself puts there
+    visits : True if the spider takes every fetch for an item, errors included
+    """
+
+    def __init__(
+        self, callback: Callable[[Response], Any] | None, meta: dict[str, Any], visits: bool
+    ) -> None:
+        self.callback = callback
+        self.meta = meta
+        self.visits = visits
+
+    @classmethod
+    def of(cls, spider: Spider, settings: BaseSettings) -> Self:
+        """Read ``FOCUSCRAWL_CALLBACK`` and ``FOCUSCRAWL_META``.
+
+        Raises
+        ------
+        UserError
+            The spider has no such method, or the meta is no dictionary.
+        """
+        try:
+            meta: dict[str, Any] = settings.getdict("FOCUSCRAWL_META")
+        except ValueError:
+            raise UserError(
+                "FOCUSCRAWL_META must be a JSON object, as in '{\"playwright\": true}'"
+            ) from None
+        if not settings.getpriority("DOWNLOAD_MAXSIZE"):  # Scrapy's own: a gigabyte
+            meta.setdefault("download_maxsize", _MAXSIZE)
+        visits = bool(getattr(spider, "yields_visits", False))
+        return cls(_callback(spider, settings.get("FOCUSCRAWL_CALLBACK", _PARSE)), meta, visits)
+
+
+def _callback(spider: Spider, name: str) -> Callable[[Response], Any] | None:
+    if not name:
+        return _nobody
+    if name == _PARSE:
+        kind = type(spider)
+        own = kind.parse is not Spider.parse or kind._parse is not Spider._parse
+        return None if own else _nobody
+    method: Callable[[Response], Any] | None = getattr(spider, name, None)
+    if not callable(method):
+        raise UserError(
+            f"FOCUSCRAWL_CALLBACK={name}: spider {spider.name} has no such method; "
+            "an empty value gives the pages to nobody"
+        )
+    return method
+
+
+def _nobody(_: Response) -> tuple[()]:
+    """Leave a page alone: it has been judged and recorded."""
+    return ()

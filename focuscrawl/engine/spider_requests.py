@@ -1,0 +1,195 @@
+"""Requests that do not come out of the frontier: those that a project's own spider yields."""
+
+from __future__ import annotations
+
+import heapq
+from typing import TYPE_CHECKING, NamedTuple
+
+from focuscrawl.engine.meta import AGAIN, OWN, URL_ID, VISIT
+from focuscrawl.engine.request_file import RequestFile
+from focuscrawl.foundation.urls import host, normalize
+from focuscrawl.store.schema import QUEUED, UNFOLLOWED
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from scrapy import Request, Spider
+    from twisted.python.failure import Failure
+
+    from focuscrawl.crawl import Crawl, Fetch
+    from focuscrawl.engine.link_requests import LinkRequests
+
+_SLOT = "download_slot"
+
+
+class SpiderRequest(NamedTuple):
+    """What is remembered of a request of the project's while it is under way.
+
+    Attributes
+    ----------
+    redirects : True if the project wants the answer itself where it is a redirect
+    """
+
+    redirects: bool
+
+
+class SpiderRequests:
+    """Keeps requests until the frontier says that it is their URL's turn.
+
+    A page that the crawl knows keeps its place in the frontier, and comes with the request's
+    callback. One that it does not know comes next, like a seed. What is no page, asked for once
+    more on purpose, or fetched before the spider asked for it, goes past the frontier: it is
+    neither judged nor counted.
+
+    Parameters
+    ----------
+    following : what happens to pages that the spider does not ask for
+    failed : told of every failure of a request for a page, before its own errback is
+    """
+
+    def __init__(
+        self,
+        crawl: Crawl,
+        spider: Spider,
+        following: LinkRequests,
+        failed: Callable[[Failure], object],
+    ) -> None:
+        self._crawl = crawl
+        self._spider = spider
+        self._following = following
+        self._failed = failed
+        self._file = RequestFile(crawl.folder.path, spider)
+        self._held: dict[int, Request] = {}
+        self._aside: list[tuple[int, int, Request]] = []
+        self._late: set[str] = set()  # pages that were fetched before the spider asked
+        self._count = 0
+        for request in self._file.load(self._waits):
+            self._put_late(normalize(request.url) or request.url, request)
+
+    def put_back(self, number: int, request: Request) -> None:
+        """Keep a request that was under way and has to be made again."""
+        self._held[number] = request
+
+    def take(self, request: Request) -> bool:
+        """Keep a request of the project's; False if it is for a page that was fetched."""
+        crawl, request = self._crawl, _unmarked(request)
+        url = normalize(request.url)
+        if url is None or request.method != "GET" or request.body:
+            return self._put_aside(request)
+        number = crawl.urls.get(url)
+        known = None if number is None else crawl.urls.state(number)
+        if known in (None, UNFOLLOWED) and (known is None or _is_start(request)):
+            crawl.add_seeds([url])
+            number = crawl.urls.get(url)
+        elif known not in (QUEUED, UNFOLLOWED) or number in crawl.in_flight:
+            if not self._was_given(url, request):
+                self._file.hold(url, request)
+                return self._put_late(url, request)
+            return request.dont_filter and self._put_aside(request)
+        assert number is not None
+        self._held[number] = request = request.replace(url=url)  # as stored: without credentials
+        self._file.hold(url, request)
+        return True
+
+    def pop(self, fetch: Fetch, meta: dict[str, Any]) -> Request | None:
+        """Return the request kept for a URL, with `meta` on it; None if there is none."""
+        held = self._held.pop(fetch.id, None)
+        if held is None and not fetch.again:  # a second fetch is none of the project's
+            held = self._file.pop(fetch.url)
+        if held is None:
+            return None
+        if URL_ID in held.meta:  # it was under way before
+            return held.replace(meta=held.meta | meta)
+        self._file.give(fetch.url)
+        own = SpiderRequest(
+            redirects=bool(held.meta.get("dont_redirect")) or _sees_redirects(held)
+        )
+        return held.replace(
+            meta=held.meta | meta | {OWN: own}, errback=_Told(self._failed, held.errback)
+        )
+
+    def pop_aside(self) -> Request | None:
+        """Return what goes past the frontier, the highest priority first."""
+        if not self._aside:
+            return None
+        request = heapq.heappop(self._aside)[2]
+        url = normalize(request.url)
+        if url in self._late:
+            self._late.discard(url)
+            self._file.give(url)
+        return request
+
+    @property
+    def waiting(self) -> bool:
+        """True if anything waits to go past the frontier."""
+        return bool(self._aside)
+
+    def _waits(self, url: str) -> bool:
+        number = self._crawl.urls.get(url)
+        return number is not None and self._crawl.urls.state(number) in (QUEUED, UNFOLLOWED)
+
+    def _was_given(self, url: str, request: Request) -> bool:
+        """Tell whether the spider had the page, in this callback or one that does the same."""
+        if url in self._file.given or url in self._late:
+            return True
+        default = request.callback in (None, getattr(self._spider, "parse", None))
+        return default and not request.cb_kwargs and self._following.callback is None
+
+    def _put_late(self, url: str, request: Request) -> bool:
+        self._late.add(url)
+        return self._put_aside(request)
+
+    def _put_aside(self, request: Request) -> bool:
+        url = normalize(request.url)
+        if url is not None and _SLOT not in request.meta:  # be as polite as to the host's pages
+            request = request.replace(meta={**request.meta, _SLOT: host(url)})
+        self._count += 1
+        heapq.heappush(self._aside, (-request.priority, self._count, request))
+        return True
+
+
+class _Told:
+    """An errback that lets the crawl know first."""
+
+    def __init__(
+        self, failed: Callable[[Failure], object], errback: Callable[..., Any] | None
+    ) -> None:
+        self._failed = failed
+        self.errback = errback
+
+    def __call__(self, failure: Failure) -> Any:
+        self._failed(failure)
+        return failure if self.errback is None else self.errback(failure)
+
+
+def redirected(request: Request, url: str) -> Request:
+    """Return a request of the project's for where its page has moved."""
+    errback = request.errback
+    before = request.meta.get("redirect_urls", [])
+    return request.replace(
+        url=url,
+        meta={**_unmarked(request).meta, "redirect_urls": [*before, request.url]},
+        errback=errback.errback if isinstance(errback, _Told) else errback,
+    )
+
+
+def _unmarked(request: Request) -> Request:
+    """Take off what the crawl put on: spiders pass the meta of one page on to the next."""
+    if URL_ID not in request.meta:
+        return request
+    ours = {URL_ID, VISIT, OWN, AGAIN, _SLOT, "dont_redirect", "handle_httpstatus_all"}
+    meta = {name: value for name, value in request.meta.items() if name not in ours}
+    errback = request.errback
+    return request.replace(
+        meta=meta, errback=errback.errback if isinstance(errback, _Told) else errback
+    )
+
+
+def _is_start(request: Request) -> bool:
+    return bool(request.meta.get("is_start_request"))
+
+
+def _sees_redirects(request: Request) -> bool:
+    handled = request.meta.get("handle_httpstatus_list", ())
+    return bool(request.meta.get("handle_httpstatus_all")) or any(300 <= s < 400 for s in handled)

@@ -1,0 +1,106 @@
+"""Bounds the time between a signal to end and the end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
+from twisted.internet.defer import CancelledError
+
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.private import is_closing
+from focuscrawl.errors import GivenUpError
+from focuscrawl.report.plain_text import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Self
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from twisted.internet.defer import Deferred
+
+logger = logging.getLogger(__name__)
+
+_EVERY = 0.5  # seconds between two looks
+_GRACE = 15.0  # of the thirty that a supervisor gives; the rest is for lesson and store
+
+
+class SwiftEnd:
+    """Gives up downloads that last when the crawl is to end: their URLs are queued again.
+
+    Scrapy waits for every request under way, up to ``DOWNLOAD_TIMEOUT`` and as long again for
+    each retry. ``FOCUSCRAWL_STOP_TIMEOUT`` is how long it may, in seconds.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._grace = crawler.settings.getfloat("FOCUSCRAWL_STOP_TIMEOUT", _GRACE)
+        self._under_way: set[Deferred[Response]] = set()
+        self._given_up = False
+        self._over = False
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the extension, or raise NotConfigured: a recording answers at once."""
+        if crawl_of(crawler).web is not None:
+            raise NotConfigured
+        extension = cls(crawler)
+        crawler.signals.connect(extension.engine_started, signal=signals.engine_started)
+        crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
+        return extension
+
+    def engine_started(self) -> None:
+        """Stand before the download handlers, whichever they are."""
+        handlers = self._crawler.engine.downloader.handlers
+        download = handlers.download_request_async
+
+        async def bounded(request: Request) -> Response:
+            return await self._download(download, request)
+
+        handlers.download_request_async = bounded  # type: ignore[method-assign]
+        self._look(None)
+
+    def spider_closed(self) -> None:
+        """Look no more."""
+        self._over = True
+
+    def _look(self, closing_since: float | None) -> None:
+        if self._over:
+            return
+        if closing_since is None and is_closing(self._crawler):
+            closing_since = time.monotonic()
+        if closing_since is not None and time.monotonic() - closing_since >= self._grace:
+            self._give_up()
+        else:
+            call_later(_EVERY, self._look, closing_since)
+
+    def _give_up(self) -> None:
+        self._given_up = True
+        if self._under_way:
+            logger.info("gave up %s, queued again", counted(len(self._under_way), "request"))
+        for download in list(self._under_way):
+            download.cancel()
+
+    async def _download(
+        self, download: Callable[[Request], Awaitable[Response]], request: Request
+    ) -> Response:
+        if self._given_up:
+            raise GivenUpError("the crawl ends")
+        under_way: Deferred[Response] = deferred_from_coro(download(request))
+        self._under_way.add(under_way)
+        try:
+            return await maybe_deferred_to_future(under_way)
+        except (asyncio.CancelledError, CancelledError):
+            if self._given_up:
+                raise GivenUpError("the crawl ends") from None
+            raise
+        finally:
+            self._under_way.discard(under_way)

@@ -1,0 +1,42 @@
+"""Breaks off downloads that turn out to be no HTML page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured, StopDownload
+
+from focuscrawl.engine.meta import OWN, URL_ID
+from focuscrawl.page import is_html, read_content_type
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Headers
+
+
+class HtmlOnly:
+    """Stops a download once its headers name another media type than HTML.
+
+    Off with ``FOCUSCRAWL_ANY_MEDIA = True``. The fetch counts, its body is not loaded. What a
+    project's own spider asks for it gets.
+    """
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the extension, or raise NotConfigured."""
+        if crawler.settings.getbool("FOCUSCRAWL_ANY_MEDIA"):
+            raise NotConfigured
+        extension = cls()
+        crawler.signals.connect(extension.headers_received, signal=signals.headers_received)
+        return extension
+
+    def headers_received(self, headers: Headers, request: Request) -> None:
+        """Look at the Content-Type of what the crawl itself asked for."""
+        media_type, _ = read_content_type((headers.get("Content-Type") or b"").decode("latin-1"))
+        followed = URL_ID in request.meta and OWN not in request.meta
+        if followed and media_type is not None and not is_html(media_type):
+            raise StopDownload(fail=False)

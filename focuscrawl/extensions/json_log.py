@@ -1,0 +1,95 @@
+"""The log once more, as JSON: a line a record, for programs that collect logs."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+from scrapy.exceptions import NotConfigured
+from scrapy.utils.asyncio import call_later
+
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.plain_log import no_settings, plain
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+STANDARD_ERROR = "-"
+
+
+class JsonLog:
+    """Writes ``FOCUSCRAWL_LOG_JSON``: a file taken from the crawl's folder, or ``-``.
+
+    Scrapy's own log stays as it is; ``LOG_ENABLED = False`` leaves the JSON alone. True or 1
+    stands for ``log.jsonl``. The level is ``LOG_LEVEL``.
+    """
+
+    def __init__(self, handler: logging.Handler) -> None:
+        self._handler = handler
+        logging.root.addHandler(handler)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the extension, or raise NotConfigured."""
+        name = json_log_name(crawler.settings)
+        if name is None:
+            raise NotConfigured
+        folder = crawl_of(crawler).folder.path
+        handler: logging.Handler
+        if name == STANDARD_ERROR:
+            handler = logging.StreamHandler(sys.stderr)
+        else:
+            handler = logging.FileHandler(folder / Path(name), encoding="utf-8")
+        handler.setLevel(crawler.settings.get("LOG_LEVEL"))
+        handler.setFormatter(JsonFormatter(str(folder)))
+        handler.addFilter(no_settings)
+        extension = cls(handler)
+        crawler.signals.connect(extension.engine_stopped, signal=signals.engine_stopped)
+        return extension
+
+    def engine_stopped(self) -> None:
+        """Write no more, once everybody has had their last word."""
+        call_later(0, logging.root.removeHandler, self._handler)
+
+
+class JsonFormatter(logging.Formatter):
+    """Makes a record one line of JSON: at (UTC), level, logger, message, crawl, exception.
+
+    Parameters
+    ----------
+    crawl : the crawl's folder
+    """
+
+    def __init__(self, crawl: str) -> None:
+        super().__init__()
+        self._crawl = crawl
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return the line."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        line = {
+            "at": at,
+            "level": record.levelname,
+            "logger": record.name,
+            "message": plain(record.getMessage()),
+            "crawl": self._crawl,
+        }
+        if record.exc_info and record.exc_info[0] is not None:
+            line["exception"] = plain(self.formatException(record.exc_info))
+        return json.dumps(line)
+
+
+def json_log_name(settings: BaseSettings) -> str | None:
+    """Return the file named by ``FOCUSCRAWL_LOG_JSON``, None if there is to be none."""
+    name = settings.get("FOCUSCRAWL_LOG_JSON")
+    if name in (None, "", "0", 0, False, "False", "false"):
+        return None
+    return "log.jsonl" if name in (True, 1, "1", "True", "true") else str(name)

@@ -1,0 +1,80 @@
+"""Does what ``focuscrawl pause``, ``resume`` and ``stop`` ask for."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import deferred_from_coro
+
+from focuscrawl.crawl.remote_control import Command
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.private import wake
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
+
+
+class Obedience:
+    """Looks again and again at what is asked of the crawl.
+
+    Paused, the crawl finishes what is under way and fetches nothing more.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._crawl = crawl_of(crawler)
+        self._control = self._crawl.control
+        self._over = False
+        self.paused = False
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the extension of a crawler whose crawl is open."""
+        extension = cls(crawler)
+        crawler.signals.connect(extension.engine_started, signal=signals.engine_started)
+        crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
+        return extension
+
+    def engine_started(self) -> None:
+        """Begin to look; a stop that an earlier run never saw is not meant for this one."""
+        self._control.obeyed(Command.STOP)
+        self._look()
+
+    def spider_closed(self) -> None:
+        """Look no more."""
+        self._over = True
+
+    def _look(self) -> None:
+        if self._over:
+            return
+        wanted = self._control.wanted
+        if wanted is Command.STOP:
+            self._over = True
+            self._control.obeyed(wanted)
+            logger.info("asked to stop: waiting for what is under way")
+            deferred_from_coro(self._crawler.engine.close_spider_async(reason="stopped"))
+            return
+        call_later(self._control.every, self._look)
+        if (wanted is Command.PAUSE) != self.paused:
+            self._turn(wanted)
+        if self.paused:
+            self._control.rest()
+
+    def _turn(self, wanted: Command) -> None:
+        self.paused = wanted is Command.PAUSE
+        self._control.obeyed(wanted)
+        if self.paused:
+            self._crawler.engine.pause()
+            logger.info("paused, until `focuscrawl resume %s`", self._control.name)
+        else:
+            self._crawler.engine.unpause()
+            wake(self._crawler)
+            logger.info("resumed")
+        self._crawl.note("paused" if self.paused else "resumed")

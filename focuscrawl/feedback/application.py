@@ -1,0 +1,127 @@
+"""A definition applied to a crawl: its critic trained, the crawl judged anew or told to."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import sqlalchemy as sa
+
+from focuscrawl.crawl import CrawlFolder
+from focuscrawl.crawl.page_source import web_of
+from focuscrawl.crawl.parts.topic_change import ask_to_follow, follow
+from focuscrawl.critic import load_critic
+from focuscrawl.critic.files import save_critic
+from focuscrawl.errors import UserError
+from focuscrawl.report.stores import open_crawl
+from focuscrawl.store import CrawlStore, schema
+from focuscrawl.topics import train_definition
+from focuscrawl.webs import open_web
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from focuscrawl.critic.trained import TrainedCritic
+    from focuscrawl.topics import TopicDefinition
+    from focuscrawl.webs.protocol import Web
+
+
+class Applied(NamedTuple):
+    """What came of applying a definition.
+
+    Attributes
+    ----------
+    critic : folder of the new critic
+    topics : classes of it that are marked
+    trained : the critic
+    outcome : what changed in the crawl, in one line; None: it runs, and will see to it itself
+    """
+
+    critic: Path
+    topics: tuple[str, ...]
+    trained: TrainedCritic
+    outcome: str | None
+
+
+def apply_definition(
+    definition: TopicDefinition,
+    crawl_dir: str | Path,
+    *,
+    web: str | None = None,
+    on_examples: Callable[[int], object] | None = None,
+    on_example: Callable[[int], object] | None = None,
+    on_start: Callable[[int], object] = lambda _: None,
+    on_page: Callable[[], object] = lambda: None,
+) -> Applied:
+    """Train the critic of a definition and have a crawl follow it, at rest or running.
+
+    The critic becomes ``critic-N`` in the crawl's folder, with N from 1. A crawl at rest is
+    judged anew here; a running one finds word of it, and does so before its next fetch.
+
+    Parameters
+    ----------
+    crawl_dir : folder of the crawl
+    web : where the crawl's pages are, if it cannot tell itself
+    on_examples, on_example : told how many examples will be read, and of every few that were
+    on_start, on_page : told how many pages will be judged anew, and of each that was
+
+    Raises
+    ------
+    UserError
+        The pages or examples cannot be read; the crawl has not been changed then.
+    """
+    folder = CrawlFolder(Path(crawl_dir))
+    with closing(open_crawl(crawl_dir)) as store:
+        identity = store.identity()
+        pages = web_of(identity, folder.path, web)
+        (fetches,) = store.rows(sa.select(sa.func.count()).select_from(schema.page))
+    webs: list[Web] = [pages]
+    if definition.web is not None:
+        webs.append(open_web(definition.web))
+    trained, topics = train_definition(definition, webs, on_start=on_examples, on_pages=on_example)
+    trained = replace(trained, calibrated=_calibrated(identity, trained))
+    name = _next_name(folder.path)
+    save_critic(trained, folder.path / name)
+    topic = ",".join(topics)
+    try:
+        folder.acquire()
+    except UserError:
+        ask_to_follow(folder.path, name, topic, web)
+        return Applied(folder.path / name, topics, trained, None)
+    try:
+        on_start(fetches[0])
+        with closing(CrawlStore.open(folder.store_path)) as store:
+            _, _, found = follow(store, folder.path, name, topic, web=pages, on_page=on_page)
+    except BaseException:
+        shutil.rmtree(folder.path / name, ignore_errors=True)
+        raise
+    finally:
+        folder.release()
+    return Applied(folder.path / name, topics, trained, found.describe())
+
+
+def _calibrated(identity: Mapping[str, str], trained: TrainedCritic) -> bool:
+    """Tell whether the crawl's relevance was calibrated, so that it stays what it was."""
+    if trained.calibration is None:
+        return False
+    for calibrated in (False, True):
+        try:
+            critic = load_critic(
+                identity.get("critic_name", ""), identity.get("topic", ""), calibrated=calibrated
+            )
+        except UserError:
+            continue
+        if critic.fingerprint == identity.get("critic"):
+            return calibrated
+    return trained.calibrated
+
+
+def _next_name(folder: Path) -> str:
+    taken = {path.name for path in folder.glob("critic-*")}
+    number = 1
+    while f"critic-{number}" in taken:
+        number += 1
+    return f"critic-{number}"

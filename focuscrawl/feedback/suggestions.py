@@ -1,0 +1,199 @@
+"""Pages of a crawl that are worth asking a person about."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import host
+from focuscrawl.report.prestige import RELEVANT, Distillation
+from focuscrawl.store import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.store import CrawlStore
+
+_BELIEF = 2.0  # neighbours that the crawl's own mean counts for
+_LEAST = 2  # neighbours that can contradict a judgement
+
+
+class Suggestion(NamedTuple):
+    """A page to judge.
+
+    Attributes
+    ----------
+    url, title, relevance : of the page, R by the present critic
+    kind : of `KINDS`, why it is worth asking
+    reason : the same in figures
+    """
+
+    url: str
+    title: str
+    relevance: float
+    kind: str
+    reason: str
+
+
+class _Pages(NamedTuple):
+    """Judged pages in the order fetched; duplicates and what is no HTML are left out."""
+
+    url: NDArray[np.int64]
+    names: list[str]
+    titles: list[str]
+    relevance: NDArray[np.float64]
+    around: NDArray[np.float64]  # mean R of fetched neighbours, shrunk to that of all
+    neighbours: NDArray[np.int64]
+
+
+def suggest(
+    store: CrawlStore,
+    n: int = 20,
+    *,
+    known: Collection[str] = (),
+    kinds: Sequence[str] | None = None,
+) -> list[Suggestion]:
+    """Choose pages to judge, in turn of each kind; the same crawl has the same ones.
+
+    Of pages with one title on one host, as versions of a page are, only one is asked about.
+
+    Parameters
+    ----------
+    store : of the crawl, which may be running
+    n : how many, at most
+    known : URLs that were judged before
+    kinds : some of `KINDS`; None: all
+
+    Raises
+    ------
+    UserError
+        The crawl has no page to judge.
+    """
+    pages = _read(store)
+    if not len(pages.url):
+        raise UserError(f"{store.where}: no HTML page was fetched yet: there is nothing to judge")
+    orders = [KINDS[kind](store, pages) for kind in (kinds or KINDS)]
+    seen = {(host(url), title) for url, title in _titled(pages, set(known))}
+    asked, chosen = set(known), list[Suggestion]()
+    while orders and len(chosen) < n:
+        for order in list(orders):
+            for page in order:
+                same = (host(page.url), page.title)
+                if page.url not in asked and not (page.title and same in seen):
+                    asked.add(page.url)
+                    seen.add(same)
+                    chosen.append(page)
+                    break
+            else:
+                orders.remove(order)
+            if len(chosen) == n:
+                break
+    return chosen
+
+
+def _titled(pages: _Pages, known: set[str]) -> Iterator[tuple[str, str]]:
+    for name, title in zip(pages.names, pages.titles, strict=True):
+        if name in known and title:
+            yield name, title
+
+
+def _uncertain(store: CrawlStore, pages: _Pages) -> Iterator[Suggestion]:
+    """Pages nearest to R = 1/2; of equals, those that their neighbours contradict most."""
+    away = np.abs(pages.relevance - RELEVANT)
+    against = -np.abs(pages.around - pages.relevance)
+    for i in np.lexsort((against, away)).tolist():
+        yield _of(pages, i, "uncertain", f"R {pages.relevance[i]:.2f}")
+
+
+def _false_positives(store: CrawlStore, pages: _Pages) -> Iterator[Suggestion]:
+    """Relevant pages whose neighbours are the least relevant."""
+    doubtful = np.flatnonzero((pages.relevance > RELEVANT) & (pages.neighbours >= _LEAST))
+    for i in doubtful[np.argsort(pages.around[doubtful], kind="stable")].tolist():
+        yield _of(pages, i, "doubtful", _neighbourhood(pages, i))
+
+
+def _false_negatives(store: CrawlStore, pages: _Pages) -> Iterator[Suggestion]:
+    """Irrelevant pages whose neighbours are the most relevant [F99: misclassified hubs]."""
+    missed = np.flatnonzero((pages.relevance <= RELEVANT) & (pages.neighbours >= _LEAST))
+    for i in missed[np.argsort(-pages.around[missed], kind="stable")].tolist():
+        yield _of(pages, i, "missed", _neighbourhood(pages, i))
+
+
+def _hubs(store: CrawlStore, pages: _Pages) -> Iterator[Suggestion]:
+    yield from _distilled(store, pages, "hub")
+
+
+def _authorities(store: CrawlStore, pages: _Pages) -> Iterator[Suggestion]:
+    yield from _distilled(store, pages, "authority")
+
+
+def _distilled(store: CrawlStore, pages: _Pages, score: str) -> Iterator[Suggestion]:
+    try:
+        found = Distillation.of(store)
+    except UserError:
+        return  # no links between relevant pages
+    n = len(pages.url)
+    rows = found.hubs(n) if score == "hub" else found.authorities(n)
+    place = {name: i for i, name in enumerate(pages.names)}
+    for rank, url in enumerate(rows["url"], 1):
+        if url in place:
+            yield _of(pages, place[url], score, f"number {rank}")
+
+
+#: kinds of suggestions, in the order in which they take turns
+KINDS: dict[str, Callable[[CrawlStore, _Pages], Iterator[Suggestion]]] = {
+    "uncertain": _uncertain,
+    "doubtful": _false_positives,
+    "missed": _false_negatives,
+    "hub": _hubs,
+    "authority": _authorities,
+}
+
+
+def _of(pages: _Pages, i: int, kind: str, reason: str) -> Suggestion:
+    relevance = float(pages.relevance[i])
+    return Suggestion(pages.names[i], pages.titles[i], relevance, kind, reason)
+
+
+def _neighbourhood(pages: _Pages, i: int) -> str:
+    return f"neighbours' R {pages.around[i]:.2f} ({pages.neighbours[i]} pages)"
+
+
+def _read(store: CrawlStore) -> _Pages:
+    p, u, link = schema.page.c, schema.url.c, schema.link.c
+    statement = (
+        sa.select(p.url, u.url.label("name"), p.title, p.relevance)
+        .join(schema.url, u.id == p.url)
+        .where(p.digest.is_not(None), p.duplicate_of.is_(None))
+        .order_by(p.seq)
+    )
+    rows = [tuple(row) for row in store.rows(statement)]
+    url = np.array([row[0] for row in rows], np.int64)
+    relevance = np.array([row[3] for row in rows], np.float64)
+    place = np.full(int(url.max(initial=-1)) + 1, -1)
+    place[url] = np.arange(len(url))
+    fetched = sa.select(p.url).where(p.digest.is_not(None), p.duplicate_of.is_(None))
+    between = sa.select(link.source, link.target).where(
+        link.target.in_(fetched), link.source != link.target
+    )
+    links = np.array([tuple(row) for row in store.rows(between)], np.int64).reshape(-1, 2)
+    ends = np.sort(place[links], axis=1)
+    ends = np.unique(ends[ends[:, 0] >= 0], axis=0)  # a pair counts once, whoever links
+    one, other = np.concatenate([ends, ends[:, ::-1]]).T
+    n = len(url)
+    neighbours = np.bincount(one, minlength=n)
+    mean = float(relevance.mean()) if n else 0.0
+    sums = np.bincount(one, relevance[other], minlength=n)
+    return _Pages(
+        url=url,
+        names=[row[1] for row in rows],
+        titles=[row[2] or "" for row in rows],
+        relevance=relevance,
+        around=(sums + _BELIEF * mean) / (neighbours + _BELIEF),
+        neighbours=neighbours,
+    )

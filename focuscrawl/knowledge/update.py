@@ -1,0 +1,261 @@
+"""How a collection of fetches is taken into the knowledge of a topic."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from focuscrawl.errors import UserError
+from focuscrawl.knowledge.change_rates import FORGIVEN
+from focuscrawl.knowledge.collection import Learned
+from focuscrawl.knowledge.file import draft_of, read_meta
+from focuscrawl.knowledge.keys import key_of
+from focuscrawl.knowledge.keywords import words_of
+from focuscrawl.knowledge.knowledge import keep_apprentice
+from focuscrawl.knowledge.prediction import MOST as EXEMPLARS
+from focuscrawl.knowledge.prediction import Describer
+from focuscrawl.knowledge.schema import KIND, SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from focuscrawl.knowledge.collection import Collected, Collection
+
+RELEVANT = 0.5  # a page counts as relevant above
+WAITING = 20_000  # URLs never fetched that are kept, the best
+WORDS = 50_000  # words kept, the most frequent
+SEEDS = 100
+_NOT_MODIFIED = 304
+_BATCH = 2_000  # pages described at a time
+_GONE = (404, 410)
+_GREATEST = (1 << 63) - 1  # of all keys
+
+
+def learn(path: Path, collection: Collection) -> Learned:
+    """Take a crawl into the knowledge at `path`; make the file if there is none.
+
+    The file is replaced when all is done; if anything goes wrong it stays as it was.
+
+    Raises
+    ------
+    UserError
+        The file is no knowledge, or of another topic, critic or clock; it has this crawl
+        already; it cannot be written.
+    """
+    with draft_of(path) as file:
+        about = read_meta(file)
+        _check(path, about, file, collection)
+        merge = _Merge(file, None if not collection.replay else float(_next(about)))
+        for fetch in collection.fetches:
+            merge.add(fetch)
+        learned = merge.end(collection.waiting)
+        if collection.graduate is not None:
+            keep_apprentice(file, collection.graduate)
+        file.execute(
+            "INSERT INTO crawl VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (_next(about), collection.id, collection.name, collection.learned_at, *learned),
+        )
+        state = hashlib.blake2b(digest_size=16)
+        state.update(f"{about.get('state', '')} {collection.id}".encode())
+        now = {
+            "kind": KIND,
+            "schema_version": str(SCHEMA_VERSION),
+            "topic": collection.topic,
+            "critic": collection.critic,
+            "critic_name": collection.critic_name,
+            "clock": _clock(collection),
+            "crawls": str(_next(about)),
+            "state": state.hexdigest(),
+            "relevant_pages": str(int(about.get("relevant_pages", 0)) + merge.described[True]),
+            "other_pages": str(int(about.get("other_pages", 0)) + merge.described[False]),
+        }
+        file.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", now.items())
+    return learned
+
+
+def _next(about: Mapping[str, str]) -> int:
+    return int(about.get("crawls", 0)) + 1
+
+
+def _clock(collection: Collection) -> str:
+    return "crawls" if collection.replay else "days"
+
+
+def _check(
+    path: Path, about: Mapping[str, str], file: sqlite3.Connection, new: Collection
+) -> None:
+    if not about:
+        return
+    for key, value, what in (
+        ("topic", new.topic, "is of topic"),
+        ("critic", new.critic, "was judged by critic"),
+        ("clock", _clock(new), "counts time in"),
+    ):
+        if about.get(key) != value:
+            raise UserError(
+                f"knowledge {path} {what} {about.get(key)}, crawl {new.name} is not "
+                f"({value}): learn it into another file"
+            )
+    if file.execute("SELECT 1 FROM crawl WHERE id = ?", (new.id,)).fetchone():
+        raise UserError(f"knowledge {path} has crawl {new.name} already: nothing to learn")
+
+
+class _Merge:
+    """Takes fetches into the tables, one by one."""
+
+    def __init__(self, file: sqlite3.Connection, now: float | None) -> None:
+        self._file = file
+        self._now = now
+        self._counts: Counter[str] = Counter()
+        self._words: Counter[tuple[str, bool]] = Counter()
+        self._exemplars: list[tuple[int, str, str, float]] = []
+        self._describe = Describer()
+        self._bound = self._last_exemplar()
+        self.described: Counter[bool] = Counter()
+
+    def add(self, fetch: Collected) -> None:
+        """Take in one fetch."""
+        key, now = key_of(fetch.url), fetch.day if self._now is None else self._now
+        self._counts["fetches"] += 1
+        self._counts["relevant"] += fetch.relevance > RELEVANT
+        self._file.execute("DELETE FROM waiting WHERE key = ?", (key,))
+        old = self._file.execute(
+            "SELECT content, visited, failures FROM page WHERE key = ?", (key,)
+        ).fetchone()
+        if fetch.status == _NOT_MODIFIED and old is not None:
+            self._counts["unchanged"] += 1
+            self._seen_again(key, now - old[1], now, changed=False)
+            return
+        if fetch.content is not None:
+            self._page(key, fetch, now, old)
+            return
+        failed = fetch.status in {0, *_GONE} or fetch.status >= 500
+        self._counts["failed"] += failed
+        if old is not None and old[0] is not None and failed:
+            self._file.execute(
+                "UPDATE page SET failures = failures + 1, visited = ?, "
+                "relevance = CASE WHEN failures + 1 >= ? THEN 0 ELSE relevance END WHERE key = ?",
+                (now, FORGIVEN, key),
+            )
+            return
+        # a redirect, a duplicate, what is no HTML, what never was there: a fetch in vain
+        self._file.execute("DELETE FROM page WHERE key = ?", (key,))
+        self._file.execute(
+            "INSERT INTO page (key, url, relevance, visited, failures) VALUES (?, ?, 0, ?, ?)",
+            (key, fetch.url, now, failed),
+        )
+
+    def _page(
+        self, key: int, fetch: Collected, now: float, old: tuple[bytes | None, float, int] | None
+    ) -> None:
+        """Take in a page that was judged."""
+        relevant = fetch.relevance > RELEVANT
+        words = words_of((*fetch.texts, *fetch.anchors))
+        self._words.update((word, relevant) for word in words)
+        self.described[relevant] += 1
+        if key <= self._bound:
+            self._exemplars.append((key, fetch.url, " ".join(fetch.anchors), fetch.relevance))
+        if len(self._exemplars) >= _BATCH:
+            self._describe_pages()
+        if old is None or old[0] is None:
+            self._counts["new"] += 1
+            self._file.execute(
+                "INSERT OR REPLACE INTO page (key, url, relevance, visited) VALUES (?, ?, 0, ?)",
+                (key, fetch.url, now),
+            )
+        else:
+            changed = old[0] != fetch.content
+            self._counts["changed" if changed else "unchanged"] += 1
+            self._seen_again(key, now - old[1], now, changed=changed)
+        self._file.execute(
+            "UPDATE page SET relevance = ?, content = ?, etag = ?, last_modified = ?, hub = ?, "
+            "authority = ? WHERE key = ?",
+            (
+                fetch.relevance,
+                fetch.content,
+                fetch.etag,
+                fetch.last_modified,
+                fetch.hub,
+                fetch.authority,
+                key,
+            ),
+        )
+
+    def _seen_again(self, key: int, time: float, now: float, *, changed: bool) -> None:
+        if time > 0.0:  # of two fetches at one time the second tells nothing of change
+            self._file.execute(
+                "UPDATE page SET accesses = accesses + 1, changes = changes + ?, "
+                "span = span + ?, changed = CASE WHEN ? THEN ? ELSE changed END WHERE key = ?",
+                (changed, time, changed, now, key),
+            )
+        self._file.execute(
+            "UPDATE page SET visited = max(visited, ?), failures = 0 WHERE key = ?", (now, key)
+        )
+
+    def end(self, waiting: Iterable[tuple[str, float]]) -> Learned:
+        """Finish, and keep what is bounded within its bounds."""
+        self._describe_pages()
+        file = self._file
+        file.executemany(
+            "INSERT INTO word (word, relevant, other) VALUES (?, ?, ?) ON CONFLICT (word) DO "
+            "UPDATE SET relevant = relevant + excluded.relevant, other = other + excluded.other",
+            (
+                (word, n * relevant, n * (not relevant))
+                for (word, relevant), n in self._words.items()
+            ),
+        )
+        file.execute(
+            "DELETE FROM word WHERE word IN (SELECT word FROM word "
+            "ORDER BY relevant + other DESC, word LIMIT -1 OFFSET ?)",
+            (WORDS,),
+        )
+        # by their keys: a sample that does not depend on the order of crawls
+        file.execute(
+            "DELETE FROM exemplar WHERE key IN "
+            "(SELECT key FROM exemplar ORDER BY key LIMIT -1 OFFSET ?)",
+            (EXEMPLARS,),
+        )
+        file.executemany(
+            "INSERT OR REPLACE INTO waiting VALUES (?, ?, ?)",
+            ((key_of(url), url, score) for url, score in waiting),
+        )
+        file.execute("DELETE FROM waiting WHERE key IN (SELECT key FROM page)")
+        file.execute(
+            "DELETE FROM waiting WHERE key IN "
+            "(SELECT key FROM waiting ORDER BY score DESC, key LIMIT -1 OFFSET ?)",
+            (WAITING,),
+        )
+        file.execute("DELETE FROM seed")
+        # a good seed has both scores; where no page has, either will do, and then relevance
+        file.execute(
+            "INSERT INTO seed (url, hub, authority) SELECT url, hub, authority FROM page "
+            "WHERE content IS NOT NULL AND failures = 0 AND (hub > 0 OR relevance > ?) "
+            "ORDER BY round(hub * authority, 9) DESC, round(hub + authority, 9) DESC, "
+            "relevance DESC, key LIMIT ?",
+            (RELEVANT, SEEDS),
+        )
+        return Learned(**{name: self._counts[name] for name in Learned._fields})
+
+    def _describe_pages(self) -> None:
+        pages, self._exemplars = self._exemplars, []
+        rows = self._describe([url for _, url, _, _ in pages], [texts for _, _, texts, _ in pages])
+        words = rows.indices.astype("<i4")
+        ends = rows.indptr.tolist()
+        self._file.executemany(
+            "INSERT OR REPLACE INTO exemplar VALUES (?, ?, ?)",
+            (
+                (key, relevance, words[start:end].tobytes())
+                for (key, _, _, relevance), start, end in zip(pages, ends, ends[1:], strict=False)
+            ),
+        )
+        self._bound = self._last_exemplar()
+
+    def _last_exemplar(self) -> int:
+        """Return the greatest key that an exemplar can have: beyond it there are enough."""
+        row = self._file.execute(
+            "SELECT key FROM exemplar ORDER BY key LIMIT 1 OFFSET ?", (EXEMPLARS - 1,)
+        ).fetchone()
+        return _GREATEST if row is None else int(row[0])

@@ -1,0 +1,196 @@
+"""What tells of a link: [A02] figures 6 to 9 and section 3.8, from the page studies."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from focuscrawl.lab.figures.panels import legend, lines, panels, topic_axis
+from focuscrawl.lab.figures.study_data import table_of
+from focuscrawl.report.figure_style import axes
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from focuscrawl.lab.results import Results
+
+_BUCKETS = ["positive", "negative", "average"]
+_TAGS = 5
+_FEATURES = ["offsets", "+ class names", "+ class prefixes", "+ co-citation"]
+
+
+def window_table(accuracy: pd.DataFrame, folds: str) -> pd.DataFrame:
+    """Return the accuracy on relevant, other and all links against d_max.
+
+    Parameters
+    ----------
+    accuracy : of `focuscrawl.lab.page_studies.accuracy`
+    folds : ``links`` or ``pages``, see there
+
+    Returns
+    -------
+    Rows by web, topic, ``links`` (positive, negative, average) and ``d_max``: ``accuracy``
+    """
+    chosen = accuracy[(accuracy["features"] == "offsets") & (accuracy["folds"] == folds)]
+    return chosen.melt(["web", "topic", "d_max"], _BUCKETS, "links", "accuracy")
+
+
+def draw_window(table: pd.DataFrame) -> Figure:
+    """Draw `window_table`."""
+    x, y = "d_max, DOM leaves on either side", "share told right"
+    with panels(table, x, y) as (figure, plots):
+        for plot, rows in plots:
+            lines(plot, rows, "d_max", "accuracy", by="links", order=_BUCKETS)
+        legend(figure, _BUCKETS)
+    return figure
+
+
+def offsets_table(accuracy: pd.DataFrame) -> pd.DataFrame:
+    """Return the accuracy on all links of words with and without offsets against d_max.
+
+    Returns
+    -------
+    Rows by web, topic, ``what`` (features, and what is in one fold) and ``d_max``: ``average``
+    """
+    chosen = accuracy[accuracy["features"].isin(["offsets", "text"])]
+    seen = chosen["folds"].map({"links": "links held out", "pages": "pages held out"})
+    words = chosen["features"].map({"offsets": "words with offsets", "text": "words"})
+    return chosen.assign(what=words + ", " + seen)[["web", "topic", "what", "d_max", "average"]]
+
+
+def draw_offsets(table: pd.DataFrame) -> Figure:
+    """Draw `offsets_table`."""
+    names = sorted(set(table["what"]))
+    x, y = "d_max, DOM leaves on either side", "share of links told right"
+    with panels(table, x, y) as (figure, plots):
+        for plot, rows in plots:
+            lines(plot, rows, "d_max", "average", by="what", order=names)
+        legend(figure, names, 2)
+    return figure
+
+
+def draw_by_offset(table: pd.DataFrame, column: str, label: str) -> Figure:
+    """Draw ``gain`` or ``rates`` of `focuscrawl.lab.page_studies.offsets`."""
+    x = "DOM offset d from the link, leaves"
+    with panels(table, x, label, share_y=False) as (figure, plots):
+        for plot, rows in plots:
+            plot.plot(rows["offset"], rows[column], color="black", marker="o", ms=2.5, lw=1.2)
+            plot.set_ylim(0)
+            plot.set_xticks(range(-8, 9, 4))
+    return figure
+
+
+def tags_table(tags: pd.DataFrame) -> pd.DataFrame:
+    """Return the elements that are most frequent around links, ``a`` apart, by offset.
+
+    Parameters
+    ----------
+    tags : of `focuscrawl.lab.page_studies.offsets`
+
+    Returns
+    -------
+    Rows by web, topic, ``tag`` (the five most frequent over all topics) and ``offset``:
+    ``share`` of the leaves there
+    """
+    others = tags[tags["tag"] != "a"]
+    most = others.groupby("tag")["share"].sum().nlargest(_TAGS).index.tolist()
+    # an offset where none of them is has none, not a hole
+    every = tags[["web", "topic", "offset"]].drop_duplicates()
+    wide = others.pivot_table(index=["web", "topic", "offset"], columns="tag", values="share")
+    wide = wide.reindex(columns=most).reindex(pd.MultiIndex.from_frame(every))
+    wide = wide.fillna(0.0).reset_index()
+    return wide.melt(["web", "topic", "offset"], most, "tag", "share")
+
+
+def draw_tags(table: pd.DataFrame) -> Figure:
+    """Draw `tags_table`."""
+    names = list(dict.fromkeys(table["tag"]))
+    x, y = "DOM offset d from the link, leaves", "share of the leaves at d"
+    with panels(table, x, y, share_y=False) as (figure, plots):
+        for plot, rows in plots:
+            lines(plot, rows, "offset", "share", by="tag", order=names)
+            plot.set_ylim(0)
+            plot.set_xticks(range(-8, 9, 4))
+        legend(figure, names, 5)
+    return figure
+
+
+def features_table(accuracy: pd.DataFrame) -> pd.DataFrame:
+    """Return what further features add to the accuracy on all links, at d_max = 5.
+
+    Returns
+    -------
+    One row a web, topic and kind of ``folds``: ``offsets``, the accuracy with these alone, and
+    for ``+ class names``, ``+ class prefixes``, ``+ co-citation`` the difference they make
+    """
+    chosen = accuracy[(accuracy["d_max"] == 5) & (accuracy["features"] != "text")]
+    wide = chosen.pivot_table(
+        index=["web", "topic", "folds"], columns="features", values="average", sort=False
+    )
+    wide.columns = [str(name).removeprefix("offsets ") for name in wide.columns]
+    wide = wide[_FEATURES]
+    return pd.concat(
+        [wide["offsets"], wide[_FEATURES[1:]].sub(wide["offsets"], axis=0)], axis=1
+    ).reset_index()
+
+
+def draw_features(table: pd.DataFrame) -> Figure:
+    """Draw `features_table`, pages held out, one row a topic."""
+    table = table[table["folds"] == "pages"].reset_index(drop=True)
+    with axes(7.0, 1.2 + 0.3 * len(table)) as (figure, plot):
+        for name, marker, colour in zip(
+            _FEATURES[1:], "os^", ("white", "#9a9a9a", "black"), strict=True
+        ):
+            plot.plot(
+                100 * table[name], table.index, marker, mfc=colour, mec="black", label=name[2:]
+            )
+        plot.axvline(0, color="black", lw=0.8)
+        topic_axis(plot, table)
+        plot.set_xlabel("added to the share of links told right, percentage points")
+        figure.legend(loc="outside lower center", ncols=3)
+    return figure
+
+
+def window_figure(results: Results) -> Figure | None:
+    """[A02] figure 6: accuracy against d_max, links held out as there."""
+    accuracy = table_of(results, "pages", "accuracy")
+    return None if accuracy is None else draw_window(window_table(accuracy, "links"))
+
+
+def unseen_window_figure(results: Results) -> Figure | None:
+    """[A02] figure 6 again, the pages that links lead to held out."""
+    accuracy = table_of(results, "pages", "accuracy")
+    return None if accuracy is None else draw_window(window_table(accuracy, "pages"))
+
+
+def offsets_figure(results: Results) -> Figure | None:
+    """[A02] figure 7: what offsets add to the words."""
+    accuracy = table_of(results, "pages", "accuracy")
+    return None if accuracy is None else draw_offsets(offsets_table(accuracy))
+
+
+def gain_figure(results: Results) -> Figure | None:
+    """[A02] figure 8: information gain by offset."""
+    gain = table_of(results, "pages", "gain")
+    if gain is None:
+        return None
+    return draw_by_offset(gain, "gain", "mean gain of a word, bits")
+
+
+def rate_figure(results: Results) -> Figure | None:
+    """[A02] figure 9a: how much text is at each offset."""
+    rates = table_of(results, "pages", "rates")
+    return None if rates is None else draw_by_offset(rates, "rate", "share of all words around")
+
+
+def tags_figure(results: Results) -> Figure | None:
+    """[A02] figure 9b: frequency of elements by offset."""
+    tags = table_of(results, "pages", "tags")
+    return None if tags is None else draw_tags(tags_table(tags))
+
+
+def features_figure(results: Results) -> Figure | None:
+    """[A02] section 3.8: what class names and co-citation add."""
+    accuracy = table_of(results, "pages", "accuracy")
+    return None if accuracy is None else draw_features(features_table(accuracy))

@@ -1,0 +1,137 @@
+"""Cross-validation over links: neither the page u nor the URL v of a held-out link was seen.
+
+Links of one page are alike, and so are links to one URL: a learner that has seen either of them
+recognises the other instead of understanding it. So pages and URLs are each shared out among the
+folds, and a fold holds out the links from its pages to its URLs. What is learned from are the
+links from pages of other folds to URLs of other folds; the rest is left out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from sklearn.model_selection import StratifiedKFold
+
+from focuscrawl.apprentice.dense_inputs import input_names
+from focuscrawl.apprentice.instances import MAX_LINKS, bags
+from focuscrawl.apprentice.learners import Instances
+from focuscrawl.apprentice.model import fresh_learner
+from focuscrawl.apprentice.sparse_rows import ranges
+from focuscrawl.offline.training import LESSONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.link_table import LinkTable
+    from focuscrawl.apprentice.options import Options
+
+FOLDS = 5
+HIGH = 0.5  # relevance above which a URL is of the high kind (METHODS 5)
+
+
+class Folds:
+    """Pages and the URLs they link to, shared out; both numbered 0 ... n - 1, in the same way.
+
+    Parameters
+    ----------
+    relevance : float64 (n,)
+    linked : int64 (m,), distinct, the URLs that are linked to; at least `FOLDS` of either kind
+
+    Attributes
+    ----------
+    of_pages : int64 (n,), the fold of each page, at random
+    of_urls : int64 (n,), the fold of each URL, at random, as many of either kind in each; -1
+        where nothing links to it
+    """
+
+    def __init__(self, relevance: NDArray[np.float64], linked: NDArray[np.int64]) -> None:
+        n = len(relevance)
+        self.of_pages = np.random.default_rng(0).permutation(n) % FOLDS
+        self.of_urls = np.full(n, -1)
+        sharing = StratifiedKFold(FOLDS, shuffle=True, random_state=0)
+        for fold, (_, held_out) in enumerate(sharing.split(linked, relevance[linked] > HIGH)):
+            self.of_urls[linked[held_out]] = fold
+
+    def parts(self, source: int, targets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return numbers for the links of a page: of v, as the pages of one fold show it."""
+        numbers: NDArray[np.int64] = targets * FOLDS + self.of_pages[source]
+        return numbers
+
+
+class Parts(NamedTuple):
+    """n instances, each a URL v as the pages of one fold show it.
+
+    Attributes
+    ----------
+    number : int64 (n,), see `Folds.parts`
+    y : float64 (n,), R(v)
+    shown : int64 (n,), the fold of the pages
+    fold : int64 (n,), the fold of v
+    """
+
+    number: NDArray[np.int64]
+    y: NDArray[np.float64]
+    shown: NDArray[np.int64]
+    fold: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, number: NDArray[np.int64], folds: Folds, relevance: NDArray[np.float64]) -> Parts:
+        """Take the numbers apart."""
+        v = number // FOLDS
+        return cls(number, relevance[v], number % FOLDS, folds.of_urls[v])
+
+    @property
+    def tested(self) -> NDArray[np.bool_]:
+        """Tell which are held out by their fold, bool (n,): of each v at most one."""
+        tested: NDArray[np.bool_] = self.shown == self.fold
+        return tested
+
+
+def predict(
+    known: LinkTable, parts: Parts, options: Options, on_fit: Callable[[], object]
+) -> NDArray[np.float64]:
+    """Predict the relevance of what is held out, by hashed features alone.
+
+    Parameters
+    ----------
+    known : links to the `parts`, by their numbers
+    options : which learner, and whether it sees all links or the first of each part
+    on_fit : called after each of the `FOLDS` fits
+
+    Returns
+    -------
+    float64 (n,), NaN for parts that are not tested
+    """
+    k = len(input_names(options))
+    unit_length = fresh_learner(options).unit_length
+    instances, _ = bags(
+        known,
+        len(known),
+        parts.number,
+        np.zeros((len(parts.number), k)),
+        unit_length=unit_length,
+        only_first=options.evidence == "first",
+        most=MAX_LINKS // (FOLDS - 1),  # all parts that are seen together show what a crawl sees
+    )
+    predicted = np.full(len(instances), np.nan)
+    for i in range(FOLDS):
+        learner = fresh_learner(options)
+        seen = np.flatnonzero((parts.shown != i) & (parts.fold != i))
+        v = parts.number[seen] // FOLDS
+        weight = 1.0 / np.bincount(v)[v]  # each URL counts once, as in a crawl
+        of_seen = _take(instances, seen)
+        for _ in range(1 if learner.remembers else LESSONS):
+            learner.partial_fit(of_seen, parts.y[seen], weight)
+        held_out = np.flatnonzero(parts.tested & (parts.fold == i))
+        predicted[held_out] = learner.predict(_take(instances, held_out))
+        on_fit()
+    return predicted
+
+
+def _take(instances: Instances, chosen: NDArray[np.int64]) -> Instances:
+    rows = instances.rows
+    values = instances.values[ranges(rows.indptr[chosen], rows.lengths[chosen])]
+    return Instances(rows.take(chosen), values, instances.dense[chosen])

@@ -1,0 +1,179 @@
+"""An apprentice that learns from a crawl that is over [A02 section 3.5: offline training]."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from focuscrawl.apprentice.apprentice import Apprentice
+from focuscrawl.apprentice.critic_reading import WordReader
+from focuscrawl.apprentice.feature_extraction import FeatureExtractor
+from focuscrawl.apprentice.files import read_apprentice
+from focuscrawl.apprentice.options import Options
+from focuscrawl.apprentice.page_facts import PageFacts
+from focuscrawl.apprentice.serialization import options_in
+from focuscrawl.crawl.parts.revisit_policy import KEPT
+from focuscrawl.errors import UserError
+from focuscrawl.knowledge import apprentice_in
+from focuscrawl.offline.rereading import Rereader
+from focuscrawl.store import schema
+from focuscrawl.store.history import fetched_again
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from focuscrawl.critic.protocol import Critic
+    from focuscrawl.store import CrawlStore
+    from focuscrawl.webs.protocol import Web
+
+LESSONS = 5  # over the same instances: each is a few steps of the minimiser
+_ALL = 1_000_000  # judged URLs learned from: offline there is time
+
+
+def options_of(store: CrawlStore) -> Options | None:
+    """Return the options that the apprentice crawled with; None if another strategy did.
+
+    What it kept of the pages was made with them.
+
+    Raises
+    ------
+    UserError
+        It began with what an earlier crawl had learned, and that is no longer there.
+    """
+    identity = store.identity()
+    if identity.get("strategy") != "apprentice":
+        return None
+    given = json.loads(identity.get("options", "{}"))
+    options, graduate = Options.of(given), begun_with(store)
+    return options if graduate is None else options.following(options_in(graduate))
+
+
+def begun_with(store: CrawlStore) -> bytes | None:
+    """Return what the crawl's apprentice began with; None if it began with nothing.
+
+    Raises
+    ------
+    UserError
+        That is no longer there.
+    """
+    folder = json.loads(store.identity().get("options", "{}")).get("begin_with")
+    if folder is not None:
+        return read_apprentice(Path(folder))
+    known = Path(store.where).parent / KEPT
+    return apprentice_in(known) if known.exists() else None
+
+
+def learn_from(
+    store: CrawlStore,
+    *,
+    options: Options | None = None,
+    critic: Critic | None = None,
+    web: Web | None = None,
+    on_page: Callable[[], object] = lambda: None,
+    go_on: bool = False,
+) -> Apprentice:
+    """Train an apprentice on all links (u,v) of a crawl with both ends fetched.
+
+    Parameters
+    ----------
+    store : of the finished crawl
+    options : of the apprentice, `memory` apart; None: those of the crawl (`options_of`), or the
+        defaults after another strategy
+    critic, web : by whom and where the pages are read again, where the crawl has not kept what
+        these options look at: it was another strategy's, or of other `groups` or `d_max`
+    on_page : called for every page
+    go_on : begin with what the crawl's apprentice began with, so that nothing learned before
+        is lost; else with nothing
+
+    Raises
+    ------
+    UserError
+        The crawl judged too few URLs, or it takes `critic` and `web` and they are not given.
+    """
+    kept = options_of(store)
+    options = options or kept or Options()
+    apprentice = Apprentice(replace(options, memory=_ALL))
+    graduate = begun_with(store) if go_on else None
+    if graduate is not None:
+        apprentice.begin_with(graduate)
+    remembered = kept is not None and _looks_at(kept) == _looks_at(options)
+    reader = None
+    if not remembered:
+        if critic is None or web is None:
+            why = "has kept features of other groups or another d_max"
+            if kept is None:
+                why = "is another strategy's than the apprentice"
+            raise UserError(
+                f"{store.where}: this crawl {why}; name the web to read its pages again with --web"
+            )
+        reader = _FactsReader(store, critic, web, apprentice)
+    p, memo = schema.page.c, schema.memo.c
+    pages = (
+        sa.select(p.seq, p.url, p.relevance, p.digest, p.duplicate_of, memo.data)
+        .outerjoin(schema.memo, memo.seq == p.seq)
+        .order_by(p.seq)
+    )
+    again = fetched_again(store)
+    for page in store.rows(pages):
+        on_page()
+        apprentice.observe(page.url, page.relevance)
+        facts = None
+        if reader is None:
+            facts = None if page.data is None else PageFacts.from_bytes(page.data)
+        elif page.digest is not None and page.duplicate_of is None:
+            facts = reader.read(page.url, page.relevance)
+        if facts is not None:
+            apprentice.expand(page.url, facts)
+        for later in again.get(page.seq, ()) if reader is None else ():
+            if later.data is not None:
+                apprentice.expand(later.url, PageFacts.from_bytes(later.data))
+    if not apprentice.judged:
+        raise UserError(
+            f"{store.where}: no link of this crawl was followed: nothing to learn from"
+        )
+    for _ in range(LESSONS):
+        apprentice.adopt(apprentice.learn())
+    return apprentice
+
+
+def _looks_at(options: Options) -> tuple[frozenset[str], int]:
+    """Return the options that what is kept of a page depends on."""
+    return frozenset(options.groups), options.d_max
+
+
+class _FactsReader:
+    """Takes the facts from pages of a finished crawl, read again."""
+
+    def __init__(
+        self, store: CrawlStore, critic: Critic, web: Web, apprentice: Apprentice
+    ) -> None:
+        options = apprentice.options
+        words = WordReader(critic, ask=getattr(critic, "reads_words", False))
+        self._apprentice = apprentice
+        self._reader = FeatureExtractor(
+            words, groups=options.groups, d_max=options.d_max, classes=critic.classes
+        )
+        self._pages = Rereader(
+            store,
+            web,
+            critic=critic if "classes" in options.groups else None,
+            depths=self._reader.needs_depths,
+        )
+
+    def read(self, number: int, relevance: float) -> PageFacts | None:
+        """Return the facts of a page; None if the web no longer has it."""
+        page = self._pages.read(number)
+        if page is None:
+            return None
+        return self._reader.read(
+            page.view,
+            page.links,
+            page.targets,
+            new=self._apprentice.new(page.targets),
+            relevance=relevance,
+            probabilities=page.probabilities,
+        )

@@ -1,0 +1,227 @@
+"""How far around a link to look: d_max by cross-validation [A02 section 3.4, METHODS 4].
+
+What is compared is how well the words at hand say what a link leads to: the hashed features of
+the groups that are on, without the numbers. Those are the same for every d_max, and rates and
+hubs are made of the outcomes of other fetches, also of those held out.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+
+from focuscrawl.apprentice.learners import Instances, LogisticLearner
+from focuscrawl.apprentice.sparse_rows import SparseRows
+from focuscrawl.apprentice.validation import auc
+from focuscrawl.errors import UserError
+from focuscrawl.offline.folds import FOLDS, HIGH, Folds, Parts, predict
+from focuscrawl.offline.rereading import Rereader
+from focuscrawl.offline.window_features import AROUND, WindowReader
+from focuscrawl.store import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.options import Options
+    from focuscrawl.critic.protocol import Critic
+    from focuscrawl.store import CrawlStore
+    from focuscrawl.webs.protocol import Web
+
+FARTHEST = 8  # d_max from 0 to this are compared: the paper saw nothing to gain beyond 7
+FITS = FOLDS * (FARTHEST + 1)
+_LEAST = 10  # fetches of either kind
+_SURE = 1e-4  # no prediction is taken for surer: `nb` and `regression` say 0 and 1 easily
+
+
+class Trial(NamedTuple):
+    """How well held-out fetches were predicted at one d_max.
+
+    Attributes
+    ----------
+    d_max : DOM offsets looked at on either side of a link
+    log_loss : cross-entropy of R(v), for `nb` of its bucket, and the prediction, which is
+        brought to scale first; mean over fetches
+    behind : by how much that is above the least of all d_max, and ...
+    error : ... the standard error of this difference, over the folds
+    auc : chance that a relevant one is predicted above an irrelevant one of the same fold
+    high, low : accuracy on the relevant and on the irrelevant ones, those predictions above 1/2
+        taken for high [A02 figure 6: positive, negative]
+    """
+
+    d_max: int
+    log_loss: float
+    behind: float
+    error: float
+    auc: float
+    high: float
+    low: float
+
+    @property
+    def balanced(self) -> float:
+        """Mean of the accuracy on relevant and on irrelevant fetches."""
+        return (self.high + self.low) / 2.0
+
+
+def chosen(trials: Sequence[Trial]) -> int:
+    """Return the smallest d_max that is within one standard error of the least log loss."""
+    return min(trial.d_max for trial in trials if trial.behind <= trial.error)
+
+
+def try_windows(
+    store: CrawlStore,
+    options: Options,
+    *,
+    critic: Critic,
+    web: Web,
+    on_page: Callable[[], object] = lambda: None,
+    on_fit: Callable[[], object] = lambda: None,
+) -> list[Trial]:
+    """Cross-validate d_max = 0 ... `FARTHEST` on the fetches of a crawl that is over.
+
+    See `focuscrawl.offline.folds` for what is held out. The same crawl has the same trials.
+
+    Parameters
+    ----------
+    store : of the crawl
+    options : groups, learner and evidence of the apprentice; its d_max does not matter
+    critic, web : by whom and where the pages are read again
+    on_page : called for every page
+    on_fit : called `FITS` times, after each fit
+
+    Raises
+    ------
+    UserError
+        No group that is on has to do with d_max, or there are too few fetches of either kind.
+    """
+    if not AROUND & set(options.groups):
+        raise UserError(
+            f"d_max is for the groups {', '.join(sorted(AROUND))}, and none of them is on: "
+            "nothing to choose"
+        )
+    p = schema.page.c
+    statement = sa.select(p.url, p.relevance, p.digest, p.duplicate_of).order_by(p.seq)
+    pages = list(store.rows(statement))
+    number = {page.url: i for i, page in enumerate(pages)}
+    relevance = np.array([page.relevance for page in pages])
+    linked = _linked(store, number)
+    _check(store, relevance[linked])
+    folds = Folds(relevance, linked)
+    reader = WindowReader(critic, options.groups, farthest=FARTHEST)
+    rereader = Rereader(
+        store,
+        web,
+        critic=critic if "classes" in options.groups else None,
+        depths=reader.needs_depths,
+    )
+    for u, page in enumerate(pages):
+        on_page()
+        reread = None
+        if page.digest is not None and page.duplicate_of is None:
+            reread = rereader.read(page.url)
+        if reread is not None:
+            v = np.array([number.get(target, u) for target in reread.targets.tolist()], np.int64)
+            other = v != u
+            shown = folds.parts(u, v[other])
+            links = reread._replace(links=reread.links[other], targets=shown)
+            reader.add(u, links, page.relevance)
+    parts = Parts.of(reader.urls(), folds, relevance)
+    tested = parts.tested
+    _check(store, parts.y[tested])
+    predicted = [predict(known, parts, options, on_fit)[tested] for known in reader.known]
+    y = parts.y[tested]
+    if options.learner == "nb":  # predicts the bucket, and is not to blame for R(v) in between
+        y = (y > HIGH).astype(np.float64)
+    return compare(predicted, y, parts.fold[tested])
+
+
+def _linked(store: CrawlStore, number: dict[int, int]) -> NDArray[np.int64]:
+    """Return the fetched URLs that another page links to, ascending."""
+    link = schema.link.c
+    targets = sa.select(link.target).where(link.source != link.target).distinct()
+    found = [number[row.target] for row in store.rows(targets) if row.target in number]
+    return np.sort(np.array(found, np.int64))
+
+
+def _check(store: CrawlStore, y: NDArray[np.float64]) -> None:
+    high = y > HIGH
+    for kind, n in (("relevant", high.sum()), ("irrelevant", (~high).sum())):
+        if n < _LEAST:
+            raise UserError(
+                f"{store.where}: cross-validation takes {_LEAST} fetches of {kind} pages that "
+                f"links were followed to, there are {n}: give --d-max a number"
+            )
+
+
+def compare(
+    predicted: Sequence[NDArray[np.float64]], y: NDArray[np.float64], fold: NDArray[np.int64]
+) -> list[Trial]:
+    """Make one trial of the predictions at each d_max, all of n fetches with relevance `y`."""
+    high = y > HIGH
+    scaled = [_scaled(each, y, fold) for each in predicted]
+    p = np.clip(scaled, _SURE, 1.0 - _SURE)
+    loss = -(y * np.log(p) + (1.0 - y) * np.log(1.0 - p))
+    mean = loss.mean(axis=1)
+    worse = loss - loss[mean.argmin()]
+    folds, size = np.unique(fold, return_counts=True)
+    of_folds = np.stack([worse[:, fold == i].mean(axis=1) for i in folds])
+    # the mean over fetches is one over folds, weighted by their sizes
+    away = (of_folds - worse.mean(axis=1)) * (size / size.mean())[:, None]
+    error = np.sqrt((away**2).sum(axis=0) / (len(folds) * max(len(folds) - 1, 1)))
+    return [
+        Trial(
+            d_max=d_max,
+            log_loss=float(mean[d_max]),
+            behind=float(worse[d_max].mean()),
+            error=float(error[d_max]),
+            auc=_auc(each, high, fold),
+            high=float((p[d_max][high] > HIGH).mean()),
+            low=float((p[d_max][~high] <= HIGH).mean()),
+        )
+        for d_max, each in enumerate(predicted)
+    ]
+
+
+def _scaled(
+    predicted: NDArray[np.float64], y: NDArray[np.float64], fold: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """Return predictions on the scale that those for the other folds ask for (Platt 1999).
+
+    The more words, the smaller the weight of each in a learner that shrinks them, and the
+    larger their sum in one that counts them: without this, the log loss says how sure of itself
+    a learner is at each d_max more than what it knows.
+    """
+    p = np.clip(predicted, _SURE, 1.0 - _SURE)
+    odds = np.log(p / (1.0 - p))[:, None]
+    scaled = np.empty(len(y))
+    for i in np.unique(fold):
+        here = fold == i
+        scale = LogisticLearner(1, prior=(1.0, 0.0), dense_strength=100.0, steps=30)
+        scale.partial_fit(_numbers(odds[~here]), y[~here])
+        scaled[here] = scale.predict(_numbers(odds[here]))
+    return scaled
+
+
+def _numbers(dense: NDArray[np.float64]) -> Instances:
+    n = len(dense)
+    return Instances(
+        SparseRows(np.zeros(0, np.int32), np.zeros(n + 1, np.int64)), np.zeros(0), dense
+    )
+
+
+def _auc(
+    predicted: NDArray[np.float64], high: NDArray[np.bool_], fold: NDArray[np.int64]
+) -> float:
+    """Return the chance that of two fetches of one fold the high one is predicted above the low.
+
+    Predictions of different folds are those of different learners, and do not compare.
+    """
+    found, pairs = [], []
+    for i in np.unique(fold):
+        here = fold == i
+        found.append(auc(predicted[here], high[here]))
+        pairs.append(float(high[here].sum() * (~high[here]).sum()))
+    return float(np.average(found, weights=pairs)) if any(pairs) else 0.5

@@ -1,0 +1,75 @@
+"""The pages of a web, as paths are read from them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Protocol
+
+from focuscrawl.foundation.urls import resolve
+from focuscrawl.page import is_html, parse_page, read_content_type
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from focuscrawl.page import PageView
+    from focuscrawl.webs.protocol import Answer
+
+_KEPT = 3000  # pages in memory
+_REDIRECTS = 5  # followed from one link
+
+
+class Source(Protocol):
+    """Where pages are: a recorded web, or the live one."""
+
+    def resolve(self, urls: Sequence[str]) -> list[str | None]:
+        """Map each URL to how it is known here; None: not at all."""
+        ...
+
+    def fetch(self, url: str) -> Answer | None:
+        """Return the answer for a URL; None if there is none."""
+        ...
+
+
+class WebPages:
+    """Pages and the links between them; links to what the source does not have are left out.
+
+    Parameters
+    ----------
+    source : a recorded web is read again and again; what comes from the live one is kept
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.view = lru_cache(_KEPT)(self._view)
+        self.targets = lru_cache(None)(self._targets)
+
+    def _view(self, url: str) -> PageView | None:
+        """Return the page that a link to `url` leads to, None if there is none."""
+        for _ in range(_REDIRECTS + 1):
+            answer = self._source.fetch(url)
+            if answer is None:
+                return None
+            headers = {name.lower(): value for name, value in answer.headers}
+            if 300 <= answer.status < 400 and "location" in headers:
+                (to,) = self._source.resolve(
+                    [each for each in resolve(url, [headers["location"]]) if each is not None]
+                ) or (None,)
+                if to is None:
+                    return None
+                url = to
+                continue
+            media_type, encoding = read_content_type(headers.get("content-type"))
+            if not 200 <= answer.status < 300 or not is_html(media_type, answer.body):
+                return None
+            return parse_page(answer.body, url, encoding=encoding)
+        return None
+
+    def _targets(self, url: str) -> list[str | None]:
+        """Return where each link of a page leads, None: to nothing that the source has."""
+        view = self.view(url)
+        return [] if view is None else self._source.resolve(view.links.urls)
+
+    def links(self, url: str) -> list[str]:
+        """Return the pages that a page links to, itself left out, each once, in order."""
+        found = dict.fromkeys(to for to in self.targets(url) if to is not None)
+        return [to for to in found if to != url]

@@ -1,0 +1,90 @@
+"""Where a URL is, as seen from another one."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from focuscrawl.distiller.sites import registered_domain
+from focuscrawl.foundation.urls import host as host_of
+
+_PIECES = re.compile(r"[A-Za-z]+|\d+|[^\sA-Za-z\d]")
+_LONGEST_SHAPE = 5
+
+
+class Place(NamedTuple):
+    """Parts of a URL.
+
+    Attributes
+    ----------
+    host : with its port
+    domain : the registered domain, or the host where there is none
+    subdomain : what of the host stands before it
+    directory : of the path, up to the last slash
+    rest : path and query
+    facts : what its form says: depth, ending, a home directory, a query
+    """
+
+    host: str
+    domain: str
+    subdomain: str
+    directory: str
+    rest: str
+    facts: tuple[str, ...]
+
+
+@lru_cache(maxsize=50_000)
+def place_of(url: str) -> Place:
+    """Return the parts of a normalised URL."""
+    host = host_of(url)
+    rest = url.partition("://")[2][len(host) :] or "/"
+    path, _, query = rest.partition("?")
+    directory, _, name = path.rpartition("/")
+    domain = registered_domain(host)
+    stem, dot, ending = name.rpartition(".")
+    facts = [f"depth{min(path.count('/'), 6)}"]
+    facts.append(f"ends.{ending.lower()}" if dot and stem else "ends" if name else "ends/")
+    if query:
+        facts.append("query")
+    if "/~" in path or "/%7e" in path.lower():
+        facts.append("~")
+        inside = path.lower().replace("%7e", "~").partition("/~")[2].strip("/")
+        facts.append("~home" if "/" not in inside else "~inside")
+    if stem.lower() in {"index", "home", "default", "welcome"} or not name:
+        facts.append("index")
+    return Place(host, domain, host.removesuffix(domain).strip("."), directory, rest, tuple(facts))
+
+
+def relation(place: Place, seen_from: Place) -> str:
+    """Say where a URL is as seen from another: other domain, other host, below, beside, ..."""
+    if place.domain != seen_from.domain:
+        return "away"
+    if place.host != seen_from.host:
+        return "domain"
+    if place.directory == seen_from.directory:
+        return "beside"
+    if place.directory.startswith(seen_from.directory + "/"):
+        return "below"
+    if seen_from.directory.startswith(place.directory + "/"):
+        return "above"
+    return "host"
+
+
+@lru_cache(maxsize=20_000)
+def shape_of(text: str) -> str:
+    """Return the shape of a short text: ``Aa Aa`` for a name, ``AA 0`` for a course number."""
+    pieces = _PIECES.findall(text[:80])
+    shapes = []
+    for piece in pieces[:_LONGEST_SHAPE]:
+        if piece[0].isdigit():
+            shapes.append("0")
+        elif not piece[0].isalpha():
+            shapes.append(piece)
+        elif piece.islower():
+            shapes.append("a")
+        elif piece.isupper():
+            shapes.append("A" if len(piece) == 1 else "AA")
+        else:
+            shapes.append("Aa")
+    return "".join(shapes) + ("+" if len(pieces) > _LONGEST_SHAPE else "")

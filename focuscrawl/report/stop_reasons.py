@@ -1,0 +1,113 @@
+"""Why a crawl ended, in words, and how long it took."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from focuscrawl.frontier.host_backoff import LEFT
+from focuscrawl.store import schema
+from focuscrawl.store.worker_registry import is_shared, read_workers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from focuscrawl.store import CrawlStore
+
+_WORDS = {
+    "budget": "the budget of {fetched} fetches is spent",
+    "budget, unchanged": "the budget is spent: {fetched} fetches, {unchanged} not modified",
+    "frontier_empty": "the frontier is empty: every link that may be followed was",
+    "hosts_unavailable": "what waits is on hosts left alone; the same command tries them again",
+    "no_relevant_page": "no relevant page for too many fetches",
+    "interrupted": "interrupted; the same command goes on from here",
+    "lease_lost": "a worker was away for longer than its lease",
+    "stopped": "stopped by `focuscrawl stop`; the same command goes on from here",
+    "workers": "not yet: workers go on",
+    "store_error": "the crawl store could not be written",
+    "error": "the critic or the strategy failed on a page: see the log",
+}
+#: reasons that hold for all workers of a crawl
+_OF_ALL = ("budget", "frontier_empty", "no_relevant_page")
+RUNNING = "not yet: it is running, or was killed"
+#: without a page for so long, nobody was crawling: a killed run leaves no stop event behind
+BREAK = timedelta(minutes=10)
+
+
+def stop_reason(store: CrawlStore) -> str | None:
+    """Return why the crawl ended; None if it did not, or did not live to say so.
+
+    A worker that was stopped while others go on is no end.
+    """
+    reason = last_reason(store)
+    if reason in _OF_ALL or not is_shared(store):
+        return reason
+    return "workers" if any(each.alive for each in read_workers(store)) else reason
+
+
+def last_reason(store: CrawlStore) -> str | None:
+    """Return why the last run ended; None if it did not, or did not live to say so."""
+    e = schema.events.c
+    statement = (
+        sa.select(e.kind, e.detail)
+        .where(e.kind.in_(("start", "stop")))
+        .order_by(e.id.desc())
+        .limit(1)
+    )
+    reasons = [row.detail for row in store.rows(statement) if row.kind == "stop"]
+    return reasons[0] if reasons else None
+
+
+def hosts_left(store: CrawlStore) -> dict[str, str]:
+    """Return the hosts that the last run left alone, and why, in the order of leaving."""
+    e = schema.events.c
+    statement = sa.select(e.kind, e.detail).where(e.kind.in_(("start", LEFT))).order_by(e.id)
+    left: dict[str, str] = {}
+    for row in store.rows(statement):
+        if row.kind == "start":
+            left.clear()
+        else:
+            host, _, why = row.detail.partition(": ")
+            left[host] = why
+    return left
+
+
+def in_words(reason: str | None, fetched: int, unchanged: int = 0) -> str:
+    """Say a stop reason; those of Scrapy itself, or of other extensions, are left as they are.
+
+    Parameters
+    ----------
+    unchanged : fetches that were answered "not modified"
+    """
+    if reason is None:
+        return RUNNING
+    if reason not in _WORDS:
+        return reason
+    words = _WORDS.get(f"{reason}, unchanged" if unchanged else reason, _WORDS[reason])
+    return words.format(fetched=f"{fetched:,}", unchanged=f"{unchanged:,}")
+
+
+def time_crawling(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
+    """Return the time between fetches, breaks between runs left out, and the fetches it took.
+
+    A break is where a run ends or begins between two fetches, or more than `BREAK` passed. The
+    first fetch of a run takes no time that the store knows of and is not counted.
+    """
+    e, p = schema.events.c, schema.page.c
+    ends = e.kind.in_(("start", "stop"))
+    stops = {row.seq for row in store.rows(sa.select(e.seq).where(ends))}
+    statement = sa.select(p.seq, p.fetched_at).where(p.seq <= fetched).order_by(p.seq)
+    return _time_between((tuple(row) for row in store.rows(statement)), stops)
+
+
+def _time_between(fetches: Iterable[tuple[int, str]], stops: set[int]) -> tuple[timedelta, int]:
+    total, counted = timedelta(), 0
+    times = ((seq, datetime.fromisoformat(at)) for seq, at in fetches)
+    for (seq, before), (_, after) in pairwise(times):
+        if seq not in stops and after - before <= BREAK:
+            total += max(after - before, timedelta())
+            counted += 1
+    return total, counted

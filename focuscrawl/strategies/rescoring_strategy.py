@@ -1,0 +1,132 @@
+"""Strategies whose scores of the whole frontier are worked out anew from time to time."""
+
+from __future__ import annotations
+
+import struct
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import numpy as np
+
+from focuscrawl.strategies.option_checks import check_count, check_number
+from focuscrawl.strategies.protocol import Lesson
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focuscrawl.strategies.protocol import Expansion, JudgedPage, RecalledPage
+
+Model = TypeVar("Model")
+Scores = tuple["NDArray[np.int64]", "NDArray[np.float64]"]
+
+_STATE = struct.Struct("<qqq")
+_NO_LATER = struct.pack("<q", 2**62)  # more pages than there are
+
+
+class RescoringStrategy(ABC, Generic[Model]):
+    """A `Learner` whose model is a function of the pages taken in before the lesson.
+
+    Between two lessons, links are scored by the model of the last one. Nothing of it has to be
+    kept for a resumed crawl, which takes in the same pages and then works it out again. For
+    that to hold, a subclass must take in a page only if the crawl will recall it: one with
+    links, or one for which `expand` returns a memo.
+
+    Parameters
+    ----------
+    name : of the strategy, for messages
+    every, growth : fetches from one lesson to the next, at least and as a share of all fetches,
+        so that the cost of all lessons stays in proportion to the number of fetches
+
+    Attributes
+    ----------
+    model_version : lessons adopted so far
+    """
+
+    def __init__(self, name: str, every: int, growth: float) -> None:
+        check_count(f"{name}: every", every, 1)
+        check_number(f"{name}: growth", growth, 0)
+        self.every = every
+        self.growth = growth
+        self.model_version = 0
+        self._observed = 0
+        self._taught_at = 0  # fetches observed when the last lesson began
+        self._extent = (0, 0)  # fetches and pages that the lesson under way is about
+
+    @property
+    @abstractmethod
+    def pages(self) -> int:
+        """Number of pages taken in."""
+
+    @abstractmethod
+    def work_out(self, pages: int) -> tuple[Model, Scores]:
+        """Make the model of the first `pages` pages, and the scores of all URLs they link to.
+
+        Runs in another thread while pages are taken in, and changes nothing.
+        """
+
+    @abstractmethod
+    def take_over(self, model: Model, pages: int) -> Scores:
+        """Score by `model`, which was made of the first `pages` pages, from now on.
+
+        Returns
+        -------
+        URLs whose scores differ from what `work_out` has returned, because of later pages
+        """
+
+    @abstractmethod
+    def expand(self, page: JudgedPage) -> Expansion:
+        """Score the links of `page`, and the URLs they lead to."""
+
+    @abstractmethod
+    def recall(self, page: RecalledPage) -> Scores:
+        """Take in the links of an earlier run."""
+
+    def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
+        """Count the fetch."""
+        self._observed += 1
+
+    def lesson_due(self) -> bool:
+        """Tell whether it is time; if it is, the lesson will be about what is known now."""
+        since = self._observed - self._taught_at
+        due = since >= max(self.every, self.growth * self._observed)
+        if due:
+            # not in `learn`, which may run while another page is half taken in
+            self._extent = (self._observed, self.pages)
+        return due
+
+    def learn(self) -> Lesson:
+        """Work everything out anew; see `Learner.learn`."""
+        observed, pages = self._extent
+        model, (urls, scores) = self.work_out(pages)
+        version = self.model_version + 1
+        return Lesson(
+            version=version,
+            trained_at_seq=observed,
+            instances=pages,
+            metrics={},
+            state=_STATE.pack(version, observed, pages),
+            urls=urls,
+            scores=scores,
+            model=(model, pages),
+        )
+
+    def adopt(self, lesson: Lesson) -> Scores:
+        """Score with the lesson's model from now on; see `Learner.adopt`."""
+        self.model_version = lesson.version
+        self._taught_at = lesson.trained_at_seq
+        return self.take_over(*lesson.model)
+
+    def load(self, state: bytes) -> None:
+        """Take note of when the last lesson was; `rescore` holds it again."""
+        if len(state) < _STATE.size:  # of a version that fetched every page once
+            state += _NO_LATER
+        self.model_version, self._taught_at, pages = _STATE.unpack(state)
+        self._extent = (self._taught_at, pages)
+
+    def rescore(self) -> Scores:
+        """Hold the last lesson again, when all its pages have been recalled."""
+        pages = min(self._extent[1], self.pages)  # more, if one was fetched again right after
+        model, (urls, scores) = self.work_out(pages)
+        later, new = self.take_over(model, pages)
+        other = ~np.isin(urls, later)
+        return np.append(urls[other], later), np.append(scores[other], new)

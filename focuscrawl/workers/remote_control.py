@@ -1,0 +1,49 @@
+"""What people ask of the workers on a crawl, as a worker sees it: its courier brings it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from focuscrawl.crawl.remote_control import Command
+from focuscrawl.workers.heartbeat import INTERVAL
+
+if TYPE_CHECKING:
+    from focuscrawl.workers.worker import SharedCrawl
+
+
+class SharedControl:
+    """Does for a worker what `FileControl` does for a crawl of its own.
+
+    A pause is for all workers, those to come included; a stop for those that were there.
+
+    Attributes
+    ----------
+    name, every : see `focuscrawl.crawl.remote_control.RemoteControl`
+    paused : it has obeyed a pause
+    """
+
+    every = INTERVAL
+
+    def __init__(self, crawl: SharedCrawl) -> None:
+        self.name = str(crawl.plan.store)
+        self._crawl = crawl
+        self.paused = False
+
+    @property
+    def wanted(self) -> Command:
+        """What is asked at the moment; a worker that cannot go on is let end."""
+        state = self._crawl.courier.state
+        if self._crawl.store_failure is not None or self._crawl.stop_reason == "error":
+            return Command.RUN
+        if state.stop:
+            return Command.STOP
+        return Command.PAUSE if state.paused else Command.RUN
+
+    def obeyed(self, wanted: Command) -> None:
+        """Let the others know."""
+        self.paused = wanted is Command.PAUSE
+
+    def rest(self) -> None:
+        """Keep up with the others during a pause."""
+        self._crawl.rest(time.monotonic())

@@ -1,0 +1,107 @@
+"""Pages that say nearly the same."""
+
+from __future__ import annotations
+
+import random
+from zlib import crc32
+
+from datasketch import MinHash, MinHashLSH
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from focuscrawl.crawl import minhash
+from focuscrawl.crawl.minhash import SIMILAR, MinHashIndex, sketch
+
+
+def words(seed: int, n: int = 400) -> list[str]:
+    rng = random.Random(seed)
+    return [f"word{rng.randrange(5000)}" for _ in range(n)]
+
+
+def found(*texts: list[str]) -> list[int | None]:
+    seen = MinHashIndex()
+    return [_found(seen, number, text) for number, text in enumerate(texts)]
+
+
+def _found(seen: MinHashIndex, number: int, text: list[str]) -> int | None:
+    data = sketch(text)
+    assert data is not None
+    near = seen.find_or_add(number, data)
+    assert near is None or SIMILAR <= near[1] <= 1.0
+    return None if near is None else near[0]
+
+
+def test_a_changed_date_makes_no_new_page() -> None:
+    page = words(0)
+    versions = [[*page[:200], f"version{i}", *page[201:]] for i in range(30)]
+    assert found(page, *versions, words(1)) == [None, *[0] * 30, None]
+
+
+def test_half_of_the_words_make_a_new_page() -> None:
+    template = words(0, 200)
+    assert found(*([*template, *words(i, 200)] for i in range(1, 30))) == [None] * 29
+
+
+def test_long_pages_are_told_apart_by_some_of_their_words() -> None:
+    page = words(0, 20_000)
+    changed = [*page[:10_000], "something", "else", *page[10_000:]]
+    assert found(page, changed, words(1, 20_000)) == [None, 0, None]
+
+
+def test_few_words_are_alike_by_accident() -> None:
+    assert sketch([]) is None
+    assert sketch(["photo"] * 1000) is None
+    assert sketch(words(0, 34)) is None
+    assert sketch(words(0, 60)) is not None
+
+
+def test_the_oldest_are_forgotten(monkeypatch: object) -> None:
+    seen = MinHashIndex()
+    sketches_kept, minhash._REMEMBERED = minhash._REMEMBERED, 5
+    try:
+        for number in range(10):
+            assert _found(seen, number, words(number)) is None
+        assert _found(seen, 10, words(0)) is None
+        assert _found(seen, 11, words(9)) == 9
+    finally:
+        minhash._REMEMBERED = sketches_kept
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.text(st.characters(exclude_characters=" "), min_size=1, max_size=8)))
+def test_any_words_have_the_same_sketch_again(tokens: list[str]) -> None:
+    assert sketch(tokens) == sketch(list(tokens))
+
+
+def shingles(tokens: list[str]) -> list[int]:
+    """Hashes of four words in a row, the smallest 512, with whole numbers of Python."""
+    step, mix, whole = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, (1 << 64) - 1
+    words = [crc32(token.encode()) for token in tokens]
+    hashes = set()
+    for i in range(len(words) - 3):
+        mixed = 0
+        for word in words[i : i + 4]:
+            mixed = (mixed * step + word) & whole
+        hashes.add((mixed * mix & whole) >> 32)
+    return sorted(hashes)[:512]
+
+
+def test_they_are_those_of_datasketch() -> None:
+    near, seen = MinHashLSH(num_perm=64, params=(8, 8)), MinHashIndex()
+    pages: dict[int, MinHash] = {}
+    base = words(0)
+    for number in range(60):
+        changed = 2 * (number % 20)
+        text = [*words(number, changed), *base[changed:]]
+        page = MinHash(64, scheme="affine32", hashfunc=lambda hashed: hashed)
+        page.update_batch(shingles(text))
+        data = sketch(text) or b""
+        assert data == page.hashvalues.astype("<u4").tobytes()
+        alike = {other: page.jaccard(pages[other]) for other in sorted(near.query(page))}
+        best = max(alike, key=alike.__getitem__, default=None)
+        expected = None if best is None or alike[best] < SIMILAR else (best, alike[best])
+        assert seen.find_or_add(number, data) == expected
+        if expected is None:
+            near.insert(number, page)
+            pages[number] = page
+    assert 1 < len(pages) < 40

@@ -1,0 +1,63 @@
+"""What is asked of a crawl: a file that changes as a whole and that nobody need understand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from focuscrawl.crawl import CrawlFolder
+from focuscrawl.crawl.remote_control import Command, FileControl
+from focuscrawl.errors import UserError
+
+
+def test_a_crawl_runs_until_something_else_is_asked(tmp_path: Path) -> None:
+    ours, theirs = FileControl(tmp_path), FileControl(tmp_path)
+    assert theirs.wanted is Command.RUN
+    for wanted in (Command.PAUSE, Command.STOP, Command.PAUSE, Command.RUN, Command.RUN):
+        ours.ask(wanted)
+        assert theirs.wanted is wanted
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_stop_is_for_one_run_and_a_pause_for_all(tmp_path: Path) -> None:
+    control = FileControl(tmp_path)
+    control.ask(Command.STOP)
+    control.obeyed(Command.STOP)
+    assert FileControl(tmp_path).wanted is Command.RUN
+    control.ask(Command.PAUSE)
+    control.obeyed(Command.STOP)  # asked for a pause since: that holds
+    control.obeyed(Command.PAUSE)
+    assert control.wanted is Command.PAUSE
+
+
+@given(st.binary(max_size=60) | st.sampled_from([b'{"wanted": "fly"}', b"[]", b'"stop"']))
+@settings(max_examples=50, deadline=None)
+def test_a_file_that_says_nothing_asks_for_nothing(content: bytes) -> None:
+    with TemporaryDirectory() as folder:
+        Path(folder, FileControl.FILE).write_bytes(content)
+        assert FileControl(Path(folder)).wanted is Command.RUN
+
+
+def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="as the user who crawls"):
+        FileControl(tmp_path / "missing").ask(Command.PAUSE)
+
+
+def test_looking_at_a_folder_does_not_keep_it(tmp_path: Path) -> None:
+    path = tmp_path / "crawl"
+    crawling = CrawlFolder(path)
+    assert not crawling.in_use
+    store = crawling.open_store({"topic": "/A"}, {})
+    store.close()
+    assert CrawlFolder(path).in_use
+    with pytest.raises(UserError, match="by another process"):
+        CrawlFolder(path).open_store({"topic": "/A"}, {})
+    crawling.release()
+    assert not CrawlFolder(path).in_use
+    again = CrawlFolder(path)
+    again.open_store({"topic": "/A"}, {}).close()
+    again.release()

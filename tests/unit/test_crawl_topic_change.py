@@ -1,0 +1,172 @@
+"""A crawl judged anew: the same critic changes nothing, another one is followed exactly."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl.parts.topic_change import REDEFINED, REQUEST, ask_to_follow, follow
+from focuscrawl.critic import load_critic
+from focuscrawl.critic.loading import find_model
+from focuscrawl.errors import UserError
+from focuscrawl.lab.replay import replay
+from focuscrawl.report.stores import open_crawl as open_store
+from focuscrawl.store import CrawlStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from focuscrawl.crawl import Crawl
+
+BEGUN, OTHER = "/Sports/Cycling", "/Sports/Running"
+HALF, WHOLE = 40, 70
+STRATEGIES = ["best-first", "hard-focus", "pagerank", "apprentice"]
+
+
+def plan(folder: Path, strategy: str = "best-first", budget: int = HALF) -> CrawlPlan:
+    return CrawlPlan(
+        topic=BEGUN,
+        seeds=str(find_model("demo") / "seeds.csv"),
+        strategy=strategy,
+        budget=budget,
+        web="demo",
+        crawl_dir=str(folder),
+    )
+
+
+@pytest.fixture(scope="module", params=STRATEGIES)
+def begun(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CrawlPlan:
+    """A crawl of 40 fetches, at rest."""
+    made = plan(tmp_path_factory.mktemp("begun") / "crawl", request.param)
+    replay(open_crawl(made))
+    return made
+
+
+def copied(begun: CrawlPlan, folder: Path) -> CrawlPlan:
+    assert begun.crawl_dir is not None
+    shutil.copytree(begun.crawl_dir, folder)
+    shutil.copytree(str(find_model("demo")), folder / "critic-1")
+    return plan(folder, begun.strategy)
+
+
+def rows(folder: Path, sql: str) -> list[tuple[Any, ...]]:
+    path = folder / "crawl.db"
+    with (
+        closing(CrawlStore.open(path, read_only=True)) as store,
+        store.engine.connect() as connection,
+    ):
+        return [tuple(row) for row in connection.exec_driver_sql(sql)]
+
+
+def judged(folder: Path) -> list[list[tuple[Any, ...]]]:
+    """All that a judgement decides."""
+    return [
+        rows(folder, "SELECT seq, relevance, topic FROM page ORDER BY seq"),
+        rows(folder, "SELECT id, score FROM link ORDER BY id"),
+        rows(folder, "SELECT id, score, state FROM url WHERE state <> 1 ORDER BY id"),
+        rows(folder, "SELECT seq, data FROM memo ORDER BY seq"),
+    ]
+
+
+def followed(folder: Path, topic: str) -> str:
+    with closing(CrawlStore.open(folder / "crawl.db")) as store:
+        return follow(store, folder, "critic-1", topic)[2].describe()
+
+
+def order(folder: Path) -> list[tuple[Any, ...]]:
+    return rows(folder, "SELECT seq, url, relevance FROM pages ORDER BY seq")
+
+
+def go_on(folder: Path, strategy: str, budget: int) -> None:
+    replay(open_crawl(plan(folder, strategy, budget)))
+
+
+def test_the_same_critic_changes_nothing(begun: CrawlPlan, tmp_path: Path) -> None:
+    folder = tmp_path / "crawl"
+    copied(begun, folder)
+    before = judged(folder)
+    assert "0 now relevant, 0 no longer" in followed(folder, BEGUN)
+    after = judged(folder)
+    assert after[0] == before[0]
+    if begun.strategy in ("best-first", "hard-focus"):  # lessons come at other fetches
+        assert after == before
+
+
+def test_another_topic_is_followed_the_same_in_one_go_and_in_two(
+    begun: CrawlPlan, tmp_path: Path
+) -> None:
+    folder, again = tmp_path / "crawl", tmp_path / "again"
+    copied(begun, folder)
+    before = order(folder)
+    followed(folder, OTHER)
+    assert [row[:2] for row in order(folder)] == [row[:2] for row in before]
+    critic = load_critic(str(folder / "critic-1"), OTHER)
+    assert sum(row[2] for row in order(folder)) < 0.5 * sum(row[2] for row in before)
+    assert rows(folder, "SELECT value FROM meta WHERE key = 'critic'") == [(critic.fingerprint,)]
+    shutil.copytree(folder, again)
+    go_on(folder, begun.strategy, WHOLE)
+    go_on(again, begun.strategy, HALF + 11)
+    go_on(again, begun.strategy, WHOLE)
+    assert order(again) == order(folder)
+    assert len(order(folder)) == WHOLE
+    with closing(open_store(folder)) as store:
+        assert store.identity()["begun_topic"] == BEGUN
+
+
+def test_a_running_crawl_follows_as_one_at_rest_does(begun: CrawlPlan, tmp_path: Path) -> None:
+    folder, running = tmp_path / "crawl", tmp_path / "running"
+    copied(begun, folder)
+    copied(begun, running)
+    followed(folder, OTHER)
+    go_on(folder, begun.strategy, WHOLE)
+    crawl = open_crawl(plan(running, begun.strategy, WHOLE))
+    ask_to_follow(running, "critic-1", OTHER, None)
+    replay(crawl)
+    assert order(running) == order(folder)
+    assert judged(running)[:3] == judged(folder)[:3]
+    assert not (running / REQUEST).exists()
+    ((seq, detail),) = rows(running, f"SELECT seq, detail FROM events WHERE kind = '{REDEFINED}'")
+    assert seq == HALF
+    assert detail.startswith("critic-1: ")
+
+
+def one(tmp_path: Path) -> tuple[Path, Crawl]:
+    folder = tmp_path / "crawl"
+    crawl = open_crawl(plan(folder))
+    return folder, crawl
+
+
+def test_a_definition_that_cannot_be_followed_is_refused_and_the_crawl_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder, crawl = one(tmp_path)
+    ask_to_follow(folder, "critic-7", OTHER, None)
+    replay(crawl)
+    assert len(order(folder)) == HALF
+    assert not (folder / REQUEST).exists()
+    wanted = json.loads((folder / REQUEST).with_suffix(".refused").read_text())
+    assert wanted["critic"] == "critic-7"
+    assert "cannot be followed: no critic" in caplog.text
+
+
+def test_a_web_that_is_another_by_now_is_refused_and_nothing_changes(
+    begun: CrawlPlan, tmp_path: Path
+) -> None:
+    folder = tmp_path / "crawl"
+    copied(begun, folder)
+    before = judged(folder)
+    with closing(CrawlStore.open(folder / "crawl.db")) as store:
+        with store.engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE meta SET value = 'x' WHERE key = 'web'")
+        with pytest.raises(UserError, match=r"is not what .* crawled"):
+            follow(store, folder, "critic-1", OTHER)
+        with store.engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE meta SET value = 'live' WHERE key = 'web'")
+        with pytest.raises(UserError, match="FOCUSCRAWL_WARC=1"):
+            follow(store, folder, "critic-1", OTHER)
+    assert judged(folder) == before

@@ -1,0 +1,66 @@
+"""Log records as lines of JSON."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scrapy.settings import Settings
+
+from focuscrawl.extensions.json_log import JsonFormatter, json_log_name
+
+
+def record(message: str) -> logging.LogRecord:
+    return logging.LogRecord("a.b", logging.INFO, __file__, 1, message, None, None)
+
+
+@given(st.text())
+@settings(max_examples=100)
+def test_every_record_is_one_line_that_a_program_can_read(text: str) -> None:
+    line = JsonFormatter("crawls/a").format(record(text))
+    assert len(line.splitlines()) == 1
+    read = json.loads(line)
+    assert read["level"] == "INFO"
+    assert (read["logger"], read["crawl"]) == ("a.b", "crawls/a")
+    if text.isprintable() and "@" not in text:
+        assert read["message"] == text
+
+
+def test_a_traceback_is_in_the_line_and_passwords_are_not() -> None:
+    try:
+        raise ValueError("http://me:secret@a.example/")
+    except ValueError:
+        made = logging.LogRecord(
+            "a",
+            logging.ERROR,
+            __file__,
+            1,
+            "at %s",
+            ("http://me:secret@a.example/",),
+            sys.exc_info(),
+        )
+    line = JsonFormatter("c").format(made)
+    read = json.loads(line)
+    assert "secret" not in line
+    assert read["message"] == "at http://a.example/"
+    assert read["exception"].endswith("ValueError: http://a.example/")
+    assert read["at"].endswith("+00:00")
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [
+        (None, None),
+        ("0", None),
+        (False, None),
+        ("1", "log.jsonl"),
+        (True, "log.jsonl"),
+        ("-", "-"),
+    ],
+)
+def test_names(value: object, name: str | None) -> None:
+    assert json_log_name(Settings({"FOCUSCRAWL_LOG_JSON": value})) == name

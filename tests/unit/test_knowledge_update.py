@@ -1,0 +1,227 @@
+"""Crawls taken into the knowledge of a topic, and what is known then."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from focuscrawl.errors import UserError
+from focuscrawl.knowledge import Collected, Collection, Keywords, Knowledge, Learned, learn
+from focuscrawl.knowledge import update as limits
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def fetch(
+    url: str, relevance: float = 0.9, content: bytes | None = b"1", **more: Any
+) -> Collected:
+    usual: dict[str, Any] = {
+        "status": 200,
+        "etag": None,
+        "last_modified": None,
+        "day": 0.0,
+        "texts": (),
+        "anchors": (),
+        "hub": 0.0,
+        "authority": 0.0,
+    }
+    return Collected(url=url, relevance=relevance, content=content, **{**usual, **more})
+
+
+def crawl(number: int, *fetches: Collected, **more: Any) -> Collection:
+    usual: dict[str, Any] = {
+        "topic": "/Boats",
+        "critic": "c1",
+        "critic_name": "models/boats",
+        "replay": True,
+        "learned_at": "2026-01-01T00:00:00",
+    }
+    return Collection(
+        id=f"n{number}", name=f"crawl {number}", fetches=fetches, **{**usual, **more}
+    )
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "boats.db"
+
+
+def test_what_becomes_of_pages(path: Path) -> None:
+    """New, changed, unchanged, asked in vain; redirects and duplicates are fetches in vain."""
+    a, b, c, d = (f"http://h.example/{name}" for name in "abcd")
+    first = learn(path, crawl(1, *(fetch(url, etag='"x"') for url in (a, b, c))))
+    assert first == Learned(fetches=3, relevant=3, new=3)
+    second = learn(
+        path,
+        crawl(
+            2,
+            fetch(a, content=b"2"),
+            fetch(b),
+            fetch(c, 0.9, None, status=304),
+            fetch(d, 0.0, None, status=301),
+        ),
+    )
+    assert second == Learned(fetches=4, relevant=3, new=0, changed=1, unchanged=2)
+    with closing(Knowledge(path)) as known:
+        pages = {url: known.page(url) for url in (a, b, c, d)}
+    found = {url: (p.accesses, p.changes, p.changed) for url, p in pages.items() if p}
+    assert found == {a: (1, 1, 2.0), b: (1, 0, None), c: (1, 0, None), d: (0, 0, None)}
+    moved, unasked = pages[d], pages[c]
+    assert moved is not None
+    assert moved.relevance == 0.0
+    assert unasked is not None
+    assert (unasked.relevance, unasked.etag) == (0.9, '"x"')
+
+
+def test_a_page_that_fails_is_given_up_in_the_end(path: Path) -> None:
+    url = "http://h.example/"
+    learn(path, crawl(1, fetch(url)))
+    relevance, failures = [], []
+    for number in range(2, 6):
+        gone = fetch(url, 0.0, None, status=404)
+        assert learn(path, crawl(number, gone)).failed == 1
+        with closing(Knowledge(path)) as known:
+            page = known.page(url)
+            assert page is not None
+            relevance.append(page.relevance)
+            failures.append(page.failures)
+            worth = known.worth(100.0, 0.1)[0]
+    assert failures == [1, 2, 3, 4]
+    assert relevance == [0.9, 0.9, 0.0, 0.0]
+    assert worth == 0.0
+    learn(path, crawl(9, fetch(url, content=b"back")))
+    with closing(Knowledge(path)) as known:
+        page = known.page(url)
+        assert page is not None
+        assert (page.relevance, page.failures) == (0.9, 0)
+
+
+def test_time_is_counted_in_crawls_or_in_days(tmp_path: Path) -> None:
+    url = "http://h.example/"
+    for replay, spent in ((True, 2.0), (False, 7.0)):
+        path = tmp_path / f"{replay}.db"
+        learn(path, crawl(1, fetch(url, day=3.0), replay=replay))
+        learn(path, crawl(2, fetch(url, day=5.0), replay=replay))
+        learn(path, crawl(3, fetch(url, day=10.0), replay=replay))
+        with closing(Knowledge(path)) as known:
+            page = known.page(url)
+            assert page is not None
+            assert page.span == spent
+
+
+def test_seeds_are_hubs_and_authorities_at_once(path: Path) -> None:
+    scores = {"both": (0.5, 0.5), "hub": (1.0, 0.0), "authority": (0.0, 0.9), "none": (0.0, 0.0)}
+    fetches = [
+        fetch(f"http://h.example/{name}", hub=hub, authority=authority)
+        for name, (hub, authority) in scores.items()
+    ]
+    learn(path, crawl(1, *fetches, fetch("http://h.example/dull", 0.1)))
+    with closing(Knowledge(path)) as known:
+        assert [url.rpartition("/")[2] for url in known.seeds()] == [*scores]
+
+
+def test_keywords_tell_relevant_pages_from_others(path: Path) -> None:
+    good = [fetch(f"http://h.example/{i}", texts=("The reef knot",)) for i in range(8)]
+    bad = [fetch(f"http://i.example/{i}", 0.1, texts=("The income tax",)) for i in range(8)]
+    learn(path, crawl(1, *good, *bad))
+    with closing(Knowledge(path)) as known:
+        keywords = known.keywords
+    assert [*keywords.weights][:2] == ["reef", "knot"] or [*keywords.weights][:2] == [
+        "knot",
+        "reef",
+    ]
+    assert not {"the", "tax", "income"} & {*keywords.weights}
+    said = keywords.similarity(["reef knot", "tax", "", "a reef in the sea"])
+    assert said[0] > said[3] > said[1] == said[2] == 0.0
+    assert said.max() <= 1.0
+
+
+def test_before_anything_is_known_the_topics_name_gives_the_keywords() -> None:
+    said = Keywords.of_topics(["/Sports/Rock_Climbing"]).similarity(["Rock climbing", "sports"])
+    assert said[0] == pytest.approx(1.0)
+    assert said[1] == 0.0
+    assert (Keywords({}).similarity(["anything"]) == 0.0).all()
+
+
+def test_urls_are_predicted_by_themselves_or_by_their_like(path: Path) -> None:
+    boats = [
+        fetch(f"http://h.example/boats/sail{i}", anchors=("sailing boats",)) for i in range(20)
+    ]
+    taxes = [
+        fetch(f"http://h.example/taxes/form{i}", 0.0, anchors=("tax forms",)) for i in range(20)
+    ]
+    learn(path, crawl(1, *boats, *taxes))
+    with closing(Knowledge(path)) as known:
+        urls = [
+            "https://h.example/boats/sail3",
+            "http://h.example/taxes/form3",
+            "http://h.example/boats/sail99",
+            "http://h.example/taxes/form99",
+            "http://other.example/x",
+        ]
+        anchors = ["", "", "sailing", "tax", "unheard of"]
+        said = known.predict(urls, anchors)
+        assert np.isnan(known.relevance(urls)).tolist() == [False, False, True, True, True]
+        alone = [known.predict([u], [a])[0] for u, a in zip(urls, anchors, strict=True)]
+    assert said[:2] == pytest.approx([0.9, 0.0])
+    assert said[2] > 0.7 > said[4] > 0.2 > said[3]
+    assert said.tolist() == alone
+
+
+def test_everything_but_the_pages_is_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "EXEMPLARS", 5)
+    monkeypatch.setattr(limits, "WORDS", 4)
+    monkeypatch.setattr(limits, "WAITING", 3)
+    fetches = [fetch(f"http://h.example/{i}", texts=(f"boat w{i}x",)) for i in range(30)]
+    waiting = [(f"http://h.example/later{i}", i / 10) for i in range(8)]
+    learn(path, crawl(1, *fetches, waiting=waiting))
+    learn(path, crawl(2, fetch("http://h.example/later7")))
+    with closing(sqlite3.connect(path)) as file:
+        counts = [
+            file.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in ("page", "exemplar", "word", "waiting")
+        ]
+        assert file.execute("SELECT relevant FROM word WHERE word = 'boat'").fetchone() == (30,)
+    assert counts == [31, 5, 4, 2]
+
+
+def test_the_same_crawls_make_the_same_knowledge(tmp_path: Path) -> None:
+    fetches = [
+        fetch(f"http://h.example/{i}", texts=("a boat",), anchors=("boats",)) for i in range(20)
+    ]
+    for name in ("one", "two"):
+        learn(tmp_path / name, crawl(1, *fetches))
+        learn(tmp_path / name, crawl(2, *fetches[:5], waiting=[("http://h.example/w", 0.5)]))
+    dumps = []
+    for name in ("one", "two"):
+        with closing(sqlite3.connect(tmp_path / name)) as file:
+            dumps.append([*file.iterdump()])
+    assert dumps[0] == dumps[1]
+
+
+def test_refused_crawls_leave_the_file_as_it_was(path: Path) -> None:
+    learn(path, crawl(1, fetch("http://h.example/")))
+    before = path.read_bytes()
+
+    def breaks() -> Any:
+        yield fetch("http://h.example/new")
+        raise ZeroDivisionError
+
+    for other, named in (
+        (crawl(2, topic="/Knots"), "/Knots"),
+        (crawl(2, critic="c2"), "critic"),
+        (crawl(2, replay=False), "days"),
+        (crawl(1), "already"),
+    ):
+        with pytest.raises(UserError, match=named) as error:
+            learn(path, other)
+        assert "\n" not in str(error.value)
+    with pytest.raises(ZeroDivisionError):
+        learn(path, Collection(**{**vars(crawl(3)), "fetches": breaks()}))
+    assert path.read_bytes() == before
+    assert [each.name for each in path.parent.iterdir()] == [path.name]

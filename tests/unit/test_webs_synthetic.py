@@ -1,0 +1,187 @@
+"""The synthetic web as a whole: size, determinism, what can be reached, what is learnable."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tracemalloc
+from collections import Counter
+from hashlib import blake2b
+from itertools import islice
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import host, normalize
+from focuscrawl.page import parse_page
+from focuscrawl.webs.synthetic import SyntheticWeb
+from focuscrawl.webs.synthetic.addressing import Kind, page_url, read
+from focuscrawl.webs.synthetic.seeded_random import mix
+
+if TYPE_CHECKING:
+    from focuscrawl.webs.protocol import Web
+
+# Of 300 answers of scale 1, random state 0. If it changes, raise web.VERSION and train
+# models/demo again (docs/demo-web.md).
+CONTENT = "aaff1ede00367ed31ebb14cb54ad053b"
+
+_DIGEST = """
+from hashlib import blake2b
+from focuscrawl.webs.synthetic import SyntheticWeb
+web = SyntheticWeb(2.0, 7)
+digest = blake2b(digest_size=16)
+for url in reversed(list(web.urls())[::37]):
+    digest.update(repr(web.fetch(url)).encode())
+print(digest.hexdigest())
+"""
+
+
+@pytest.fixture(scope="module")
+def web() -> SyntheticWeb:
+    return SyntheticWeb()
+
+
+@pytest.fixture(scope="module")
+def graph(web: SyntheticWeb) -> dict[str, list[str]]:
+    """Every page's links to pages of the web, copies and redirects followed."""
+    links = {}
+    leads_on = {Kind.PAGE, Kind.COPY, Kind.MOVED, Kind.TRACKED, Kind.OLD}
+    for url in web.urls():
+        answer = web.fetch(url)
+        assert answer is not None
+        assert answer.status == 200
+        found = parse_page(answer.body, url).links.urls
+        addresses = [read(link, web._places) for link in found]
+        links[url] = [
+            page_url(web._places.page_at(address.host, address.number))
+            for address in addresses
+            if address and address.kind in leads_on
+        ]
+    return links
+
+
+def test_is_a_web(web: SyntheticWeb) -> None:
+    as_web: Web = web
+    assert as_web.name == "demo"
+    assert as_web.fetch("https://nowhere.example/") is None
+
+
+def test_has_3000_pages_on_60_hosts(web: SyntheticWeb) -> None:
+    urls = list(web.urls())
+    assert len(urls) == len(set(urls)) == len(web) == 3000
+    assert len({host(url) for url in urls}) == 60
+    assert urls == [normalize(url) for url in urls]
+    assert web.resolve(urls) == urls
+
+
+def test_content_is_what_it_was(web: SyntheticWeb) -> None:
+    digest = blake2b(digest_size=16)
+    for url in islice(web.urls(), 0, None, 10):
+        digest.update(repr(web.fetch(url)).encode())
+    assert digest.hexdigest() == CONTENT
+
+
+def test_same_pages_in_another_process_and_order() -> None:
+    web = SyntheticWeb(2.0, 7)
+    answers = {url: web.fetch(url) for url in list(web.urls())[::37]}
+    digest = blake2b(digest_size=16)
+    for url in reversed(answers):
+        digest.update(repr(answers[url]).encode())
+    other = subprocess.run(
+        [sys.executable, "-c", _DIGEST], capture_output=True, check=True, text=True
+    )
+    assert other.stdout.strip() == digest.hexdigest()
+
+
+def test_scale_and_random_state_make_another_web(web: SyntheticWeb) -> None:
+    others = [SyntheticWeb(2.0), SyntheticWeb(random_state=1), SyntheticWeb(1e-9)]
+    assert len({web.fingerprint, *(other.fingerprint for other in others)}) == 4
+    assert SyntheticWeb().fingerprint == web.fingerprint
+    assert [len(other) for other in others] == [6000, 3000, 1000]
+    assert list(others[1].urls()) != list(web.urls())
+
+
+@pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
+def test_refuses_a_scale_that_is_none(scale: float) -> None:
+    with pytest.raises(UserError, match="scale"):
+        SyntheticWeb(scale)
+
+
+def test_every_page_can_be_reached_from_every_topic(
+    web: SyntheticWeb, graph: dict[str, list[str]]
+) -> None:
+    for topic in web.topics:
+        seen = set(web.seeds(topic))
+        todo = list(seen)
+        while todo:
+            fresh = set(graph.get(todo.pop(), ())) - seen
+            seen |= fresh
+            todo += fresh
+        relevant = {label.url for label in web.labels() if label.topic == topic}
+        assert len(relevant) > 40
+        assert relevant <= seen
+
+
+def test_every_link_is_known_or_leads_out_of_the_web(web: SyntheticWeb) -> None:
+    for url in islice(web.urls(), 0, None, 29):
+        answer = web.fetch(url)
+        assert answer is not None
+        found = parse_page(answer.body, url).links.urls
+        lost = [link for link, known in zip(found, web.resolve(found), strict=True) if not known]
+        assert {host(link) for link in lost} <= {"share.example"}
+        assert all(web.fetch(known) for known in web.resolve(found) if known)
+
+
+def test_labels_are_articles_of_the_web(web: SyntheticWeb) -> None:
+    labels = list(web.labels())
+    urls = [label.url for label in labels]
+    assert web.resolve(urls) == urls
+    assert len(set(urls)) == len(urls)
+    assert 0.35 * len(web) < len(urls) < 0.5 * len(web)
+    assert {label.topic for label in labels} == set(web.topics)
+    splits = Counter((label.topic, label.split) for label in labels)
+    for topic in web.topics:
+        assert splits[topic, "train"] >= 20
+        assert splits[topic, "test"] >= 10
+
+
+def test_seeds_are_training_examples(web: SyntheticWeb) -> None:
+    train = {(label.topic, label.url) for label in web.labels() if label.split == "train"}
+    for topic in web.topics:
+        seeds = web.seeds(topic)
+        assert len(set(seeds)) == 5
+        assert {(topic, url) for url in seeds} <= train
+    with pytest.raises(UserError, match="/Sports/Chess"):
+        web.seeds("/Sports/Chess")
+
+
+def test_links_are_near_in_topic_and_popular_pages_have_many(
+    web: SyntheticWeb, graph: dict[str, list[str]]
+) -> None:
+    topic = {label.url: label.topic for label in web.labels()}
+    pairs = [(u, v) for u, links in graph.items() for v in links if u in topic and v in topic]
+    same = sum(topic[u] == topic[v] for u, v in pairs) / len(pairs)
+    chance = sum((n / len(topic)) ** 2 for n in Counter(topic.values()).values())
+    assert same > 3 * chance
+    indegree = Counter(v for links in graph.values() for v in set(links))
+    top = sorted((indegree[url] for url in graph), reverse=True)
+    assert sum(top[:300]) > 0.3 * sum(top)  # a tenth of the pages
+
+
+def test_three_million_pages_take_no_memory() -> None:
+    web = SyntheticWeb(1000.0)
+    assert len(web) == 3_000_000
+    places = [mix(3, n) % len(web) for n in range(150)]
+    tracemalloc.start()
+    try:
+        for number in places:
+            url = page_url(web._places.page(number))
+            answer = web.fetch(url)
+            assert answer is not None
+            assert web.resolve([url]) == [url]
+        assert len(web.seeds("/Science/Geology")) == 5
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 20e6  # the bounded caches

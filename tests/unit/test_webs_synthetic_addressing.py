@@ -1,0 +1,199 @@
+"""What the synthetic web answers besides its pages: copies, redirects, dead ends, traps."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urljoin
+from urllib.robotparser import RobotFileParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from focuscrawl.page import parse_page
+from focuscrawl.webs.synthetic import SyntheticWeb
+from focuscrawl.webs.synthetic.addressing import Kind, page_url, read
+from focuscrawl.webs.synthetic.layout import FIRST_HUB, Host, Page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from focuscrawl.webs.protocol import Answer
+
+WEB = SyntheticWeb()
+PLACES = WEB._places
+
+
+def ask(url: str) -> Answer:
+    known = WEB.resolve([url])[0]
+    assert known is not None, url
+    answer = WEB.fetch(known)
+    assert answer is not None
+    assert answer.url == known
+    return answer
+
+
+def header(answer: Answer, name: str) -> str:
+    return dict(answer.headers)[name]
+
+
+def hosts(which: Callable[[Host], bool]) -> Iterator[Host]:
+    return filter(which, map(PLACES.host, range(PLACES.hosts)))
+
+
+def article(host: Host) -> Page:
+    return PLACES.page_at(host, host.size - 1)
+
+
+def root(host: Host) -> str:
+    return f"{host.scheme}://{host.name}"
+
+
+def swapped(url: str) -> str:
+    scheme, rest = url.split(":", 1)
+    return f"{'http' if scheme == 'https' else 'https'}:{rest}"
+
+
+@pytest.fixture
+def any_host() -> Host:
+    return PLACES.host(17)
+
+
+def test_http_and_https_are_one() -> None:
+    urls = list(WEB.urls())
+    assert {url.partition(":")[0] for url in urls} == {"http", "https"}
+    assert WEB.resolve([swapped(url) for url in urls]) == urls
+
+
+def test_copies_have_the_content_and_name_the_original(any_host: Host) -> None:
+    page = article(next(hosts(lambda host: not host.sessions)))
+    for original, copy in (
+        (page_url(page), page_url(page) + "?print=1"),
+        (root(page.host) + "/", root(page.host) + "/index.html"),
+    ):
+        answer = ask(copy)
+        assert answer.status == 200
+        assert answer.body == ask(original).body
+        assert parse_page(answer.body, copy).canonical == original
+
+
+def test_sessions_copy_pages_on_their_hosts_only() -> None:
+    with_sessions = article(next(hosts(lambda host: host.sessions)))
+    without = article(next(hosts(lambda host: not host.sessions)))
+    url = page_url(with_sessions)
+    bodies = {ask(f"{url}?sid={n:08x}").body for n in range(3)}
+    assert bodies == {ask(url).body}
+    assert parse_page(ask(url).body, url).canonical is None
+    assert WEB.resolve([page_url(without) + "?sid=00000000", url + "?sid=0"]) == [None, None]
+
+
+def test_redirects_lead_to_the_page_in_one_two_or_three_steps(any_host: Host) -> None:
+    page = article(any_host)
+    hub = PLACES.hub(any_host, 0)
+    for start, statuses, end in (
+        (f"{root(any_host)}/old/{page.index}.html", [301, 302, 200], page_url(page)),
+        (f"{root(any_host)}/go/{page.index}", [302, 200], page_url(page)),
+        (page_url(hub).rstrip("/"), [301, 200], page_url(hub)),
+    ):
+        url, seen = start, []
+        while True:
+            answer = ask(url)
+            seen.append(answer.status)
+            if answer.status == 200:
+                break
+            url = urljoin(url, header(answer, "Location"))
+        assert seen == statuses
+        assert url == end
+
+
+def test_dead_links_answer_404_or_410(any_host: Host) -> None:
+    statuses = {ask(f"{root(host)}/past/2009/{host.size - 1}.html").status for host in hosts(bool)}
+    assert statuses == {404, 410}
+    assert WEB.resolve([f"{root(any_host)}/past/1999/{any_host.size - 1}.html"]) == [None]
+    assert WEB.resolve([f"{root(any_host)}/past/2009/{any_host.size}.html"]) == [None]
+
+
+@given(st.integers(0, 10**17))
+@settings(max_examples=25, deadline=None)
+def test_the_calendar_has_no_end(month: int) -> None:
+    host = next(hosts(lambda host: host.calendar))
+    url = f"{root(host)}/calendar/?month={month}"
+    links = parse_page(ask(url).body, url).links.urls
+    assert f"{root(host)}/calendar/?month={month + 1}" in links
+    assert WEB.resolve(links) == links
+    assert not any("/calendar/" in page for page in WEB.urls())
+
+
+def test_pdf_and_picture_are_no_html(any_host: Host) -> None:
+    last = any_host.size - 1
+    pdf = ask(f"{root(any_host)}/files/{last}.pdf")
+    gif = ask(f"{root(any_host)}/images/{last}.gif")
+    assert (header(pdf, "Content-Type"), pdf.body[:5]) == ("application/pdf", b"%PDF-")
+    assert (header(gif, "Content-Type"), gif.body[:6]) == ("image/gif", b"GIF89a")
+
+
+def test_robots_txt_forbids_pages_that_exist() -> None:
+    forbidden = [url for url in WEB.urls() if "/members/" in url]
+    assert len(forbidden) > 10
+    assert not {label.url for label in WEB.labels()} & set(forbidden)
+    for url in forbidden:
+        robots = RobotFileParser()
+        site = "/".join(url.split("/")[:3])
+        robots.parse(ask(f"{site}/robots.txt").body.decode().splitlines())
+        assert not robots.can_fetch("any", url)
+        assert robots.can_fetch("any", f"{site}/")
+        assert ask(url).status == 200
+    without = next(hosts(lambda host: not host.members))
+    assert ask(f"{root(without)}/robots.txt").status == 404
+
+
+def test_pages_are_sent_in_the_encoding_they_declare() -> None:
+    seen = set()
+    for host in hosts(bool):
+        page = article(host)
+        answer = ask(page_url(page))
+        view = parse_page(answer.body, answer.url, encoding=None)
+        text = answer.body.decode(host.encoding)
+        assert page.title in text
+        seen.add((host.encoding, host.declared))
+        kind = header(answer, "Content-Type")
+        assert ("charset" in kind) == (host.declared == "header")
+        assert ("<meta charset" in text) == (host.declared == "meta")
+        assert view.title
+    assert {("iso-8859-1", "meta"), ("windows-1252", "header"), ("utf-8", "nowhere")} <= seen
+
+
+def test_near_misses_are_not_known() -> None:
+    host = PLACES.host(0)
+    page = page_url(article(host))
+    hub = page_url(PLACES.hub(host, 0))
+    unknown = [
+        page.replace(f"{host.size - 1}.html", f"{host.size - 2}.html"),
+        page.replace(".html", ".htm"),
+        page + "?print=2",
+        page + "?",
+        page.replace(f"-{host.number}.", f"-{host.number + 1}."),
+        page.replace(f"-{host.number}.", "-60."),
+        page.replace(".demo.example", ".demo.example:81"),
+        hub + "?print=1",
+        hub + "index.html",
+        f"{root(host)}/go/{FIRST_HUB}",
+        f"{root(host)}/go/{host.size}",
+        f"{root(host)}/go/0{host.size - 1}",
+        f"{root(host)}/robots.txt?x",
+        "ftp://larder-0.demo.example/",
+        "",
+    ]
+    assert WEB.resolve(unknown) == [None] * len(unknown)
+
+
+@given(st.integers(0, len(WEB) - 1), st.text(max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_a_url_with_more_behind_it_is_the_page_or_nothing(number: int, tail: str) -> None:
+    page = PLACES.page(number)
+    address = read(page_url(page) + tail, PLACES)
+    if address and not tail:
+        assert address.kind is Kind.PAGE
+        assert (address.host, address.number) == (page.host, page.index)
+    if address:
+        assert WEB.fetch(address.url) is not None
