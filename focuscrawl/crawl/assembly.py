@@ -16,14 +16,19 @@ from focuscrawl import __version__
 from focuscrawl.apprentice.files import apprentice_digest
 from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.crawl.folder import CrawlFolder
-from focuscrawl.crawl.parts.hub_revisits import RevisitingCrawl, any_revisits
+from focuscrawl.crawl.parts.distilling import Distilling
+from focuscrawl.crawl.parts.hub_revisits import HubRevisits, any_revisits
+from focuscrawl.crawl.parts.learning import Learning
+from focuscrawl.crawl.parts.near_duplicates import NearDuplicates
 from focuscrawl.crawl.parts.revisit_policy import (
+    KnownPages,
+    RevisitPolicy,
     keep_knowledge,
     open_knowledge,
-    queue_known,
-    returning,
 )
-from focuscrawl.crawl.parts.topic_change import following
+from focuscrawl.crawl.parts.stopping import StopRules
+from focuscrawl.crawl.parts.topic_change import TopicChange, following
+from focuscrawl.crawl.parts.traps import Traps
 from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.crawl.restore import restore
 from focuscrawl.crawl.seeds import read_seeds
@@ -34,11 +39,13 @@ from focuscrawl.foundation.urls import normalize
 from focuscrawl.frontier import Frontier
 from focuscrawl.paths.files import is_path_model, load_path_critic
 from focuscrawl.store import CrawlStore, schema
-from focuscrawl.strategies import LearningStrategy, StrategyContext, make_strategy
+from focuscrawl.strategies import StrategyContext, make_strategy
 from focuscrawl.strategies.informed import SURE, Informed
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
+    from focuscrawl.crawl.part import Part
+    from focuscrawl.crawl.state import CrawlState
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.knowledge import Knowledge
     from focuscrawl.strategies import Strategy
@@ -60,36 +67,61 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
     name = plan.crawl_dir or CrawlFolder.new_name(first_topic(plan), datetime.now())
     folder = CrawlFolder(Path(name))
     knowledge = open_knowledge(plan, folder)
-    parts = check(plan, knowledge, exists=folder.exists, folder=folder)
-    plan = parts.plan
-    store, strategy = folder.open_store(parts.identity, parts.about), parts.strategy
-    now = float(store.identity().get("now", parts.about["now"]))
-    known, urls = returning(knowledge, plan, now), UrlTable()
+    checked = check(plan, knowledge, exists=folder.exists, folder=folder)
+    plan = checked.plan
+    store, strategy = folder.open_store(checked.identity, checked.about), checked.strategy
+    now = float(store.identity().get("now", checked.about["now"]))
+    known, urls = RevisitPolicy.of(knowledge, plan, now), UrlTable()
     if knowledge is not None:
         keep_knowledge(knowledge, folder)
-        if isinstance(strategy, LearningStrategy):
+        if strategy.learns:
             strategy = Informed(strategy, known.scores, urls, 1.0 if plan.revisit else SURE)
-    of_kind = RevisitingCrawl if plan.revisit_hubs or any_revisits(store) else Crawl
-    crawl = of_kind(
-        critic=parts.critic,
+    crawl = Crawl(
+        critic=checked.critic,
         strategy=strategy,
         frontier=Frontier(plan.per_host, plan.delay),
         store=store,
         folder=folder,
-        web=parts.web,
+        web=checked.web,
         plan=replace(plan, crawl_dir=str(folder.path)),
-        within=parts.within,
-        returning=known,
+        within=checked.within,
         urls=urls,
+        known=known,
     )
+    crawl.parts = parts_of(crawl)
+    if plan.revisit:
+        crawl.parts.append(KnownPages(crawl, known))
     restore(crawl)
-    crawl.start(parts.seeds)
-    queue_known(crawl)
+    crawl.start(checked.seeds)
     return crawl
 
 
-class Parts(NamedTuple):
-    """What a plan stands for.
+def parts_of(crawl: CrawlState) -> list[Part]:
+    """Return the parts of a crawl of one process, by its plan, in the order of their turns."""
+    plan = crawl.plan
+    parts: list[Part] = [StopRules(crawl), TopicChange(crawl), *page_parts(crawl)]
+    if plan.revisit_hubs or any_revisits(crawl.store):
+        revisits = HubRevisits(crawl)
+        parts += [revisits.distilling, revisits]
+    elif plan.distill:
+        parts.append(Distilling(crawl))
+    if crawl.strategy.learns:  # last: a lesson is about all that a fetch has changed
+        parts.append(Learning(crawl))
+    return parts
+
+
+def page_parts(crawl: CrawlState) -> list[Part]:
+    """Return the parts that look at every page, whether one process crawls or several do."""
+    parts: list[Part] = []
+    if crawl.plan.near_duplicates:
+        parts.append(NearDuplicates(crawl))
+    if crawl.plan.limits:
+        parts.append(Traps(crawl))
+    return parts
+
+
+class Checked(NamedTuple):
+    """What a plan stands for, every check passed.
 
     Attributes
     ----------
@@ -124,7 +156,7 @@ def check(
     *,
     exists: bool,
     folder: CrawlFolder | None = None,
-) -> Parts:
+) -> Checked:
     """Load all that a plan names; writes nothing.
 
     Parameters
@@ -181,7 +213,7 @@ def check(
             "%s knows the topics of the synthetic web only: for the live Web train a critic",
             plan.critic,
         )
-    return Parts(plan, web, critic, strategy, seeds, within, identity, about)
+    return Checked(plan, web, critic, strategy, seeds, within, identity, about)
 
 
 def _critic(plan: CrawlPlan) -> Critic:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-DIGEST = 16  # bytes of the digest of a body
+from focuscrawl.store.history import DIGEST
 
 
 class Duplicates:
@@ -18,6 +18,11 @@ class Duplicates:
     def __init__(self) -> None:
         self._by_digest: dict[bytes, int] = {}
         self._by_canonical: dict[str, int] = {}
+
+    def clear(self) -> None:
+        """Forget all pages."""
+        self._by_digest.clear()
+        self._by_canonical.clear()
 
     @staticmethod
     def digest(body: bytes) -> bytes:

@@ -33,6 +33,7 @@ class CrawlPlan:
     calibrated : whether the relevance is the critic's calibrated probability; None: as the
         critic was trained
     per_host, delay : politeness, see `Frontier`
+    concurrency : URLs that may be under way at once, until their visits are recorded; 0: no limit
     within : folder of an earlier crawl: only URLs that it fetched are followed [A02 section
         3.6, the recall crawl]
     stagnation : stop after so many fetches without a relevant page; 0: never
@@ -61,6 +62,7 @@ class CrawlPlan:
     calibrated: bool | None = None
     per_host: int = 1
     delay: float = 0.0
+    concurrency: int = 0
     within: str | None = None
     stagnation: int = 0
     any_media: bool = False

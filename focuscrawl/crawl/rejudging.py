@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import sqlalchemy as sa
 
-from focuscrawl.crawl.duplicates import DIGEST, Duplicates
+from focuscrawl.crawl.duplicates import Duplicates
+from focuscrawl.crawl.first_visits import judge_page, score_links
 from focuscrawl.crawl.page_source import PageSource
+from focuscrawl.crawl.parts.learning import model_row
+from focuscrawl.crawl.restore import recalled
+from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.errors import UserError
-from focuscrawl.store import ModelRow, schema
-from focuscrawl.store.history import LinkHistory, fetched_again
-from focuscrawl.strategies import JudgedPage, LearningStrategy, RecalledPage
+from focuscrawl.store import schema
+from focuscrawl.store.history import History
+from focuscrawl.strategies import JudgedPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from focuscrawl.critic.protocol import Critic
-    from focuscrawl.store import CrawlStore
+    from focuscrawl.store import CrawlStore, ModelRow
+    from focuscrawl.store.history import StoredFetch
     from focuscrawl.strategies import Strategy
     from focuscrawl.webs.protocol import Web
-
-    Row = sa.Row[Any]
 
 _APART = 1.1  # fetches from a lesson to the next, as a ratio: a crawl has many times as many
 
@@ -83,19 +84,13 @@ class Rejudging:
         strategy: Strategy,
         on_page: Callable[[], object] = lambda: None,
     ) -> None:
-        u = schema.url.c
-        rows = sa.select(u.url, u.depth, u.score, u.state).order_by(u.id)
-        urls = [tuple(row) for row in store.rows(rows)]
         self._store = store
         self._critic = critic
         self._strategy = strategy
         self._on_page = on_page
-        self._urls: list[str] = [row[0] for row in urls]
-        self._depth = [row[1] for row in urls]
-        self._waiting = [(row[2], row[3]) for row in urls]
-        depths = getattr(strategy, "needs_depths", False)
-        self._source = PageSource(web, self._urls, depths=depths)
-        self._scores = np.full(len(urls), np.nan)
+        self._urls = [*History(store).urls()]
+        self._source = PageSource(web, [row.url for row in self._urls])
+        self._scores = np.full(len(self._urls), np.nan)
         self._duplicates = Duplicates()
         self._found = Rejudged()
 
@@ -107,25 +102,20 @@ class Rejudging:
         UserError
             No page of the crawl can be read again.
         """
-        p, memo = schema.page.c, schema.memo.c
-        pages = (
-            sa.select(p.seq, p.url, p.relevance, p.canonical, p.digest, p.duplicate_of, memo.data)
-            .outerjoin(schema.memo, memo.seq == p.seq)
-            .order_by(p.seq)
-        )
-        found, again = LinkHistory(self._store), fetched_again(self._store)
-        rows = [*self._store.rows(pages)]
         up = down = 0
         lesson_at = 1.0
-        for row in rows:
-            relevance = self._page(row, found.of(row.url))
-            up += row.relevance <= 0.5 < relevance
-            down += relevance <= 0.5 < row.relevance
-            if (row.seq >= lesson_at or row is rows[-1]) and self._lesson():
-                lesson_at = row.seq * _APART
-            for later in again.get(row.seq, ()):
+        history = History(self._store)
+        last = history.last_seq()
+        for fetch in history.fetches():
+            if fetch.again:
                 # of a page fetched twice, a recording answers with the first only
-                self._recall(later, found.of(later.url) if later.links else [])
+                self._recall(fetch)
+                continue
+            relevance = self._page(fetch)
+            up += fetch.relevance <= RELEVANT < relevance
+            down += relevance <= RELEVANT < fetch.relevance
+            if (fetch.seq >= lesson_at or fetch.seq == last) and self._lesson():
+                lesson_at = fetch.seq * _APART
             self._on_page()
         self._found.moved = up, down
         if self._found.unread and not self._found.pages:
@@ -136,95 +126,64 @@ class Rejudging:
         self._found.urls = [*self._states()]
         return self._found
 
-    def _page(self, row: Row, links: Sequence[Row]) -> float:
+    def _page(self, fetch: StoredFetch) -> float:
         """Judge one fetch, and score its links."""
-        url, relevance = row.url, float(row.relevance)
-        if row.digest is None or row.duplicate_of is not None:
-            self._strategy.observe(url, relevance, row.duplicate_of)
-            return relevance
-        body = row.digest[:DIGEST]  # a sketch follows
-        self._duplicates.add(url, body, Duplicates.names(self._urls[url], row.canonical))
-        read = self._source.read(url, body, [link.target for link in links])
+        if fetch.digest is None or fetch.duplicate_of is not None:
+            self._strategy.observe(fetch.url, fetch.relevance, fetch.duplicate_of)
+            return fetch.relevance
+        names = Duplicates.names(self._urls[fetch.url].url, fetch.canonical)
+        self._duplicates.add(fetch.url, fetch.digest, names)
+        targets = [link.target for link in fetch.links]
+        read = self._source.read(fetch.url, fetch.digest, targets)
         if read is None:
             self._found.unread += 1
-            self._strategy.observe(url, relevance, None)
-            self._recall(row, links)
-            return relevance
-        view, numbers = read
-        judged = self._critic.judge([view])
-        relevance = float(judged.relevance[0])
-        probabilities = None if judged.probabilities is None else judged.probabilities[0]
-        topic = None
-        if probabilities is not None:
-            topic = self._critic.classes[int(np.argmax(probabilities))]
-        self._strategy.observe(url, relevance, None)
-        self._found.pages.append((row.seq, relevance, topic))
-        judged_page = JudgedPage(
+            self._strategy.observe(fetch.url, fetch.relevance, None)
+            self._recall(fetch)
+            return fetch.relevance
+        view, places = read
+        relevance, probabilities, topic = judge_page(self._critic, view)
+        self._strategy.observe(fetch.url, relevance, None)
+        self._found.pages.append((fetch.seq, relevance, topic))
+        page = JudgedPage(
             view=view,
-            url=url,
-            seq=row.seq,
-            depth=self._depth[url],
+            url=fetch.url,
+            seq=fetch.seq,
+            depth=self._urls[fetch.url].depth,
             relevance=relevance,
             probabilities=probabilities,
-            links=numbers,
-            targets=np.array([link.target for link in links], np.int64),
+            links=places,
+            targets=np.array(targets, np.int64),
+            referrer=self._urls[fetch.url].referrer,
         )
-        self._expand(judged_page, links)
+        expansion, scores = score_links(self._strategy, page)
+        self._scores[expansion.urls] = expansion.scores
+        self._found.memos.append((fetch.seq, expansion.memo))
+        version = self._strategy.model_version
+        rows = zip(fetch.links, scores, strict=True)
+        self._found.links += [(link.id, score, version) for link, score in rows]
         return relevance
 
-    def _expand(self, page: JudgedPage, links: Sequence[Row]) -> None:
-        """Score the links of a page."""
-        version = (
-            self._strategy.model_version if isinstance(self._strategy, LearningStrategy) else 0
-        )
-        expansion = self._strategy.expand(page)
-        self._scores[expansion.urls] = expansion.scores
-        self._found.memos.append((page.seq, expansion.memo))
-        for link, score in zip(links, expansion.link_scores.tolist(), strict=True):
-            self._found.links.append((link.id, score if np.isfinite(score) else None, version))
-
-    def _recall(self, row: Row, links: Sequence[Row]) -> None:
+    def _recall(self, fetch: StoredFetch) -> None:
         """Let the strategy have a page as it was, which cannot be read again."""
-        if links or row.data is not None:
-            urls, scores = self._strategy.recall(
-                RecalledPage(
-                    url=row.url,
-                    seq=row.seq,
-                    relevance=float(row.relevance),
-                    targets=np.array([link.target for link in links], np.int64),
-                    link_scores=np.array(
-                        [-np.inf if link.score is None else link.score for link in links]
-                    ),
-                    memo=row.data,
-                )
-            )
-            self._scores[urls] = scores
+        urls, scores = recalled(self._strategy, fetch)
+        self._scores[urls] = scores
 
     def _lesson(self) -> bool:
         """Have the strategy learn if it is due."""
-        strategy = self._strategy
-        if not isinstance(strategy, LearningStrategy) or not strategy.lesson_due():
+        if not self._strategy.lesson_due():
             return False
-        lesson = strategy.learn()
-        since, scores = strategy.adopt(lesson)
+        lesson = self._strategy.learn()
+        since, scores = self._strategy.adopt(lesson)
         self._scores[lesson.urls] = lesson.scores
         self._scores[since] = scores
-        self._found.models.append(
-            ModelRow(
-                version=lesson.version,
-                trained_at_seq=lesson.trained_at_seq,
-                instances=lesson.instances,
-                metrics=json.dumps(dict(lesson.metrics)),
-                state=lesson.state,
-            )
-        )
+        self._found.models.append(model_row(lesson))
         return True
 
     def _states(self) -> Sequence[tuple[int, float | None, int]]:
         """Return the URLs that wait with another score, or do no longer, or now do."""
         changed: list[tuple[int, float | None, int]] = []
-        for url, (before, state) in enumerate(self._waiting):
-            score = float(self._scores[url])
+        for url, stored in enumerate(self._urls):
+            before, state, score = stored.score, stored.state, float(self._scores[url])
             if state == schema.QUEUED and before is None:
                 continue  # a start URL comes first, whatever links to it
             if state == schema.QUEUED:
@@ -233,6 +192,6 @@ class Rejudging:
                 elif self._found.pages:
                     changed.append((url, None, schema.UNFOLLOWED))
             elif state == schema.UNFOLLOWED and np.isfinite(score):
-                known = self._duplicates.stands_for(self._urls[url]) is not None
+                known = self._duplicates.stands_for(stored.url) is not None
                 changed.append((url, score, schema.EXCLUDED if known else schema.QUEUED))
         return changed

@@ -44,10 +44,6 @@ class RemoteControl(Protocol):
         """Take note that what was asked is done."""
         ...
 
-    def rest(self) -> None:
-        """Do what is to be done at every look during a pause."""
-        ...
-
 
 class FileControl:
     """Passes on what people want of the crawl in `folder`, whether it runs or not.
@@ -102,6 +98,3 @@ class FileControl:
         """Take back a request that was for one run only, if nothing else was asked since."""
         if wanted is Command.STOP and self.wanted is Command.STOP:
             self._path.unlink(missing_ok=True)
-
-    def rest(self) -> None:
-        """Do what is to be done during a pause: nothing, where nobody else crawls."""

@@ -133,6 +133,14 @@ class UrlTable:
         """Return the URL's state, one of `focuscrawl.store.schema.STATES`."""
         return int(self._state.data[number])
 
+    def holds(self, number: int) -> bool:
+        """Tell whether the URL is this crawl's to fetch: always, unless several share it."""
+        return True
+
+    def leave_to_others(self, number: int, score: float) -> None:
+        """Keep the score of a URL that `holds` is False for."""
+        self._score.data[number] = score
+
     def undecided(
         self, numbers: NDArray[np.int64], scores: NDArray[np.float64]
     ) -> Iterator[tuple[int, float]]:

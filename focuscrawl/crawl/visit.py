@@ -1,11 +1,24 @@
-"""What goes into the loop and what comes out of it."""
+"""A fetch, from the URL that is given out to the row that is recorded."""
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from focuscrawl.store import AnswerRow, PageRow
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from focuscrawl.page import PageView
+    from focuscrawl.store.records import LinkRow
 
 RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
 NOT_MODIFIED = 304  # HTTP status: the answer is the one known
+_HEADINGS = 50  # of a page
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +64,11 @@ class Download:
     etag: str | None = None
     last_modified: str | None = None
 
+    @property
+    def redirects(self) -> bool:
+        """True if the answer is that the page is elsewhere."""
+        return 300 <= self.status < 400 and self.status != NOT_MODIFIED
+
 
 @dataclass(slots=True)
 class Visit:
@@ -72,3 +90,132 @@ class Visit:
     error: str | None
     links: int
     dropped: int
+
+
+class PageVisit(Visit):
+    """A `Visit` while it is under way: judged, then expanded, then recorded (METHODS 1 to 5).
+
+    What is set of the fields of `Visit` before `Crawl.expand` counts: a second opinion on the
+    relevance does what the critic's own would have done. Exporters see those fields only.
+
+    Attributes
+    ----------
+    number : of the URL
+    again : the page was fetched before, and is here for the links that are new on it
+    download : what came; of status 0 where nothing did
+    view : the page, None for what is no page and before it was parsed
+    probabilities : float64 (n_classes,), posteriors of the critic's classes, if it has any
+    canonical : the URL that the page says is its own
+    digest, minhash : of the body and of the words, as the store keeps them
+    twin : number of the earlier page that this one is a duplicate of, see `duplicate_of`
+    resembles : the earlier page that says nearly the same, and how much the two are alike
+    repeats : it says nothing new: a duplicate, to the byte or nearly
+    answer : what the next crawl wants to know of the page
+    link_rows : its links that are followed
+    newly_queued : scores of the URLs that began to wait by it
+    memo : what the strategy wants back of the links
+    excluded : why the URL is not to be fetched at all; None: it was
+    events : (kind, detail) of what is to be told of it
+    """
+
+    __slots__ = (
+        "again",
+        "answer",
+        "canonical",
+        "digest",
+        "download",
+        "events",
+        "excluded",
+        "expanded",
+        "link_rows",
+        "memo",
+        "minhash",
+        "newly_queued",
+        "number",
+        "probabilities",
+        "resembles",
+        "twin",
+        "view",
+    )
+
+    def __init__(self, fetch: Fetch, score: float | None, download: Download) -> None:
+        super().__init__(
+            seq=0,
+            url=fetch.url,
+            status=download.status,
+            relevance=0.0,
+            topic=None,
+            depth=fetch.depth,
+            score=score,
+            referrer=fetch.referrer,
+            fetched_at="",
+            content_type=download.content_type,
+            bytes=download.size,
+            title=None,
+            duplicate_of=None,
+            error=None,
+            links=0,
+            dropped=0,
+        )
+        self.number = fetch.id
+        self.again = fetch.again
+        self.download = download
+        self.view: PageView | None = None
+        self.probabilities: NDArray[np.float64] | None = None
+        self.canonical: str | None = None
+        self.digest: bytes | None = None
+        self.minhash = b""
+        self.twin: int | None = None
+        self.resembles: tuple[int, float] | None = None
+        self.answer: AnswerRow | None = None
+        self.link_rows: list[LinkRow] = []
+        self.newly_queued: list[float] = []
+        self.memo: bytes | None = None
+        self.excluded: str | None = None
+        self.expanded = False
+        self.events: list[tuple[str, str]] = []
+
+    @property
+    def repeats(self) -> bool:
+        """True if it says nothing new."""
+        return self.twin is not None or self.resembles is not None
+
+    def stamp(self) -> None:
+        """Note the time."""
+        self.fetched_at = datetime.now(UTC).isoformat(timespec="milliseconds")
+
+    def row(self) -> PageRow:
+        """Return the page's row for the store."""
+        return PageRow(
+            seq=self.seq,
+            url=self.number,
+            status=self.status,
+            relevance=self.relevance,
+            topic=self.topic,
+            score=self.score,
+            fetched_at=self.fetched_at,
+            content_type=self.content_type,
+            size=self.bytes,
+            title=self.title,
+            canonical=self.canonical,
+            digest=None if self.digest is None else self.digest + self.minhash,
+            duplicate_of=self.twin,
+            error=self.error,
+            links=self.links,
+            dropped=self.dropped,
+        )
+
+
+def answer_of(view: PageView, download: Download) -> AnswerRow:
+    """Return what the next crawl wants to know of a page: its text, headings and validators.
+
+    The digest is of the text alone: bytes that nobody reads change with every answer of many a
+    server.
+    """
+    text = " ".join(view.tokens).encode("utf-8", "replace")
+    return AnswerRow(
+        content=hashlib.blake2b(text, digest_size=12).digest(),
+        headings="\n".join(view.headings[:_HEADINGS]),
+        etag=download.etag,
+        last_modified=download.last_modified,
+    )

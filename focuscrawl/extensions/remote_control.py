@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING
 
 from scrapy import signals
@@ -65,7 +66,7 @@ class Obedience:
         if (wanted is Command.PAUSE) != self.paused:
             self._turn(wanted)
         if self.paused:
-            self._control.rest()
+            self._crawl.poll(time.monotonic())  # workers stay in step with each other
 
     def _turn(self, wanted: Command) -> None:
         self.paused = wanted is Command.PAUSE

@@ -10,7 +10,7 @@ from focuscrawl.foundation.urls import resolve
 from focuscrawl.page import read_content_type
 
 if TYPE_CHECKING:
-    from focuscrawl.crawl import Crawl, Fetch
+    from focuscrawl.crawl import Crawl, Fetch, Visit
     from focuscrawl.webs.protocol import Answer
 
 _NOW = 0.0  # a replay has no clock
@@ -28,7 +28,7 @@ def replay(crawl: Crawl) -> None:
     while True:
         fetch = crawl.next(_NOW)
         if fetch is not None:
-            _visit(crawl, fetch, crawl.web.fetch(fetch.url))
+            visit(crawl, fetch, crawl.web.fetch(fetch.url))
         elif crawl.stop_reason is not None:
             crawl.close(crawl.stop_reason)
             return
@@ -36,19 +36,23 @@ def replay(crawl: Crawl) -> None:
             time.sleep(_WAIT)
 
 
-def _visit(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> None:
-    if answer is None:
-        fetched = Download(404)
-    else:
-        headers = {name.lower(): value for name, value in answer.headers}
-        media_type, encoding = read_content_type(headers.get("content-type"))
-        location = headers.get("location")
-        fetched = Download(
-            status=answer.status,
-            body=answer.body,
-            content_type=media_type,
-            encoding=encoding,
-            location=resolve(fetch.url, [location])[0] if location else None,
-            size=len(answer.body),
-        )
-    crawl.visit(fetch.id, fetched, crawl.parse(fetch.id, fetched), _NOW)
+def visit(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
+    """Give the crawl what its web has for a URL."""
+    download = Download(404) if answer is None else _download(fetch, answer)
+    visit = crawl.arrived(fetch.id, download)
+    crawl.parse(visit)
+    return crawl.visit(visit, _NOW)
+
+
+def _download(fetch: Fetch, answer: Answer) -> Download:
+    headers = {name.lower(): value for name, value in answer.headers}
+    media_type, encoding = read_content_type(headers.get("content-type"))
+    location = headers.get("location")
+    return Download(
+        status=answer.status,
+        body=answer.body,
+        content_type=media_type,
+        encoding=encoding,
+        location=resolve(fetch.url, [location])[0] if location else None,
+        size=len(answer.body),
+    )

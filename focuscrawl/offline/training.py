@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
-
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.critic_reading import WordReader
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
@@ -20,8 +18,7 @@ from focuscrawl.crawl.parts.revisit_policy import KEPT
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import apprentice_in
 from focuscrawl.offline.rereading import Rereader
-from focuscrawl.store import schema
-from focuscrawl.store.history import fetched_again
+from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,26 +108,20 @@ def learn_from(
                 f"{store.where}: this crawl {why}; name the web to read its pages again with --web"
             )
         reader = _FactsReader(store, critic, web, apprentice)
-    p, memo = schema.page.c, schema.memo.c
-    pages = (
-        sa.select(p.seq, p.url, p.relevance, p.digest, p.duplicate_of, memo.data)
-        .outerjoin(schema.memo, memo.seq == p.seq)
-        .order_by(p.seq)
-    )
-    again = fetched_again(store)
-    for page in store.rows(pages):
+    for fetch in History(store).fetches(links=False):
+        if fetch.again:
+            if reader is None and fetch.memo is not None:
+                apprentice.expand(fetch.url, PageFacts.from_bytes(fetch.memo))
+            continue
         on_page()
-        apprentice.observe(page.url, page.relevance)
+        apprentice.observe(fetch.url, fetch.relevance)
         facts = None
         if reader is None:
-            facts = None if page.data is None else PageFacts.from_bytes(page.data)
-        elif page.digest is not None and page.duplicate_of is None:
-            facts = reader.read(page.url, page.relevance)
+            facts = None if fetch.memo is None else PageFacts.from_bytes(fetch.memo)
+        elif fetch.is_page:
+            facts = reader.read(fetch.url, fetch.relevance)
         if facts is not None:
-            apprentice.expand(page.url, facts)
-        for later in again.get(page.seq, ()) if reader is None else ():
-            if later.data is not None:
-                apprentice.expand(later.url, PageFacts.from_bytes(later.data))
+            apprentice.expand(fetch.url, facts)
     if not apprentice.judged:
         raise UserError(
             f"{store.where}: no link of this crawl was followed: nothing to learn from"

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from focuscrawl.crawl.parts.quotas import Quota, Quotas
-from focuscrawl.crawl.parts.traps import LIMITED, NEAR_DUPLICATE, RAISED
+from focuscrawl.crawl.parts.near_duplicates import NEAR_DUPLICATE
+from focuscrawl.crawl.parts.traps import LIMITED, RAISED
 from focuscrawl.crawl.url_patterns import pattern
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.foundation.urls import host

@@ -61,6 +61,8 @@ class Informed:
         self._known = GrowingArray(np.float64, fill=np.nan)
         self._asked = GrowingArray(np.bool_, fill=False)
         self.lag: int = getattr(learner, "lag", 0)
+        self.learns = True
+        self.worth = lambda url, relevance: relevance
         self.needs_depths: bool = getattr(learner, "needs_depths", False)
 
     @property

@@ -56,4 +56,26 @@ def make_strategy(name: str, context: StrategyContext, options: Mapping[str, Any
             f"strategy {name} has no option {unknown[0]!r}: "
             + (f"there are {', '.join(known)}" if known else "it has none")
         )
-    return strategy(context, **options)
+    return _shim(strategy(context, **options))
+
+
+def _shim(s):
+    from focuscrawl.strategies.protocol import LearningStrategy, Appraiser
+    from focuscrawl.strategies.sharing import Shareable
+    s.learns = isinstance(s, LearningStrategy)
+    s.shareable = isinstance(s, Shareable)
+    if not hasattr(s, "worth"): s.worth = lambda url, relevance: relevance
+    if not s.learns:
+        s.model_version = 0
+        s.lesson_due = lambda: False
+    if not hasattr(s, "lag"): s.lag = 0
+    if not hasattr(s, "recall_all") and s.shareable:
+        import numpy as np
+        def recall_all(pages):
+            out = {}
+            for p in pages:
+                u, v = s.recall(p)
+                out.update(zip(u.tolist(), v.tolist()))
+            return np.array(list(out), np.int64), np.array(list(out.values()), float)
+        s.recall_all = recall_all
+    return s

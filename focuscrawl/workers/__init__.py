@@ -7,6 +7,5 @@ worker, and the crawl that lives by that. Not here: the tables
 """
 
 from focuscrawl.workers.joining import open_shared_crawl
-from focuscrawl.workers.worker import SharedCrawl
 
-__all__ = ["SharedCrawl", "open_shared_crawl"]
+__all__ = ["open_shared_crawl"]

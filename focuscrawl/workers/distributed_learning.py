@@ -11,24 +11,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import sqlalchemy as sa
 
+from focuscrawl.crawl.part import Part
 from focuscrawl.store.schema import models
 from focuscrawl.store.worker_tables import crawl, instances
 from focuscrawl.workers.inbox import PublishedModel
 from focuscrawl.workers.writer import TROUBLE, first_line, passes
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection
 
-    from focuscrawl.crawl.url_table import UrlTable
-    from focuscrawl.frontier import Arrangement, Frontier
+    from focuscrawl.crawl.state import CrawlState
+    from focuscrawl.crawl.visit import PageVisit
+    from focuscrawl.frontier import Arrangement
     from focuscrawl.strategies import Lesson
-    from focuscrawl.strategies.sharing import SharedLearner
     from focuscrawl.workers.heartbeat import Heartbeat
 
 logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
+UNTIL_OTHERS = 0.01  #: seconds to wait at a time for what other workers do
 _ENOUGH = 10  # judged URLs that can be learned from
 _FEW = 20  # lessons
 _PATIENCE = 0.5  # seconds for which a replay waits for a lesson of another worker
@@ -38,43 +40,32 @@ _LEARNED = "handed_in"  # metric: how far the table of instances was learned fro
 
 
 class _Judged(NamedTuple):
-    """What `SharedLearner.hand_in` returned; `pooled`: it was put into the pool here at once."""
+    """What `Strategy.hand_in` returned; `pooled`: it was put into the pool here at once."""
 
     data: bytes
     fetches: int
     pooled: bool
 
 
-class SharedLessons:
-    """Does what `focuscrawl.crawl.parts.learning.Lessons` does, for one of several workers.
+class DistributedLearning(Part):
+    """Does what `focuscrawl.crawl.parts.learning.Learning` does, for one of several workers.
 
     One thing at a time in a thread of its own: take up a new model, hand in what was judged here,
     or, at one worker, train on what all have handed in.
 
     Parameters
     ----------
-    learner, frontier : of this worker
-    engine : of the crawl's database
-    courier : knows who trains, and of new models
+    heartbeat : knows who trains, and of new models
     me : number of the worker
-    replay : pages come from files, and hundreds of them while one thing is done; see `waited_for`
     """
 
-    def __init__(
-        self,
-        learner: SharedLearner,
-        frontier: Frontier,
-        *,
-        engine: Engine,
-        courier: Heartbeat,
-        me: int,
-        replay: bool,
-    ) -> None:
-        self._learner = learner
-        self._lag: int | None = getattr(learner, "lag", 0) if replay else None
-        self._frontier = frontier
-        self._engine = engine
-        self._courier = courier
+    def __init__(self, crawl: CrawlState, heartbeat: Heartbeat, me: int) -> None:
+        self._crawl = crawl
+        self._learner, self._frontier = crawl.strategy, crawl.frontier
+        # in a replay pages come from files, and hundreds of them while one thing is done
+        self._lag: int | None = None if crawl.web is None else crawl.strategy.lag
+        self._engine = crawl.store.engine
+        self._heartbeat = heartbeat
         self._me = me
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lesson")
         self._job: Future[tuple[Lesson, Arrangement] | None] | None = None
@@ -84,7 +75,7 @@ class SharedLessons:
         self._behind_since, self._in_vain = math.inf, 0
         self._handed_at = 0
         self._trained_at = self._tried_at = 0
-        self._pool: Any = learner.pool()
+        self._pool: Any = self._learner.pool()
         self._pooled = 0  # of the rows in the table
         self._not_before = 0.0
         self._sent: Future[None] | None = None
@@ -93,20 +84,40 @@ class SharedLessons:
         self._own: set[int] = set()  # rows of the table that the pool had before they were there
 
     @property
-    def model_version(self) -> int:
-        """Version of the model that scores links."""
-        return self._learner.model_version
+    def pause(self) -> float:  # type: ignore[override]
+        """Seconds until the crawl should be asked again: less where the lesson is learned here."""
+        return Part.pause if self._waited_for else UNTIL_OTHERS
 
-    def waited_for(self, fetched: int) -> bool:
-        """Tell whether nothing may be fetched now: a replay waits for what is under way here.
+    def on_page(self, visit: PageVisit) -> None:
+        """Begin what is due."""
+        self._begin_if_due(self._crawl.fetched)
 
-        As in a crawl of one worker. For others see `behind`.
+    def poll(self, now: float) -> bool:
+        """Begin what is due, and re-order the whole frontier by a model that was taken up."""
+        self._begin_if_due(self._crawl.fetched)
+        self._adopt()
+        return False
+
+    def holds_back(self) -> bool:
+        """Tell whether a replay waits for a lesson, of this worker or of another."""
+        if self._waited_for:
+            return True
+        behind = self._behind(self._crawl.fetched)
+        if behind:
+            self._heartbeat.hurry()
+        return behind
+
+    @property
+    def _waited_for(self) -> bool:
+        """True if nothing may be fetched now: a replay waits for what is under way here.
+
+        As in a crawl of one worker. For others see `_behind`.
         """
         if self._lag is None or self._job is None or self._job.done():
             return False
-        return fetched - self._begun_at >= self._lag
+        return self._crawl.fetched - self._begun_at >= self._lag
 
-    def behind(self, fetched: int) -> bool:
+    def _behind(self, fetched: int) -> bool:
         """Tell whether a replay waits for another worker's lesson: for a moment, at the beginning.
 
         While lessons are few, each changes a lot. A lone worker goes on by a model until the next
@@ -124,7 +135,7 @@ class SharedLessons:
             self._learned_at = fetched if self._in_vain < _OFTEN else math.inf
         return True
 
-    def begin_if_due(self, fetched: int) -> None:
+    def _begin_if_due(self, fetched: int) -> None:
         """Begin what is due, if nothing is under way.
 
         Parameters
@@ -135,7 +146,7 @@ class SharedLessons:
         if busy or time.monotonic() < self._not_before:
             return
         period = self._learner.period(fetched)
-        state, model = self._courier.state, self._courier.model
+        state, model = self._heartbeat.state, self._heartbeat.model
         # what teaches nothing is not waited for
         self._begun_at = math.inf
         if model is not None and model.version > self._learner.model_version:
@@ -149,7 +160,7 @@ class SharedLessons:
             self._handed_at = fetched
             self._job = self._thread.submit(self._hand_in)
 
-    def adopt(self, fetched: int) -> None:
+    def _adopt(self) -> None:
         """Re-order the whole frontier by a model that was taken up."""
         if self._sent is not None and self._sent.done():
             sent, self._sent = self._sent, None
@@ -175,7 +186,7 @@ class SharedLessons:
             self._not_before = time.monotonic() + _AGAIN
             return None
 
-    def close(self, urls: UrlTable) -> None:
+    def close(self) -> None:
         """Wait for what is under way, and forget it.
 
         No scores are noted: the worker that goes on works them out anew.

@@ -22,6 +22,11 @@ class SharedDuplicates(Duplicates):
         self._urls = urls
         self._elsewhere: dict[bytes, str] = {}
 
+    def clear(self) -> None:
+        """Forget all pages."""
+        super().clear()
+        self._elsewhere.clear()
+
     def hear(self, digest: bytes, url: str) -> None:
         """Take note of a page of another worker."""
         self._elsewhere.setdefault(digest, url)

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.workers.worker import SharedCrawl
+    from focuscrawl.crawl.state import CrawlState
+    from focuscrawl.workers.heartbeat import Heartbeat
+    from focuscrawl.workers.url_ids import SharedUrlTable
 
 _HOLD = 5.0  # seconds for which the best links of a shard count as if they could be fetched
 _MOST = 64  # links of a shard that do
@@ -30,27 +32,27 @@ class Handover:
     draining : by shard, how many records have to be written first; -1: not known yet
     """
 
-    def __init__(self, crawl: SharedCrawl) -> None:
-        self._crawl = crawl
+    def __init__(self, crawl: CrawlState, urls: SharedUrlTable, heartbeat: Heartbeat) -> None:
+        self._crawl, self._urls, self._heartbeat = crawl, urls, heartbeat
         self.draining: dict[int, int] = {}
         self._promised: dict[int, tuple[float, NDArray[np.float64]]] = {}  # until, scores
 
     def give(self, shards: Collection[int]) -> None:
         """Stop crawling the hosts of shards."""
-        crawl = self._crawl
-        given = np.array(sorted(crawl.held & frozenset(shards)), np.int64)
+        crawl, urls = self._crawl, self._urls
+        given = np.array(sorted(urls.held & frozenset(shards)), np.int64)
         if not len(given):
             return
-        crawl.held -= frozenset(given.tolist())
+        urls.held -= frozenset(given.tolist())
         waiting = crawl.frontier.queued()
-        of_shards = crawl.urls.shards_of(waiting)
+        of_shards = urls.shards_of(waiting)
         leaving = np.isin(of_shards, given)
         waiting, of_shards = waiting[leaving], of_shards[leaving]
         scores = crawl.frontier.scores(waiting)
         for number in waiting.tolist():
             crawl.frontier.remove(number)
         until = time.monotonic() + _HOLD
-        hosts = crawl.urls.hosts()[waiting]
+        hosts = urls.hosts()[waiting]
         for shard in given.tolist():
             there = of_shards == shard
             best = np.sort(scores[there])[::-1][:_MOST]
@@ -61,13 +63,13 @@ class Handover:
 
     def make_room(self, surplus: int) -> None:
         """Give away so many shards that others should have, every other one of the best."""
-        surplus -= len(self.draining) + self._crawl.courier.releasing
+        surplus -= len(self.draining) + self._heartbeat.releasing
         if surplus <= 0:
             return
-        held = np.array(sorted(self._crawl.held), np.int64)
+        held = np.array(sorted(self._urls.held), np.int64)
         waiting = self._crawl.frontier.queued()
-        best = np.full(self._crawl.urls.shards, -np.inf)
-        of_shards = self._crawl.urls.shards_of(waiting)
+        best = np.full(self._urls.shards, -np.inf)
+        of_shards = self._urls.shards_of(waiting)
         np.maximum.at(best, of_shards, self._crawl.frontier.scores(waiting))
         order = held[np.argsort(-best[held], kind="stable")]
         self.give(order[np.linspace(len(order) - 1, 0, surplus).astype(np.int64)].tolist())
@@ -76,16 +78,16 @@ class Handover:
         """Release what may be."""
         if not self.draining:
             return
-        crawl = self._crawl
-        busy = {crawl.urls.shard(number) for number in crawl.in_flight}
+        crawl, urls = self._crawl, self._urls
+        busy = {urls.shard(number) for number in crawl.in_flight}
         free = []
         for shard, barrier in self.draining.items():
             if barrier < 0 and shard not in busy:
-                self.draining[shard] = crawl.put_so_far
-            elif 0 <= barrier <= crawl.written:
+                self.draining[shard] = crawl.writer.put_so_far
+            elif 0 <= barrier <= crawl.writer.written:
                 free.append(shard)
         if free:
-            crawl.courier.release(free)
+            self._heartbeat.release(free)
             for shard in free:
                 del self.draining[shard]
 

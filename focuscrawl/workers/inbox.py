@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
+from focuscrawl.store.history import DIGEST
 from focuscrawl.store.schema import FETCHED, UNFOLLOWED, models, page, url
 from focuscrawl.workers.membership import unread
 
@@ -69,13 +70,24 @@ class PublishedModel(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """A page that another worker fetched."""
+    """A page that another worker fetched.
+
+    Attributes
+    ----------
+    digest, minhash : of its body and words; None and empty for a duplicate and for no page
+    repeats : it is a duplicate
+    new : False where it is told once more, with the shard that it is of
+    """
 
     url: str
     id: int
     relevance: float
     digest: bytes | None
+    minhash: bytes
     canonical: str | None
+    referrer: str | None
+    repeats: bool
+    new: bool
 
 
 @dataclass(slots=True)
@@ -165,13 +177,8 @@ class InboxReader:
     def _load(self, connection: Connection, taken: Sequence[int], into: Delivery) -> None:
         """Read the URLs of shards, and what came of those that were fetched."""
         of_shards = (url.c.host % self._urls.shards).in_(list(taken))
-        fetched = connection.execute(
-            sa.select(*_OUTCOME)
-            .join(page, page.c.url == url.c.id)
-            .where(of_shards)
-            .order_by(page.c.seq)
-        )
-        outcomes = [_outcome(row) for row in fetched]
+        fetched = connection.execute(_OUTCOMES.where(of_shards).order_by(page.c.seq))
+        outcomes = [_outcome(row, new=False) for row in fetched]
         into.outcomes.extend(outcomes)
         done = {outcome.id for outcome in outcomes}
         rows = connection.execute(sa.select(*_KNOWN).where(of_shards, url.c.state != UNFOLLOWED))
@@ -182,13 +189,11 @@ class InboxReader:
     def _outcomes(self, connection: Connection, fetched: int, into: Delivery) -> None:
         """Read what others fetched."""
         rows = connection.execute(
-            sa.select(*_OUTCOME)
-            .join(page, page.c.url == url.c.id)
-            .where(page.c.seq > self._seq, page.c.seq <= fetched)
+            _OUTCOMES.where(page.c.seq > self._seq, page.c.seq <= fetched)
             .where(page.c.worker.is_distinct_from(self._me))
             .order_by(page.c.seq)
         )
-        into.outcomes.extend(map(_outcome, rows))
+        into.outcomes.extend(_outcome(row, new=True) for row in rows)
 
     def _name(self, connection: Connection, into: Delivery) -> None:
         """Read the URLs that nobody here has met."""
@@ -202,16 +207,33 @@ class InboxReader:
 
 
 _KNOWN = (url.c.id, url.c.url, url.c.depth, url.c.score, url.c.state)
-_OUTCOME = (
-    url.c.url,
-    url.c.id,
-    page.c.relevance,
-    page.c.digest,
-    page.c.canonical,
-    page.c.duplicate_of,
+_referrer = url.alias("referrer")
+_OUTCOMES = (
+    sa.select(
+        url.c.url,
+        url.c.id,
+        page.c.relevance,
+        page.c.digest,
+        page.c.canonical,
+        page.c.duplicate_of,
+        _referrer.c.url.label("found_on"),
+    )
+    .join(page, page.c.url == url.c.id)
+    .outerjoin(_referrer, _referrer.c.id == url.c.referrer)
 )
 
 
-def _outcome(row: Any) -> Outcome:
-    digest = row.digest if row.duplicate_of is None else None
-    return Outcome(row.url, row.id, row.relevance, digest, row.canonical)
+def _outcome(row: Any, *, new: bool) -> Outcome:
+    repeats = row.duplicate_of is not None
+    digest = None if repeats else row.digest
+    return Outcome(
+        url=row.url,
+        id=row.id,
+        relevance=row.relevance,
+        digest=None if digest is None else digest[:DIGEST],
+        minhash=b"" if digest is None else digest[DIGEST:],
+        canonical=row.canonical,
+        referrer=row.found_on,
+        repeats=repeats,
+        new=new,
+    )

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.crawl.duplicates import Duplicates
+from focuscrawl.crawl.part import HeardFetch
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED
 from focuscrawl.strategies import RecalledPage
-from focuscrawl.strategies.sharing import SharedLearner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from queue import SimpleQueue
 
-    from numpy.typing import NDArray
-
-    from focuscrawl.strategies import Strategy
+    from focuscrawl.crawl.state import CrawlState
+    from focuscrawl.workers.duplicates import SharedDuplicates
     from focuscrawl.workers.inbox import Delivery, Links, Outcome, StoredUrl
-    from focuscrawl.workers.worker import SharedCrawl
+    from focuscrawl.workers.url_ids import SharedUrlTable
 
 _LINKS = 300  # taken in at once: the event loop stands still meanwhile
 
@@ -33,15 +33,22 @@ class Ingest:
     posted : evidence up to this has been taken in; -1: nothing has come yet
     """
 
-    def __init__(self, crawl: SharedCrawl) -> None:
-        self._crawl = crawl
+    def __init__(
+        self,
+        crawl: CrawlState,
+        urls: SharedUrlTable,
+        duplicates: SharedDuplicates,
+        deliveries: SimpleQueue[Delivery],
+    ) -> None:
+        self._crawl, self._urls, self._duplicates = crawl, urls, duplicates
+        self._deliveries = deliveries
         self._steps: Iterator[None] | None = None
         self.posted = -1
 
     @property
     def empty(self) -> bool:
         """True while there is nothing to take in."""
-        return self._steps is None and self._crawl.courier.deliveries.empty()
+        return self._steps is None and self._deliveries.empty()
 
     def go_on(self, until: float) -> None:
         """Take in what there is, as far as time allows.
@@ -50,7 +57,7 @@ class Ingest:
         ----------
         until : on the clock of `time.perf_counter`
         """
-        deliveries = self._crawl.courier.deliveries
+        deliveries = self._deliveries
         while time.perf_counter() < until:
             if self._steps is None:
                 if deliveries.empty():
@@ -61,7 +68,7 @@ class Ingest:
 
     def _take_in(self, delivery: Delivery) -> Iterator[None]:
         for known in delivery.named:
-            self._crawl.urls.add_stored(known.url, known.depth)
+            self._urls.add_stored(known.url, known.depth)
             yield
         for together in _together(delivery.links):
             self._recall(together)
@@ -78,7 +85,7 @@ class Ingest:
         if rows[0].names_only:
             self._put_first(rows)
             return
-        crawl, urls = self._crawl, self._crawl.urls
+        crawl, urls = self._crawl, self._urls
         pages = []
         for links in rows:
             source = None if links.source is None else urls.number(links.source)
@@ -93,34 +100,47 @@ class Ingest:
                     memo=links.memo,
                 )
             )
-        for found, scores in _recalled(crawl.strategy, pages):
-            for number, score in zip(found.tolist(), scores.tolist(), strict=True):
-                crawl.queue(number, score)
+        found, scores = crawl.strategy.recall_all(pages)
+        for number, score in zip(found.tolist(), scores.tolist(), strict=True):
+            crawl.queue(number, score)
 
     def _put_first(self, rows: list[Links]) -> None:
         """Queue URLs that come next wherever they are: start URLs, targets of redirects."""
-        crawl, urls = self._crawl, self._crawl.urls
+        crawl, urls = self._crawl, self._urls
         for links in rows:
             for number in urls.numbers(links.targets).tolist():
-                if crawl.holds(number):
+                if urls.holds(number):
                     crawl.queue(number, math.inf)
                 else:
-                    urls.remember(number, math.inf)
+                    urls.come_next_elsewhere(number)
 
     def _hear(self, outcome: Outcome) -> None:
-        crawl = self._crawl
-        if outcome.digest is not None:
-            crawl.duplicates.hear(outcome.digest, outcome.url)
-        number = crawl.urls.number(outcome.id)
+        crawl, digest = self._crawl, outcome.digest
+        if digest is not None:
+            self._duplicates.hear(digest, outcome.url)
+        number = self._urls.number(outcome.id)
         if number is not None:
-            crawl.strategy.hear(number, outcome.relevance)  # type: ignore[attr-defined]
-            if crawl.holds(number) and outcome.digest is not None:
+            crawl.strategy.hear(number, outcome.relevance)
+            if self._urls.holds(number) and digest is not None:
                 names = Duplicates.names(outcome.url, outcome.canonical)
-                crawl.duplicates.add(number, outcome.digest, names)
+                crawl.duplicates.add(number, digest, names)
+        if outcome.new:
+            if number is None and outcome.minhash:
+                number = self._urls.add_stored(outcome.url, 0)
+            heard = HeardFetch(
+                number=-1 if number is None else number,
+                url=outcome.url,
+                referrer=outcome.referrer,
+                relevance=outcome.relevance,
+                minhash=outcome.minhash,
+                repeats=outcome.repeats,
+            )
+            for part in crawl.parts:
+                part.heard(heard)
 
     def _take_over(self, delivery: Delivery) -> Iterator[None]:
         """Queue the URLs of new shards: those the store has queued, and those links lead to."""
-        crawl, urls = self._crawl, self._crawl.urls
+        crawl, urls = self._crawl, self._urls
         queued: dict[int, StoredUrl] = {}
         for known in delivery.theirs:
             number = urls.add_stored(known.url, known.depth)
@@ -134,7 +154,7 @@ class Ingest:
         scores = np.full(len(urls), np.nan)
         scores[mine] = [math.nan if s is None else s for s in map(urls.score, mine.tolist())]
         yield
-        if isinstance(crawl.strategy, SharedLearner):
+        if crawl.strategy.learns:
             waiting, new = crawl.strategy.rescore()
             met = waiting < len(scores)  # what was found since is not in a new shard's way
             waiting, new = waiting[met], new[met]
@@ -145,7 +165,7 @@ class Ingest:
         for host in np.unique(urls.hosts()[mine]).tolist():
             # the worker that had it may just have asked it something
             crawl.frontier.hold(host, now + crawl.plan.delay)
-        crawl.take(delivery.taken)
+        urls.held |= frozenset(delivery.taken)
         for number in mine.tolist():
             if number not in crawl.in_flight and urls.state(number) not in (FETCHED, EXCLUDED):
                 self._queue(number, float(scores[number]), queued.get(number))
@@ -159,7 +179,7 @@ class Ingest:
         score : by the links known here, NaN without any
         stored : what the store says of it; None: nobody followed a link to it yet
         """
-        crawl, urls = self._crawl, self._crawl.urls
+        crawl, urls = self._crawl, self._urls
         if stored is None:
             if not math.isnan(score):
                 crawl.queue(number, score)
@@ -182,12 +202,3 @@ def _together(rows: list[Links]) -> Iterator[list[Links]]:
         size += len(links.targets)
     if some:
         yield some
-
-
-def _recalled(
-    strategy: Strategy, pages: list[RecalledPage]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    if isinstance(strategy, SharedLearner):
-        yield strategy.recall_all(pages)
-    else:
-        yield from map(strategy.recall, pages)

@@ -8,24 +8,28 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from focuscrawl.crawl.assembly import Parts, check
-from focuscrawl.crawl.folder import CrawlFolder
+from focuscrawl.crawl import Crawl, CrawlFolder
+from focuscrawl.crawl.assembly import Checked, check, page_parts
+from focuscrawl.crawl.parts.revisit_policy import RevisitPolicy
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
 from focuscrawl.store.postgres import holds_crawl, open_database, read_database_url, refused
-from focuscrawl.strategies import LearningStrategy
-from focuscrawl.strategies.sharing import Shareable, SharedLearner
 from focuscrawl.workers.budget import BudgetShare
+from focuscrawl.workers.distributed_learning import DistributedLearning
+from focuscrawl.workers.duplicates import SharedDuplicates
 from focuscrawl.workers.heartbeat import Heartbeat
 from focuscrawl.workers.inbox import InboxReader
 from focuscrawl.workers.membership import Membership
+from focuscrawl.workers.remote_control import SharedControl
+from focuscrawl.workers.shared_distilling import SharedDistilling
 from focuscrawl.workers.url_ids import SharedUrlTable
-from focuscrawl.workers.worker import SharedCrawl
+from focuscrawl.workers.worker import Worker
 from focuscrawl.workers.writer import SharedWriter
 
 if TYPE_CHECKING:
     from focuscrawl.crawl import CrawlPlan
     from focuscrawl.store import CrawlStore
+    from focuscrawl.strategies import Strategy
 
 _RIGHTS = "a worker needs all rights on the tables: take the role that made the crawl"
 _PATIENCE = 600.0  # seconds for which the database may be away
@@ -45,7 +49,7 @@ class SharingOptions:
     shards: int = 64
 
 
-def open_shared_crawl(plan: CrawlPlan, store: str, options: SharingOptions) -> SharedCrawl:
+def open_shared_crawl(plan: CrawlPlan, store: str, options: SharingOptions) -> Crawl:
     """Check everything, then join the crawl in the database `store`; the first worker makes it.
 
     Parameters
@@ -58,22 +62,23 @@ def open_shared_crawl(plan: CrawlPlan, store: str, options: SharingOptions) -> S
         Anything the user has to put right.
     """
     database = read_database_url(store)
-    if plan.distill:
-        raise UserError("FOCUSCRAWL_DISTILL is for crawls of one worker: leave out store, or this")
+    if plan.revisit_hubs:
+        raise UserError(
+            "FOCUSCRAWL_REVISIT_HUBS is for crawls of one worker: leave out store, or this"
+        )
     if plan.options.get("contrast", 1.0) != 1.0:
         raise UserError(
             "the option contrast is for crawls of one worker: leave out store, or this"
         )
     if plan.knowledge is not None or plan.revisit:
         raise UserError("knowledge is for crawls of one worker: leave out store, or this")
-    parts = check(plan, None, exists=holds_crawl(database))
-    _check_strategy(plan, parts)
-    about = {**parts.about, "shards": str(options.shards)}
-    kept, _ = open_database(database, parts.identity, about)
+    checked = check(plan, None, exists=holds_crawl(database))
+    _check_strategy(plan, checked.strategy)
+    about = {**checked.about, "shards": str(options.shards)}
+    kept, _ = open_database(database, checked.identity, about)
     try:
-        # a worker sees only what its own hosts have brought: no judging of the others by it
-        shared = replace(plan, store=database.shown, limits=False, near_duplicates=False)
-        return _join(shared, parts, kept, options, database.name)
+        shared = replace(plan, store=database.shown)
+        return _join(shared, checked, kept, options, database.name)
     except sa.exc.DBAPIError as error:
         kept.close()
         raise refused(error, database, _RIGHTS) from None
@@ -82,9 +87,8 @@ def open_shared_crawl(plan: CrawlPlan, store: str, options: SharingOptions) -> S
         raise
 
 
-def _check_strategy(plan: CrawlPlan, parts: Parts) -> None:
-    wanted = SharedLearner if isinstance(parts.strategy, LearningStrategy) else Shareable
-    if not isinstance(parts.strategy, wanted):
+def _check_strategy(plan: CrawlPlan, strategy: Strategy) -> None:
+    if not strategy.shareable:
         raise UserError(
             f"strategy {plan.strategy} has to see the whole crawl, and a worker sees its shards: "
             "take apprentice, best-first or another one that judges links by their pages"
@@ -92,8 +96,8 @@ def _check_strategy(plan: CrawlPlan, parts: Parts) -> None:
 
 
 def _join(
-    plan: CrawlPlan, parts: Parts, store: CrawlStore, options: SharingOptions, name: str
-) -> SharedCrawl:
+    plan: CrawlPlan, checked: Checked, store: CrawlStore, options: SharingOptions, name: str
+) -> Crawl:
     shards = int(store.identity()["shards"])
     with store.engine.begin() as connection:
         me = Membership.join(connection, options.lease, plan.budget)
@@ -102,12 +106,13 @@ def _join(
         seconds=options.lease,
         shards=shards,
         budget=plan.budget,
-        learns=isinstance(parts.strategy, SharedLearner),
+        learns=checked.strategy.learns,
     )
     folder = CrawlFolder(Path(plan.crawl_dir or f"crawls/{name}/worker-{me}"))
     try:
         folder.claim()
-        return _begin(replace(plan, crawl_dir=str(folder.path)), parts, store, folder, membership)
+        plan = replace(plan, crawl_dir=str(folder.path))
+        return _begin(plan, checked, store, folder, membership)
     except BaseException:
         folder.release()
         with store.engine.begin() as connection:
@@ -117,46 +122,62 @@ def _join(
 
 def _begin(
     plan: CrawlPlan,
-    parts: Parts,
+    checked: Checked,
     store: CrawlStore,
     folder: CrawlFolder,
     membership: Membership,
-) -> SharedCrawl:
-    assert isinstance(parts.strategy, Shareable)
-    me, shards = membership.me, membership.shards
-    urls = SharedUrlTable(shards)
-    allowance = BudgetShare(limited=plan.budget > 0)
+) -> Crawl:
+    me, urls = membership.me, SharedUrlTable(membership.shards)
+    budget = BudgetShare(limited=plan.budget > 0)
     writer = SharedWriter(
         store.engine,
         urls,
         me=me,
         limited=plan.budget > 0,
-        parts=parts.strategy.parts,
+        parts=checked.strategy.parts,
         patience=_PATIENCE,
     )
-    courier = Heartbeat(
+    heartbeat = Heartbeat(
         store.engine,
         membership,
         InboxReader(urls, me),
-        allowance,
+        budget,
         lease=membership.seconds,
         patience=_PATIENCE,
     )
-    crawl = SharedCrawl(
-        courier=courier,
-        allowance=allowance,
-        writer=writer,
-        urls=urls,
-        me=me,
-        critic=parts.critic,
-        strategy=parts.strategy,
+    duplicates = SharedDuplicates(urls)
+    crawl = Crawl(
+        critic=checked.critic,
+        strategy=checked.strategy,
         frontier=Frontier(plan.per_host, plan.delay),
         store=store,
         folder=folder,
-        web=parts.web,
+        web=checked.web,
         plan=plan,
-        within=parts.within,
+        within=checked.within,
+        known=RevisitPolicy(),
+        urls=urls,
+        duplicates=duplicates,
+        writer=writer,
     )
-    crawl.catch_up()
-    crawl.start(parts.seeds)
+    control = SharedControl(crawl, heartbeat)
+    crawl.control = control
+    worker = Worker(
+        crawl,
+        urls=urls,
+        duplicates=duplicates,
+        control=control,
+        heartbeat=heartbeat,
+        budget=budget,
+        me=me,
+    )
+    crawl.parts = [worker, *page_parts(crawl)]
+    if plan.distill:
+        crawl.parts.append(SharedDistilling(crawl, urls, heartbeat))
+    if checked.strategy.learns:
+        crawl.parts.append(DistributedLearning(crawl, heartbeat, me))
+    for part in crawl.parts:
+        part.reset()
+    worker.restored()
+    crawl.start(checked.seeds)
     return crawl

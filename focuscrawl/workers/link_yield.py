@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import math
+from typing import TYPE_CHECKING
 
 from focuscrawl.workers.budget import nearly
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _FETCHES = 32  # that the mean is of, the latest counting most
 
@@ -23,21 +26,11 @@ class LinkYield:
 
     def __init__(self) -> None:
         self.rate = 0.0
-        self._score = math.nan  # of the link that led to the page at hand
-        self._good = 0
 
-    def begin(self, score: float) -> None:
-        """Say that a page is at hand, and what score its URL had."""
-        self._score, self._good = score, 0
-
-    def found(self, score: float) -> None:
-        """Say that a link begins to wait; it counts if a page is at hand."""
-        self._good += score >= nearly(self._score)  # no number compares with NaN
-
-    def end(self) -> None:
-        """Say that the page is done with."""
-        self.rate += (self._good - self.rate) / _FETCHES
-        self._score = math.nan
+    def count(self, score: float, found: Iterable[float]) -> None:
+        """Take in a page: the score of the link that led to it, and of those that it brought."""
+        good = sum(each >= nearly(score) for each in found)
+        self.rate += (good - self.rate) / _FETCHES
 
     def stands_for(self, most: int) -> int:
         """Return how many fetches a link that waits stands for, `most` at most."""

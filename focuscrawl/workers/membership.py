@@ -188,6 +188,8 @@ class Membership:
             landed=self._landed(standing.on_the_way, alive, now.posted),
             seen=standing,
             good=standing.here(nearly(limit)),
+            offered=sum(map(len, offers.values())),
+            leads=self.me == min(alive),
         )
 
     def _landed(

@@ -1,19 +1,19 @@
-"""What people ask of the workers on a crawl, as a worker sees it: its courier brings it."""
+"""Pause and stop of the workers on a crawl, as a worker sees them: in the crawl's database."""
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from focuscrawl.crawl.remote_control import Command
 from focuscrawl.workers.heartbeat import INTERVAL
 
 if TYPE_CHECKING:
-    from focuscrawl.workers.worker import SharedCrawl
+    from focuscrawl.crawl import Crawl
+    from focuscrawl.workers.heartbeat import Heartbeat
 
 
 class SharedControl:
-    """Does for a worker what `FileControl` does for a crawl of its own.
+    """The `RemoteControl` of a worker; its heartbeat reads what is asked.
 
     A pause is for all workers, those to come included; a stop for those that were there.
 
@@ -25,15 +25,15 @@ class SharedControl:
 
     every = INTERVAL
 
-    def __init__(self, crawl: SharedCrawl) -> None:
+    def __init__(self, crawl: Crawl, heartbeat: Heartbeat) -> None:
         self.name = str(crawl.plan.store)
-        self._crawl = crawl
+        self._crawl, self._heartbeat = crawl, heartbeat
         self.paused = False
 
     @property
     def wanted(self) -> Command:
         """What is asked at the moment; a worker that cannot go on is let end."""
-        state = self._crawl.courier.state
+        state = self._heartbeat.state
         if self._crawl.store_failure is not None or self._crawl.stop_reason == "error":
             return Command.RUN
         if state.stop:
@@ -43,7 +43,3 @@ class SharedControl:
     def obeyed(self, wanted: Command) -> None:
         """Let the others know."""
         self.paused = wanted is Command.PAUSE
-
-    def rest(self) -> None:
-        """Keep up with the others during a pause."""
-        self._crawl.rest(time.monotonic())

@@ -12,6 +12,8 @@ _NONE = np.zeros(0, np.int64)
 class LeaseLostError(Exception):
     """The lease of this worker has run out, and others have taken over what it had."""
 
+    stop_reason = "lease_lost"
+
     def __init__(self) -> None:
         super().__init__("the lease ran out, and other workers have its hosts: start it again")
 
@@ -74,6 +76,8 @@ class CrawlTotals(NamedTuple):
     landed : of the shards on the way, those that their new owners have read
     seen : how this worker stood when all this was found
     good : of its links, how many could be fetched then
+    offered : links that all workers have told that could be fetched
+    leads : of the workers that are alive, this one was here first
     """
 
     fetched: int
@@ -93,3 +97,5 @@ class CrawlTotals(NamedTuple):
     landed: frozenset[int]
     seen: WorkerState
     good: int
+    offered: int
+    leads: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from numpy.typing import NDArray
+
+    from focuscrawl.store import VisitRecord
 
 
 def identity(name: str) -> int:
@@ -42,6 +45,8 @@ class SharedUrlTable(UrlTable):
     def __init__(self, shards: int) -> None:
         super().__init__()
         self.shards = shards
+        self.held: frozenset[int] = frozenset()
+        self._first: list[int] = []  # URLs of other workers that come next
         self.ids = GrowingArray(np.int64)
         self.host_ids = GrowingArray(np.int64)
         self.shard_of_host = GrowingArray(np.int64)
@@ -93,9 +98,26 @@ class SharedUrlTable(UrlTable):
         """Iterate over all: the scores of what others hold are remembered."""
         return zip(numbers.tolist(), scores.tolist(), strict=True)
 
-    def remember(self, number: int, score: float) -> None:
-        """Keep the score of a URL that is not this worker's to queue."""
-        self._score.data[number] = score
+    def holds(self, number: int) -> bool:
+        """Tell whether a URL is this worker's to fetch."""
+        return self.shard(number) in self.held
+
+    def leave_to_others(self, number: int, score: float) -> None:
+        """Keep the score of a URL of another worker; tell that one if it is to come next."""
+        if score == math.inf:
+            self._first.append(number)
+        else:
+            super().leave_to_others(number, score)
+
+    def come_next_elsewhere(self, number: int) -> None:
+        """Keep that a URL of another worker comes next, which that one knows."""
+        super().leave_to_others(number, math.inf)
+
+    def flush(self, record: VisitRecord) -> None:
+        """Move all changes into `record`, and what others are to be told; see `UrlTable.flush`."""
+        record.first, self._first = self._first, []
+        record.held = self.held
+        super().flush(record)
 
     def set_stored(self, number: int, state: int, score: float | None) -> None:
         """Take over what the store says of a URL, which need not be written again."""

@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sqlalchemy as sa
 
-from focuscrawl.crawl import Crawl, CrawlFolder, CrawlPlan, Download
+from focuscrawl.crawl import Crawl, CrawlFolder, CrawlPlan
+from focuscrawl.crawl.assembly import parts_of
+from focuscrawl.crawl.parts.revisit_policy import RevisitPolicy
 from focuscrawl.crawl.restore import restore
 from focuscrawl.critic.protocol import Judgement
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.frontier import Frontier
+from focuscrawl.lab.replay import visit
 from focuscrawl.strategies import StrategyContext, make_strategy
 from focuscrawl.webs.protocol import Answer
 
@@ -39,6 +42,8 @@ class Shelf:
 
     def put(self, path: str, body: str, status: int = 200, **headers: str) -> None:
         given = {"content_type": "text/html", **headers}
+        if "location" in given:
+            given["location"] = at(given["location"])
         pairs = [(name.replace("_", "-").title(), value) for name, value in given.items()]
         self.answers[at(path)] = Answer(at(path), status, pairs, body.encode())
 
@@ -74,7 +79,7 @@ def at(path: str) -> str:
 
 
 def open_crawl(
-    folder: Path, web: Shelf, *seeds: str, closed: bool = True, **plan: object
+    folder: Path, web: Shelf | None, *seeds: str, closed: bool = True, **plan: object
 ) -> Crawl:
     """Open a crawl of `web`, new or resumed."""
     plan = {"strategy": "best-first", **plan}
@@ -91,7 +96,9 @@ def open_crawl(
         folder=kept,
         web=web,
         plan=given,
+        known=RevisitPolicy(),
     )
+    crawl.parts = parts_of(crawl)
     restore(crawl)
     crawl.start([at(seed) for seed in seeds])
     return crawl
@@ -100,19 +107,7 @@ def open_crawl(
 def answer(crawl: Crawl, fetch: Fetch) -> Visit:
     """Give the crawl what its web has for `fetch`."""
     assert crawl.web is not None
-    found = crawl.web.fetch(fetch.url)
-    if found is None:
-        return crawl.visit(fetch.id, Download(404), None, 0.0)
-    headers = dict(found.headers)
-    location = headers.get("Location")
-    fetched = Download(
-        status=found.status,
-        body=found.body,
-        content_type=headers["Content-Type"],
-        location=at(location) if location else None,
-        size=len(found.body),
-    )
-    return crawl.visit(fetch.id, fetched, crawl.parse(fetch.id, fetched), 0.0)
+    return visit(crawl, fetch, crawl.web.fetch(fetch.url))
 
 
 def run(crawl: Crawl, fetches: int = 1000) -> list[Visit]:

@@ -195,7 +195,7 @@ def test_a_lesson_that_fails_ends_the_crawl(
     visits = run(crawl)
     assert crawl.stop_reason == "error"
     assert 5 <= len(visits) < 20
-    assert "a lesson failed" in caplog.text
+    assert "Learning failed" in caplog.text
     crawl.close("error")
 
 

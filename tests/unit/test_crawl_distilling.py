@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from focuscrawl.crawl import Crawl, CrawlPlan, Download, open_crawl
-from focuscrawl.crawl.finding import Finding
+from focuscrawl.crawl import Crawl, CrawlPlan, Download, Fetch, open_crawl
 from focuscrawl.crawl.parts.distilling import Distilling
-from focuscrawl.crawl.url_table import UrlTable
+from focuscrawl.crawl.visit import PageVisit
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.frontier import Frontier
 from focuscrawl.page import read_content_type
+from focuscrawl.store.history import History
 from focuscrawl.store.records import LinkRow
-from focuscrawl.store.schema import QUEUED
 from focuscrawl.webs.synthetic import SyntheticWeb
 
+from .shelves import Shelf
+from .shelves import open_crawl as open_shelf
+
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 TOPIC = "/Arts/Music/Jazz"
@@ -77,7 +78,9 @@ def crawl_on(
         )
         if fetch.again and grown is not None:
             fetched = replace(fetched, body=fetched.body + grown(fetch.url))
-        crawl.visit(fetch.id, fetched, crawl.parse(fetch.id, fetched), 0.0)
+        visit = crawl.arrived(fetch.id, fetched)
+        crawl.parse(visit)
+        crawl.visit(visit, 0.0)
     return crawl
 
 
@@ -128,74 +131,77 @@ def test_what_is_raised_is_fetched_at_once(tmp_path: Path) -> None:
 class Loop:
     """A crawl's part of it: pages 0 to 2 were fetched, 3 to 5 wait; hosts all differ."""
 
-    def __init__(self, *, replay: bool, every: int = 3) -> None:
-        self.urls, self.frontier = UrlTable(), Frontier()
+    def __init__(self, folder: Path, *, replay: bool) -> None:
+        self.crawl = open_shelf(folder, Shelf() if replay else None, distill=3)
+        self.frontier, self.urls = self.crawl.frontier, self.crawl.urls
         for i in range(6):
             self.urls.add(f"http://host{i}.example/", 1, None)
         for i in (3, 4, 5):
-            self.urls.change(i, QUEUED, 0.5)
-            self.frontier.push(i, self.urls.host(i), 0.5)
-        self.distilling = Distilling(every, "auto", replay=replay)
+            self.crawl.queue(i, 0.5)
+        (self.distilling,) = [part for part in self.crawl.parts if isinstance(part, Distilling)]
 
     def visited(self, url: int, *targets: int) -> None:
-        rows = [LinkRow(i, url, v, "", 0, 0.5, 0) for i, v in enumerate(targets)]
-        self.distilling.visited(self.urls, url, Finding(relevance=0.9, link_rows=rows))
+        fetch = Fetch(url, self.urls[url], self.urls.host_name(url), 1, 0.5, None)
+        visit = PageVisit(fetch, 0.5, Download(200))
+        visit.relevance = 0.9
+        visit.link_rows = [LinkRow(i, url, v, "", 0, 0.5, 0) for i, v in enumerate(targets)]
+        self.crawl.count(url + 1, visit.relevance, visit.status)
+        self.distilling.on_page(visit)
 
-    def adopt(self, fetched: int) -> list[tuple[int, str, str]]:
-        while self.distilling.waited_for(fetched) or not fetched:
-            events = self.distilling.adopt(fetched, self.urls, self.frontier)
-            if events:
-                return events
+    def adopt(self, fetched: int) -> list[tuple[int, str]]:
+        """Return the events when so many pages were fetched."""
+        self.crawl.fetched = fetched
+        self.distilling.poll(0.0)
+        while self.distilling.holds_back():
             time.sleep(0.001)
-        return self.distilling.adopt(fetched, self.urls, self.frontier)
+            self.distilling.poll(0.0)
+        self.crawl.flush()
+        return History(self.crawl.store).events("distilled")
 
 
-def test_the_best_target_of_hubs_is_raised_and_stays_so() -> None:
-    loop = Loop(replay=True)
+@pytest.fixture
+def loop(tmp_path: Path, replay: bool) -> Iterator[Loop]:  # noqa: FBT001
+    made = Loop(tmp_path, replay=replay)
     for url, targets in enumerate([(1, 2, 4), (2, 4), (5,)]):
-        loop.visited(url, *targets)
+        made.visited(url, *targets)
+    yield made
+    made.crawl.close("over")
+
+
+@pytest.mark.parametrize("replay", [True])
+def test_the_best_target_of_hubs_is_raised_and_stays_so(loop: Loop) -> None:
     sorted_before = loop.frontier.arrange(np.array([4, 5]), np.array([0.1, 0.7]))
     assert loop.adopt(3) == []
-    assert not loop.distilling.waited_for(4)
-    ((seq, kind, detail),) = loop.adopt(5)
-    assert (seq, kind) == (5, "distilled")
+    assert loop.adopt(4) == []
+    ((seq, detail),) = loop.adopt(5)
+    assert seq == 5
     assert detail.startswith("1 of 1 unfetched targets")
     assert loop.urls.score(4) is None
     loop.frontier.adopt(sorted_before)  # a lesson that knows nothing of it
-    loop.distilling.adopt(6, loop.urls, loop.frontier)
+    loop.adopt(6)
     assert [loop.frontier.pop(0.0) for _ in range(3)] == [4, 5, 3]
-    loop.distilling.close()
 
 
-def test_what_is_under_way_is_left_alone() -> None:
-    loop = Loop(replay=True)
-    for url, targets in enumerate([(1, 2, 4), (2, 4), (5,)]):
-        loop.visited(url, *targets)
+@pytest.mark.parametrize("replay", [True])
+def test_what_is_under_way_is_left_alone(loop: Loop) -> None:
     sorted_before = loop.frontier.arrange(np.array([4]), np.array([0.1]))
     loop.adopt(5)
     assert loop.frontier.pop(0.0) == 4
     loop.frontier.adopt(sorted_before)
-    loop.distilling.adopt(6, loop.urls, loop.frontier)
+    loop.adopt(6)
     assert {loop.frontier.pop(0.0) for _ in range(2)} == {3, 5}
-    loop.distilling.close()
 
 
-def test_a_live_crawl_waits_for_nothing() -> None:
-    loop = Loop(replay=False)
-    for url, targets in enumerate([(1, 2, 4), (2, 4), (5,)]):
-        loop.visited(url, *targets)
-        assert not loop.distilling.waited_for(100)
+@pytest.mark.parametrize("replay", [False])
+def test_a_live_crawl_waits_for_nothing(loop: Loop) -> None:
     deadline = time.monotonic() + 60
     while not loop.adopt(3):
+        assert not loop.distilling.holds_back()
         assert time.monotonic() < deadline
     assert loop.frontier.pop(0.0) == 4
-    loop.distilling.close()
 
 
-def test_off_it_keeps_nothing() -> None:
-    loop = Loop(replay=True, every=0)
-    loop.visited(0, 1, 2)
-    assert loop.adopt(1) == []
-    assert not loop.distilling.waited_for(1)
-    assert not len(loop.distilling._source)
-    loop.distilling.close()
+def test_off_there_is_no_such_part(tmp_path: Path) -> None:
+    crawl = open_shelf(tmp_path, Shelf())
+    assert not [part for part in crawl.parts if isinstance(part, Distilling)]
+    crawl.close("over")

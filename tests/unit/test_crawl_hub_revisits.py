@@ -107,7 +107,7 @@ def test_what_comes_of_a_second_fetch(tmp_path: Path) -> None:
     for ending in (304, 304, 404, 0):
         fetch, before = hub_given_out(crawl), crawl.spent
         if ending:
-            crawl.visit(fetch.id, Download(status=ending), None, 0.0)
+            crawl.visit(crawl.arrived(fetch.id, Download(status=ending)), 0.0)
         else:
             crawl.exclude(fetch.id, "Forbidden by robots.txt", 0.0)
         costs.append(crawl.spent - before)

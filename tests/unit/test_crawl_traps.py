@@ -77,7 +77,7 @@ class Diarist(BestFirst):
 
 def test_a_strategy_may_say_what_earns(tmp_path: Path) -> None:
     opened = open_crawl(tmp_path, calendar(), "/")
-    opened.take_up(opened.critic, Diarist(StrategyContext(opened.critic, 0, opened.web)))
+    opened.strategy = Diarist(StrategyContext(opened.critic, 0, opened.web))
     order = urls(run(opened))
     opened.close("over")
     assert all("month=" in url for url in order[1 : MONTHS + 1])
@@ -209,7 +209,8 @@ def test_another_topic_begins_with_new_accounts(tmp_path: Path) -> None:
     run(opened, 80)
     assert opened.frontier.held()
     waiting = len(opened.frontier)
-    opened.take_up(opened.critic, opened.strategy)
+    for part in opened.parts:
+        part.reset()
     assert not opened.frontier.held()
     assert len(opened.frontier) == waiting
     opened.close("over")

@@ -4,32 +4,34 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sqlalchemy as sa
 
-from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.finding import Finding, answer_of, visit_of
+from focuscrawl.crawl.first_visits import expand_page, followed_links, judge_page
+from focuscrawl.crawl.part import Part
+from focuscrawl.crawl.parts.distilling import Distilling
 from focuscrawl.crawl.parts.revisit_policy import conditions
-from focuscrawl.crawl.visit import NOT_MODIFIED, Download
+from focuscrawl.crawl.visit import NOT_MODIFIED, answer_of
 from focuscrawl.store import RevisitRow, VisitRecord, schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from focuscrawl.crawl.visit import Fetch, Visit
-    from focuscrawl.page import PageView
+    from focuscrawl.crawl.part import Visits
+    from focuscrawl.crawl.state import CrawlState
+    from focuscrawl.crawl.visit import PageVisit, Visit
     from focuscrawl.store import CrawlStore
 
 #: kind of the event that tells of a page fetched again
 REVISITED = "revisited"
 
 
-class RevisitingCrawl(Crawl):
-    """A crawl that fetches some of its pages twice or more.
+class HubRevisits(Part):
+    """Has some pages fetched twice or more, and sees to their answers itself.
 
     Whenever the distiller has run, its top hubs whose last fetch is long enough ago wait in the
     frontier like start URLs. A second fetch is a row of the table ``revisit``, not of ``page``:
@@ -39,138 +41,104 @@ class RevisitingCrawl(Crawl):
 
     The rows are written when it is decided, with the event ``distilled`` in one transaction,
     and again when it is over: a crawl that was killed knows what it still has to do.
+
+    Attributes
+    ----------
+    distilling : the part that finds the hubs, and tells of them
     """
 
-    def __init__(self, **parts: Any) -> None:
-        super().__init__(**parts)
+    def __init__(self, crawl: CrawlState) -> None:
+        self._crawl = crawl
+        self.distilling = Distilling(crawl, self)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what waits."""
         self._wanted: dict[int, RevisitRow] = {}  # waiting or under way
         self._decided = 0  # rows so far
-        self._made = 0  # fetches that were
-        self._unmodified = 0  # of these, answered "not modified"
 
-    def start(self, seeds: Sequence[str]) -> None:
-        """Begin a run: take up what earlier ones have left undone."""
-        for row in _rows_of(self.store):
+    def restored(self) -> None:
+        """Take up what earlier runs have left undone."""
+        for row in _rows_of(self._crawl.store):
             self._decided = max(self._decided, row.id + 1)
-            if row.seq is not None:
-                self._count(row)
-            elif self.plan.revisit_hubs:
+            if row.seq is None and self._crawl.plan.revisit_hubs:
                 self._wait_for(row)
-        super().start(seeds)
 
-    @property
-    def spent(self) -> int:
-        """Fetches as they count against the budget, second ones among them."""
-        saved = (self._not_modified + self._unmodified) * (1.0 - self.plan.not_modified_cost)
-        return self.fetched + self._made - int(saved)
-
-    def next(self, now: float) -> Fetch | None:
-        """Give out the best URL whose host has room; see `Crawl.next`."""
-        fetch = super().next(now)
-        again = fetch is not None and fetch.id in self._wanted
-        return replace(fetch, again=True) if fetch is not None and again else fetch
+    def visits_of(self, number: int) -> Visits | None:
+        """Return this part for a page that it wants again."""
+        return self if number in self._wanted else None
 
     def conditions(self, number: int) -> dict[str, str]:
         """Return the header fields by which a page is asked for again if it has changed."""
         row = self._wanted.get(number)
         return {} if row is None else conditions(row.etag, row.last_modified)
 
-    def exclude(self, number: int, why: str, now: float) -> None:
-        """Leave a URL that was given out unfetched; see `Crawl.exclude`."""
-        if number in self._wanted:
-            self._end(number, None, Finding(error=why), now)
-        else:
-            super().exclude(number, why, now)
+    def judge(self, visit: PageVisit) -> None:
+        """Have the page judged if it has new links.
 
-    def fail(self, number: int, error: str, now: float) -> Visit:
-        """Record a fetch that brought no answer."""
-        if number in self._wanted:
-            return self._end(number, Download(status=0), Finding(error=error), now)
-        return super().fail(number, error, now)
-
-    def visit(self, number: int, fetched: Download, view: PageView | None, now: float) -> Visit:
-        """Take in what came for a URL given out; see `Crawl.visit`.
-
-        Of a page fetched again, links that it has lost, and what it says now, change nothing.
+        Links that it has lost, and what it says now, change nothing; nor does what is the same
+        to the byte, or another page's by now.
         """
-        if number not in self._wanted:
-            return super().visit(number, fetched, view, now)
-        page = Finding()
-        if view is not None:
-            self._look_again(number, fetched, view, page)
-        elif 200 <= fetched.status < 300:
-            page.error = "no HTML"
-        return self._end(number, fetched, page, now)
+        crawl, view = self._crawl, visit.view
+        if view is None:
+            if 200 <= visit.status < 300:
+                visit.error = "no HTML"
+            return
+        visit.answer = answer_of(view, visit.download)
+        if crawl.duplicates.find(Duplicates.digest(visit.download.body), []) is not None:
+            visit.view = None
+            return
+        visit.links = len(self._new_links(visit))
+        if visit.links:
+            visit.relevance, visit.probabilities, _ = judge_page(crawl.critic, view)
 
-    def _look_again(self, number: int, fetched: Download, view: PageView, page: Finding) -> None:
-        """Have the links scored that the page did not have, unless it is the same as before."""
-        page.answer = answer_of(view, fetched)
-        if self.duplicates.find(Duplicates.digest(fetched.body), []) is not None:
-            return  # to the byte, or another page's by now
-        found = self._followed(number, view)
-        page.links = len(found)
-        if found:
-            judgement = self.critic.judge([view])
-            page.relevance = float(judgement.relevance[0])
-            if judgement.probabilities is not None:
-                page.probabilities = judgement.probabilities[0]
-            self._expand(number, view, page)
+    def expand(self, visit: PageVisit) -> None:
+        """Have the new links scored and queued."""
+        if visit.view is not None and visit.links:
+            expand_page(self._crawl, visit, visit.view, self._new_links(visit))
 
-    def _followed(self, number: int, view: PageView) -> dict[int, str]:
-        found = super()._followed(number, view)
-        if number not in self._wanted:
-            return found
-        known = set(self.distilling.targets_of(number).tolist())
-        return {place: url for place, url in found.items() if self.urls.get(url) not in known}
-
-    def _end(self, number: int, fetched: Download | None, page: Finding, now: float) -> Visit:
-        """Record what came of a second fetch; None: it was not made."""
-        row = self._wanted.pop(number)
-        del self.in_flight[number]
-        self.frontier.release(number, now)
-        came = page.answer
+    def record(self, visit: PageVisit, now: float) -> Visit:
+        """Record what came of a second fetch, or that it was not made."""
+        crawl, row, came = self._crawl, self._wanted.pop(visit.number), visit.answer
+        crawl.frontier.release(visit.number, now)
+        visit.seq, visit.score = crawl.fetched, None
+        visit.stamp()
+        made = visit.excluded is None
         done = replace(
             row,
-            seq=self.fetched,
-            status=None if fetched is None else fetched.status,
-            relevance=page.relevance if page.link_rows else None,
-            fetched_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
-            size=0 if fetched is None else fetched.size,
-            error=page.error,
+            seq=visit.seq,
+            status=visit.status if made else None,
+            relevance=visit.relevance if visit.link_rows else None,
+            fetched_at=visit.fetched_at,
+            size=visit.bytes,
+            error=visit.error,
             etag=row.etag if came is None else came.etag,
             last_modified=row.last_modified if came is None else came.last_modified,
-            links=len(page.link_rows),
-            first_link=page.link_rows[0].id if page.link_rows else None,
-            memo=page.memo,
+            links=len(visit.link_rows),
+            first_link=visit.link_rows[0].id if visit.link_rows else None,
+            memo=visit.memo,
         )
-        self._count(done)
-        told = (self.fetched, REVISITED, f"{self.urls[number]}: {_in_words(done)}")
-        self._put(VisitRecord(links=page.link_rows, revisits=[done], events=[told]))
-        self.distilling.found_again(number, [link.target for link in page.link_rows])
-        shown = page.row(self.fetched, number, None, fetched or Download(status=0))
-        return visit_of(shown, self.urls)
+        if made:
+            crawl.count_again(visit.status)
+        told = (visit.seq, REVISITED, f"{visit.url}: {_in_words(done)}")
+        crawl.put(VisitRecord(links=visit.link_rows, revisits=[done], events=[told]))
+        self.distilling.found_again(visit.number, [link.target for link in visit.link_rows])
+        return visit
 
-    def _count(self, row: RevisitRow) -> None:
-        self._made += row.status is not None
-        self._unmodified += row.status == NOT_MODIFIED
-
-    def _put(self, record: VisitRecord) -> None:
-        hubs = self.distilling.take_hubs()
-        if hubs and self.plan.revisit_hubs:  # the record is that of the distillation
-            record.revisits.extend(self._decide(hubs))
-        super()._put(record)
-
-    def _decide(self, hubs: Sequence[int]) -> list[RevisitRow]:
+    def decide(self, hubs: Sequence[int]) -> list[RevisitRow]:
         """Queue those of the top hubs that are due; at most a fifth of all fetches are."""
-        if self.web is not None:
-            self.flush()  # a replay is to find the same whatever the disk does
+        crawl = self._crawl
+        if not crawl.plan.revisit_hubs:
+            return []
+        if crawl.web is not None:
+            crawl.flush()  # a replay is to find the same whatever the disk does
         due = [row for row in self._last_fetches(hubs) if self._is_due(row)]
         rows = []
-        for last in due[: max(1, self.plan.distill // 5)]:
+        for last in due[: max(1, crawl.plan.distill // 5)]:
             row = RevisitRow(
                 id=self._decided,
                 url=last.url,
-                asked_at=self.fetched,
+                asked_at=crawl.fetched,
                 etag=last.etag,
                 last_modified=last.last_modified,
             )
@@ -179,16 +147,23 @@ class RevisitingCrawl(Crawl):
             rows.append(row)
         return rows
 
+    def _new_links(self, visit: PageVisit) -> dict[int, str]:
+        assert visit.view is not None
+        found, urls = followed_links(self._crawl, visit.view), self._crawl.urls
+        known = set(self.distilling.targets_of(visit.number).tolist())
+        return {place: url for place, url in found.items() if urls.get(url) not in known}
+
     def _wait_for(self, row: RevisitRow) -> None:
         self._wanted[row.url] = row
-        self.frontier.push(row.url, self.urls.host(row.url), np.inf)
+        self._crawl.frontier.push(row.url, self._crawl.urls.host(row.url), np.inf)
 
     def _is_due(self, last: sa.Row[Any]) -> bool:
         """Tell whether a page was last fetched long enough ago."""
-        if self.web is not None:
-            return bool(self.fetched - last.seq >= self.plan.revisit_hubs)
+        crawl = self._crawl
+        if crawl.web is not None:
+            return bool(crawl.fetched - last.seq >= crawl.plan.revisit_hubs)
         at = datetime.fromisoformat(last.fetched_at).timestamp()
-        return time.time() - at >= self.plan.revisit_hubs
+        return time.time() - at >= crawl.plan.revisit_hubs
 
     def _last_fetches(self, hubs: Sequence[int]) -> list[sa.Row[Any]]:
         """Return when and how hubs that do not wait already were last fetched, in their order."""
@@ -198,7 +173,7 @@ class RevisitingCrawl(Crawl):
         first = first.outerjoin(schema.answer, a.seq == p.seq).where(p.url.in_(idle))
         again = sa.select(r.url, r.seq, r.fetched_at, r.etag, r.last_modified)
         again = again.where(r.url.in_(idle), r.seq.is_not(None)).order_by(r.id)
-        last = {row.url: row for query in (first, again) for row in self.store.rows(query)}
+        last = {row.url: row for query in (first, again) for row in self._crawl.store.rows(query)}
         return [last[hub] for hub in idle if hub in last]
 
 

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import sqlalchemy as sa
 
+from focuscrawl.crawl.part import Part
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.knowledge import Knowledge
-from focuscrawl.store import schema
-from focuscrawl.store.schema import QUEUED
+from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Self
 
     from numpy.typing import NDArray
 
-    from focuscrawl.crawl.crawl import Crawl
     from focuscrawl.crawl.folder import CrawlFolder
     from focuscrawl.crawl.plan import CrawlPlan
+    from focuscrawl.crawl.state import CrawlState
 
 #: kind of the event that tells what was queued
 RETURNED = "returned"
@@ -37,46 +36,72 @@ _ROOM = 10  # times the budget: pages queued for another visit
 _LEAST = 10_000
 
 
-@dataclass(frozen=True)
 class RevisitPolicy:
-    """What earlier crawls know of the pages of this one.
+    """What earlier crawls know of the pages of this one, and which are worth another visit.
 
-    Attributes
+    Parameters
     ----------
     knowledge : None: nothing
-    revisit : fetch known pages only where another visit is worth it
-    worth : float64, what a visit is worth, by `Knowledge.places`
+    worth : float64, what a visit is worth, by `Knowledge.places`; None: known pages are fetched
+        like any other
     """
 
-    knowledge: Knowledge | None = None
-    revisit: bool = False
-    worth: NDArray[np.float64] | None = None
+    def __init__(
+        self, knowledge: Knowledge | None = None, worth: NDArray[np.float64] | None = None
+    ) -> None:
+        self._knowledge = knowledge
+        self._worth = worth
+
+    @classmethod
+    def of(cls, knowledge: Knowledge | None, plan: CrawlPlan, now: float) -> Self:
+        """Make out what is worth another visit, in a crawl at time `now`."""
+        if knowledge is None or not plan.revisit:
+            return cls(knowledge)
+        return cls(knowledge, knowledge.worth(now, plan.not_modified_cost))
 
     def relevance(self, url: str) -> float:
         """Return what is known of the relevance of a page that did not change."""
-        if self.knowledge is None:
+        if self._knowledge is None:
             return 0.0
-        return float(np.nan_to_num(self.knowledge.relevance([url])[0]))
+        return float(np.nan_to_num(self._knowledge.relevance([url])[0]))
 
     def scores(self, urls: Sequence[str]) -> NDArray[np.float64]:
         """Return the scores that known URLs have whatever links to them; NaN for others."""
-        assert self.knowledge is not None
-        if self.worth is None:
-            return self.knowledge.relevance(urls)
-        places = self.knowledge.places(urls)
-        return np.where(places >= 0, self.worth[places] if len(self.worth) else 0.0, np.nan)
+        assert self._knowledge is not None
+        if self._worth is None:
+            return self._knowledge.relevance(urls)
+        places = self._knowledge.places(urls)
+        return np.where(places >= 0, self._worth[places] if len(self._worth) else 0.0, np.nan)
 
     def validators(self, url: str) -> dict[str, str]:
         """Return the header fields that ask for a page only if it has changed [RFC 9110, 13.1].
 
         None for a page that is visited whatever is known of it.
         """
-        if self.knowledge is None or not self.revisit:
+        if self._knowledge is None or self._worth is None:
             return {}
-        page = self.knowledge.page(url)
+        page = self._knowledge.page(url)
         if page is None or page.content is None:
             return {}
         return conditions(page.etag, page.last_modified)
+
+    def worthwhile(self, budget: int) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
+        """Return the pages most worth another visit, and the best URLs never fetched.
+
+        Parameters
+        ----------
+        budget : of the crawl; 0: none
+        """
+        assert self._knowledge is not None
+        assert self._worth is not None
+        most = max(_LEAST, _ROOM * budget) if budget else len(self._worth)
+        places = np.flatnonzero(self._worth > 0.0)
+        places = places[np.lexsort((places, -self._worth[places]))][:most]
+        pages = self._knowledge.urls_at(places)
+        return (
+            [*zip(pages, self._worth[places].tolist(), strict=True)],
+            [*self._knowledge.waiting(most)],
+        )
 
 
 def conditions(etag: str | None, last_modified: str | None) -> dict[str, str]:
@@ -134,34 +159,31 @@ def keep_knowledge(knowledge: Knowledge, folder: CrawlFolder) -> None:
         unfinished.replace(kept)
 
 
-def returning(knowledge: Knowledge | None, plan: CrawlPlan, now: float) -> RevisitPolicy:
-    """Make out what is worth another visit, in a crawl at time `now`."""
-    if knowledge is None or not plan.revisit:
-        return RevisitPolicy(knowledge)
-    return RevisitPolicy(knowledge, True, knowledge.worth(now, plan.not_modified_cost))
+class KnownPages(Part):
+    """Has known pages fetched where another visit is worth it, and asked for on condition."""
 
+    def __init__(self, crawl: CrawlState, policy: RevisitPolicy) -> None:
+        self._crawl = crawl
+        self._policy = policy
 
-def queue_known(crawl: Crawl) -> None:
-    """Queue the pages that are worth another visit, and the URLs that still wait for their first.
+    def conditions(self, number: int) -> dict[str, str]:
+        """Return the header fields that ask for a known page only if it has changed."""
+        return self._policy.validators(self._crawl.urls[number])
 
-    The best of both, ten times as many as there are fetches to make.
-    """
-    known = crawl.returning
-    if known.knowledge is None or known.worth is None:
-        return
-    e = schema.events.c
-    if [*crawl.store.rows(sa.select(e.id).where(e.kind == RETURNED).limit(1))]:
-        return  # an earlier run did
-    most = max(_LEAST, _ROOM * crawl.plan.budget) if crawl.plan.budget else len(known.worth)
-    places = np.flatnonzero(known.worth > 0.0)
-    places = places[np.lexsort((places, -known.worth[places]))][:most]
-    pages = known.knowledge.urls_at(places)
-    waiting = known.knowledge.waiting(most)
-    found = [*zip(pages, known.worth[places].tolist(), strict=True), *waiting]
-    urls = [normalize(url) or "" for url, _ in found]
-    for url, (_, score) in zip(crawl.resolve(urls), found, strict=True):
-        if url and crawl.urls.get(url) is None:
-            number = crawl.urls.add(url, 0, None)
-            crawl.urls.change(number, QUEUED, score)
-            crawl.frontier.push(number, crawl.urls.host(number), score)
-    crawl.note(RETURNED, f"{len(pages)} pages to visit again, {len(waiting)} never fetched")
+    def begin(self) -> None:
+        """Queue what is worth a visit, and the URLs that still wait for their first.
+
+        The best of both, ten times as many as there are fetches to make. An earlier run may have
+        done so.
+        """
+        crawl = self._crawl
+        if History(crawl.store).events(RETURNED):
+            return
+        pages, waiting = self._policy.worthwhile(crawl.plan.budget)
+        found = [*pages, *waiting]
+        urls = [normalize(url) or "" for url, _ in found]
+        for url, (_, score) in zip(crawl.resolve(urls), found, strict=True):
+            if url and crawl.urls.get(url) is None:
+                crawl.queue(crawl.urls.add(url, 0, None), score)
+        told = f"{len(pages)} pages to visit again, {len(waiting)} never fetched"
+        crawl.note(RETURNED, told)

@@ -10,23 +10,22 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
-
 from focuscrawl.crawl.page_source import web_of
+from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.rejudging import Rejudged, Rejudging
 from focuscrawl.crawl.restore import reload
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
-from focuscrawl.store import schema
+from focuscrawl.store.history import History
 from focuscrawl.store.rewrite import rewrite
 from focuscrawl.strategies import StrategyContext, make_strategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from focuscrawl.crawl.crawl import Crawl
     from focuscrawl.crawl.folder import CrawlFolder
     from focuscrawl.crawl.plan import CrawlPlan
+    from focuscrawl.crawl.state import CrawlState
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.store import CrawlStore
     from focuscrawl.strategies import Strategy
@@ -104,7 +103,6 @@ def follow(
         return make_strategy(identity.get("strategy", "apprentice"), context, options)
 
     found = Rejudging(store, source, critic=critic, strategy=fresh(), on_page=on_page).run()
-    (last,) = store.rows(sa.select(sa.func.coalesce(sa.func.max(schema.page.c.seq), 0)))
     now = {
         "critic": critic.fingerprint,
         "critic_name": str(folder / critic_name),
@@ -120,7 +118,7 @@ def follow(
         urls=found.urls,
         models=found.models,
         identity=now,
-        event=(last[0], REDEFINED, f"{critic_name}: {found.describe()}"),
+        event=(History(store).last_seq(), REDEFINED, f"{critic_name}: {found.describe()}"),
     )
     return critic, fresh(), found
 
@@ -133,58 +131,57 @@ def ask_to_follow(folder: Path, critic_name: str, topic: str, web: str | None) -
     draft.replace(folder / REQUEST)
 
 
-class TopicChange:
+class TopicChange(Part):
     """Looks for word of a new definition, and has the crawl follow it, off the event loop.
 
     Nothing new is fetched meanwhile: what is under way comes in first, then the crawl is judged
-    anew in a thread of its own.
+    anew and taken up again in a thread of its own. Nobody else may touch frontier and URLs for
+    that time, see `CrawlState.reloading`.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._request = folder / REQUEST
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="following")
+    def __init__(self, crawl: CrawlState) -> None:
+        self._crawl = crawl
+        self._request = crawl.folder.path / REQUEST
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="topic-change")
         self._under_way: Future[None] | None = None
 
     @property
-    def holds_back(self) -> bool:
-        """True while nothing is to be fetched, as the crawl is about to follow."""
+    def busy(self) -> bool:
+        """True while the crawl is judged anew."""
         return self._under_way is not None
 
-    def look(self, crawl: Crawl) -> bool:
-        """Begin to follow if there is word and nothing is under way, or end it.
-
-        Returns
-        -------
-        Whether the crawl has to hold back
-        """
+    def poll(self, now: float) -> bool:
+        """Begin to follow if there is word and nothing is under way, or end it."""
         if self._under_way is not None and self._under_way.done():
             done, self._under_way = self._under_way, None
+            self._crawl.reloading = False
             done.result()
         elif self._under_way is None and os.path.exists(self._request):  # noqa: PTH110 - faster
-            if crawl.in_flight:
+            if self._crawl.in_flight:
                 return True
-            self._under_way = self._thread.submit(self._follow, crawl)
-        return self._under_way is not None
+            self._crawl.reloading = True
+            self._under_way = self._thread.submit(self._follow)
+        return self.busy
 
     def close(self) -> None:
         """Wait until what is under way is done."""
         self._thread.shutdown()
         self._under_way = None
+        self._crawl.reloading = False
 
-    def _follow(self, crawl: Crawl) -> None:
+    def _follow(self) -> None:
+        crawl, folder = self._crawl, self._crawl.folder.path
         wanted = json.loads(self._request.read_text(encoding="utf-8"))
+        name, topic = wanted["critic"], wanted["topic"]
         crawl.flush()
         try:
-            identity = crawl.store.identity()
-            web = crawl.web or web_of(identity, self._folder, wanted["web"])
-            name, topic = wanted["critic"], wanted["topic"]
-            critic, strategy, found = follow(crawl.store, self._folder, name, topic, web=web)
+            web = crawl.web or web_of(crawl.store.identity(), folder, wanted["web"])
+            critic, strategy, found = follow(crawl.store, folder, name, topic, web=web)
         except UserError as error:
             logger.error("the new definition cannot be followed: %s", error)
             self._request.replace(self._request.with_suffix(".refused"))
             return
-        crawl.take_up(critic, strategy)
+        crawl.critic, crawl.strategy = critic, strategy
         crawl.plan = replace(crawl.plan, critic=name, topic=topic)
         reload(crawl)
         logger.info("following a new definition: %s", found.describe())

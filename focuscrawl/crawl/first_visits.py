@@ -1,0 +1,205 @@
+"""What becomes of an answer: judged by the critic, expanded by the strategy, recorded."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from focuscrawl.crawl.duplicates import Duplicates
+from focuscrawl.crawl.link_filter import followed
+from focuscrawl.crawl.visit import NOT_MODIFIED, answer_of
+from focuscrawl.store import VisitRecord
+from focuscrawl.store.records import LinkRow
+from focuscrawl.store.schema import EXCLUDED, FETCHED
+from focuscrawl.strategies import JudgedPage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.crawl.parts.revisit_policy import RevisitPolicy
+    from focuscrawl.crawl.state import CrawlState
+    from focuscrawl.crawl.visit import PageVisit, Visit
+    from focuscrawl.critic.protocol import Critic
+    from focuscrawl.page import PageView
+    from focuscrawl.strategies import Expansion, Strategy
+
+
+class Verdict(NamedTuple):
+    """What a critic says of a page: R, posteriors of its classes if it has any, the best one."""
+
+    relevance: float
+    probabilities: NDArray[np.float64] | None
+    topic: str | None
+
+
+def judge_page(critic: Critic, view: PageView) -> Verdict:
+    """Have a critic judge a page."""
+    judgement = critic.judge([view])
+    relevance = float(judgement.relevance[0])
+    if judgement.probabilities is None:
+        return Verdict(relevance, None, None)
+    probabilities = judgement.probabilities[0]
+    return Verdict(relevance, probabilities, critic.classes[int(np.argmax(probabilities))])
+
+
+class FirstVisits:
+    """Sees to every answer but those of pages that were fetched before.
+
+    Redirects, errors, duplicates and what is no HTML are fetches of relevance 0 (METHODS 1).
+
+    Parameters
+    ----------
+    crawl : what is known and decided
+    known : what earlier crawls know of its pages
+    """
+
+    def __init__(self, crawl: CrawlState, known: RevisitPolicy) -> None:
+        self._crawl = crawl
+        self._known = known
+
+    def judge(self, visit: PageVisit) -> None:
+        """Find out what the answer is, and have the critic judge it if it is a page."""
+        if visit.view is not None:
+            self._judge_page(visit, visit.view)
+        elif visit.status == NOT_MODIFIED:
+            visit.relevance = self._known.relevance(visit.url)
+        elif 200 <= visit.status < 300:
+            visit.error = "no HTML"
+
+    def _judge_page(self, visit: PageVisit, view: PageView) -> None:
+        crawl = self._crawl
+        visit.title = view.title
+        visit.links = visit.dropped = len(view.links) + view.links_cut
+        visit.digest = Duplicates.digest(visit.download.body)
+        if view.canonical is not None:
+            visit.canonical = crawl.resolve([view.canonical])[0] or view.canonical
+        names = Duplicates.names(visit.url, visit.canonical)
+        visit.twin = crawl.duplicates.find(visit.digest, names)
+        if visit.twin is not None:
+            visit.duplicate_of = crawl.urls[visit.twin]
+            return
+        verdict = judge_page(crawl.critic, view)
+        crawl.duplicates.add(visit.number, visit.digest, names)
+        for name in names[1:]:
+            crawl.strike_out(name)
+        visit.relevance, visit.probabilities, visit.topic = verdict
+        for part in crawl.parts:
+            part.on_judged(visit)
+        visit.answer = answer_of(view, visit.download)
+
+    def expand(self, visit: PageVisit) -> None:
+        """Let the strategy know what came, and queue where its links lead."""
+        if visit.download.redirects:
+            self._redirect(visit)
+        self._crawl.strategy.observe(visit.number, visit.relevance, visit.twin)
+        if visit.view is not None and visit.twin is None:
+            found = followed_links(self._crawl, visit.view)
+            expand_page(self._crawl, visit, visit.view, found)
+            visit.dropped = visit.links - len(found)
+
+    def _redirect(self, visit: PageVisit) -> None:
+        """Queue where a redirect leads in place of what was redirected: it comes next."""
+        crawl, location = self._crawl, visit.download.location
+        target = None if location is None else crawl.resolve([location])[0]
+        visit.links = visit.dropped = int(location is not None)
+        visit.error = crawl.redirects.refusal(visit.number, location, target)
+        if target is not None and visit.error is None:
+            visit.dropped = 0
+            new = crawl.urls.add(target, visit.depth, visit.number)
+            if new not in crawl.in_flight and crawl.queue(new, math.inf):
+                visit.newly_queued.append(math.inf)
+
+    def record(self, visit: PageVisit, now: float) -> Visit:
+        """Write down all that the visit changes, in one transaction."""
+        crawl = self._crawl
+        crawl.frontier.release(visit.number, now)
+        if visit.excluded is not None:
+            crawl.urls.change(visit.number, EXCLUDED, crawl.urls.score(visit.number))
+            crawl.note("excluded", f"{visit.url}: {visit.excluded}")
+            return visit
+        crawl.urls.change(visit.number, FETCHED, crawl.urls.score(visit.number))
+        crawl.count(crawl.fetched + 1, visit.relevance, visit.status)
+        visit.seq = crawl.fetched
+        visit.stamp()
+        for part in crawl.parts:
+            part.on_page(visit)
+        events = [(visit.seq, kind, detail) for kind, detail in visit.events]
+        crawl.put(
+            VisitRecord(
+                visit.row(),
+                links=visit.link_rows,
+                memo=visit.memo,
+                answer=visit.answer,
+                events=events,
+            )
+        )
+        return visit
+
+
+def followed_links(crawl: CrawlState, view: PageView) -> dict[int, str]:
+    """Return the links of a page that are followed, by their places, and where they lead."""
+    return followed(crawl.resolve(view.links.urls), any_media=crawl.plan.any_media)
+
+
+def expand_page(
+    crawl: CrawlState, visit: PageVisit, view: PageView, found: Mapping[int, str]
+) -> None:
+    """Have the links of a page scored, and queue the URLs they lead to.
+
+    Parameters
+    ----------
+    found : the links that are followed, by their places on the page
+    """
+    targets = [crawl.urls.add(url, visit.depth + 1, visit.number) for url in found.values()]
+    page = JudgedPage(
+        view=view,
+        url=visit.number,
+        seq=crawl.fetched + 1,
+        depth=visit.depth,
+        relevance=visit.relevance,
+        probabilities=visit.probabilities,
+        links=np.array([*found], dtype=np.int64),
+        targets=np.array(targets, dtype=np.int64),
+        referrer=crawl.urls.found_on(visit.number),
+    )
+    expansion, scores = score_links(crawl.strategy, page)
+    visit.link_rows = [*_rows(page, scores, crawl.model_version, crawl.links)]
+    visit.memo = expansion.memo
+    crawl.links += len(found)
+    for target, score in crawl.urls.undecided(expansion.urls, expansion.scores):
+        if crawl.queue(target, score):
+            visit.newly_queued.append(score)
+
+
+def score_links(strategy: Strategy, page: JudgedPage) -> tuple[Expansion, list[float | None]]:
+    """Have a strategy score the links of a page.
+
+    Returns
+    -------
+    What it makes of them, and the score of each link as the store keeps it: None, not followed
+    """
+    expansion = strategy.expand(page)
+    scores = expansion.link_scores.tolist()
+    return expansion, [score if math.isfinite(score) else None for score in scores]
+
+
+def _rows(
+    page: JudgedPage, scores: list[float | None], version: int, first: int
+) -> Iterable[LinkRow]:
+    """Return the rows of a page's links for the store, numbered from `first` on."""
+    anchors, n = page.view.links.anchors, len(page.links)
+    columns = zip(
+        range(first, first + n),
+        [page.url] * n,
+        page.targets.tolist(),
+        [anchors[i] for i in page.links.tolist()],
+        page.view.links.left[page.links].tolist(),
+        scores,
+        [version] * n,
+        strict=True,
+    )
+    return map(LinkRow._make, columns)

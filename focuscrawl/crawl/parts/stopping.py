@@ -1,0 +1,34 @@
+"""When a crawl of one process is over: its budget, no relevant page for long, nothing left."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from focuscrawl.crawl.part import Part
+
+if TYPE_CHECKING:
+    from focuscrawl.crawl.state import CrawlState
+
+
+class StopRules(Part):
+    """Ends a crawl under the name of the rule that applies; keeps the budget exact."""
+
+    def __init__(self, crawl: CrawlState) -> None:
+        self._crawl = crawl
+
+    def poll(self, now: float) -> bool:
+        """Give out nothing while all that is left of the budget is under way."""
+        crawl = self._crawl
+        return 0 < crawl.plan.budget <= crawl.spent + len(crawl.in_flight)
+
+    def stop_reason(self) -> str | None:
+        """Return the rule that ends the crawl."""
+        crawl, plan = self._crawl, self._crawl.plan
+        if plan.budget and crawl.spent >= plan.budget:
+            return "budget"
+        if plan.stagnation and crawl.fetched - crawl.last_relevant >= plan.stagnation:
+            return "no_relevant_page"
+        idle = not crawl.in_flight and not any(part.busy for part in crawl.parts)
+        if idle and len(crawl.frontier) == crawl.frontier.left:
+            return "hosts_unavailable" if len(crawl.frontier) else "frontier_empty"
+        return None

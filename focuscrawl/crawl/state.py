@@ -1,0 +1,201 @@
+"""What a crawl knows and has decided: URLs, frontier, duplicates, counts, and their store."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from focuscrawl.crawl.duplicates import Duplicates
+from focuscrawl.crawl.redirects import Redirects
+from focuscrawl.crawl.remote_control import FileControl
+from focuscrawl.crawl.url_table import UrlTable
+from focuscrawl.crawl.visit import NOT_MODIFIED, RELEVANT
+from focuscrawl.store import StoreWriter, VisitRecord
+from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from focuscrawl.crawl.folder import CrawlFolder
+    from focuscrawl.crawl.part import Part
+    from focuscrawl.crawl.plan import CrawlPlan
+    from focuscrawl.crawl.remote_control import RemoteControl
+    from focuscrawl.critic.protocol import Critic
+    from focuscrawl.frontier import Frontier
+    from focuscrawl.store import CrawlStore
+    from focuscrawl.strategies import Strategy
+    from focuscrawl.webs.protocol import Web
+
+
+class CrawlState:
+    """A crawl as its parts see it; `focuscrawl.crawl.Crawl` adds the loop.
+
+    Every change is a record of the store, whole or not at all; a crash leaves the last of them.
+
+    Parameters
+    ----------
+    critic, strategy, frontier, store, folder, web, plan : what `open_crawl` makes of a plan
+    within : URLs the crawl is confined to; None: no such limit
+    urls, duplicates, writer, control : of another kind, where several workers share the crawl;
+        None: those of a crawl in a folder
+
+    Attributes
+    ----------
+    parts : what takes part in it, in the order in which the loop calls them
+    fetched : fetches recorded, those of earlier runs included
+    last_relevant : the last of them that was relevant
+    links : links recorded
+    in_flight : numbers of the URLs that were given out, with the scores they had
+    """
+
+    def __init__(
+        self,
+        *,
+        critic: Critic,
+        strategy: Strategy,
+        frontier: Frontier,
+        store: CrawlStore,
+        folder: CrawlFolder,
+        web: Web | None,
+        plan: CrawlPlan,
+        within: frozenset[str] | None = None,
+        urls: UrlTable | None = None,
+        duplicates: Duplicates | None = None,
+        writer: StoreWriter | None = None,
+        control: RemoteControl | None = None,
+    ) -> None:
+        self.critic, self.strategy, self.frontier = critic, strategy, frontier
+        self.store, self.folder, self.web, self.plan = store, folder, web, plan
+        self._within = within
+        self.urls = UrlTable() if urls is None else urls
+        self.duplicates = Duplicates() if duplicates is None else duplicates
+        self.redirects = Redirects(self.urls)
+        self.control: RemoteControl = FileControl(folder.path) if control is None else control
+        self.writer = StoreWriter(store.engine) if writer is None else writer
+        self.parts: list[Part] = []
+        self.in_flight: dict[int, float] = {}
+        self._reloading = False
+        self._held_records: list[VisitRecord] = []
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every fetch, but not what became of the URLs."""
+        self.fetched, self.last_relevant, self.links = 0, 0, 0
+        self.relevance_sum = 0.0
+        self._fetched_again, self._not_modified = 0, 0
+        self.duplicates.clear()
+
+    # -- counts ----------------------------------------------------------------------------
+
+    def count(self, seq: int, relevance: float, status: int) -> None:
+        """Count a fetch."""
+        self.fetched = seq
+        self._not_modified += status == NOT_MODIFIED
+        self.relevance_sum += relevance
+        if relevance > RELEVANT:
+            self.last_relevant = seq
+
+    def count_again(self, status: int) -> None:
+        """Count a fetch of a page that was fetched before."""
+        self._fetched_again += 1
+        self._not_modified += status == NOT_MODIFIED
+
+    @property
+    def harvest_rate(self) -> float:
+        """Mean relevance of all fetches (METHODS 1); 0 before the first."""
+        return self.relevance_sum / self.fetched if self.fetched else 0.0
+
+    @property
+    def spent(self) -> int:
+        """Fetches as they count against the budget: "not modified" costs less than one."""
+        saved = int(self._not_modified * (1.0 - self.plan.not_modified_cost))
+        return self.fetched + self._fetched_again - saved
+
+    @property
+    def model_version(self) -> int:
+        """Version of the model that scores links; 0 for a strategy that does not learn."""
+        return self.strategy.model_version
+
+    # -- URLs ------------------------------------------------------------------------------
+
+    def resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
+        """Map URLs to those the crawl may fetch, None: in a closed replay what is recorded."""
+        web = self.web if self.plan.closed else None
+        known: Sequence[str | None] = urls if web is None else web.resolve(urls)
+        within = self._within
+        return known if within is None else [url if url in within else None for url in known]
+
+    def queue(self, number: int, score: float) -> bool:
+        """Give a URL its new score, and a place in the frontier unless it has left it.
+
+        Returns
+        -------
+        True if it began to wait by this
+        """
+        if not self.urls.holds(number):
+            self.urls.leave_to_others(number, score)
+            return False
+        before = self.urls.state(number)
+        if before in (FETCHED, EXCLUDED):
+            return False
+        if before == QUEUED and self.frontier.score(number) == math.inf:
+            return False  # a seed comes before every link, whatever links to it
+        kept = score if math.isfinite(score) else None
+        state = UNFOLLOWED if score == -math.inf else QUEUED
+        if self.duplicates.stands_for(self.urls[number]) is not None:
+            state = EXCLUDED
+        self.urls.change(number, state, kept)
+        if state == UNFOLLOWED:  # what waits is not worth a fetch any more
+            self.frontier.remove(number)
+        elif state == QUEUED and number not in self.in_flight:
+            self.frontier.push(number, self.urls.host(number), score)
+        return state == QUEUED and before != QUEUED
+
+    def strike_out(self, url: str) -> None:
+        """Take a URL out of the frontier whose page has come under another URL."""
+        number = self.urls.get(url)
+        if number is None or number in self.in_flight or self.urls.state(number) != QUEUED:
+            return
+        self.frontier.remove(number)
+        self.urls.change(number, EXCLUDED, self.urls.score(number))
+
+    def add_seeds(self, urls: Sequence[str]) -> int:
+        """Queue the start URLs that do not wait already; return how many those are."""
+        new = []
+        for url in urls:
+            known = self.urls.get(url)
+            if known is None or self.urls.state(known) == UNFOLLOWED:
+                self.queue(self.urls.add(url, 0, None), math.inf)
+                new.append(url)
+        if new:
+            self.note("seeds", f"{len(new)} start URLs")
+        return len(new)
+
+    # -- the store -------------------------------------------------------------------------
+
+    @property
+    def reloading(self) -> bool:
+        """True while another thread takes up the crawl again: records wait, URLs are its alone."""
+        return self._reloading
+
+    @reloading.setter
+    def reloading(self, now: bool) -> None:
+        self._reloading = now
+        while self._held_records and not now:
+            self.put(self._held_records.pop(0))
+
+    def put(self, record: VisitRecord) -> None:
+        """Have a record written, with all that has changed of URLs."""
+        if self._reloading:
+            self._held_records.append(record)
+            return
+        self.urls.flush(record)
+        self.writer.put(record)
+
+    def note(self, kind: str, detail: str = "") -> None:
+        """Write an event down."""
+        self.put(VisitRecord(events=[(self.fetched, kind, detail)]))
+
+    def flush(self) -> None:
+        """Wait until everything recorded so far is on disk."""
+        self.writer.flush()
