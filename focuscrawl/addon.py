@@ -8,6 +8,7 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 
 from focuscrawl import settings as ours
+from focuscrawl.downloadermiddlewares.focus import FocusMiddleware
 from focuscrawl.engine.arguments import from_settings
 from focuscrawl.engine.binding import has_crawl
 from focuscrawl.errors import UserError
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 #: what a crawl that goes where links lead owes to the hosts it visits; a project may say otherwise
 DECENT = {"ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS_PER_DOMAIN": 1, "DOWNLOAD_DELAY": 1.0}
+_NEAREST_TO_ENGINE = 40
 _LIVE = "focuscrawl.downloadhandlers.live.LiveDownloadHandler"
 
 
@@ -62,6 +64,9 @@ class FocusedCrawling:
                 if path.startswith("focuscrawl.") or name == "DOWNLOADER_MIDDLEWARES":
                     component = load_object(path)
                     settings.setdefault_in_component_priority_dict(name, component, place)
+        settings.setdefault_in_component_priority_dict(
+            "DOWNLOADER_MIDDLEWARES", FocusMiddleware, _NEAREST_TO_ENGINE
+        )
         if not has_crawl(self._crawler):  # the spider `focused` has opened its own
             assert self._crawler.spider is not None
             # without seeds of its own: those are the spider's start requests

@@ -13,11 +13,12 @@ from scrapy.utils.asyncio import call_later
 from scrapy.utils.log import failure_to_exc_info
 
 from focuscrawl.engine.binding import crawl_of
-from focuscrawl.engine.download_errors import UnusableError, cause
+from focuscrawl.engine.download_errors import UnusableError
 from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.meta import AGAIN, URL_ID, VISIT
-from focuscrawl.engine.private import wake
+from focuscrawl.engine.private import nothing_under_way, wake
 from focuscrawl.engine.spider_requests import SpiderRequests
+from focuscrawl.engine.visits import visit_of_error
 from focuscrawl.errors import GivenUpError, UserError
 from focuscrawl.signals import page_visited
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from twisted.python.failure import Failure
 
-    from focuscrawl.crawl import Fetch, Visit
+    from focuscrawl.crawl import Fetch, PageVisit
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +51,7 @@ class FrontierScheduler(BaseScheduler):
         self._following = LinkRequests.of(crawler.spider, crawler.settings)
         self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._note)
         self._wakes_at: float | None = None
+        self._late: list[Request] = []  # requests that wait for the frontier
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -57,14 +59,9 @@ class FrontierScheduler(BaseScheduler):
         return cls(crawler)
 
     def has_pending_requests(self) -> bool:
-        """Tell whether the crawl goes on when everything under way is done.
-
-        Scrapy asks when nothing is being downloaded or processed. A URL that counts as under
-        way then was swallowed by somebody's middleware; waiting for it would never end.
-        """
-        for number in list(self._crawl.in_flight):
-            logger.error("no answer and no error came for %s", self._crawl.urls[number])
-            self._crawl.fail(number, "lost", time.monotonic())
+        """Tell whether the crawl goes on when everything under way is done."""
+        if self._crawl.in_flight or self._late:
+            return True
         if self._crawl.stop_reason is None:
             return self._own.waiting or self._crawl.unfinished
         return self._own.waiting and self._crawl.stop_reason in _NO_LINKS
@@ -76,19 +73,36 @@ class FrontierScheduler(BaseScheduler):
             self._own.put_back(number, request)
             self._crawl.put_back(number, time.monotonic())
             return True
+        if self._crawl.reloading:  # another thread has the frontier
+            self._late.append(request)
+            return True
         return self._own.take(request)
 
     def next_request(self) -> Request | None:
         """Make the Request for the best link that may be fetched now."""
         now = time.monotonic()
+        while self._late and not self._crawl.reloading:
+            self._own.take(self._late.pop(0))
         if self._crawl.stop_reason in (None, *_NO_LINKS) and self._own.waiting:
             self._crawler.stats.inc_value("focuscrawl/aside")
             return self._own.pop_aside()
+        self._settle_lost()
         fetch = self._crawl.next(now)
         if fetch is None:
             self._wake_when_ready(now)
             return None
         return self._own.pop(fetch, _meta(fetch)) or self._follow(fetch)
+
+    def _settle_lost(self) -> None:
+        """Record the fetches of which nothing will come any more.
+
+        When Scrapy has no request under way, a URL that counts as under way was swallowed by
+        somebody's middleware or callback; waiting for it would never end.
+        """
+        if self._crawl.in_flight and nothing_under_way(self._crawler):
+            for number in list(self._crawl.in_flight):
+                logger.error("no answer and no error came for %s", self._crawl.urls[number])
+                self._crawl.fail(number, "lost", time.monotonic())
 
     def close(self, reason: str) -> None:
         """End the crawl; Scrapy's reason for a signal is called what the user did."""
@@ -98,32 +112,45 @@ class FrontierScheduler(BaseScheduler):
         meta = self._following.meta | _meta(fetch)
         if self._following.visits:
             meta["handle_httpstatus_all"] = True
-        callback = self._following.callback
-        return Request(fetch.url, callback, meta=meta, errback=self._failed, dont_filter=True)
+        callback, errback = self._following.callback, self._failed
+        return Request(fetch.url, callback, meta=meta, errback=errback, dont_filter=True)
 
-    def _failed(self, failure: Failure) -> Iterator[Visit]:
-        """Record what no middleware saw fail; a spider of visits has the fetch as an item."""
-        self._note(failure)
-        meta = failure.request.meta  # type: ignore[attr-defined]
-        if VISIT in meta and self._following.visits:
-            yield meta[VISIT]
+    def _failed(self, failure: Failure) -> Iterator[PageVisit]:
+        """See to a request of the frontier's that failed; for a spider of visits, as an item."""
+        request: Request = failure.request  # type: ignore[attr-defined]
+        if not self._following.visits:
+            self._note(failure)
+        elif request.meta[URL_ID] in self._crawl.in_flight:
+            assert isinstance(failure.value, Exception)
+            self._log(failure)
+            if isinstance(failure.value, GivenUpError):
+                self._crawl.put_back(request.meta[URL_ID], time.monotonic())
+            else:
+                yield visit_of_error(self._crawl, request, failure.value)
 
     def _note(self, failure: Failure) -> None:
+        """Record what no middleware saw fail, such as a project's own."""
         request: Request = failure.request  # type: ignore[attr-defined]
-        number = request.meta[URL_ID]
-        given_up = isinstance(failure.value, GivenUpError)  # and queued again
-        refused = isinstance(failure.value, (IgnoreRequest, UnusableError))
-        if VISIT not in request.meta and not (refused or given_up):
-            known = isinstance(failure.value, UserError)
-            trace = None if known else failure_to_exc_info(failure)
-            logger.error("cannot process %s: %s", request.url, failure.value, exc_info=trace)
-        if number in self._crawl.in_flight and not given_up:
+        self._log(failure)
+        if request.meta[URL_ID] in self._crawl.in_flight and not _given_up(failure):
             assert isinstance(failure.value, Exception)
-            visit = self._crawl.fail(number, cause(failure.value), time.monotonic())
-            if AGAIN in request.meta:
-                return
-            request.meta[VISIT] = visit
-            self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
+            visit = visit_of_error(self._crawl, request, failure.value)
+            visit.excluded = None
+            self._crawl.record(visit, time.monotonic())
+            if not visit.again:
+                request.meta[VISIT] = visit
+                send = self._crawler.signals.send_catch_log
+                send(page_visited, crawl=self._crawl, visit=visit)
+
+    def _log(self, failure: Failure) -> None:
+        """Say what is wrong, unless it is the web's everyday."""
+        request: Request = failure.request  # type: ignore[attr-defined]
+        refused = isinstance(failure.value, (IgnoreRequest, UnusableError))
+        if VISIT in request.meta or refused or _given_up(failure):
+            return
+        known = isinstance(failure.value, UserError)
+        trace = None if known else failure_to_exc_info(failure)
+        logger.error("cannot process %s: %s", request.url, failure.value, exc_info=trace)
 
     def _wake_when_ready(self, now: float) -> None:
         """Have the engine ask again when the next host is ready, not at its own heartbeat."""
@@ -148,3 +175,8 @@ def _meta(fetch: Fetch) -> dict[str, Any]:
         "download_slot": fetch.host,
         "dont_redirect": True,  # every answer is recorded as it is
     }
+
+
+def _given_up(failure: Failure) -> bool:
+    """Tell whether a request failed that is queued again."""
+    return isinstance(failure.value, GivenUpError)

@@ -41,11 +41,11 @@ DOWNLOAD_HANDLERS = {
     "s3": None,
 }
 
-# The frontier orders, judges and remembers; Scrapy downloads.
+# The frontier orders, the pipelines judge, score and record; Scrapy downloads.
 CONCURRENT_ITEMS = 1  # an item a page: a hundred workers would only be started and stopped
 SCHEDULER = "focuscrawl.scheduler.FrontierScheduler"
 DOWNLOADER_MIDDLEWARES = {
-    "focuscrawl.downloadermiddlewares.focus.FocusMiddleware": 40,
+    "focuscrawl.downloadermiddlewares.priority.PriorityMiddleware": 40,
     "focuscrawl.downloadermiddlewares.conditional.ConditionalMiddleware": 45,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "focuscrawl.downloadermiddlewares.robots.RobotsMiddleware": 100,
@@ -53,6 +53,13 @@ DOWNLOADER_MIDDLEWARES = {
     "scrapy.downloadermiddlewares.httpcompression.HttpCompressionMiddleware": None,
     "focuscrawl.downloadermiddlewares.compression.CompressionMiddleware": 590,
     "focuscrawl.downloadermiddlewares.warc.WarcMiddleware": 950,
+}
+# Every fetch is an item. Put pipelines of your own between these: after the critic, a second
+# opinion on the relevance counts for the links; after the last, items are as feeds get them.
+ITEM_PIPELINES = {
+    "focuscrawl.pipelines.critic.CriticPipeline": 100,
+    "focuscrawl.pipelines.links.LinkPipeline": 500,
+    "focuscrawl.pipelines.record.RecordPipeline": 900,
 }
 EXTENSIONS = {
     "scrapy.extensions.logstats.LogStats": None,

@@ -8,6 +8,15 @@ from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.crawl.folder import CrawlFolder
 from focuscrawl.crawl.plan import CrawlPlan
-from focuscrawl.crawl.visit import Download, Fetch, Visit
+from focuscrawl.crawl.visit import Download, Fetch, PageVisit, Visit
 
-__all__ = ["Crawl", "CrawlFolder", "CrawlPlan", "Download", "Fetch", "Visit", "open_crawl"]
+__all__ = [
+    "Crawl",
+    "CrawlFolder",
+    "CrawlPlan",
+    "Download",
+    "Fetch",
+    "PageVisit",
+    "Visit",
+    "open_crawl",
+]

@@ -165,6 +165,11 @@ class Part:
     def heard(self, fetch: HeardFetch) -> None:
         """Take in a fetch of another worker on the crawl; they come in the order of their seq."""
 
+    @property
+    def totals(self) -> tuple[int, float] | None:
+        """Fetches and sum of relevance of all workers, as recorded; None: nobody else crawls."""
+        return None
+
     def numbers(self) -> Iterable[Number]:
         """Return what to tell people who watch; asked in any thread."""
         return ()

@@ -106,6 +106,12 @@ class CrawlState:
         return self.relevance_sum / self.fetched if self.fetched else 0.0
 
     @property
+    def totals(self) -> tuple[int, float]:
+        """Fetches recorded, and the sum of their relevance."""
+        of_all = next(filter(None, (part.totals for part in self.parts)), None)
+        return (self.fetched, self.relevance_sum) if of_all is None else of_all
+
+    @property
     def spent(self) -> int:
         """Fetches as they count against the budget: "not modified" costs less than one."""
         saved = int(self._not_modified * (1.0 - self.plan.not_modified_cost))

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
 
-from focuscrawl.crawl.parts.hub_revisits import RevisitingCrawl
 from focuscrawl.engine.binding import crawl_of
-from focuscrawl.engine.meta import AGAIN, OWN, URL_ID
+from focuscrawl.engine.meta import OWN, URL_ID
 
 if TYPE_CHECKING:
     from typing import Self
@@ -35,17 +34,12 @@ class ConditionalMiddleware:
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Make the middleware, or raise NotConfigured."""
         crawl = crawl_of(crawler)
-        if not (crawl.returning.revisit or isinstance(crawl, RevisitingCrawl)):
+        if not (crawl.plan.revisit or crawl.plan.revisit_hubs):
             raise NotConfigured
         return cls(crawl)
 
     def process_request(self, request: Request) -> None:
         """Add the header fields, where something is known."""
         if URL_ID in request.meta and OWN not in request.meta:
-            number = request.meta[URL_ID]
-            if AGAIN in request.meta and isinstance(self._crawl, RevisitingCrawl):
-                fields = self._crawl.conditions(number)
-            else:
-                fields = self._crawl.returning.validators(self._crawl.urls[number])
-            for name, value in fields.items():
+            for name, value in self._crawl.conditions(request.meta[URL_ID]).items():
                 request.headers.setdefault(name, value)

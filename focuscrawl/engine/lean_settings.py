@@ -39,3 +39,11 @@ class QuietFormatter(LogFormatter):
     def scraped(self, item: object, response: object, spider: Spider) -> LogFormatterResult:
         """Say nothing of an item."""
         return None  # type: ignore[return-value]
+
+    def dropped(
+        self, item: object, exception: BaseException, response: object, spider: Spider
+    ) -> LogFormatterResult:
+        """Say nothing of what is no item; of what a user's pipeline drops, what Scrapy says."""
+        if getattr(item, "excluded", None) is not None or getattr(item, "again", False):
+            return None  # type: ignore[return-value]
+        return super().dropped(item, exception, response, spider)  # type: ignore[arg-type]

@@ -19,3 +19,9 @@ def is_closing(crawler: Crawler) -> bool:
     """Tell whether the spider only waits for what is under way."""
     slot = crawler.engine._slot  # the signal `spider_closed` comes when nothing is
     return slot is not None and slot.closing is not None
+
+
+def nothing_under_way(crawler: Crawler) -> bool:
+    """Tell whether no request is being downloaded, nor its answer processed."""
+    slot = crawler.engine._slot
+    return slot is not None and not slot.inprogress

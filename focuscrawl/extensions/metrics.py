@@ -16,9 +16,7 @@ from focuscrawl import __version__
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.errors import UserError
-from focuscrawl.extensions.worker_metrics import worker_metrics
 from focuscrawl.foundation.urls import without_credentials
-from focuscrawl.workers import SharedCrawl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -84,10 +82,9 @@ class _CrawlCollector:
             "version": __version__,
         }
         yield InfoMetricFamily("focuscrawl_crawl", "What is crawled", about)
-        fetched, relevance = crawl.fetched, crawl.harvest_rate * crawl.fetched
-        if isinstance(crawl, SharedCrawl):  # as recorded: an estimate may go down again
-            fetched, relevance = crawl.courier.state.fetched, crawl.courier.state.relevance
-            yield from worker_metrics(crawl)
+        fetched, relevance = crawl.totals
+        if plan.store is not None:
+            yield from self._of_worker()
         # of the crawl, not of this run: a restart is no reset
         yield CounterMetricFamily("focuscrawl_fetches", "Fetches recorded", fetched)
         yield CounterMetricFamily(
@@ -104,6 +101,16 @@ class _CrawlCollector:
         ):
             yield GaugeMetricFamily(f"focuscrawl_{name}", text, value)
         yield from self._downloads()
+
+    def _of_worker(self) -> Iterator[Metric]:
+        """Yield how one of several workers stands."""
+        numbers = [number for part in self._crawl.parts for number in part.numbers()]
+        me = next(int(number.value) for number in numbers if number.name == "number")
+        about = {"store": str(self._crawl.plan.store), "worker": str(me)}
+        yield InfoMetricFamily("focuscrawl_worker", "Which of several workers", about)
+        for number in numbers:
+            kind = CounterMetricFamily if number.counter else GaugeMetricFamily
+            yield kind(f"focuscrawl_worker_{number.name}", number.text, number.value)
 
     def _downloads(self) -> Iterator[Metric]:
         stats = dict(self._crawler.stats.get_stats())  # a copy: the crawl goes on meanwhile

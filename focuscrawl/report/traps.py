@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from focuscrawl.crawl.parts.quotas import Quota, Quotas
 from focuscrawl.crawl.parts.near_duplicates import NEAR_DUPLICATE
+from focuscrawl.crawl.parts.quotas import Quota, Quotas
 from focuscrawl.crawl.parts.traps import LIMITED, RAISED
 from focuscrawl.crawl.url_patterns import pattern
 from focuscrawl.crawl.visit import RELEVANT

@@ -11,11 +11,11 @@ from focuscrawl.crawl.parts.distilling import SITES
 from focuscrawl.downloadermiddlewares.backoff import patience_of
 from focuscrawl.downloadermiddlewares.warc import recording_name
 from focuscrawl.engine.arguments import from_settings
-from focuscrawl.engine.binding import bind_crawl
+from focuscrawl.engine.binding import bind_crawl, crawl_of
 from focuscrawl.engine.lean_settings import spare
 from focuscrawl.engine.link_requests import LinkRequests
-from focuscrawl.engine.meta import VISIT
 from focuscrawl.engine.process_memory import freeze, return_large_arrays
+from focuscrawl.engine.visits import visit_of_response
 from focuscrawl.errors import UserError
 from focuscrawl.extensions.metrics import check_port
 from focuscrawl.foundation.networks import Networks
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
-    from focuscrawl.crawl import Crawl, Visit
+    from focuscrawl.crawl import Crawl, PageVisit
 
 #: the arguments a user may give with -a
 ARGUMENTS = (
@@ -88,9 +88,9 @@ class FocusedSpider(scrapy.Spider):
         for request in nothing:
             yield request
 
-    def parse(self, response: Response) -> Iterator[Visit]:
-        """Yield what became of the fetch."""
-        yield response.meta[VISIT]
+    def parse(self, response: Response) -> Iterator[PageVisit]:
+        """Yield the fetch: the item pipelines judge it, score its links and record it."""
+        yield visit_of_response(crawl_of(self.crawler), response)
 
 
 def open_for(spider: scrapy.Spider, arguments: dict[str, str], settings: BaseSettings) -> None:
@@ -164,6 +164,7 @@ def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
             "CONCURRENT_REQUESTS" if replay else "CONCURRENT_REQUESTS_PER_DOMAIN"
         ),
         delay=settings.getfloat("DOWNLOAD_DELAY"),
+        concurrency=settings.getint("CONCURRENT_REQUESTS"),
     )
 
 

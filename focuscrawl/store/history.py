@@ -188,4 +188,3 @@ class _Links:
         found = tuple(StoredLink(row.id, row.target, row.score) for row in self._next[1])
         self._next = next(self._groups, None)
         return found
-

@@ -60,22 +60,27 @@ def make_strategy(name: str, context: StrategyContext, options: Mapping[str, Any
 
 
 def _shim(s):
-    from focuscrawl.strategies.protocol import LearningStrategy, Appraiser
+    from focuscrawl.strategies.protocol import LearningStrategy
     from focuscrawl.strategies.sharing import Shareable
+
     s.learns = isinstance(s, LearningStrategy)
     s.shareable = isinstance(s, Shareable)
-    if not hasattr(s, "worth"): s.worth = lambda url, relevance: relevance
+    if not hasattr(s, "worth"):
+        s.worth = lambda url, relevance: relevance
     if not s.learns:
         s.model_version = 0
         s.lesson_due = lambda: False
-    if not hasattr(s, "lag"): s.lag = 0
+    if not hasattr(s, "lag"):
+        s.lag = 0
     if not hasattr(s, "recall_all") and s.shareable:
         import numpy as np
+
         def recall_all(pages):
             out = {}
             for p in pages:
                 u, v = s.recall(p)
                 out.update(zip(u.tolist(), v.tolist()))
             return np.array(list(out), np.int64), np.array(list(out.values()), float)
+
         s.recall_all = recall_all
     return s

@@ -227,6 +227,7 @@ class Worker(Part):
         """Yield how the worker stands, from its memory; see docs/deploy.md."""
         state, lease = self._heartbeat.state, self._heartbeat.lease_left
         unread = state.posted - (self._taken_in or 0)
+        yield Number("number", "Which of several workers it is", self._me)
         yield Number("fetches", "Fetches of this worker", self._own_fetches, counter=True)
         relevance = "Sum of the relevance of its fetches"
         yield Number("relevance", relevance, self._own_relevance, counter=True)

@@ -1,0 +1,57 @@
+"""The apprentice's score of a link as the priority of its request."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.meta import OWN, URL_ID
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+
+    from focuscrawl.crawl import Crawl
+
+SCALE = 1000  # priority of a link whose score is 1
+SEED = 1_000_000  # priority of a start URL, which comes before every link
+
+
+class PriorityMiddleware:
+    """Sets `Request.priority` from the score that the strategy has for the link now.
+
+    The frontier has put the requests in the order of these scores, which are floats and change
+    while links wait; what comes after it (other middlewares, retries, the downloader, logs)
+    has the score as Scrapy's own number. In answers it takes over, for the frontier, the delay
+    that AutoThrottle has set for the host.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._crawl: Crawl = crawl_of(crawler)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the middleware of a crawler whose crawl is open."""
+        return cls(crawler)
+
+    def process_request(self, request: Request) -> None:
+        """Set the priority of a request that only the frontier has asked for."""
+        if OWN in request.meta:
+            return
+        score = self._crawl.in_flight.get(request.meta.get(URL_ID, -1))
+        if score is not None:
+            request.priority = SEED if score == math.inf else round(SCALE * score)
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        """Let the frontier wait as long as the downloader's slot does."""
+        number = request.meta.get(URL_ID)
+        slots = self._crawler.engine.downloader.slots
+        slot = None if number is None else slots.get(request.meta["download_slot"])
+        if slot is not None:
+            self._crawl.frontier.set_delay(self._crawl.urls.host(number), slot.delay)
+        return response

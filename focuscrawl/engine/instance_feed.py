@@ -1,0 +1,152 @@
+"""Training instances (u,v) for others: to a file of JSON lines, or to a callable of the user's."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from focuscrawl.apprentice.link_context import window
+from focuscrawl.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Self
+
+    from scrapy.settings import BaseSettings
+
+    from focuscrawl.crawl import Crawl, PageVisit
+    from focuscrawl.page import PageView
+
+D_MAX = 5  # DOM offsets on either side of a link [A02 section 3.4]
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """A link (u,v) with both ends judged [A02 section 2.2].
+
+    Attributes
+    ----------
+    source, target : URLs of u and v
+    anchor : text of the link
+    features : words around the link by DOM offset, ``word@offset``, each once (METHODS 4.2)
+    score : of the link, when it was found; None: not followed
+    relevance_source, relevance_target : R(u), and R(v), the label
+    """
+
+    source: str
+    target: str
+    anchor: str
+    features: tuple[str, ...]
+    score: float | None
+    relevance_source: float
+    relevance_target: float
+
+
+@dataclass(slots=True)
+class _Link:
+    source: str
+    anchor: str
+    features: tuple[str, ...]
+    score: float | None
+    relevance: float
+
+
+class InstanceFeed:
+    """Pairs every link that this run finds with what comes of its target.
+
+    Links of earlier runs are not among them: their words were not kept.
+    """
+
+    def __init__(
+        self, crawl: Crawl, emit: Callable[[Instance], object], close: Callable[[], object]
+    ) -> None:
+        self._crawl = crawl
+        self._emit = emit
+        self.close = close
+        self._links: defaultdict[int, list[_Link]] = defaultdict(list)
+        self._relevance: dict[int, float] = {}
+
+    @classmethod
+    def of(cls, crawl: Crawl, settings: BaseSettings) -> Self | None:
+        """Read ``FOCUSCRAWL_INSTANCES``: a file name, or ``module:callable``; None: no feed.
+
+        Raises
+        ------
+        UserError
+            There is no such callable, or the file cannot be written.
+        """
+        named = settings.get("FOCUSCRAWL_INSTANCES")
+        if not named:
+            return None
+        module, colon, name = str(named).partition(":")
+        if colon and "/" not in str(named):
+            try:
+                found: Any = getattr(import_module(module), name)
+            except (ImportError, AttributeError) as error:
+                raise UserError(f"FOCUSCRAWL_INSTANCES={named}: {error}") from None
+            if not callable(found):
+                raise UserError(f"FOCUSCRAWL_INSTANCES={named}: {name} cannot be called")
+            return cls(crawl, found, lambda: None)
+        try:
+            file = Path(named).open("a", encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"FOCUSCRAWL_INSTANCES={named}: {error.strerror}") from None
+        return cls(
+            crawl,
+            lambda each: file.write(f"{json.dumps(asdict(each), ensure_ascii=False)}\n"),
+            file.close,
+        )
+
+    def add(self, visit: PageVisit) -> None:
+        """Take in a visit that was expanded: v of the links into it, u of its own."""
+        if visit.again:
+            return
+        self._relevance[visit.number] = visit.relevance
+        for link in self._links.pop(visit.number, ()):
+            self._emit(self._instance(link, visit.number))
+        if visit.view is None or not visit.link_rows:
+            return
+        words = _features(visit.view, [row.dom_position for row in visit.link_rows])
+        for row, features in zip(visit.link_rows, words, strict=True):
+            link = _Link(visit.url, row.anchor, features, row.score, visit.relevance)
+            if row.target in self._relevance:
+                self._emit(self._instance(link, row.target))
+            else:
+                self._links[row.target].append(link)
+
+    def _instance(self, link: _Link, target: int) -> Instance:
+        return Instance(
+            source=link.source,
+            target=self._crawl.urls[target],
+            anchor=link.anchor,
+            features=link.features,
+            score=link.score,
+            relevance_source=link.relevance,
+            relevance_target=self._relevance[target],
+        )
+
+
+def _features(view: PageView, left: list[int]) -> list[tuple[str, ...]]:
+    """Return ⟨t,d⟩ of the links that begin at some DOM leaves."""
+    right = dict(zip(view.links.left.tolist(), view.links.right.tolist(), strict=True))
+    around = window(
+        np.arange(len(view.tokens), dtype=np.uint64),
+        view.token_leaf,
+        np.array(left, np.int32),
+        np.array([right[each] for each in left], np.int32),
+        d_max=D_MAX,
+    )
+    ends = np.cumsum(around.lengths)
+    tokens = [view.tokens[i] for i in around.words.tolist()]
+    named = [f"{token}@{d}" for token, d in zip(tokens, around.offset.tolist(), strict=True)]
+    starts = (ends - around.lengths).tolist()
+    return [
+        tuple(dict.fromkeys(named[start:end]))
+        for start, end in zip(starts, ends.tolist(), strict=True)
+    ]

@@ -1,0 +1,130 @@
+"""From Scrapy's answers and failures to visits of the crawl."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import DeferredLock
+from twisted.internet.threads import deferToThread
+
+from focuscrawl.crawl import Download
+from focuscrawl.crawl.visit import NOT_MODIFIED
+from focuscrawl.engine.download_errors import cause
+from focuscrawl.engine.meta import URL_ID
+from focuscrawl.foundation.urls import resolve
+from focuscrawl.page import read_content_type
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from scrapy import Request
+    from scrapy.http import Response
+    from scrapy.statscollectors import StatsCollector
+
+    from focuscrawl.crawl import Crawl, PageVisit
+
+_LONGEST_FIELD = 256  # characters of a validator; longer ones are no use
+_LARGE = 300_000  # bytes; parsing more would hold the event loop for over 10 ms
+
+
+def visit_of_response(crawl: Crawl, response: Response) -> PageVisit:
+    """Begin the visit of a URL that came out of the frontier, with its answer."""
+    assert response.request is not None
+    return crawl.arrived(response.request.meta[URL_ID], download_of(response))
+
+
+def visit_of_error(crawl: Crawl, request: Request, error: Exception) -> PageVisit:
+    """Begin the visit of a URL that brought no answer, or may not be asked for one."""
+    excluded = isinstance(error, IgnoreRequest)
+    visit = crawl.failed(request.meta[URL_ID], str(error) if excluded else cause(error))
+    if excluded:
+        visit.excluded = str(error)
+    return visit
+
+
+def download_of(response: Response) -> Download:
+    """Return what came, as the crawl takes it."""
+    header = (response.headers.get("Content-Type") or b"").decode("latin-1")
+    media_type, encoding = read_content_type(header)
+    location = (response.headers.get("Location") or b"").decode("utf-8", "replace").strip()
+    return Download(
+        status=response.status,
+        body=response.body,
+        content_type=media_type,
+        encoding=encoding,
+        location=resolve(response.url, [location])[0] if location else None,
+        size=len(response.body),
+        etag=_field(response, "ETag"),
+        last_modified=_field(response, "Last-Modified"),
+    )
+
+
+def _field(response: Response, name: str) -> str | None:
+    value = (response.headers.get(name) or b"").decode("latin-1").strip()
+    return value if value and len(value) <= _LONGEST_FIELD else None
+
+
+class Parser:
+    """Parses pages: large ones in a thread, so that the event loop is not held.
+
+    They take turns: parsed side by side they would take memory, and no less time.
+    """
+
+    def __init__(self, crawl: Crawl) -> None:
+        self._crawl = crawl
+        self._one_large = DeferredLock()
+
+    async def parse(self, visit: PageVisit) -> None:
+        """Set the visit's `view`."""
+        if visit.bytes <= _LARGE:
+            self._crawl.parse(visit)
+            return
+        await maybe_deferred_to_future(self._one_large.acquire())
+        try:
+            await maybe_deferred_to_future(deferToThread(self._crawl.parse, visit))
+        finally:
+            self._one_large.release()
+
+
+class Turns:
+    """Lets one visit at a time be expanded and recorded."""
+
+    def __init__(self) -> None:
+        self._lock = DeferredLock()
+        self._holder: PageVisit | None = None
+
+    async def begin(self, visit: PageVisit) -> None:
+        """Wait until no other visit is between `Crawl.expand` and `Crawl.record`."""
+        if self._lock.locked:
+            await maybe_deferred_to_future(self._lock.acquire())
+        else:
+            self._lock.acquire()
+        self._holder = visit
+
+    def end(self, visit: PageVisit) -> None:
+        """Let the next one begin, if it is this visit's turn."""
+        if self._holder is visit:
+            self._holder = None
+            self._lock.release()
+
+
+@contextmanager
+def halting(crawl: Crawl, number: int) -> Iterator[None]:
+    """Halt the crawl on an error in critic, strategy or store, which the next page would meet."""
+    try:
+        yield
+    except Exception:
+        crawl.halt(number, time.monotonic())
+        raise
+
+
+def count_again(stats: StatsCollector, visit: PageVisit) -> None:
+    """Count a page that was fetched once more."""
+    stats.inc_value("focuscrawl/hubs_again")
+    if visit.status == NOT_MODIFIED:
+        stats.inc_value("focuscrawl/hubs_not_modified")
+    stats.inc_value("focuscrawl/hubs_new_links", visit.links)

@@ -1,0 +1,39 @@
+"""The critic: judges every page that comes [F99 section 3.1, A02 section 2.1]."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from focuscrawl.crawl import PageVisit
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.visits import Parser, halting
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+
+
+class CriticPipeline:
+    """Parses what came and sets `relevance`, `topic`, `probabilities` and `view` of the item.
+
+    Redirects, errors, duplicates and what is no HTML have relevance 0. Pipelines after this one
+    may set another relevance: links are scored, limits earned and lessons learned by that.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawl = crawl_of(crawler)
+        self._parser = Parser(self._crawl)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the pipeline of a crawler whose crawl is open."""
+        return cls(crawler)
+
+    async def process_item(self, item: Any) -> Any:
+        """Judge a fetch; items of other kinds pass."""
+        if isinstance(item, PageVisit) and item.excluded is None:
+            with halting(self._crawl, item.number):
+                await self._parser.parse(item)
+                self._crawl.judge(item)
+        return item

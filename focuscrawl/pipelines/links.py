@@ -1,0 +1,50 @@
+"""The strategy: scores the links of a judged page, and takes it for training (METHODS 4, 5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from focuscrawl.crawl import PageVisit
+from focuscrawl.engine.binding import crawl_of, turns_of
+from focuscrawl.engine.instance_feed import InstanceFeed
+from focuscrawl.engine.visits import halting
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+
+
+class LinkPipeline:
+    """Has every link of the page scored, queues where they lead, and emits (u,v) instances.
+
+    The page is v for the links that led to it: with R(v) known, each of them is an instance to
+    learn from. The strategy is given them; `FOCUSCRAWL_INSTANCES` names a feed or a callable
+    that is, too. One page at a time is between here and `RecordPipeline`: the strategy sees
+    pages in the order in which they are recorded.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawl = crawl_of(crawler)
+        self._turns = turns_of(crawler)
+        self._instances = InstanceFeed.of(self._crawl, crawler.settings)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the pipeline of a crawler whose crawl is open."""
+        return cls(crawler)
+
+    async def process_item(self, item: Any) -> Any:
+        """Expand a fetch; items of other kinds pass."""
+        if isinstance(item, PageVisit) and item.excluded is None:
+            await self._turns.begin(item)
+            with halting(self._crawl, item.number):
+                self._crawl.expand(item)
+                if self._instances is not None:
+                    self._instances.add(item)
+        return item
+
+    def close_spider(self) -> None:
+        """Close the feed."""
+        if self._instances is not None:
+            self._instances.close()

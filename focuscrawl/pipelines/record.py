@@ -1,0 +1,68 @@
+"""The store: a page, its links and its new state in one transaction; then a lesson, if due."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from scrapy import signals
+from scrapy.exceptions import DropItem
+
+from focuscrawl.crawl import PageVisit
+from focuscrawl.engine.binding import crawl_of, turns_of
+from focuscrawl.engine.visits import count_again, halting
+from focuscrawl.signals import page_visited
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from scrapy.crawler import Crawler
+
+
+class RecordPipeline:
+    """Records every fetch, once, and passes on those that users count: feeds come after it.
+
+    A fetch whose item another pipeline drops, or fails on, is recorded all the same, as far as
+    it has come: it was made. What was excluded (robots.txt) is no fetch, and no item.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._crawl = crawl_of(crawler)
+        self._turns = turns_of(crawler)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the pipeline of a crawler whose crawl is open."""
+        pipeline = cls(crawler)
+        crawler.signals.connect(pipeline.given_up, signal=signals.item_dropped)
+        crawler.signals.connect(pipeline.given_up, signal=signals.item_error)
+        return pipeline
+
+    def process_item(self, item: Any) -> Any:
+        """Record a fetch; items of other kinds pass."""
+        if not isinstance(item, PageVisit):
+            return item
+        self._record(item)
+        if item.excluded is not None:
+            self._crawler.stats.inc_value("focuscrawl/excluded")
+            raise DropItem(f"excluded: {item.excluded}")
+        if item.again:
+            count_again(self._crawler.stats, item)
+            raise DropItem("fetched again for its new links: nobody else asked for it")
+        return item
+
+    def given_up(self, item: Any) -> None:
+        """Record a fetch that another pipeline has dropped, or failed on."""
+        if isinstance(item, PageVisit) and item.number in self._crawl.in_flight:
+            self._record(item)
+
+    def _record(self, visit: PageVisit) -> None:
+        try:
+            with halting(self._crawl, visit.number):
+                self._crawl.record(visit, time.monotonic())
+        finally:
+            self._turns.end(visit)
+        if visit.excluded is None and not visit.again:
+            send = self._crawler.signals.send_catch_log
+            send(page_visited, crawl=self._crawl, visit=visit)
