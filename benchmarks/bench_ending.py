@@ -32,8 +32,8 @@ def measure(links: int, folder: Path) -> dict[str, float]:
     rng = np.random.default_rng(0)
     for start in range(0, links, _BATCH):
         for i, score in enumerate(rng.random(_BATCH).tolist(), start):
-            crawl._queue(crawl.urls.add(f"http://h{i % 10_000}.example/p/{i}", 1, None), score)
-        crawl._put(VisitRecord())
+            crawl.queue(crawl.urls.add(f"http://h{i % 10_000}.example/p/{i}", 1, None), score)
+        crawl.put(VisitRecord())
     seconds = {}
     with closing(open_store(folder)) as store:
         known = -1

@@ -28,7 +28,7 @@ import psutil
 
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.assembly import open_crawl
-from focuscrawl.crawl.parts.traps import Traps
+from focuscrawl.crawl.parts.quotas import Quotas
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.frontier import Frontier
 from focuscrawl.store import VisitRecord
@@ -92,7 +92,8 @@ class Focused:
     def __init__(self) -> None:
         self.urls = UrlTable()
         self.frontier = Frontier(per_host=1, delay=DELAY)
-        self.traps = Traps(self.urls, self.frontier, CrawlPlan(topic=""))
+        quotas = Quotas()
+        self.frontier.admits = lambda number: quotas.barred(self.urls[number]) is None
         self.held = 0.0
 
     def insert(self, page: list[tuple[str, float]]) -> None:
@@ -277,11 +278,11 @@ def measure_store(count: int, source: str, folder: str) -> dict[str, float]:
     spent, busy = 0.0, 0.0
     for page in pages(count, source):
         start, began = perf_counter(), process_time()
-        while crawl._writer.full:
+        while crawl.writer.full:
             sleep(0.001)
         for url, score in page:
-            crawl._queue(crawl.urls.add(url, 1, None), score)
-        crawl._put(VisitRecord())
+            crawl.queue(crawl.urls.add(url, 1, None), score)
+        crawl.put(VisitRecord())
         spent, busy = spent + perf_counter() - start, busy + process_time() - began
     assert len(crawl.frontier) == count + 1
     start, began = perf_counter(), process_time()

@@ -97,11 +97,11 @@ def crawl(web: str, topic: str, strategy: str, pages: int, accounts: Accounts) -
         html = 0
         while (fetch := take(opened)) is not None:
             fetched = ask(opened.web, fetch.url)
-            view = opened.parse(fetch.id, fetched)
-            if view is not None:
+            came = opened.arrived(fetch.id, fetched)
+            if opened.parse(came) is not None:
                 html += 1
                 bare(fetched.body)
-            visit(fetch.id, fetched, view, float(opened.fetched))
+            visit(came, float(opened.fetched))
         links = opened.links
         opened.close("measured")
     return html, links

@@ -40,13 +40,11 @@ from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.page_facts import PageFacts, pack_words
 from focuscrawl.apprentice.serialization import pack
 from focuscrawl.apprentice.url_features import table_of_keys
-from focuscrawl.crawl import CrawlPlan
-from focuscrawl.crawl.parts.learning import Lessons
+from focuscrawl.crawl import Crawl, CrawlPlan
 from focuscrawl.store import PageRow, VisitRecord
 from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import FETCHED, QUEUED
-from focuscrawl.strategies.sharing import SharedLearner
-from focuscrawl.workers import SharedCrawl, open_shared_crawl
+from focuscrawl.workers import open_shared_crawl
 from focuscrawl.workers.joining import SharingOptions
 
 if TYPE_CHECKING:
@@ -231,7 +229,7 @@ def queue(*, pages: int) -> None:
         half.close("interrupted")
 
 
-def _fill(crawl: SharedCrawl, pages: int, server: PostgresServer) -> None:
+def _fill(crawl: Crawl, pages: int, server: PostgresServer) -> None:
     rng, empty = np.random.default_rng(0), pack_words([])
     before = _processor(server)
     began, thread = time.perf_counter(), time.thread_time()
@@ -264,11 +262,11 @@ def _fill(crawl: SharedCrawl, pages: int, server: PostgresServer) -> None:
             LinkRow(number * LINKS + i, page, target, "anchor text", i, 0.5, 1)
             for i, target in enumerate(targets.tolist())
         ]
-        crawl._put(VisitRecord(page=row, links=links, memo=facts.to_bytes()))
-        while crawl._writer.full:
+        crawl.put(VisitRecord(page=row, links=links, memo=facts.to_bytes()))
+        while crawl.writer.full:
             time.sleep(0.001)
     own = time.thread_time() - thread
-    crawl._writer.close()
+    crawl.writer.close()
     took = time.perf_counter() - began
     spent = _processor(server) - before
     worker = time.process_time()
@@ -279,11 +277,8 @@ def _fill(crawl: SharedCrawl, pages: int, server: PostgresServer) -> None:
     )
 
 
-def _rescore(crawl: SharedCrawl) -> None:
+def _rescore(crawl: Crawl) -> None:
     strategy = crawl.strategy
-    assert isinstance(strategy, SharedLearner)
-    if isinstance(crawl._lessons, Lessons):
-        raise TypeError
     learner = fresh_learner(Options())
     weights, dense = learner.linear()
     rng = np.random.default_rng(1)
@@ -316,10 +311,8 @@ def _rescore(crawl: SharedCrawl) -> None:
 
 
 def _alone(folder: Path, arguments: Mapping[str, object]) -> Kept:
-    """Crawl by one process, into a folder, without what crawls that workers share are without."""
-    limits = ("FOCUSCRAWL_LIMITS=0", "FOCUSCRAWL_NEAR_DUPLICATES=0")
-    options = [part for each in ("LOG_LEVEL=ERROR", *limits) for part in ("-s", each)]
-    line = command(folder, *options, **arguments)
+    """Crawl by one process, into a folder."""
+    line = command(folder, "-s", "LOG_LEVEL=ERROR", **arguments)
     subprocess.run(line, cwd=ROOT, env=environment(), check=True, stderr=subprocess.DEVNULL)
     return Kept(folder)
 

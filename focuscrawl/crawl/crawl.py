@@ -9,6 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl.first_visits import FirstVisits
+from focuscrawl.crawl.parts.revisit_policy import RevisitPolicy
 from focuscrawl.crawl.state import CrawlState
 from focuscrawl.crawl.visit import Download, Fetch, PageVisit
 from focuscrawl.page import is_html, parse_page
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from focuscrawl.crawl.part import Part, Visits
-    from focuscrawl.crawl.parts.revisit_policy import RevisitPolicy
     from focuscrawl.crawl.visit import Visit
     from focuscrawl.page import PageView
 
@@ -32,13 +32,13 @@ class Crawl(CrawlState):
 
     Parameters
     ----------
-    known : what earlier crawls know of its pages
+    known : what earlier crawls know of its pages; None: nothing
     others : see `CrawlState`
     """
 
-    def __init__(self, *, known: RevisitPolicy, **others: Any) -> None:
+    def __init__(self, *, known: RevisitPolicy | None = None, **others: Any) -> None:
         super().__init__(**others)
-        self._first_visits = FirstVisits(self, known)
+        self._first_visits = FirstVisits(self, RevisitPolicy() if known is None else known)
         self._halted = False
         self._held_by: Part | None = None
 

@@ -51,7 +51,6 @@ class PriorityMiddleware:
         """Let the frontier wait as long as the downloader's slot does."""
         number = request.meta.get(URL_ID)
         slots = self._crawler.engine.downloader.slots
-        slot = None if number is None else slots.get(request.meta["download_slot"])
-        if slot is not None:
+        if number is not None and (slot := slots.get(request.meta["download_slot"])) is not None:
             self._crawl.frontier.set_delay(self._crawl.urls.host(number), slot.delay)
         return response

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Self
+    from typing import TextIO
 
     from scrapy.settings import BaseSettings
 
@@ -61,47 +61,31 @@ class InstanceFeed:
     """Pairs every link that this run finds with what comes of its target.
 
     Links of earlier runs are not among them: their words were not kept.
+
+    Parameters
+    ----------
+    named : a callable, or the name of a file, see `feed_of`
     """
 
-    def __init__(
-        self, crawl: Crawl, emit: Callable[[Instance], object], close: Callable[[], object]
-    ) -> None:
+    def __init__(self, crawl: Crawl, named: Path | Callable[[Instance], object]) -> None:
         self._crawl = crawl
-        self._emit = emit
-        self.close = close
+        self._file: TextIO | None = None
+        if isinstance(named, Path):
+            self._file = named.open("a", encoding="utf-8")
+            self._emit: Callable[[Instance], object] = self._write
+        else:
+            self._emit = named
         self._links: defaultdict[int, list[_Link]] = defaultdict(list)
         self._relevance: dict[int, float] = {}
 
-    @classmethod
-    def of(cls, crawl: Crawl, settings: BaseSettings) -> Self | None:
-        """Read ``FOCUSCRAWL_INSTANCES``: a file name, or ``module:callable``; None: no feed.
+    def _write(self, instance: Instance) -> None:
+        assert self._file is not None
+        self._file.write(f"{json.dumps(asdict(instance), ensure_ascii=False)}\n")
 
-        Raises
-        ------
-        UserError
-            There is no such callable, or the file cannot be written.
-        """
-        named = settings.get("FOCUSCRAWL_INSTANCES")
-        if not named:
-            return None
-        module, colon, name = str(named).partition(":")
-        if colon and "/" not in str(named):
-            try:
-                found: Any = getattr(import_module(module), name)
-            except (ImportError, AttributeError) as error:
-                raise UserError(f"FOCUSCRAWL_INSTANCES={named}: {error}") from None
-            if not callable(found):
-                raise UserError(f"FOCUSCRAWL_INSTANCES={named}: {name} cannot be called")
-            return cls(crawl, found, lambda: None)
-        try:
-            file = Path(named).open("a", encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"FOCUSCRAWL_INSTANCES={named}: {error.strerror}") from None
-        return cls(
-            crawl,
-            lambda each: file.write(f"{json.dumps(asdict(each), ensure_ascii=False)}\n"),
-            file.close,
-        )
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            self._file.close()
 
     def add(self, visit: PageVisit) -> None:
         """Take in a visit that was expanded: v of the links into it, u of its own."""
@@ -130,6 +114,31 @@ class InstanceFeed:
             relevance_source=link.relevance,
             relevance_target=self._relevance[target],
         )
+
+
+def feed_of(settings: BaseSettings) -> Path | Callable[[Instance], object] | None:
+    """Read ``FOCUSCRAWL_INSTANCES``: a file name, or ``module:callable``; None: no feed.
+
+    Raises
+    ------
+    UserError
+        There is no such callable, or no folder for the file.
+    """
+    named = str(settings.get("FOCUSCRAWL_INSTANCES") or "")
+    module, colon, name = named.partition(":")
+    if not named:
+        return None
+    if not colon or "/" in named:
+        if not Path(named).parent.is_dir():
+            raise UserError(f"FOCUSCRAWL_INSTANCES={named}: there is no such folder")
+        return Path(named)
+    try:
+        found: Any = getattr(import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"FOCUSCRAWL_INSTANCES={named}: {error}") from None
+    if not callable(found):
+        raise UserError(f"FOCUSCRAWL_INSTANCES={named}: {name} cannot be called")
+    return cast("Callable[[Instance], object]", found)
 
 
 def _features(view: PageView, left: list[int]) -> list[tuple[str, ...]]:

@@ -10,6 +10,8 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.crawl import Crawl, CrawlFolder, CrawlPlan
+from focuscrawl.crawl.assembly import parts_of
+from focuscrawl.crawl.restore import restore
 from focuscrawl.critic import load_critic
 from focuscrawl.frontier import Frontier
 from focuscrawl.lab.replay import replay
@@ -55,6 +57,8 @@ def take_over(task: Task) -> dict[str, pd.DataFrame]:
             web=web,
             plan=plan,
         )
+        crawl.parts = parts_of(crawl)
+        restore(crawl)
         crawl.start(task.seeds)
         replay(crawl)
         pages = load_pages(name).reset_index()[_KEPT]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl import PageVisit
 from focuscrawl.engine.binding import crawl_of, turns_of
-from focuscrawl.engine.instance_feed import InstanceFeed
+from focuscrawl.engine.instance_feed import InstanceFeed, feed_of
 from focuscrawl.engine.visits import halting
 
 if TYPE_CHECKING:
@@ -27,7 +27,8 @@ class LinkPipeline:
     def __init__(self, crawler: Crawler) -> None:
         self._crawl = crawl_of(crawler)
         self._turns = turns_of(crawler)
-        self._instances = InstanceFeed.of(self._crawl, crawler.settings)
+        named = feed_of(crawler.settings)
+        self._instances = None if named is None else InstanceFeed(self._crawl, named)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:

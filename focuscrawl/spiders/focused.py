@@ -12,6 +12,7 @@ from focuscrawl.downloadermiddlewares.backoff import patience_of
 from focuscrawl.downloadermiddlewares.warc import recording_name
 from focuscrawl.engine.arguments import from_settings
 from focuscrawl.engine.binding import bind_crawl, crawl_of
+from focuscrawl.engine.instance_feed import feed_of
 from focuscrawl.engine.lean_settings import spare
 from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.process_memory import freeze, return_large_arrays
@@ -109,6 +110,7 @@ def open_for(spider: scrapy.Spider, arguments: dict[str, str], settings: BaseSet
     patience_of(settings)
     LinkRequests.of(spider, settings)
     check_port(settings)
+    feed_of(settings)
     if "web" in arguments:
         _replay(settings)
     bind_crawl(spider.crawler, _open(spider, arguments, settings))

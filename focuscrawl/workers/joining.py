@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from focuscrawl.crawl import Crawl, CrawlFolder
 from focuscrawl.crawl.assembly import Checked, check, page_parts
-from focuscrawl.crawl.parts.revisit_policy import RevisitPolicy
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
 from focuscrawl.store.postgres import holds_crawl, open_database, read_database_url, refused
@@ -155,7 +154,6 @@ def _begin(
         web=checked.web,
         plan=plan,
         within=checked.within,
-        known=RevisitPolicy(),
         urls=urls,
         duplicates=duplicates,
         writer=writer,

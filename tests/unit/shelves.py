@@ -10,7 +10,6 @@ import sqlalchemy as sa
 
 from focuscrawl.crawl import Crawl, CrawlFolder, CrawlPlan
 from focuscrawl.crawl.assembly import parts_of
-from focuscrawl.crawl.parts.revisit_policy import RevisitPolicy
 from focuscrawl.crawl.restore import restore
 from focuscrawl.critic.protocol import Judgement
 from focuscrawl.foundation.urls import normalize
@@ -96,7 +95,6 @@ def open_crawl(
         folder=kept,
         web=web,
         plan=given,
-        known=RevisitPolicy(),
     )
     crawl.parts = parts_of(crawl)
     restore(crawl)

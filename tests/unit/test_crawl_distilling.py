@@ -160,7 +160,7 @@ class Loop:
 
 
 @pytest.fixture
-def loop(tmp_path: Path, replay: bool) -> Iterator[Loop]:  # noqa: FBT001
+def loop(tmp_path: Path, replay: bool) -> Iterator[Loop]:
     made = Loop(tmp_path, replay=replay)
     for url, targets in enumerate([(1, 2, 4), (2, 4), (5,)]):
         made.visited(url, *targets)

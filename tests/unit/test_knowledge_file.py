@@ -140,8 +140,8 @@ def test_a_strangers_knowledge_is_not_trusted(path: Path) -> None:
         page = known.page(url)
         assert page is not None
         assert "Evil" in str(page.etag)
-        assert RevisitPolicy(known, revisit=True).validators(url) == {}
-        assert RevisitPolicy(known, revisit=False).validators(url) == {}
+        assert RevisitPolicy(known, known.worth(100.0, 0.1)).validators(url) == {}
+        assert RevisitPolicy(known).validators(url) == {}
     for change, named in (
         ("UPDATE exemplar SET words = x'FFFFFFFF'", "exemplars"),
         ("UPDATE exemplar SET words = x'01'", "exemplars"),

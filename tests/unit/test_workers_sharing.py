@@ -239,11 +239,7 @@ def test_a_twin_on_another_worker_is_found() -> None:
 
 def brought(finds: LinkYield, scores: list[float], *, times: int = 200) -> int:
     for _ in range(times):
-        finds.begin(0.8)
-        for score in scores:
-            finds.found(score)
-        finds.end()
-        finds.found(0.9)  # by another worker's page
+        finds.count(0.8, scores)
     return finds.stands_for(128)
 
 

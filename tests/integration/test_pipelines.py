@@ -1,0 +1,149 @@
+"""The item pipelines of the project, and a user's own between them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.settings import ITEM_PIPELINES
+
+from .running import Kept, Run, crawl
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BUDGET = 60
+
+
+def between(place: int, name: str) -> tuple[str, str]:
+    """Return the option that puts a pipeline of the tests between those of the project."""
+    pipelines = {**ITEM_PIPELINES, f"server.pipelines.{name}": place}
+    return "-s", f"ITEM_PIPELINES={json.dumps(pipelines)}"
+
+
+def scores(kept: Kept) -> dict[str, float]:
+    """Return the relevance of the best page that linked to each page when it was fetched."""
+    found = kept.query(
+        "SELECT v.url, max(u.relevance) FROM pages v JOIN links l ON l.target = v.url "
+        "JOIN pages u ON u.url = l.source AND u.seq < v.seq GROUP BY v.url"
+    )
+    return dict(found)
+
+
+@pytest.fixture(scope="module")
+def alone(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A crawl without anything between."""
+    folder = tmp_path_factory.mktemp("alone") / "crawl"
+    return crawl(folder, **demo, budget=BUDGET)
+
+
+def test_a_second_opinion_counts_for_links_and_store(
+    demo: dict[str, str], tmp_path: Path, alone: Run
+) -> None:
+    feed = tmp_path / "pages.jsonl"
+    run = crawl(
+        tmp_path / "crawl",
+        *between(300, "SecondOpinion"),
+        "-O",
+        str(feed),
+        **demo,
+        budget=BUDGET,
+    )
+    assert run.returncode == 0, run.stderr
+    pages = dict(run.kept.query("SELECT url, relevance FROM pages WHERE title IS NOT NULL"))
+    first = dict(alone.kept.query("SELECT url, relevance FROM pages WHERE title IS NOT NULL"))
+    seeds = set(pages) & set(first)
+    assert seeds
+    assert all(pages[url] == pytest.approx(1.0 - first[url]) for url in seeds)
+    # the links were scored by it, and so the crawl went elsewhere
+    best = scores(run.kept)
+    for url, score in run.kept.query("SELECT url, score FROM pages WHERE score IS NOT NULL"):
+        assert score == pytest.approx(best[url])
+    assert run.kept.urls != alone.kept.urls
+    items = [json.loads(line) for line in feed.read_text().splitlines()]
+    assert {item["url"]: item["relevance"] for item in items if item["title"]} == pages
+
+
+def test_what_a_pipeline_drops_is_recorded_and_no_item(
+    demo: dict[str, str], tmp_path: Path
+) -> None:
+    feed = tmp_path / "pages.jsonl"
+    run = crawl(
+        tmp_path / "crawl", *between(300, "Dropper"), "-O", str(feed), **demo, budget=BUDGET
+    )
+    assert run.returncode == 0, run.stderr
+    assert [seq for seq, _ in run.kept.order] == list(range(1, BUDGET + 1))
+    numbers = dict(run.kept.query("SELECT url, id FROM url"))
+    dropped = {url for url in run.kept.urls if numbers[url] % 3 == 1}
+    assert dropped
+    items = {json.loads(line)["url"] for line in feed.read_text().splitlines()}
+    assert items == set(run.kept.urls) - dropped
+    sources = {source for (source,) in run.kept.query("SELECT DISTINCT source FROM links")}
+    assert sources
+    assert not sources & dropped  # their links are not followed
+
+
+def test_a_pipeline_that_fails_loses_no_page(demo: dict[str, str], tmp_path: Path) -> None:
+    run = crawl(tmp_path / "crawl", *between(700, "Failing"), **demo, budget=BUDGET)
+    assert run.returncode == 0, run.stderr
+    assert "every fifth" in run.stderr
+    assert [seq for seq, _ in run.kept.order] == list(range(1, BUDGET + 1))
+    assert len(set(run.kept.urls)) == BUDGET
+
+
+@pytest.mark.parametrize("place", [300, 700])
+def test_pages_side_by_side_are_recorded_as_they_were_expanded(
+    demo: dict[str, str], tmp_path: Path, place: int
+) -> None:
+    """Slow pipelines let answers overtake each other; the crawl resumes all the same."""
+    side_by_side = ("-s", "CONCURRENT_REQUESTS=8", *between(place, "Slow"))
+    for budget in (BUDGET, BUDGET + 20):
+        run = crawl(tmp_path / "crawl", *side_by_side, **demo, budget=budget)
+        assert run.returncode == 0, run.stderr
+    order = run.kept.query(
+        "SELECT p.seq, min(l.id) FROM page p JOIN link l ON l.source = p.url "
+        "GROUP BY p.seq ORDER BY p.seq"
+    )
+    assert [seq for seq, _ in run.kept.order] == list(range(1, BUDGET + 21))
+    assert [first for _, first in order] == sorted(first for _, first in order)
+
+
+def test_one_at_a_time_a_slow_pipeline_changes_nothing(
+    demo: dict[str, str], tmp_path: Path, alone: Run
+) -> None:
+    run = crawl(tmp_path / "crawl", *between(300, "Slow"), **demo, budget=BUDGET)
+    assert run.kept.order == alone.kept.order
+
+
+def test_instances_go_to_a_feed(demo: dict[str, str], tmp_path: Path) -> None:
+    feed = tmp_path / "instances.jsonl"
+    run = crawl(tmp_path / "crawl", "-s", f"FOCUSCRAWL_INSTANCES={feed}", **demo, budget=BUDGET)
+    assert run.returncode == 0, run.stderr
+    instances = [json.loads(line) for line in feed.read_text().splitlines()]
+    relevance = dict(run.kept.query("SELECT url, relevance FROM pages"))
+    links = run.kept.query("SELECT source, target, anchor FROM links")
+    expected = [(u, v, text) for u, v, text in links if v in relevance]
+    assert sorted((i["source"], i["target"], i["anchor"]) for i in instances) == sorted(expected)
+    for each in instances:
+        assert each["relevance_source"] == relevance[each["source"]]
+        assert each["relevance_target"] == relevance[each["target"]]
+        words = {feature.rpartition("@")[0] for feature in each["features"] if "@0" in feature}
+        assert set(each["anchor"].lower().split()) & words or not each["anchor"].strip()
+
+
+@pytest.mark.parametrize(
+    ("named", "said"),
+    [
+        ("server.pipelines:nobody", "has no attribute 'nobody'"),
+        ("nowhere.at.all:see", "No module named 'nowhere'"),
+        ("/no/such/folder/x.jsonl", "there is no such folder"),
+    ],
+)
+def test_no_such_feed(demo: dict[str, str], tmp_path: Path, named: str, said: str) -> None:
+    run = crawl(tmp_path / "crawl", "-s", f"FOCUSCRAWL_INSTANCES={named}", **demo, budget=5)
+    assert run.returncode == 2
+    assert said in run.stderr
+    assert len(run.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "crawl").exists()
