@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler
-from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.log import failure_to_exc_info
 
 from focuscrawl.engine.binding import crawl_of
-from focuscrawl.engine.download_errors import UnusableError
+from focuscrawl.engine.download_errors import is_everyday
 from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.meta import AGAIN, URL_ID, VISIT
 from focuscrawl.engine.private import nothing_under_way, wake
@@ -145,8 +144,7 @@ class FrontierScheduler(BaseScheduler):
     def _log(self, failure: Failure) -> None:
         """Say what is wrong, unless it is the web's everyday."""
         request: Request = failure.request  # type: ignore[attr-defined]
-        refused = isinstance(failure.value, (IgnoreRequest, UnusableError))
-        if VISIT in request.meta or refused or _given_up(failure):
+        if VISIT in request.meta or is_everyday(failure.value) or _given_up(failure):
             return
         known = isinstance(failure.value, UserError)
         trace = None if known else failure_to_exc_info(failure)

@@ -10,6 +10,7 @@ from scrapy.exceptions import (
     DownloadConnectionRefusedError,
     DownloadFailedError,
     DownloadTimeoutError,
+    IgnoreRequest,
     ResponseDataLossError,
 )
 from twisted.internet.error import ConnectionClosed
@@ -50,6 +51,12 @@ _CAUSES: tuple[tuple[type[Exception], str], ...] = (
     (CannotResolveHostError, "host not found"),
     (ResponseDataLossError, "cut short"),
 )
+
+
+def is_everyday(error: BaseException) -> bool:
+    """Tell whether an error is one of a bad web's, or a refusal; not one of a program's."""
+    everyday = (DownloadFailedError, DownloadCancelledError, UnusableError, PrivateAddressError)
+    return isinstance(error, (*everyday, *(kind for kind, _ in _CAUSES), IgnoreRequest))
 
 
 def cause(error: Exception) -> str:

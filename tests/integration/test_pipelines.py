@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
 from focuscrawl.settings import ITEM_PIPELINES
 
-from .running import Kept, Run, crawl
+from .running import ROOT, Kept, Run, command, crawl, environment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -147,3 +148,20 @@ def test_no_such_feed(demo: dict[str, str], tmp_path: Path, named: str, said: st
     assert said in run.stderr
     assert len(run.stderr.strip().splitlines()) == 1
     assert not (tmp_path / "crawl").exists()
+
+
+def test_a_fetch_that_a_spider_does_not_yield_is_recorded_as_lost(
+    demo: dict[str, str], tmp_path: Path
+) -> None:
+    spiders = ("-s", "SPIDER_MODULES=focuscrawl.spiders,server.spiders")
+    line = command(tmp_path / "crawl", *spiders, **demo, budget=12)
+    line[line.index("focused")] = "forgetful"
+    done = subprocess.run(
+        line, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("no answer and no error came for") == 2
+    pages = Kept(tmp_path / "crawl").query("SELECT seq, error FROM pages ORDER BY seq")
+    assert [seq for seq, _ in pages] == list(range(1, 13))
+    assert [error for _, error in pages[:2]] == ["lost", "lost"]
+    assert "lost" not in [error for _, error in pages[2:]]

@@ -164,7 +164,7 @@ def test_a_crawl_of_another_kind_is_refused(postgres: PostgresServer, tmp_path: 
     assert after == before
     for changed, said in (
         ({"strategy": "pagerank"}, "pagerank"),
-        ({"distill": 10}, "FOCUSCRAWL_DISTILL"),
+        ({"distill": 10, "revisit_hubs": 5}, "FOCUSCRAWL_REVISIT_HUBS"),
         ({"options": {"contrast": 0.5}}, "contrast"),
     ):
         assert said in refused(postgres.url("new"), plan_of(tmp_path / "x", **changed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -107,7 +108,7 @@ def test_one_worker_distils_for_all(postgres: PostgresServer, tmp_path: Path) ->
     told = query(url, "SELECT seq, detail FROM events WHERE kind = 'distilled' ORDER BY id")
     assert told
     assert all(
-        after - before >= 20 for (before, _), (after, _) in zip(told, told[1:], strict=False)
+        after - before >= 20 for (before, _), (after, _) in itertools.pairwise(told)
     )
     first = int(told[0][1].split()[0])
     assert first > 0

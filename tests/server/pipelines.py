@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import DropItem
 
-from focuscrawl.crawl import PageVisit
-
 if TYPE_CHECKING:
+    from focuscrawl.crawl import PageVisit
     from focuscrawl.engine.instance_feed import Instance
 
 SEEN: list[Instance] = []

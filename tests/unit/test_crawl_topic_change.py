@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
+import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -170,3 +172,32 @@ def test_a_web_that_is_another_by_now_is_refused_and_nothing_changes(
         with pytest.raises(UserError, match="FOCUSCRAWL_WARC=1"):
             follow(store, folder, "critic-1", OTHER)
     assert judged(folder) == before
+
+
+def test_nothing_is_left_of_the_lessons_before(tmp_path: Path) -> None:
+    def threads() -> int:
+        return sum(thread.name.startswith("lesson") for thread in threading.enumerate())
+
+    folder, others = tmp_path / "crawl", threads()
+    crawl = open_crawl(plan(folder, "apprentice", WHOLE))
+    shutil.copytree(str(find_model("demo")), folder / "critic-1")
+    ask_to_follow(folder, "critic-1", OTHER, None)
+    while crawl.critic.fingerprint == load_critic("models/demo", BEGUN).fingerprint:
+        crawl.poll(0.0)
+        time.sleep(0.001)
+    ask_to_follow(folder, "critic-1", BEGUN, None)
+    replay(crawl)
+    assert len(order(folder)) == WHOLE
+    assert threads() == others
+
+
+def test_what_is_told_while_a_crawl_is_taken_up_again_waits(tmp_path: Path) -> None:
+    folder, crawl = one(tmp_path)
+    crawl.reloading = True
+    crawl.note("said", "meanwhile")
+    crawl.flush()
+    assert not rows(folder, "SELECT * FROM events WHERE kind = 'said'")
+    crawl.reloading = False
+    crawl.flush()
+    assert rows(folder, "SELECT detail FROM events WHERE kind = 'said'") == [("meanwhile",)]
+    crawl.close("over")

@@ -1,0 +1,1 @@
+"""Spiders of a user's, made from the project's own."""
