@@ -118,26 +118,6 @@ class PageVisit(Visit):
     events : (kind, detail) of what is to be told of it
     """
 
-    __slots__ = (
-        "again",
-        "answer",
-        "canonical",
-        "digest",
-        "download",
-        "events",
-        "excluded",
-        "expanded",
-        "link_rows",
-        "memo",
-        "minhash",
-        "newly_queued",
-        "number",
-        "probabilities",
-        "resembles",
-        "twin",
-        "view",
-    )
-
     def __init__(self, fetch: Fetch, score: float | None, download: Download) -> None:
         super().__init__(
             seq=0,
