@@ -76,7 +76,7 @@ def train(
     focuscrawl critic train --good on.txt --bad off.txt --web pages.warc --out models/mine
     focuscrawl critic train --words "road cycling, bicycle racing" --out models/cycling
     """
-    from focuscrawl.critic.files import check_out, save_critic
+    from focuscrawl.critic.files import FORMAT, save_critic
     from focuscrawl.critic.phrase_model import read_phrases
     from focuscrawl.critic.trained import TrainedCritic
     from focuscrawl.critic.training import train_critic, two_class_labels
@@ -88,7 +88,7 @@ def train(
         raise UserError(
             "learn from what? Give LABELS, or --good and --bad, or --words: one of them"
         )
-    check_out(out, force=force)
+    FORMAT.check_out(Path(out), force=force)
     if words is not None:
         if web is not None or calibrate:
             raise UserError("--words learns from no pages: leave out --web and --calibrate")

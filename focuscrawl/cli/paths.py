@@ -18,11 +18,10 @@ from focuscrawl.cli.paths_options import training as training_options
 from focuscrawl.cli.paths_record import record
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.model_folder import check_out
 from focuscrawl.offline.link_graph import CrawlGraph
 from focuscrawl.paths.extraction import extract_paths
 from focuscrawl.paths.features import PathReader
-from focuscrawl.paths.files import read_model, save_model
+from focuscrawl.paths.files import FORMAT, read_model, save_model
 from focuscrawl.paths.page_labels import read_page_labels
 from focuscrawl.paths.page_source import WebPages
 from focuscrawl.paths.paths import read_paths, write_paths
@@ -134,7 +133,7 @@ def train(
     \b
     focuscrawl paths train people.jsonl --web pages.warc --out models/people
     """
-    check_out(out)
+    FORMAT.check_out(out)
     pages = WebPages(open_web(web))
     walks = [path for file in files for path in read_paths(file)]
     corpus = observe(walks, pages, PathReader(training.reading, forgets=False))

@@ -134,7 +134,7 @@ def test_damage_is_noticed(tmp_path: Path, name: str, damage: str) -> None:
 
 def test_a_newer_format_asks_for_an_upgrade(tmp_path: Path) -> None:
     save_critic(trained(), tmp_path / "a")
-    rewrite(tmp_path / "a", format=FORMAT + 1, focuscrawl="9.9")
+    rewrite(tmp_path / "a", format=FORMAT.format + 1, focuscrawl="9.9")
     with pytest.raises(UserError, match=r"newer focuscrawl \(9\.9\).*upgrade"):
         read_critic(tmp_path / "a")
 
