@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import sqlite3
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+from filelock import lock_descriptor
 
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge.schema import KIND, SCHEMA_VERSION, TABLES
@@ -81,10 +82,8 @@ def draft_of(path: Path) -> Iterator[sqlite3.Connection]:
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"{path} is being learned by another process: wait for it") from None
+        if not lock_descriptor(lock.fileno(), blocking=False):
+            raise UserError(f"{path} is being learned by another process: wait for it")
         try:
             lock.truncate(0)  # of a process that was killed
             if exists:
