@@ -15,9 +15,8 @@ from focuscrawl.critic.reliability import (
     reliability_of_classes,
     reliability_of_relevance,
 )
-from focuscrawl.critic.topic_paths import lies_under
 from focuscrawl.errors import UserError
-from focuscrawl.taxonomy import Label, Taxonomy
+from focuscrawl.taxonomy import Label, Taxonomy, lies_under
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,10 +16,9 @@ from focuscrawl.critic.counts import TrainingRows
 from focuscrawl.critic.hierarchical import HierarchicalNaiveBayes
 from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
-from focuscrawl.critic.topic_paths import lies_under
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.errors import UserError
-from focuscrawl.taxonomy import Label, Taxonomy, prune
+from focuscrawl.taxonomy import Label, Taxonomy, lies_under, prune
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

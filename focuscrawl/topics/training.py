@@ -11,12 +11,11 @@ from focuscrawl.critic.counts import FEW_PAGES
 from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.loading import find_model
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, WordsModel, read_phrases
-from focuscrawl.critic.topic_paths import lies_under
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.critic.training import learn_critic
 from focuscrawl.errors import UserError
 from focuscrawl.page.tokens import tokenize
-from focuscrawl.taxonomy import OTHER, Taxonomy, ancestors
+from focuscrawl.taxonomy import OTHER, Taxonomy, ancestors, lies_under
 from focuscrawl.taxonomy.topic_path import child
 
 if TYPE_CHECKING:
