@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.critic.log_probabilities import log_normalised
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -45,8 +43,17 @@ class Calibration:
     ) -> NDArray[np.float64]:
         """Calibrate `log_posteriors` (n, n_classes) of pages of `lengths` (n,) known words."""
         power = self.scale * np.maximum(lengths, 1.0) ** -self.exponent
-        tempered = log_posteriors * np.minimum(power, 1.0)[:, None]
-        return log_normalised(tempered)
+        return log_normalised(log_posteriors * np.minimum(power, 1.0)[:, None])
+
+
+def log_normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale each row of exp(`weights`), finite (n, n_classes), to a sum of 1; returns the logs.
+
+    `scipy.special.logsumexp` does more and costs more than judging a small page.
+    """
+    shifted = weights - weights.max(axis=1, keepdims=True)
+    normalised: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return normalised
 
 
 def fit_calibration(

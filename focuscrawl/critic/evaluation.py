@@ -217,21 +217,20 @@ def _report(
     reliability: dict[str, Reliability],
     skipped: Counter[str],
 ) -> CheckReport:
+    from sklearn.metrics import precision_recall_fscore_support  # noqa: PLC0415
+
+    precision, recall, _, pages = precision_recall_fscore_support(
+        truth, verdict, labels=np.arange(len(classes)), zero_division=np.nan
+    )
     pairs = Counter(zip(truth.tolist(), verdict.tolist(), strict=True))
-    results = []
-    for number, name in enumerate(classes):
-        is_it, judged_it = truth == number, verdict == number
-        results.append(
-            ClassResult(
-                name,
-                int(is_it.sum()),
-                float(is_it[judged_it].mean()) if judged_it.any() else float("nan"),
-                float(judged_it[is_it].mean()) if is_it.any() else float("nan"),
-            )
-        )
     return CheckReport(
         float((truth == verdict).mean()),
-        tuple(results),
+        tuple(
+            ClassResult(*row)
+            for row in zip(
+                classes, pages.tolist(), precision.tolist(), recall.tolist(), strict=True
+            )
+        ),
         tuple(
             (classes[label], classes[guess], n)
             for (label, guess), n in sorted(pairs.items(), key=lambda item: (-item[1], item[0]))

@@ -16,8 +16,7 @@ import numpy as np
 
 from focuscrawl.critic.calibration import Calibration
 from focuscrawl.critic.counts import ClassCounts
-from focuscrawl.critic.hierarchical import HierarchicalNaiveBayes
-from focuscrawl.critic.naive_bayes import NaiveBayes
+from focuscrawl.critic.naive_bayes import KINDS, NaiveBayes
 from focuscrawl.critic.phrase_model import WordsModel
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.foundation.model_folder import ModelFormat
@@ -39,9 +38,8 @@ if TYPE_CHECKING:
 
 _ARRAYS, _EXAMPLES = "model.npz", "examples.csv"
 _COLUMNS = ["url", "topic"]
-_LEARNED = {kind.kind: kind for kind in (NaiveBayes, HierarchicalNaiveBayes)}
 FORMAT = ModelFormat(
-    "critic", (*_LEARNED, WordsModel.kind), 1, (_ARRAYS, _EXAMPLES), "focuscrawl critic train"
+    "critic", (*KINDS, WordsModel.kind), 1, (_ARRAYS, _EXAMPLES), "focuscrawl critic train"
 )
 
 
@@ -136,7 +134,7 @@ def pack_model(model: TopicModel) -> tuple[dict[str, NDArray[Any]], dict[str, An
             "background": np.array([model.background[form] for form in forms])
         }
         return arrays, {"phrases": [list(phrase) for phrase in model.phrases], "forms": forms}
-    if not isinstance(model, NaiveBayes | HierarchicalNaiveBayes):
+    if not isinstance(model, NaiveBayes):
         msg = f"no file format for {type(model).__name__}"
         raise TypeError(msg)
     counts = model.counts
@@ -163,7 +161,7 @@ def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
     pages = manifest["pages"]
     vocabulary = lines_of(arrays, "words")
     counts = expect(arrays, "counts", (len(pages), len(vocabulary)), "u")
-    return _LEARNED[kind](
+    return KINDS[kind](
         ClassCounts(
             tuple(pages),
             vocabulary,

@@ -13,8 +13,7 @@ import numpy as np
 from focuscrawl.critic.calibration import fit_calibration
 from focuscrawl.critic.corpus import read_bags, resolve
 from focuscrawl.critic.counts import TrainingRows
-from focuscrawl.critic.hierarchical import HierarchicalNaiveBayes
-from focuscrawl.critic.naive_bayes import NaiveBayes
+from focuscrawl.critic.naive_bayes import KINDS
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.errors import UserError
@@ -26,13 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.critic.naive_bayes import NaiveBayes
     from focuscrawl.webs.protocol import Web
 
-#: the kinds of critic that learn from examples
-KINDS: dict[str, type[NaiveBayes | HierarchicalNaiveBayes]] = {
-    NaiveBayes.kind: NaiveBayes,
-    HierarchicalNaiveBayes.kind: HierarchicalNaiveBayes,
-}
 FOLDS = 5
 
 
@@ -215,7 +210,7 @@ def _folds(truth: NDArray[np.int64], random_state: int) -> NDArray[np.int64]:
 
 
 def _cross_validate(
-    model: NaiveBayes | HierarchicalNaiveBayes,
+    model: NaiveBayes,
     rows: TrainingRows,
     folds: NDArray[np.int64],
     *,
