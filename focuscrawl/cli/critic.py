@@ -114,8 +114,7 @@ def train(
                 uniform_prior=uniform_prior,
                 calibrate=calibrate,
                 random_state=random_state,
-                on_start=shown.start,
-                on_pages=shown.advance,
+                progress=shown,
             )
     size = save_critic(trained, out, force=force)
     _print_training(trained, out, size)
@@ -199,9 +198,7 @@ def check(
         if topic is not None:
             asked = [normalise(part) for part in topic.split(",") if part.strip()]
             judge = load_critic(spec, focus or topic, calibrated=calibrated)
-            report = check_relevance(
-                judge, asked, rows, open_web(web), on_start=shown.start, on_pages=shown.advance
-            )
+            report = check_relevance(judge, asked, rows, open_web(web), progress=shown)
         elif is_callable_spec(spec) and not Path(spec).exists():
             raise UserError(f"critic {spec} has no classes to check: add --topic")
         else:
@@ -211,9 +208,7 @@ def check(
                 raise UserError(f"{folder}: has no calibration; leave out --calibrated")
             if calibrated is not None:
                 trained = replace(trained, calibrated=calibrated)
-            report = check_classes(
-                trained, rows, open_web(web), on_start=shown.start, on_pages=shown.advance
-            )
+            report = check_classes(trained, rows, open_web(web), progress=shown)
     _print_report(report)
     if table is not None:
         _write_predictions(report, table)

@@ -125,9 +125,7 @@ def train(*, definition: Path, out: str, web: str | None) -> None:
     known = read_definition(definition)
     webs = [open_web(name) for name in dict.fromkeys((known.web, web)) if name is not None]
     with bar("Reading") as shown:
-        trained, topics = train_definition(
-            known, webs, on_start=shown.start, on_pages=shown.advance
-        )
+        trained, topics = train_definition(known, webs, progress=shown)
     save_critic(trained, out)
     say_left_out(known, trained)
     click.echo(f"{out}: topics {', '.join(topics)}")

@@ -17,15 +17,17 @@ from focuscrawl.critic.naive_bayes import KINDS
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.progress import SILENT
 from focuscrawl.taxonomy import Label, Taxonomy, lies_under, prune
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.naive_bayes import NaiveBayes
+    from focuscrawl.foundation.progress import Progress
     from focuscrawl.webs.protocol import Web
 
 FOLDS = 5
@@ -44,8 +46,7 @@ def train_critic(
     calibrate: bool = False,
     random_state: int = 0,
     n_jobs: int = 2,
-    on_start: Callable[[int], object] | None = None,
-    on_pages: Callable[[int], object] | None = None,
+    progress: Progress = SILENT,
 ) -> TrainedCritic:
     """Train a critic on the rows of `labels` that are not for testing.
 
@@ -62,7 +63,7 @@ def train_critic(
     calibrate : make calibrated judgements the default of the critic
     random_state : seed of the samples of examples and of the folds
     n_jobs : processes that parse pages
-    on_start, on_pages : told how many pages will be read, and of every few that were
+    progress : told how many pages will be read, and of every few that were
 
     Raises
     ------
@@ -88,9 +89,8 @@ def train_critic(
         )
     tree = prune(Taxonomy.from_labels(known), min_examples, max_examples, random_state)
     pairs = [(url, leaf) for leaf in tree.leaves for url in tree.examples(leaf)]
-    if on_start is not None:
-        on_start(len(pairs))
-    bags = read_bags(web, [url for url, _ in pairs], n_jobs=n_jobs, progress=on_pages)
+    progress.start(len(pairs))
+    bags = read_bags(web, [url for url, _ in pairs], n_jobs=n_jobs, progress=progress)
     skipped["not HTML"] = bags.count(None)
     usable = [(pair, bag) for pair, bag in zip(pairs, bags, strict=True) if bag]
     skipped["without words"] = len(pairs) - skipped["not HTML"] - len(usable)

@@ -155,7 +155,7 @@ def test_bookmarks_are_read_with_their_folders(tmp_path: Path) -> None:
         read_bookmarks(path)
 
 
-FOLDERS = st.recursive(
+FOLDERS: st.SearchStrategy[list[Any]] = st.recursive(
     st.just([]), lambda inner: st.lists(st.none() | st.tuples(NAMES, inner), max_size=4)
 )
 
