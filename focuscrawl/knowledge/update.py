@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge.change_rates import FORGIVEN
-from focuscrawl.knowledge.collection import Learned
-from focuscrawl.knowledge.file import draft_of, read_meta
+from focuscrawl.knowledge.crawl_record import UpdateCounts
+from focuscrawl.knowledge.file import KIND, SCHEMA_VERSION, draft_of, read_meta
 from focuscrawl.knowledge.keys import key_of
 from focuscrawl.knowledge.keywords import words_of
 from focuscrawl.knowledge.knowledge import keep_apprentice
 from focuscrawl.knowledge.prediction import MOST as EXEMPLARS
-from focuscrawl.knowledge.prediction import Describer
-from focuscrawl.knowledge.schema import KIND, SCHEMA_VERSION
+from focuscrawl.knowledge.prediction import LinkDescriber
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from focuscrawl.knowledge.collection import Collected, Collection
+    from focuscrawl.knowledge.crawl_record import CrawlRecord, FetchRecord
 
 RELEVANT = 0.5  # a page counts as relevant above
 WAITING = 20_000  # URLs never fetched that are kept, the best
@@ -34,7 +33,7 @@ _GONE = (404, 410)
 _GREATEST = (1 << 63) - 1  # of all keys
 
 
-def learn(path: Path, collection: Collection) -> Learned:
+def learn(path: Path, collection: CrawlRecord) -> UpdateCounts:
     """Take a crawl into the knowledge at `path`; make the file if there is none.
 
     The file is replaced when all is done; if anything goes wrong it stays as it was.
@@ -80,12 +79,12 @@ def _next(about: Mapping[str, str]) -> int:
     return int(about.get("crawls", 0)) + 1
 
 
-def _clock(collection: Collection) -> str:
+def _clock(collection: CrawlRecord) -> str:
     return "crawls" if collection.replay else "days"
 
 
 def _check(
-    path: Path, about: Mapping[str, str], file: sqlite3.Connection, new: Collection
+    path: Path, about: Mapping[str, str], file: sqlite3.Connection, new: CrawlRecord
 ) -> None:
     if not about:
         return
@@ -112,11 +111,11 @@ class _Merge:
         self._counts: Counter[str] = Counter()
         self._words: Counter[tuple[str, bool]] = Counter()
         self._exemplars: list[tuple[int, str, str, float]] = []
-        self._describe = Describer()
+        self._describe = LinkDescriber()
         self._bound = self._last_exemplar()
         self.described: Counter[bool] = Counter()
 
-    def add(self, fetch: Collected) -> None:
+    def add(self, fetch: FetchRecord) -> None:
         """Take in one fetch."""
         key, now = key_of(fetch.url), fetch.day if self._now is None else self._now
         self._counts["fetches"] += 1
@@ -149,7 +148,7 @@ class _Merge:
         )
 
     def _page(
-        self, key: int, fetch: Collected, now: float, old: tuple[bytes | None, float, int] | None
+        self, key: int, fetch: FetchRecord, now: float, old: tuple[bytes | None, float, int] | None
     ) -> None:
         """Take in a page that was judged."""
         relevant = fetch.relevance > RELEVANT
@@ -195,7 +194,7 @@ class _Merge:
             "UPDATE page SET visited = max(visited, ?), failures = 0 WHERE key = ?", (now, key)
         )
 
-    def end(self, waiting: Iterable[tuple[str, float]]) -> Learned:
+    def end(self, waiting: Iterable[tuple[str, float]]) -> UpdateCounts:
         """Finish, and keep what is bounded within its bounds."""
         self._describe_pages()
         file = self._file
@@ -237,7 +236,7 @@ class _Merge:
             "relevance DESC, key LIMIT ?",
             (RELEVANT, SEEDS),
         )
-        return Learned(**{name: self._counts[name] for name in Learned._fields})
+        return UpdateCounts(**{name: self._counts[name] for name in UpdateCounts._fields})
 
     def _describe_pages(self) -> None:
         pages, self._exemplars = self._exemplars, []

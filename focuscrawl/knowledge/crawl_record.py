@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Collected(NamedTuple):
+class FetchRecord(NamedTuple):
     """One fetch of a crawl.
 
     Attributes
@@ -38,7 +38,7 @@ class Collected(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Collection:
+class CrawlRecord:
     """A finished crawl, as it is learned.
 
     Attributes
@@ -59,12 +59,12 @@ class Collection:
     critic_name: str
     replay: bool
     learned_at: str
-    fetches: Iterable[Collected]
+    fetches: Iterable[FetchRecord]
     waiting: Iterable[tuple[str, float]] = ()
     graduate: bytes | None = None
 
 
-class Learned(NamedTuple):
+class UpdateCounts(NamedTuple):
     """What a crawl has brought: fetches, and how many of them were what."""
 
     fetches: int = 0
