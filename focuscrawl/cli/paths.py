@@ -24,7 +24,7 @@ from focuscrawl.paths.features import PathReader
 from focuscrawl.paths.files import FORMAT, read_model, save_model
 from focuscrawl.paths.page_labels import read_page_labels
 from focuscrawl.paths.page_source import WebPages
-from focuscrawl.paths.paths import read_paths, write_paths
+from focuscrawl.paths.site_path import read_paths, write_paths
 from focuscrawl.paths.training import observe
 from focuscrawl.paths.training import train as train_model
 from focuscrawl.report.goals import goal_pages, write_goals

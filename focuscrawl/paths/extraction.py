@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.paths.paths import Path
+from focuscrawl.paths.site_path import SitePath
 from focuscrawl.paths.states import FAIL, GOAL
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def extract_paths(
     *,
     sampling: Sampling,
     random_state: int,
-) -> list[Path]:
+) -> list[SitePath]:
     """Return paths from `start` to goals, then to fails.
 
     Parameters
@@ -163,7 +163,7 @@ def _fails(
 
 def _labelled(
     walk: list[str], goals: AbstractSet[str], leading: AbstractSet[str], labels: Mapping[str, str]
-) -> Path:
+) -> SitePath:
     given: list[str | None] = []
     for page in walk:
         label = labels.get(page)
@@ -173,4 +173,4 @@ def _labelled(
             given.append(None if label in {GOAL, FAIL} else label)
         else:
             given.append(FAIL)  # whatever it is: it leads nowhere
-    return Path(tuple(walk), tuple(given))
+    return SitePath(tuple(walk), tuple(given))

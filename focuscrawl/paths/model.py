@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.paths.url_relations import place_of
+from focuscrawl.paths.url_parts import parts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -59,9 +59,9 @@ class PathModel:
         leads to is a feature as well, but one of many: on the site of another department, which
         looks like those learned from, the others would outweigh it.
         """
-        home = place_of(start).domain
+        home = parts_of(start).domain
         urls = view.links.urls
-        at_home = np.array([place_of(urls[i]).domain == home for i in links.tolist()], np.bool_)
+        at_home = np.array([parts_of(urls[i]).domain == home for i in links.tolist()], np.bool_)
         kept: NDArray[np.float64] = np.where(at_home, 1.0, self.away)
         return kept
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from focuscrawl.page import parse_page
 from focuscrawl.paths.features import PathReader, Reading, Vocabulary
-from focuscrawl.paths.url_relations import place_of, relation, shape_of
+from focuscrawl.paths.url_parts import parts_of, relation, word_shape
 
 
 @pytest.mark.parametrize(
@@ -27,14 +27,14 @@ from focuscrawl.paths.url_relations import place_of, relation, shape_of
     ],
 )
 def test_places(url: str, seen_from: str, said: str) -> None:
-    assert relation(place_of(url), place_of(seen_from)) == said
+    assert relation(parts_of(url), parts_of(seen_from)) == said
 
 
 def test_forms_of_urls_and_anchors() -> None:
-    assert {"~", "~home", "ends/", "index"} <= set(place_of("http://a.example/~ann/").facts)
-    assert "ends.html" in place_of("http://a.example/x/cs101.HTML").facts
-    assert shape_of("Ann Bee") == "AaAa"
-    assert shape_of("CS 101: logic") == "AA0:a"
+    assert {"~", "~home", "ends/", "index"} <= set(parts_of("http://a.example/~ann/").facts)
+    assert "ends.html" in parts_of("http://a.example/x/cs101.HTML").facts
+    assert word_shape("Ann Bee") == "AaAa"
+    assert word_shape("CS 101: logic") == "AA0:a"
 
 
 _TEXT = st.text(st.sampled_from("abc <>/a=\"'h1li.:~09\x00é\n"), max_size=200)

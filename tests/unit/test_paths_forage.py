@@ -16,7 +16,7 @@ from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.errors import UserError
 from focuscrawl.lab.replay import replay
 from focuscrawl.paths.forager import Forager
-from focuscrawl.paths.paths import read_paths
+from focuscrawl.paths.site_path import read_paths
 from focuscrawl.report.goals import goal_pages
 from focuscrawl.report.stores import open_crawl as open_store
 from focuscrawl.store.schema import FETCHED
