@@ -31,21 +31,34 @@ _APPRENTICE = "apprentice"
 
 
 class PageRecord(NamedTuple):
-    """What is kept of one URL; `content` is the digest of its text, None if it was no page."""
+    """What is kept of one URL; times are those of the knowledge, crawls or days.
+
+    Attributes
+    ----------
+    url : normalised
+    relevance : R, as last judged; 0 of what is no page
+    content : digest of its text; None if it was no page
+    etag, last_modified : validators of the last answer
+    visited : when last
+    changed : when a visit last found another content; None: never
+    accesses, changes, span : see `focuscrawl.knowledge.change_rates.change_rate`
+    failures : visits in a row that brought nothing
+    hub, authority : scores over the greatest of the crawl
+    """
 
     url: str
-    relevance: float
-    content: bytes | None
-    etag: str | None
-    last_modified: str | None
-    visited: float
-    changed: float | None
-    accesses: int
-    changes: int
-    span: float
-    failures: int
-    hub: float
-    authority: float
+    relevance: float = 0.0
+    content: bytes | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    visited: float = 0.0
+    changed: float | None = None
+    accesses: int = 0
+    changes: int = 0
+    span: float = 0.0
+    failures: int = 0
+    hub: float = 0.0
+    authority: float = 0.0
 
 
 class Knowledge:
@@ -179,11 +192,7 @@ class Knowledge:
 
     def page(self, url: str) -> PageRecord | None:
         """Return what is kept of a URL; None if nothing is."""
-        columns = ", ".join(PageRecord._fields)
-        row = self._file.execute(
-            f"SELECT {columns} FROM page WHERE key = ?", (key_of(url),)
-        ).fetchone()
-        return None if row is None else PageRecord(*row)
+        return page_of(self._file, key_of(url))
 
     def worth(self, now: float, cheap: float) -> NDArray[np.float64]:
         """Return what a visit to each page known is worth, by ascending key.
@@ -241,6 +250,13 @@ class Knowledge:
 
 
 _KINDS = ("relevant", "other")
+
+
+def page_of(file: sqlite3.Connection, key: int) -> PageRecord | None:
+    """Return what a knowledge file keeps of the URL with a key; None if nothing is."""
+    columns = ", ".join(PageRecord._fields)
+    row = file.execute(f"SELECT {columns} FROM page WHERE key = ?", (key,)).fetchone()
+    return None if row is None else PageRecord(*row)
 
 
 def apprentice_in(path: Path) -> bytes | None:

@@ -210,7 +210,7 @@ class PathReader:
         return key
 
 
-class Vocabulary:
+class FeatureVocabulary:
     """The features that a model knows, by number.
 
     Parameters

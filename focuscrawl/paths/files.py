@@ -19,7 +19,7 @@ from focuscrawl.foundation.packed_arrays import (
 from focuscrawl.paths.crf import ChainCRF
 from focuscrawl.paths.critic import TOPIC, PathCritic
 from focuscrawl.paths.feature_keys import KINDS
-from focuscrawl.paths.features import Reading, Vocabulary
+from focuscrawl.paths.features import FeatureVocabulary, Reading
 from focuscrawl.paths.model import PathModel
 from focuscrawl.paths.states import PathStates
 
@@ -117,4 +117,4 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> PathModel:
     if not 0.0 <= away <= 1.0:
         msg = "a share that is none"
         raise ValueError(msg)
-    return PathModel(states, Vocabulary(names), crf, rewards, away, reading)
+    return PathModel(states, FeatureVocabulary(names), crf, rewards, away, reading)

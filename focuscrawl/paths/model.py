@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.page import PageView
     from focuscrawl.paths.crf import ChainCRF
-    from focuscrawl.paths.features import Observed, PathReader, Reading, Vocabulary
+    from focuscrawl.paths.features import FeatureVocabulary, Observed, PathReader, Reading
     from focuscrawl.paths.states import PathStates
 
 
@@ -34,7 +34,7 @@ class PathModel:
     """
 
     states: PathStates
-    vocabulary: Vocabulary
+    vocabulary: FeatureVocabulary
     crf: ChainCRF
     rewards: NDArray[np.float64]
     away: float

@@ -15,7 +15,7 @@ from focuscrawl.apprentice.sparse_rows import pointers
 from focuscrawl.errors import UserError
 from focuscrawl.paths.crf import ChainCRF, Sequences
 from focuscrawl.paths.feature_keys import KINDS
-from focuscrawl.paths.features import Observed, Reading, Vocabulary
+from focuscrawl.paths.features import FeatureVocabulary, Observed, Reading
 from focuscrawl.paths.model import PathModel
 from focuscrawl.paths.state_rewards import rewards
 from focuscrawl.paths.states import FAIL, GOAL, PathStates
@@ -155,7 +155,7 @@ def share_away(corpus: Corpus) -> float:
     return (away + 0.5) / (len(goals) + 1.0)
 
 
-def choose_features(corpus: Corpus, *, sites: int = 2, positions: int = 3) -> Vocabulary:
+def choose_features(corpus: Corpus, *, sites: int = 2, positions: int = 3) -> FeatureVocabulary:
     """Return the features that were seen at so many positions, on so many sites.
 
     What only one site has is its own words, and says nothing about others.
@@ -175,10 +175,10 @@ def choose_features(corpus: Corpus, *, sites: int = 2, positions: int = 3) -> Vo
                 on.setdefault(key, set()).add(int(corpus.sites[path]))
     chosen = [key for key, n in seen.items() if n >= positions and len(on[key]) >= sites]
     names = sorted((corpus.names[key] for key in chosen), key=_by_kind)
-    return Vocabulary(names)
+    return FeatureVocabulary(names)
 
 
-def sequences(corpus: Corpus, vocabulary: Vocabulary) -> Sequences:
+def sequences(corpus: Corpus, vocabulary: FeatureVocabulary) -> Sequences:
     """Return what was observed, by the numbers of the features in a vocabulary."""
     lengths = np.array([len(keys) for keys in corpus.observed], np.int64)
     owner = np.repeat(np.arange(len(lengths)), lengths)
@@ -197,7 +197,7 @@ class Examples(NamedTuple):
     weight: NDArray[np.float64]
 
 
-def examples(corpus: Corpus, vocabulary: Vocabulary, states: PathStates) -> Examples:
+def examples(corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates) -> Examples:
     """Return the paths, and the beginnings of paths that end in a page not yet seen.
 
     A link is scored before its page is fetched. In whole paths the many words of pages explain

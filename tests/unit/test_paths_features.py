@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.page import parse_page
-from focuscrawl.paths.features import PathReader, Reading, Vocabulary
+from focuscrawl.paths.features import FeatureVocabulary, PathReader, Reading
 from focuscrawl.paths.url_parts import parts_of, relation, word_shape
 
 
@@ -59,7 +59,7 @@ def test_any_page_can_be_read(text: str, links: list[tuple[str, str]]) -> None:
         alone = reader.links(view, "http://a.example/", np.array([i]))
         assert set(alone.keys.tolist()) == set(rows.keys[rows.owner == i].tolist())
     names = reader.names([page.keys, rows.keys])
-    vocabulary = Vocabulary(sorted(set(names.values())))
+    vocabulary = FeatureVocabulary(sorted(set(names.values())))
     known = vocabulary.rows(rows)
     assert {vocabulary.names[i] for i in known.indices} == {names[k] for k in rows.keys.tolist()}
     for i in every.tolist():  # what repeats counts once
