@@ -292,7 +292,7 @@ def test_what_a_person_can_get_wrong(web: Departments, model: Path, tmp_path: Pa
         (("extract", web.warc, *labels, *out), "Name their front doors with --starts"),
         (
             ("extract", web.warc, *labels[:2], "--goal", "x", "--starts", sites, *out),
-            "no column topic",
+            "it needs the columns url,topic",
         ),
         (
             ("extract", web.warc, *labels[:-1], "dean", "--starts", sites, *out),
