@@ -33,9 +33,9 @@ from focuscrawl.report.stores import open_crawl
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from focuscrawl.paths.extraction import Sampling
+    from focuscrawl.paths.extraction import PathSampling
     from focuscrawl.paths.model import PathModel
-    from focuscrawl.paths.training import Training
+    from focuscrawl.paths.training import TrainingOptions
 
 _SHOWN = 6  # features of a label
 _LISTED = 10  # goal pages
@@ -65,7 +65,7 @@ def extract(
     starts: str | None,
     column: str,
     site_column: str | None,
-    sampling: Sampling,
+    sampling: PathSampling,
     random_state: int,
     out: Path,
 ) -> None:
@@ -126,7 +126,7 @@ def train(
     files: tuple[Path, ...],
     web: str,
     out: Path,
-    training: Training,
+    training: TrainingOptions,
 ) -> None:
     """Train a model on paths, and write it to --out.
 

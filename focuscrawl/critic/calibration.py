@@ -1,4 +1,4 @@
-"""Probabilities a person can read, from the extreme ones of naive Bayes.
+"""Calibration: naive Bayes posteriors tempered to probabilities that can be read as such.
 
 Naive Bayes counts every word as fresh evidence, so its log-odds grow with the length of the
 page and end at 0 or 1. How far they can be trusted grows much more slowly; both the size and

@@ -1,4 +1,4 @@
-"""What naive Bayes learns from: how often each word occurs in each class."""
+"""Word counts by class, the statistics that naive Bayes learns from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what the user names, a critic and topics, to the critic of the crawl."""
+"""Loading a critic by its name or folder, and pointing it at topics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are probabilities what they say: Brier score, calibration error, reliability table."""
+"""How far probabilities can be trusted: Brier score, calibration error, reliability table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Bin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """How far probabilities can be trusted.
+    """Measures of how far probabilities can be trusted.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What the fetches of a fall say of its cause."""
+"""Causes of a fall of the harvest rate, from the classes and referrers of its fetches."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Diagnosis:
 
 @dataclass
 class Tally:
-    """What is kept of fetches that are long past: counts, whatever their number.
+    """Running counts of fetches: their relevance, their classes, the classes they came from.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Tells a fall of the harvest rate from noise."""
+"""Alarms: when a fall of the harvest rate is more than noise, and when it is over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A definition applied to a crawl: its critic trained, the crawl judged anew or told to."""
+"""Applying a definition to a crawl: its critic is trained, the crawl judged anew or told to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Applied(NamedTuple):
-    """What came of applying a definition.
+    """The critic that a crawl follows now, and what that changed in the crawl.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """What is known of a topic from crawl to crawl (METHODS 8): one portable file a topic.
 
 Here: the file, what is looked up in it (seeds, keywords, predictions of URLs, when a page is worth
-another visit), and how a collection of fetches is taken in. Not here: reading a crawl's store
+another visit), and how a finished crawl is taken in. Not here: reading a crawl's store
 (`focuscrawl.offline.knowledge_export`), the strategies that ask (`focuscrawl.strategies`).
 """
 

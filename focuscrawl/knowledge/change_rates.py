@@ -1,4 +1,4 @@
-"""When a page has probably changed, and which pages are worth another visit."""
+"""Change rates of pages from past visits, and the worth of another visit."""
 
 from __future__ import annotations
 

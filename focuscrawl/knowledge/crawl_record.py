@@ -1,4 +1,4 @@
-"""A finished crawl, as it is learned: plain rows."""
+"""A finished crawl as knowledge is learned from it: plain rows, whatever store they are from."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class CrawlRecord:
 
 
 class UpdateCounts(NamedTuple):
-    """What a crawl has brought: fetches, and how many of them were what."""
+    """What learning a crawl has brought: its fetches, and how many were new, changed, in vain."""
 
     fetches: int = 0
     relevant: int = 0

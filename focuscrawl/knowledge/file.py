@@ -1,4 +1,4 @@
-"""The file that knowledge is kept in: checked before it is read, replaced whole or not at all."""
+"""The SQLite file of a knowledge: its tables; checked before it is read, replaced as a whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of a topic, as a crawl asks for it."""
+"""Looking up what is known of a topic: seeds, keywords, predictions, pages due again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a collection of fetches is taken into the knowledge of a topic."""
+"""Learning: a finished crawl is taken into the knowledge of a topic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Paths out of a web whose pages are labelled: what a person would have clicked.
+"""Training paths from a web whose pages are labelled: what a person would have clicked.
 
 A person who wants all goals looks for a list of them. So the goals are shared out among the pages
 that link to them: first to the page that has the most for the clicks it takes to get there, and so
@@ -26,8 +26,8 @@ _STRAY = 3  # most clicks a fail goes on behind where it left the way
 
 
 @dataclass(frozen=True)
-class Sampling:
-    """How many paths are taken of a site.
+class PathSampling:
+    """How many training paths are taken of a site.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ def extract_paths(
     goals: AbstractSet[str],
     labels: Mapping[str, str],
     *,
-    sampling: Sampling,
+    sampling: PathSampling,
     random_state: int,
 ) -> list[SitePath]:
     """Return paths from `start` to goals, then to fails.

@@ -1,4 +1,4 @@
-"""What is observed of the pages and links of a path [C 3.1].
+"""Features of the pages and links of a path [C 3.1].
 
 A feature is a word in a place of its own kind: in the page's title, in a link's anchor, near it.
 Relations and shapes, which no word says, are words of the kinds ``page`` and ``link``.
@@ -47,8 +47,8 @@ class Observed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How much is read.
+class ReadingLimits:
+    """How much of a page is read.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class PathReader:
     forgets : whether the words of many pages may be forgotten again; `names` needs them all
     """
 
-    def __init__(self, reading: Reading, *, forgets: bool = True) -> None:
+    def __init__(self, reading: ReadingLimits, *, forgets: bool = True) -> None:
         self._reading = reading
         self._hashes = WordHashes() if forgets else WordHashes(most=sys.maxsize)
         self._read: tuple[PageView, NDArray[np.uint64]] | None = None

@@ -19,7 +19,7 @@ from focuscrawl.foundation.packed_arrays import (
 from focuscrawl.paths.crf import ChainCRF
 from focuscrawl.paths.critic import TOPIC, PathCritic
 from focuscrawl.paths.feature_keys import KINDS
-from focuscrawl.paths.features import FeatureVocabulary, Reading
+from focuscrawl.paths.features import FeatureVocabulary, ReadingLimits
 from focuscrawl.paths.model import PathModel
 from focuscrawl.paths.states import PathStates
 
@@ -112,7 +112,7 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> PathModel:
         expect(arrays, "edge", structure.edges.shape, "f").astype(np.float64),
     )
     rewards = expect(arrays, "rewards", (len(labels),), "f").astype(np.float64)
-    reading = Reading(int(manifest["words"]), int(manifest["near"]))
+    reading = ReadingLimits(int(manifest["words"]), int(manifest["near"]))
     away = float(manifest["away"])
     if not 0.0 <= away <= 1.0:
         msg = "a share that is none"

@@ -1,4 +1,4 @@
-"""What the addresses of links say, whatever page they are on."""
+"""Features of link targets: what their URLs say, whatever page they are on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trained model of paths: what it makes of pages and links."""
+"""A trained model of paths: label probabilities of pages and links from their features."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.page import PageView
     from focuscrawl.paths.crf import ChainCRF
-    from focuscrawl.paths.features import FeatureVocabulary, Observed, PathReader, Reading
+    from focuscrawl.paths.features import FeatureVocabulary, Observed, PathReader, ReadingLimits
     from focuscrawl.paths.states import PathStates
 
 
@@ -38,7 +38,7 @@ class PathModel:
     crf: ChainCRF
     rewards: NDArray[np.float64]
     away: float
-    reading: Reading
+    reading: ReadingLimits
 
     def page(self, reader: PathReader, view: PageView, start: str) -> NDArray[np.float64]:
         """Return what a page's features say for each label: log-potentials, float64 (K,)."""

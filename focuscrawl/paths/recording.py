@@ -1,4 +1,4 @@
-"""A person walks a site, and says what is a milestone, a goal, a dead end.
+"""Recording training paths: a person walks a site and labels its pages.
 
 `Walk` is what was done so far; each step gives a new one, so that every step can be undone.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class LinkChoice(NamedTuple):
-    """A link that can be taken: its number is its place in a list."""
+    """A link that a person can take, as `link_choices` lists them."""
 
     url: str
     anchor: str

@@ -1,4 +1,4 @@
-"""How near a state is to the goal, from training paths [C 3.2, eqs 3-5]."""
+"""Rewards of states: how near each is to the goal, from training paths [C 3.2, eqs 3-5]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States of a path: one for pages and one for links of every label [C 3.1].
+"""States of the chain model: one for pages and one for links of every label [C 3.1].
 
 State k of K labels is the page state of label k, state K + k its link state.
 """

@@ -1,4 +1,4 @@
-"""From paths to a model of paths."""
+"""Training the chain model: features of paths, what is known of their labels, the fit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from focuscrawl.apprentice.sparse_rows import pointers
 from focuscrawl.errors import UserError
 from focuscrawl.paths.crf import ChainCRF, Sequences
 from focuscrawl.paths.feature_keys import KINDS
-from focuscrawl.paths.features import FeatureVocabulary, Observed, Reading
+from focuscrawl.paths.features import FeatureVocabulary, Observed, ReadingLimits
 from focuscrawl.paths.model import PathModel
 from focuscrawl.paths.state_rewards import rewards
 from focuscrawl.paths.states import FAIL, GOAL, PathStates
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Training:
-    """How a model is trained.
+class TrainingOptions:
+    """How a model of paths is trained.
 
     Attributes
     ----------
@@ -51,11 +51,11 @@ class Training:
     l2: float = 1.0
     gamma: float = 0.9
     max_iter: int = 60
-    reading: Reading = field(default_factory=Reading)
+    reading: ReadingLimits = field(default_factory=ReadingLimits)
 
 
 def train(
-    corpus: Corpus, training: Training, on_iteration: Callable[[], object] = lambda: None
+    corpus: Corpus, training: TrainingOptions, on_iteration: Callable[[], object] = lambda: None
 ) -> PathModel:
     """Train a model of paths.
 

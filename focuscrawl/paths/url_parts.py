@@ -1,4 +1,4 @@
-"""Where a URL is, as seen from another one."""
+"""URLs in parts, how one lies to another, and the shapes of words: features of paths."""
 
 from __future__ import annotations
 

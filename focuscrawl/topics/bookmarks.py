@@ -62,7 +62,7 @@ def read_bookmarks(path: str | Path, folder: str | None = None) -> list[Bookmark
 
 
 def _bookmarks(html: bytes) -> Iterator[Bookmark]:
-    """Yield all: ``<DL>`` is what a folder holds, the ``<H3>`` before it its name."""
+    """Yield the bookmarks: a ``<DL>`` is a folder's content, the ``<H3>`` before it its name."""
     root = parse_tree(html)
     if root is None:
         return

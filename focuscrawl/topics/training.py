@@ -1,4 +1,4 @@
-"""A critic from a definition: its critic's examples, moved and added to as a person says."""
+"""Training the critic of a topic's definition: a critic's examples, moved and added to."""
 
 from __future__ import annotations
 

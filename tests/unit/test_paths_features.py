@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.page import parse_page
-from focuscrawl.paths.features import FeatureVocabulary, PathReader, Reading
+from focuscrawl.paths.features import FeatureVocabulary, PathReader, ReadingLimits
 from focuscrawl.paths.url_parts import parts_of, relation, word_shape
 
 
@@ -50,7 +50,7 @@ _TEXT = st.text(st.sampled_from("abc <>/a=\"'h1li.:~09\x00é\n"), max_size=200)
 def test_any_page_can_be_read(text: str, links: list[tuple[str, str]]) -> None:
     anchors = "".join(f'<a href="{to}">{anchor}</a>' for to, anchor in links)
     view = parse_page(f"<h2>{text}</h2>{anchors}{text}".encode(), "http://a.example/x")
-    reader = PathReader(Reading(), forgets=False)
+    reader = PathReader(ReadingLimits(), forgets=False)
     page = reader.page(view, "http://a.example/")
     every = np.arange(len(view.links))
     rows = reader.links(view, "http://a.example/", every)

@@ -15,8 +15,8 @@ from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 from focuscrawl.paths.crf import Sequences
 from focuscrawl.paths.critic import TOPIC
-from focuscrawl.paths.extraction import Sampling, extract_paths
-from focuscrawl.paths.features import PathReader, Reading
+from focuscrawl.paths.extraction import PathSampling, extract_paths
+from focuscrawl.paths.features import PathReader, ReadingLimits
 from focuscrawl.paths.files import is_path_model, load_path_critic, read_model, save_model
 from focuscrawl.paths.forager import Forager
 from focuscrawl.paths.page_labels import read_page_labels
@@ -25,7 +25,7 @@ from focuscrawl.paths.recording import Walk
 from focuscrawl.paths.site_path import SitePath, read_paths, write_paths
 from focuscrawl.paths.states import PathStates
 from focuscrawl.paths.training import (
-    Training,
+    TrainingOptions,
     choose_features,
     examples,
     known_labels,
@@ -66,16 +66,16 @@ def corpus(web: Departments) -> Corpus:
             pages.links,
             table.goals("professor", door),
             table.labels,
-            sampling=Sampling(),
+            sampling=PathSampling(),
             random_state=0,
         )
     ]
-    return observe(walks, pages, PathReader(Reading(), forgets=False))
+    return observe(walks, pages, PathReader(ReadingLimits(), forgets=False))
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["milestones", "ends"])
 def model(request: pytest.FixtureRequest, corpus: Corpus) -> PathModel:
-    return train(corpus, Training(milestones=request.param, max_iter=40))
+    return train(corpus, TrainingOptions(milestones=request.param, max_iter=40))
 
 
 GRAPH = {
@@ -95,7 +95,7 @@ def test_goals_are_reached_by_shortest_ways_through_pages_with_most_goals() -> N
         lambda page: GRAPH.get(page, []),
         goals,
         {"list": "people", "ann": "person", "cat": "goal"},
-        sampling=Sampling(fails=3.0),
+        sampling=PathSampling(fails=3.0),
         random_state=1,
     )
     ways = {path.pages: path.labels for path in found if path.succeeds}
@@ -303,11 +303,11 @@ def _forage(model: PathModel, pages: WebPages, door: str, *, budget: int) -> lis
 def test_training_takes_both_ends(corpus: Corpus) -> None:
     goals = [i for i, path in enumerate(corpus.paths) if path.succeeds]
     with pytest.raises(UserError, match="none could be read that fails"):
-        train(corpus._replace(paths=[corpus.paths[i] for i in goals]), Training())
+        train(corpus._replace(paths=[corpus.paths[i] for i in goals]), TrainingOptions())
 
 
 def test_training_twice_gives_the_same_model(corpus: Corpus) -> None:
-    one, two = (train(corpus, Training(max_iter=8)) for _ in range(2))
+    one, two = (train(corpus, TrainingOptions(max_iter=8)) for _ in range(2))
     np.testing.assert_array_equal(one.crf.state_, two.crf.state_)
 
 
