@@ -93,14 +93,14 @@ class Distiller:
         source, target = graph.off_site()
         given = np.ones(len(source))
         if damp:
-            given = _shares(graph.site[source], target, graph.n_pages)
+            given = _shares(graph.site[source], target)
         self._unknown = np.flatnonzero(np.isnan(graph.relevance[target]))
         self._source, self._target, self._given = source, target, given
         known = np.flatnonzero(graph.relevance[target] > threshold)
         source, target, given = source[known], target[known], given[known]
         taken = np.ones(len(source))
         if damp:
-            taken = _shares(source, graph.site[target], graph.n_pages)
+            taken = _shares(source, graph.site[target])
         #: pages with links to authorities, and the authorities, ascending
         self._hubs, row = _compressed(source, graph.n_pages)
         self._authorities, column = _compressed(target, graph.n_pages)
@@ -203,9 +203,9 @@ def _unit(passed_on: object) -> NDArray[np.float64]:
     return scores / length if length else scores
 
 
-def _shares(first: NDArray[np.int64], second: NDArray[np.int64], n: int) -> NDArray[np.float64]:
-    """Return 1/k for each of k equal pairs; all numbers are below `n`."""
-    pairs = first * n + second
+def _shares(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return 1/k for each of k equal pairs of numbers from 0."""
+    pairs = first * (second.max(initial=0) + 1) + second
     order = np.argsort(pairs)
     pairs = pairs[order]
     new = np.diff(pairs, prepend=-1) != 0
