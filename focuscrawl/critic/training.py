@@ -40,8 +40,6 @@ def train_critic(
     kind: str = "flat",
     min_examples: int = 1,
     max_examples: int = 300,
-    min_df: int | None = None,
-    max_df: float = 0.5,
     uniform_prior: bool = False,
     calibrate: bool = False,
     random_state: int = 0,
@@ -58,7 +56,6 @@ def train_critic(
     min_examples, max_examples : bounds of a leaf's examples (see `focuscrawl.taxonomy.prune`),
         counted after leaving out what the web does not have; with 1 every topic stays as
         labelled
-    min_df, max_df : document frequency cut-offs (see `TrainingRows.count`)
     uniform_prior : the same Pr(c) for every class
     calibrate : make calibrated judgements the default of the critic
     random_state : seed of the samples of examples and of the folds
@@ -99,8 +96,6 @@ def train_critic(
     learned = learn_critic(
         usable,
         kind=kind,
-        min_df=min_df,
-        max_df=max_df,
         uniform_prior=uniform_prior,
         calibrate=calibrate,
         random_state=random_state,
@@ -120,8 +115,6 @@ def learn_critic(
     usable: Sequence[tuple[tuple[str, str], Bag]],
     *,
     kind: str = "flat",
-    min_df: int | None = None,
-    max_df: float = 0.5,
     uniform_prior: bool = False,
     calibrate: bool = False,
     random_state: int = 0,
@@ -131,7 +124,7 @@ def learn_critic(
     Parameters
     ----------
     usable : ((URL, leaf topic), words) of each example; no leaf lies under another
-    kind, min_df, max_df, uniform_prior, calibrate, random_state : as in `train_critic`
+    kind, uniform_prior, calibrate, random_state : as in `train_critic`
 
     Raises
     ------
@@ -145,7 +138,7 @@ def learn_critic(
             "at least two to tell apart"
         )
     rows = TrainingRows.from_bags([bag for _, bag in usable], topics)
-    counts = rows.count(min_df=min_df, max_df=max_df)
+    counts = rows.count()
     if not counts.words:
         raise UserError(
             f"the {len(rows)} examples that can be read have no words to tell their topics apart "
@@ -153,7 +146,7 @@ def learn_critic(
         )
     model = KINDS[kind](counts, uniform_prior=uniform_prior)
     folds = _folds(rows.truth, random_state)
-    held_out, lengths = _cross_validate(model, rows, folds, min_df=min_df, max_df=max_df)
+    held_out, lengths = _cross_validate(model, rows, folds)
     return TrainedCritic(
         model=model,
         examples=tuple(pair for pair, _ in usable),
@@ -213,9 +206,6 @@ def _cross_validate(
     model: NaiveBayes,
     rows: TrainingRows,
     folds: NDArray[np.int64],
-    *,
-    min_df: int | None,
-    max_df: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Judge every training page by a model that has not seen its fold.
 
@@ -229,7 +219,7 @@ def _cross_validate(
     lengths = np.zeros(len(rows))
     for number in np.unique(folds):
         test = np.flatnonzero(folds == number)
-        counts = rows.count(np.flatnonzero(folds != number), min_df=min_df, max_df=max_df)
+        counts = rows.count(np.flatnonzero(folds != number))
         learned = type(model)(counts, uniform_prior=model.uniform_prior)
         part = rows.rows(test, counts.words)
         columns = np.searchsorted(rows.classes, counts.classes)
