@@ -185,27 +185,15 @@ class _Update:
                 for (word, relevant), n in self._words.items()
             ),
         )
-        file.execute(
-            "DELETE FROM word WHERE word IN (SELECT word FROM word "
-            "ORDER BY relevant + other DESC, word LIMIT -1 OFFSET ?)",
-            (WORDS,),
-        )
+        self._keep("word", "relevant + other DESC, word", WORDS, key="word")
         # by their keys: a sample that does not depend on the order of crawls
-        file.execute(
-            "DELETE FROM exemplar WHERE key IN "
-            "(SELECT key FROM exemplar ORDER BY key LIMIT -1 OFFSET ?)",
-            (EXEMPLARS,),
-        )
+        self._keep("exemplar", "key", EXEMPLARS)
         file.executemany(
             "INSERT OR REPLACE INTO waiting VALUES (?, ?, ?)",
             ((key_of(url), url, score) for url, score in waiting),
         )
         file.execute("DELETE FROM waiting WHERE key IN (SELECT key FROM page)")
-        file.execute(
-            "DELETE FROM waiting WHERE key IN "
-            "(SELECT key FROM waiting ORDER BY score DESC, key LIMIT -1 OFFSET ?)",
-            (WAITING,),
-        )
+        self._keep("waiting", "score DESC, key", WAITING)
         file.execute("DELETE FROM seed")
         # a good seed has both scores; where no page has, either will do, and then relevance
         file.execute(
@@ -216,6 +204,11 @@ class _Update:
             (RELEVANT, SEEDS),
         )
         return UpdateCounts(**{name: self._counts[name] for name in UpdateCounts._fields})
+
+    def _keep(self, table: str, order: str, most: int, key: str = "key") -> None:
+        """Keep so many rows of a table, the first ones by `order`."""
+        beyond = f"SELECT {key} FROM {table} ORDER BY {order} LIMIT -1 OFFSET ?"
+        self._file.execute(f"DELETE FROM {table} WHERE {key} IN ({beyond})", (most,))
 
     def _describe_pages(self) -> None:
         pages, self._exemplars = self._exemplars, []
