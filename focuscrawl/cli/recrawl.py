@@ -124,7 +124,7 @@ def _fetched_nothing(folder: Path) -> bool:
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Keep a second one of the same topic from running: cron jobs may overtake each other."""
-    lock = FileLock(path.with_name(f".{path.name}.lock"))
+    lock = FileLock(path.with_name(f".{path.name}.lock"), fallback_to_soft=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock.acquire(blocking=False)

@@ -33,9 +33,13 @@ class CrawlFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        # the kernel drops the lock with the process, however it ends
+        # the kernel drops it with the process, however that ends: so never a mere file
         self._lock = FileLock(
-            path / self.LOCK, _TRIES * _BETWEEN, poll_interval=_BETWEEN, thread_local=False
+            path / self.LOCK,
+            _TRIES * _BETWEEN,
+            poll_interval=_BETWEEN,
+            thread_local=False,
+            fallback_to_soft=False,
         )
 
     @classmethod
