@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import psutil
 
-from focuscrawl.knowledge import Collected, Collection, Knowledge, learn
+from focuscrawl.knowledge import CrawlRecord, FetchRecord, Knowledge, learn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,12 +36,12 @@ def url(i: int) -> str:
     return f"https://www.host{i % 20_000}.example/department/people/{i // 97}/page-{i}.html"
 
 
-def fetches(count: int) -> Iterator[Collected]:
+def fetches(count: int) -> Iterator[FetchRecord]:
     rng = np.random.default_rng(0)
     relevance = rng.random(count).tolist()
     for i in range(count):
         name = blake2b(str(i).encode(), digest_size=12)
-        yield Collected(
+        yield FetchRecord(
             url=url(i),
             status=200,
             relevance=relevance[i],
@@ -56,8 +56,8 @@ def fetches(count: int) -> Iterator[Collected]:
         )
 
 
-def collection(number: int, found: Iterator[Collected]) -> Collection:
-    return Collection(
+def collection(number: int, found: Iterator[FetchRecord]) -> CrawlRecord:
+    return CrawlRecord(
         id=f"crawl {number}",
         name=f"crawl {number}",
         topic="/Departments",

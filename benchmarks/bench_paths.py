@@ -17,11 +17,11 @@ from replays import WEBS, recording
 
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.page import parse_page
-from focuscrawl.paths.extraction import Sampling, extract_paths
+from focuscrawl.paths.extraction import PathSampling, extract_paths
 from focuscrawl.paths.features import PathReader
 from focuscrawl.paths.page_labels import read_page_labels
 from focuscrawl.paths.page_source import WebPages
-from focuscrawl.paths.training import Training, observe, train
+from focuscrawl.paths.training import TrainingOptions, observe, train
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def trained() -> PathModel:
             pages.links,
             table.goals(_GOAL, door),
             table.labels,
-            sampling=Sampling(17, 3.0),
+            sampling=PathSampling(17, 3.0),
             random_state=0,
         )
         for door in doors[:3]
@@ -53,7 +53,7 @@ def trained() -> PathModel:
     walks = [path for of_site in found for path in of_site][:_PATHS]
     model = None
     for milestones in (False, True):
-        training = Training(milestones=milestones)
+        training = TrainingOptions(milestones=milestones)
         begun = process_time()
         corpus = observe(walks, pages, PathReader(training.reading, forgets=False))
         read = process_time()

@@ -5,24 +5,26 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
-from focuscrawl.foundation.model_folder import Kind, damaged
+from focuscrawl.foundation.model_folder import ModelFormat
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-_KIND = Kind("apprentice", 2, "apprentice.npz", "apprentice", "focuscrawl apprentice train")
+_ARRAYS = "apprentice.npz"
+FORMAT = ModelFormat(
+    "apprentice", ("apprentice",), 3, (_ARRAYS,), "focuscrawl apprentice train", oldest=2
+)
 
 
 def save_apprentice(graduate: bytes, out: Path, about: dict[str, str | int]) -> None:
-    """Write a folder with the manifest and the arrays; it appears whole or not at all.
+    """Write the folder of an apprentice; it appears whole or not at all.
 
     Parameters
     ----------
     graduate : see `Apprentice.graduate`
     about : for people: topic, instances, crawl
     """
-    digest = hashlib.sha256(graduate).hexdigest()
-    _KIND.write(out, _KIND.manifest({"digest": digest, **about}), graduate)
+    FORMAT.write(out, "apprentice", {**about}, {_ARRAYS: graduate})
 
 
 def apprentice_digest(folder: Path) -> str:
@@ -38,7 +40,5 @@ def read_apprentice(folder: Path) -> bytes:
     UserError
         There is none, it is damaged, or a newer version wrote it.
     """
-    manifest, graduate = _KIND.read(folder)
-    if manifest.get("digest") != hashlib.sha256(graduate).hexdigest():
-        raise damaged(folder)
+    graduate, _ = FORMAT.read(folder, lambda _, files: files[_ARRAYS])
     return graduate

@@ -11,7 +11,7 @@ import click
 import sqlalchemy as sa
 from tqdm import tqdm
 
-from focuscrawl.apprentice.files import save_apprentice
+from focuscrawl.apprentice.files import FORMAT, save_apprentice
 from focuscrawl.apprentice.options import Options
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.callable_critic import is_callable_spec
@@ -68,8 +68,7 @@ def train(
     focuscrawl apprentice train crawls/first --out models/x --d-max cv --web pages.warc
     scrapy crawl focused -a apprentice=models/cycling-links ...
     """
-    if out.exists():
-        raise UserError(f"{out} is there already: name another folder")
+    FORMAT.check_out(out)
     if is_database_url(crawl_dir):
         raise UserError(
             "an apprentice is trained on the crawl of one worker, which is kept in a folder"

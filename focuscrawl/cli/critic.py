@@ -76,7 +76,7 @@ def train(
     focuscrawl critic train --good on.txt --bad off.txt --web pages.warc --out models/mine
     focuscrawl critic train --words "road cycling, bicycle racing" --out models/cycling
     """
-    from focuscrawl.critic.files import check_out, save_critic
+    from focuscrawl.critic.files import FORMAT, save_critic
     from focuscrawl.critic.phrase_model import read_phrases
     from focuscrawl.critic.trained import TrainedCritic
     from focuscrawl.critic.training import train_critic, two_class_labels
@@ -88,7 +88,7 @@ def train(
         raise UserError(
             "learn from what? Give LABELS, or --good and --bad, or --words: one of them"
         )
-    check_out(out, force=force)
+    FORMAT.check_out(Path(out), force=force)
     if words is not None:
         if web is not None or calibrate:
             raise UserError("--words learns from no pages: leave out --web and --calibrate")
@@ -114,8 +114,7 @@ def train(
                 uniform_prior=uniform_prior,
                 calibrate=calibrate,
                 random_state=random_state,
-                on_start=shown.start,
-                on_pages=shown.advance,
+                progress=shown,
             )
     size = save_critic(trained, out, force=force)
     _print_training(trained, out, size)
@@ -199,9 +198,7 @@ def check(
         if topic is not None:
             asked = [normalise(part) for part in topic.split(",") if part.strip()]
             judge = load_critic(spec, focus or topic, calibrated=calibrated)
-            report = check_relevance(
-                judge, asked, rows, open_web(web), on_start=shown.start, on_pages=shown.advance
-            )
+            report = check_relevance(judge, asked, rows, open_web(web), progress=shown)
         elif is_callable_spec(spec) and not Path(spec).exists():
             raise UserError(f"critic {spec} has no classes to check: add --topic")
         else:
@@ -211,9 +208,7 @@ def check(
                 raise UserError(f"{folder}: has no calibration; leave out --calibrated")
             if calibrated is not None:
                 trained = replace(trained, calibrated=calibrated)
-            report = check_classes(
-                trained, rows, open_web(web), on_start=shown.start, on_pages=shown.advance
-            )
+            report = check_classes(trained, rows, open_web(web), progress=shown)
     _print_report(report)
     if table is not None:
         _write_predictions(report, table)

@@ -20,7 +20,7 @@ from focuscrawl.store import schema
 from focuscrawl.taxonomy import normalise
 
 if TYPE_CHECKING:
-    from focuscrawl.knowledge import Learned
+    from focuscrawl.knowledge import UpdateCounts
     from focuscrawl.store import CrawlStore
 
 _URL = 90  # characters
@@ -73,7 +73,7 @@ def default_path(topics: str) -> Path:
     return Path("knowledge") / (topics.strip("/").replace("/", "_").replace(",_", "+") + ".db")
 
 
-def learn_crawl(folder: Path, topics: str, path: Path) -> Learned:
+def learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
     """Take one crawl into the knowledge at `path`.
 
     Raises
@@ -89,7 +89,7 @@ def learn_crawl(folder: Path, topics: str, path: Path) -> Learned:
             return learn(path, collection_of(store, name=str(folder), on_page=bar.update))
 
 
-def in_words(learned: Learned) -> str:
+def in_words(learned: UpdateCounts) -> str:
     """Say what a crawl has brought."""
     return (
         f"{counted(learned.fetches, 'fetch').replace('fetchs', 'fetches')}, "

@@ -18,14 +18,13 @@ from focuscrawl.cli.paths_options import training as training_options
 from focuscrawl.cli.paths_record import record
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.model_folder import check_out
 from focuscrawl.offline.link_graph import CrawlGraph
 from focuscrawl.paths.extraction import extract_paths
 from focuscrawl.paths.features import PathReader
-from focuscrawl.paths.files import read_model, save_model
+from focuscrawl.paths.files import FORMAT, read_model, save_model
 from focuscrawl.paths.page_labels import read_page_labels
 from focuscrawl.paths.page_source import WebPages
-from focuscrawl.paths.paths import read_paths, write_paths
+from focuscrawl.paths.site_path import read_paths, write_paths
 from focuscrawl.paths.training import observe
 from focuscrawl.paths.training import train as train_model
 from focuscrawl.report.goals import goal_pages, write_goals
@@ -34,9 +33,9 @@ from focuscrawl.report.stores import open_crawl
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from focuscrawl.paths.extraction import Sampling
+    from focuscrawl.paths.extraction import PathSampling
     from focuscrawl.paths.model import PathModel
-    from focuscrawl.paths.training import Training
+    from focuscrawl.paths.training import TrainingOptions
 
 _SHOWN = 6  # features of a label
 _LISTED = 10  # goal pages
@@ -66,7 +65,7 @@ def extract(
     starts: str | None,
     column: str,
     site_column: str | None,
-    sampling: Sampling,
+    sampling: PathSampling,
     random_state: int,
     out: Path,
 ) -> None:
@@ -127,14 +126,14 @@ def train(
     files: tuple[Path, ...],
     web: str,
     out: Path,
-    training: Training,
+    training: TrainingOptions,
 ) -> None:
     """Train a model on paths, and write it to --out.
 
     \b
     focuscrawl paths train people.jsonl --web pages.warc --out models/people
     """
-    check_out(out)
+    FORMAT.check_out(out)
     pages = WebPages(open_web(web))
     walks = [path for file in files for path in read_paths(file)]
     corpus = observe(walks, pages, PathReader(training.reading, forgets=False))

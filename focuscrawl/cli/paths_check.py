@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from focuscrawl.lab.leave_one_site_out import Fold, Forage
-    from focuscrawl.paths.extraction import Sampling
-    from focuscrawl.paths.training import Training
+    from focuscrawl.paths.extraction import PathSampling
+    from focuscrawl.paths.training import TrainingOptions
 
 _RECALLS = (0.5, 0.8, 0.9)
 
@@ -59,8 +59,8 @@ def check(
     column: str,
     site_column: str,
     budget: int,
-    sampling: Sampling,
-    training: Training,
+    sampling: PathSampling,
+    training: TrainingOptions,
     evidence: str,
     random_state: int,
     processes: int,

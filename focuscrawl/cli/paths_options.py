@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from focuscrawl.paths.extraction import Sampling
-from focuscrawl.paths.training import Training
+from focuscrawl.paths.extraction import PathSampling
+from focuscrawl.paths.training import TrainingOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,7 +25,7 @@ def labelled(command: Command) -> Command:
 
     @wraps(command)
     def sampled(*, paths: int, fails: float, **rest: object) -> None:
-        command(sampling=Sampling(paths, fails), **rest)
+        command(sampling=PathSampling(paths, fails), **rest)
 
     for option in (
         click.option(
@@ -33,14 +33,14 @@ def labelled(command: Command) -> Command:
         ),
         click.option(
             "--fails",
-            default=Sampling.fails,
+            default=PathSampling.fails,
             type=click.FloatRange(0),
             help="Paths to fails, for each of these.",
             show_default=True,
         ),
         click.option(
             "--paths",
-            default=Sampling.goals,
+            default=PathSampling.goals,
             type=click.IntRange(1),
             help="Paths to goals, at most, of each site.",
             show_default=True,
@@ -72,34 +72,34 @@ def training(command: Command) -> Command:
         max_iter: int,
         **rest: object,
     ) -> None:
-        chosen = Training(not ends_only, farthest, l2, gamma, max_iter)
+        chosen = TrainingOptions(not ends_only, farthest, l2, gamma, max_iter)
         command(training=chosen, **rest)
 
     for option in (
         click.option(
             "--max-iter",
-            default=Training.max_iter,
+            default=TrainingOptions.max_iter,
             type=click.IntRange(1),
             help="Iterations of L-BFGS.",
             show_default=True,
         ),
         click.option(
             "--gamma",
-            default=Training.gamma,
+            default=TrainingOptions.gamma,
             type=click.FloatRange(0, 1, min_open=True),
             help="Discount of a goal for each step to it.",
             show_default=True,
         ),
         click.option(
             "--l2",
-            default=Training.l2,
+            default=TrainingOptions.l2,
             type=click.FloatRange(0, min_open=True),
             help="Penalty on weights.",
             show_default=True,
         ),
         click.option(
             "--farthest",
-            default=Training.farthest,
+            default=TrainingOptions.farthest,
             type=click.IntRange(1, 50),
             help="With --ends-only: clicks from a goal that are told apart.",
             show_default=True,

@@ -13,8 +13,8 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.paths.page_source import WebPages
-from focuscrawl.paths.paths import read_paths, write_paths
-from focuscrawl.paths.recording import Walk, doors
+from focuscrawl.paths.recording import Walk, link_choices
+from focuscrawl.paths.site_path import read_paths, write_paths
 from focuscrawl.paths.states import FAIL, GOAL
 from focuscrawl.report.plain_text import counted, one_line
 from focuscrawl.webs import open_web
@@ -22,7 +22,7 @@ from focuscrawl.webs.live import LiveWeb
 from focuscrawl.webs.record import WarcRecorder
 
 if TYPE_CHECKING:
-    from focuscrawl.paths.recording import Door
+    from focuscrawl.paths.recording import LinkChoice
 
 _KEYS = (
     "NUMBER: take a link   /WORDS: only links with these words   m LABEL: a milestone",
@@ -115,7 +115,7 @@ class _Session:
             except UserError as error:
                 click.echo(one_line(str(error)))
 
-    def _obey(self, line: str, shown: list[Door]) -> list[Door]:
+    def _obey(self, line: str, shown: list[LinkChoice]) -> list[LinkChoice]:
         """Do what a line asks for; return the links that have numbers now."""
         if line.startswith("/"):
             self._words = line[1:].strip().lower()
@@ -145,19 +145,19 @@ class _Session:
             return self.walk.end(goal=line == "g")
         return self.walk.back() if line == "b" else None
 
-    def _go(self, walk: Walk) -> list[Door]:
+    def _go(self, walk: Walk) -> list[LinkChoice]:
         self._past.append(self.walk)
         self.walk, self._words = walk, ""
         return self._show()
 
-    def _show(self) -> list[Door]:
+    def _show(self) -> list[LinkChoice]:
         """Show the page, and return the links that have a number."""
         walk = self.walk
         view = self._pages.view(walk.here)
         assert view is not None
         found = [
             door
-            for door in doors(view, self._pages.targets(walk.here))
+            for door in link_choices(view, self._pages.targets(walk.here))
             if self._words in f"{door.anchor} {door.url}".lower()
         ]
         label = f"  [{walk.labels[-1]}]" if walk.labels[-1] else ""

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 from tqdm import tqdm
 
+from focuscrawl.foundation.progress import Progress
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Bar:
+class Bar(Progress):
     """Shows how many pages of so many are through, once it is started."""
 
     def __init__(self, what: str) -> None:
@@ -26,7 +28,7 @@ class Bar:
             click.echo(f"{self._what}: {pages} pages", err=True)
         self._bar = shown
 
-    def advance(self, pages: int) -> None:
+    def advance(self, pages: int = 1) -> None:
         """Count pages."""
         if self._bar is not None:
             self._bar.update(pages)

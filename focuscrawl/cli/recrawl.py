@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 import sqlalchemy as sa
+from filelock import FileLock, Timeout
 
 from focuscrawl.cli.knowledge import default_path, in_words, learn_crawl, topics_of
 from focuscrawl.crawl import CrawlFolder, CrawlPlan
@@ -124,17 +124,17 @@ def _fetched_nothing(folder: Path) -> bool:
 @contextmanager
 def _alone(path: Path) -> Iterator[None]:
     """Keep a second one of the same topic from running: cron jobs may overtake each other."""
-    lock_path = path.with_name(f".{path.name}.lock")
+    lock = FileLock(path.with_name(f".{path.name}.lock"), fallback_to_soft=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = lock_path.open("w")
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise UserError(
+            f"another recrawl with {path} is running: wait for it, or name another file"
+        ) from None
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(
-                f"another recrawl with {path} is running: wait for it, or name another file"
-            ) from None
+    try:
         yield
+    finally:
+        lock.release()

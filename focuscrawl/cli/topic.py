@@ -17,7 +17,7 @@ from focuscrawl.cli.topic_text import (
     urls_of,
     write_checked,
 )
-from focuscrawl.critic.files import check_out, save_critic
+from focuscrawl.critic.files import FORMAT, save_critic
 from focuscrawl.errors import UserError
 from focuscrawl.topics import TopicDefinition, read_definition, train_definition
 from focuscrawl.webs import open_web
@@ -121,13 +121,11 @@ def train(*, definition: Path, out: str, web: str | None) -> None:
     focuscrawl topic train cycling.toml --web pages.warc.gz --out models/cycling
     scrapy crawl focused -a critic=models/cycling -a topic=/good -a seeds=cycling.toml
     """
-    check_out(out)
+    FORMAT.check_out(Path(out))
     known = read_definition(definition)
     webs = [open_web(name) for name in dict.fromkeys((known.web, web)) if name is not None]
     with bar("Reading") as shown:
-        trained, topics = train_definition(
-            known, webs, on_start=shown.start, on_pages=shown.advance
-        )
+        trained, topics = train_definition(known, webs, progress=shown)
     save_critic(trained, out)
     say_left_out(known, trained)
     click.echo(f"{out}: topics {', '.join(topics)}")

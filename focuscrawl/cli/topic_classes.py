@@ -59,7 +59,7 @@ def classify(
     known = [url for url in resolve(opened, wanted) if url is not None]
     with bar("Reading") as shown:
         shown.start(len(known))
-        bags = read_bags(opened, known, progress=shown.advance)
+        bags = read_bags(opened, known, progress=shown)
     read = [(url, bag) for url, bag in zip(known, bags, strict=True) if bag is not None]
     if not read:
         raise UserError(f"none of {counted(len(wanted), 'page')} is in {web}: record them first")

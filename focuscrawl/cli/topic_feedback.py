@@ -135,10 +135,8 @@ def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> Non
             definition,
             crawl_dir,
             web=web,
-            on_examples=examples.start,
-            on_example=examples.advance,
-            on_start=pages.start,
-            on_page=lambda: pages.advance(1),
+            examples=examples,
+            pages=pages,
         )
     say_left_out(definition, applied.trained)
     click.echo(f"{applied.critic}: topics {', '.join(applied.topics)}")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import fcntl
 import re
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout, lock_descriptor
 
 from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore
@@ -14,9 +15,9 @@ from focuscrawl.store import CrawlStore
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
-    from typing import TextIO
 
-_TRIES, _BETWEEN = 10, 0.01  # seconds
+#: others look for an instant whether the lock is taken: tries, and seconds between them
+_TRIES, _BETWEEN = 10, 0.01
 
 
 class CrawlFolder:
@@ -32,7 +33,14 @@ class CrawlFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._lock: TextIO | None = None
+        # the kernel drops it with the process, however that ends: so never a mere file
+        self._lock = FileLock(
+            path / self.LOCK,
+            _TRIES * _BETWEEN,
+            poll_interval=_BETWEEN,
+            thread_local=False,
+            fallback_to_soft=False,
+        )
 
     @classmethod
     def new_name(cls, topic: str, now: datetime) -> Path:
@@ -110,17 +118,15 @@ class CrawlFolder:
         except OSError:
             return False
         with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
-        return False
+            for _ in range(_TRIES):
+                if lock_descriptor(lock.fileno(), blocking=False):
+                    return False
+                time.sleep(_BETWEEN)
+        return True
 
     def release(self) -> None:
         """Let others crawl here."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
+        self._lock.release(force=True)
 
     def _check(self, store: CrawlStore, identity: Mapping[str, str]) -> None:
         kept = store.identity()
@@ -134,24 +140,10 @@ class CrawlFolder:
 
     def acquire(self) -> None:
         """Keep others from crawling here; UserError if somebody does at this moment."""
-        # the kernel drops the lock with the process, however it ends
-        lock = (self.path / self.LOCK).open("w")
-        if not _locked(lock):
-            lock.close()
+        try:
+            self._lock.acquire()
+        except Timeout:
             raise UserError(
                 f"crawl_dir {self.path} is being crawled by another process: wait for it, "
                 "or name another crawl_dir"
             ) from None
-        self._lock = lock
-
-
-def _locked(lock: TextIO) -> bool:
-    """Take the lock; try for a moment, since others look for an instant whether it is taken."""
-    for _ in range(_TRIES):
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            time.sleep(_BETWEEN)
-        else:
-            return True
-    return False

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.critic.loading import model_file
-from focuscrawl.critic.topic_paths import lies_under
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.taxonomy import normalise
+from focuscrawl.taxonomy import lies_under, normalise
 from focuscrawl.topics import read_definition
 
 if TYPE_CHECKING:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from numpy.typing import NDArray
 
 #: how often each word occurs on a page, title and text [A02 section 2.3]
@@ -82,14 +80,10 @@ class Vocabulary:
         lengths = [len(bag) for bag in bags]
         n = sum(lengths)
         words = bags[0] if len(bags) == 1 else chain.from_iterable(bags)
-        counts = chain.from_iterable(map(_values, bags))
+        counts = chain.from_iterable(bag.values() for bag in bags)
         ids = np.fromiter(map(self._number.get, words, repeat(-1)), np.intp, n)
         known = ids >= 0
         kept = np.zeros(n + 1, np.intp)
         known.cumsum(out=kept[1:])
         starts = kept[[0, *accumulate(lengths)]]
         return BagRows(ids[known], np.fromiter(counts, np.float64, n)[known], starts)
-
-
-def _values(bag: Bag) -> Iterable[int]:
-    return bag.values()

@@ -1,4 +1,4 @@
-"""Probabilities a person can read, from the extreme ones of naive Bayes.
+"""Calibration: naive Bayes posteriors tempered to probabilities that can be read as such.
 
 Naive Bayes counts every word as fresh evidence, so its log-odds grow with the length of the
 page and end at 0 or 1. How far they can be trusted grows much more slowly; both the size and
@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-
-from focuscrawl.critic.log_probabilities import log_normalised
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,8 +43,17 @@ class Calibration:
     ) -> NDArray[np.float64]:
         """Calibrate `log_posteriors` (n, n_classes) of pages of `lengths` (n,) known words."""
         power = self.scale * np.maximum(lengths, 1.0) ** -self.exponent
-        tempered = log_posteriors * np.minimum(power, 1.0)[:, None]
-        return log_normalised(tempered)
+        return log_normalised(log_posteriors * np.minimum(power, 1.0)[:, None])
+
+
+def log_normalised(weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale each row of exp(`weights`), finite (n, n_classes), to a sum of 1; returns the logs.
+
+    `scipy.special.logsumexp` does more and costs more than judging a small page.
+    """
+    shifted = weights - weights.max(axis=1, keepdims=True)
+    normalised: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return normalised
 
 
 def fit_calibration(

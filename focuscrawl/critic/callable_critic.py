@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focuscrawl.critic.protocol import Judgement
-from focuscrawl.critic.topic_paths import lies_under
 from focuscrawl.errors import UserError
+from focuscrawl.taxonomy import lies_under
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

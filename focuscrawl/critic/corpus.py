@@ -7,7 +7,6 @@ import json
 import sqlite3
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from importlib import resources
 from itertools import islice
@@ -15,15 +14,16 @@ from multiprocessing import parent_process
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.foundation.cache import cache_dir
+from focuscrawl.foundation.progress import SILENT
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.page import PageView, is_html, parse_page, read_content_type
 
 if TYPE_CHECKING:
-    from focuscrawl.critic.bag_of_words import Bag
-    from focuscrawl.webs.protocol import Web
+    from collections.abc import Iterable, Iterator, Sequence
 
-#: called with the number of pages just read
-Progress = Callable[[int], object]
+    from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.foundation.progress import Progress
+    from focuscrawl.webs.protocol import Web
 
 _BATCH = 32  # pages a task: few enough for a smooth progress bar, enough to be worth sending
 _WORTH_PROCESSES = 400  # pages; below, starting worker processes takes longer than reading
@@ -51,7 +51,7 @@ def read_page(web: Web, url: str) -> PageView | None:
 
 
 def read_bags(
-    web: Web, urls: Sequence[str], *, n_jobs: int = 2, progress: Progress | None = None
+    web: Web, urls: Sequence[str], *, n_jobs: int = 2, progress: Progress = SILENT
 ) -> list[Bag | None]:
     """Return the words of pages.
 
@@ -67,11 +67,10 @@ def read_bags(
     One bag a URL; None where the answer is not an HTML page with status 200: the crawl would not
     ask the critic about it either.
     """
-    report = progress or (lambda _: None)
     with closing(_Cache(web.fingerprint)) as cache:
         bags: dict[str, Bag | None] = cache.get(dict.fromkeys(urls))
         missing = [url for url in dict.fromkeys(urls) if url not in bags]
-        report(len(urls) - len(missing))
+        progress.advance(len(urls) - len(missing))
         from joblib import Parallel, delayed  # noqa: PLC0415
 
         # one of several processes has its core, and would wait minutes for idle ones when it ends
@@ -84,7 +83,7 @@ def read_bags(
         for found in parallel(tasks):
             cache.put(found)
             bags.update(found)
-            report(len(found))
+            progress.advance(len(found))
     return [bags[url] for url in urls]
 
 

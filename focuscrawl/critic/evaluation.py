@@ -15,18 +15,19 @@ from focuscrawl.critic.reliability import (
     reliability_of_classes,
     reliability_of_relevance,
 )
-from focuscrawl.critic.topic_paths import lies_under
 from focuscrawl.errors import UserError
-from focuscrawl.taxonomy import Label, Taxonomy
+from focuscrawl.foundation.progress import SILENT
+from focuscrawl.taxonomy import Label, Taxonomy, lies_under
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from focuscrawl.critic.calibration import Calibration
     from focuscrawl.critic.callable_critic import CustomCritic
     from focuscrawl.critic.trained import TrainedCritic
+    from focuscrawl.foundation.progress import Progress
     from focuscrawl.webs.protocol import Web
 
 _CHUNK = 256  # pages judged at once
@@ -78,8 +79,7 @@ def check_classes(
     web: Web,
     *,
     n_jobs: int = 2,
-    on_start: Callable[[int], object] | None = None,
-    on_pages: Callable[[int], object] | None = None,
+    progress: Progress = SILENT,
 ) -> CheckReport:
     """Check the classes of a trained critic on the rows of `labels` it has not learned from.
 
@@ -89,7 +89,7 @@ def check_classes(
     labels : the ``test`` rows are used; if there are none, all that are no examples of it
     web : where the pages are
     n_jobs : processes that parse pages
-    on_start, on_pages : told how many pages will be read, and of every few that were
+    progress : told how many pages will be read, and of every few that were
 
     Raises
     ------
@@ -102,9 +102,8 @@ def check_classes(
     leaf_of = {topic: tree.leaf_of(topic) for topic in {label.topic for _, label in pages}}
     known = [(url, label) for url, label in pages if leaf_of[label.topic] is not None]
     skipped["of a topic the critic does not know"] = len(pages) - len(known)
-    if on_start is not None:
-        on_start(len(known))
-    bags = read_bags(web, [url for url, _ in known], n_jobs=n_jobs, progress=on_pages)
+    progress.start(len(known))
+    bags = read_bags(web, [url for url, _ in known], n_jobs=n_jobs, progress=progress)
     kept = [(page, bag) for page, bag in zip(known, bags, strict=True) if bag is not None]
     skipped["not HTML"] = len(known) - len(kept)
     _require_pages(len(kept), web)
@@ -136,23 +135,21 @@ def check_relevance(
     web: Web,
     *,
     n_jobs: int = 2,
-    on_start: Callable[[int], object] | None = None,
-    on_pages: Callable[[int], object] | None = None,
+    progress: Progress = SILENT,
 ) -> CheckReport:
     """Check R(u) of any critic: it should be above ½ on pages of `topics` and only there.
 
     Parameters and errors are those of `check_classes`.
     """
     pages, skipped = _select(labels, web, set(critic.examples))
-    if on_start is not None:
-        on_start(len(pages))
+    progress.start(len(pages))
     urls = [url for url, _ in pages]
     if isinstance(critic, FocusedCritic):
-        bags = read_bags(web, urls, n_jobs=n_jobs, progress=on_pages)
+        bags = read_bags(web, urls, n_jobs=n_jobs, progress=progress)
         there = [bag is not None for bag in bags]
         found = critic.judge_bags([bag for bag in bags if bag is not None]).relevance
     else:
-        there, found = _judge_pages(critic, web, urls, on_pages)
+        there, found = _judge_pages(critic, web, urls, progress)
     kept = [label for (_, label), is_page in zip(pages, there, strict=True) if is_page]
     skipped["not HTML"] = len(pages) - len(kept)
     _require_pages(len(kept), web)
@@ -194,7 +191,7 @@ def _judge_pages(
     critic: CustomCritic,
     web: Web,
     urls: Sequence[str],
-    on_pages: Callable[[int], object] | None,
+    progress: Progress,
 ) -> tuple[list[bool], NDArray[np.float64]]:
     """Judge whole pages: a user's callable may look at more than their words."""
     there: list[bool] = []
@@ -203,8 +200,7 @@ def _judge_pages(
         views = [read_page(web, url) for url in urls[start : start + _CHUNK]]
         there.extend(view is not None for view in views)
         found.append(critic.judge([view for view in views if view is not None]).relevance)
-        if on_pages is not None:
-            on_pages(len(views))
+        progress.advance(len(views))
     return there, np.concatenate(found)
 
 
@@ -218,21 +214,20 @@ def _report(
     reliability: dict[str, Reliability],
     skipped: Counter[str],
 ) -> CheckReport:
+    from sklearn.metrics import precision_recall_fscore_support  # noqa: PLC0415
+
+    precision, recall, _, pages = precision_recall_fscore_support(
+        truth, verdict, labels=np.arange(len(classes)), zero_division=np.nan
+    )
     pairs = Counter(zip(truth.tolist(), verdict.tolist(), strict=True))
-    results = []
-    for number, name in enumerate(classes):
-        is_it, judged_it = truth == number, verdict == number
-        results.append(
-            ClassResult(
-                name,
-                int(is_it.sum()),
-                float(is_it[judged_it].mean()) if judged_it.any() else float("nan"),
-                float(judged_it[is_it].mean()) if is_it.any() else float("nan"),
-            )
-        )
     return CheckReport(
         float((truth == verdict).mean()),
-        tuple(results),
+        tuple(
+            ClassResult(*row)
+            for row in zip(
+                classes, pages.tolist(), precision.tolist(), recall.tolist(), strict=True
+            )
+        ),
         tuple(
             (classes[label], classes[guess], n)
             for (label, guess), n in sorted(pairs.items(), key=lambda item: (-item[1], item[0]))

@@ -1,44 +1,46 @@
 """Critics on disk: ``models/NAME``.
 
-A folder of ``manifest.json`` (what the critic is, and the digest of every file), ``model.npz``
-(arrays) and ``examples.csv`` (the training pages). No timestamps: training twice on the same
-pages writes the same bytes. Loading runs no code from the files and checks all that it uses.
+Beside its manifest (`focuscrawl.foundation.model_folder`) a critic has ``model.npz``, the arrays
+of its model, and ``examples.csv``, the training pages. All that is read from them is checked.
 """
 
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
-import json
-import tempfile
 import unicodedata
-import zipfile
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focuscrawl import __version__
 from focuscrawl.critic.calibration import Calibration
-from focuscrawl.critic.serialization import expect, pack_model, read_arrays, unpack_model
+from focuscrawl.critic.counts import ClassCounts
+from focuscrawl.critic.naive_bayes import KINDS, NaiveBayes
+from focuscrawl.critic.phrase_model import WordsModel
 from focuscrawl.critic.trained import TrainedCritic
-from focuscrawl.errors import UserError
+from focuscrawl.foundation.model_folder import ModelFormat
+from focuscrawl.foundation.packed_arrays import (
+    array_of_lines,
+    expect,
+    lines_of,
+    pack_arrays,
+    unpack_arrays,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from importlib.resources.abc import Traversable
 
-FORMAT = 1
-MANIFEST = "manifest.json"
-#: what reading a file raises whose bytes are not what they should be
-_UNSOUND = (
-    ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError,
-    EOFError, csv.Error, zipfile.BadZipFile, zlib.error,
-)  # fmt: skip
-_ARRAYS = "model.npz"
-_EXAMPLES = "examples.csv"
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.focused_critic import TopicModel
+
+_ARRAYS, _EXAMPLES = "model.npz", "examples.csv"
+_COLUMNS = ["url", "topic"]
+FORMAT = ModelFormat(
+    "critic", (*KINDS, WordsModel.kind), 1, (_ARRAYS, _EXAMPLES), "focuscrawl critic train"
+)
 
 
 def save_critic(trained: TrainedCritic, out: str | Path, *, force: bool = False) -> int:
@@ -59,67 +61,22 @@ def save_critic(trained: TrainedCritic, out: str | Path, *, force: bool = False)
     UserError
         If `out` exists and `force` is not given, or it is not a critic, or cannot be written.
     """
-    check_out(out, force=force)
-    path = Path(out)
-    contents = _contents(trained)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.name}.") as scratch:
-            fresh = Path(scratch, "new")
-            fresh.mkdir()
-            for name, content in contents.items():
-                (fresh / name).write_bytes(content)
-            if path.exists():
-                path.rename(Path(scratch, "old"))
-            fresh.rename(path)
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written ({error.strerror}); choose another") from error
-    return sum(map(len, contents.values()))
-
-
-def check_out(out: str | Path, *, force: bool = False) -> None:
-    """Raise `UserError` unless a critic may be written to `out`; ask before a long training."""
-    path = Path(out)
-    if not path.exists():
-        return
-    if not (path / MANIFEST).is_file():
-        raise UserError(f"{out} exists and is not a critic; choose another --out")
-    if not force:
-        raise UserError(f"{out} exists; choose another --out, or --force to replace it")
-
-
-def _contents(trained: TrainedCritic) -> dict[str, bytes]:
-    arrays, facts = pack_model(trained.model)
+    arrays, of_model = pack_model(trained.model)
     if trained.calibration is not None:
-        scale, exponent = trained.calibration.scale, trained.calibration.exponent
-        arrays["calibration"] = np.array([scale, exponent])
-    packed = io.BytesIO()
-    np.savez_compressed(packed, allow_pickle=False, **arrays)
+        arrays["calibration"] = np.array([trained.calibration.scale, trained.calibration.exponent])
     table = io.StringIO()
-    writer = csv.writer(table, lineterminator="\n")
-    writer.writerow(["url", "topic"])
-    writer.writerows(trained.examples)
-    files = {_ARRAYS: packed.getvalue(), _EXAMPLES: table.getvalue().encode()}
-    manifest = {
-        "format": FORMAT,
-        "focuscrawl": __version__,
-        "kind": trained.model.kind,
+    csv.writer(table, lineterminator="\n").writerows([_COLUMNS, *trained.examples])
+    facts = {
         "classes": list(trained.model.classes),
         "absent": list(trained.absent),
         "training_set": trained.training_set,
         "cross_validation": dict(trained.cross_validation),
         "calibrated": trained.calibrated,
         "skipped": dict(trained.skipped),
-        **facts,
-        "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+        **of_model,
     }
-    manifest["digest"] = _digest(manifest)
-    return {**files, MANIFEST: (json.dumps(manifest, indent=2) + "\n").encode()}
-
-
-def _digest(manifest: Mapping[str, Any]) -> str:
-    rest = {key: value for key, value in manifest.items() if key != "digest"}
-    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+    files = {_ARRAYS: pack_arrays(arrays), _EXAMPLES: table.getvalue().encode()}
+    return FORMAT.write(Path(out), trained.model.kind, facts, files, force=force)
 
 
 def read_critic(folder: str | Traversable) -> tuple[TrainedCritic, str]:
@@ -134,45 +91,20 @@ def read_critic(folder: str | Traversable) -> tuple[TrainedCritic, str]:
     UserError
         If it is damaged, was tampered with, or is of a newer format.
     """
-    path = Path(folder) if isinstance(folder, str) else folder
-    try:
-        manifest = json.loads((path / MANIFEST).read_bytes())
-        if not isinstance(manifest, dict):
-            raise _damaged(path, f"{MANIFEST} is not a table")
-        if isinstance(manifest.get("format"), int) and manifest["format"] > FORMAT:
-            raise UserError(
-                f"{folder}: format {manifest['format']} of a newer focuscrawl "
-                f"({manifest.get('focuscrawl')}); this one reads {FORMAT}: upgrade it"
-            )
-        if manifest.get("digest") != _digest(manifest):
-            raise _damaged(path, f"{MANIFEST} was changed")
-        contents = {}
-        for name in (_ARRAYS, _EXAMPLES):
-            contents[name] = (path / name).read_bytes()
-            if hashlib.sha256(contents[name]).hexdigest() != manifest["files"][name]:
-                raise _damaged(path, f"{name} was changed or cut short")
-        return _unpack(manifest, contents), manifest["digest"]
-    except OSError as error:
-        raise _damaged(path, f"{error.strerror}: {error.filename}") from error
-    except _UNSOUND as error:
-        raise _damaged(path, " ".join(str(error).split()) or type(error).__name__) from error
+    return FORMAT.read(Path(folder) if isinstance(folder, str) else folder, _unpack)
 
 
-def _damaged(path: Traversable, reason: str) -> UserError:
-    return UserError(f"{path}: not a whole critic ({reason}); train it again")
-
-
-def _unpack(manifest: dict[str, Any], contents: dict[str, bytes]) -> TrainedCritic:
-    arrays = read_arrays(contents[_ARRAYS])
+def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
+    arrays = unpack_arrays(files[_ARRAYS])
     calibration = None
     if "calibration" in arrays:
         scale, exponent = expect(arrays, "calibration", (2,), "f").tolist()
         calibration = Calibration(scale, exponent)
-    rows = list(csv.reader(io.StringIO(contents[_EXAMPLES].decode(), newline="")))
-    if not rows or rows[0] != ["url", "topic"] or any(len(row) != 2 for row in rows):
+    rows = list(csv.reader(io.StringIO(files[_EXAMPLES].decode(), newline="")))
+    if not rows or rows[0] != _COLUMNS or any(len(row) != 2 for row in rows):
         msg = f"{_EXAMPLES} is not url,topic"
         raise ValueError(msg)
-    model = unpack_model(manifest, arrays)
+    model = _unpack_model(manifest, arrays)
     if list(model.classes) != manifest["classes"]:
         msg = "classes do not match"
         raise ValueError(msg)
@@ -191,4 +123,50 @@ def _unpack(manifest: dict[str, Any], contents: dict[str, bytes]) -> TrainedCrit
         calibrated=bool(manifest["calibrated"]),
         cross_validation=dict(manifest["cross_validation"]),
         skipped=dict(manifest["skipped"]),
+    )
+
+
+def pack_model(model: TopicModel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """Return the arrays of `model`, and the facts about it that go into the manifest."""
+    if isinstance(model, WordsModel):
+        forms = sorted(model.background)
+        arrays: dict[str, NDArray[Any]] = {
+            "background": np.array([model.background[form] for form in forms])
+        }
+        return arrays, {"phrases": [list(phrase) for phrase in model.phrases], "forms": forms}
+    if not isinstance(model, NaiveBayes):
+        msg = f"no file format for {type(model).__name__}"
+        raise TypeError(msg)
+    counts = model.counts
+    smallest = np.min_scalar_type(int(counts.counts.max(initial=0)))
+    return {
+        # class by class and counts, not logarithms: mostly zeros and small numbers pack well
+        "counts": np.ascontiguousarray(counts.counts.T.astype(smallest)),
+        "words": array_of_lines(counts.words),
+    }, {
+        "pages": dict(zip(counts.classes, counts.pages.tolist(), strict=True)),
+        "words": len(counts.words),
+        "uniform_prior": model.uniform_prior,
+    }
+
+
+def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TopicModel:
+    """Make the model again; ValueError, KeyError or TypeError if its parts do not fit."""
+    kind = manifest["kind"]
+    if kind == WordsModel.kind:
+        forms = [str(form) for form in manifest["forms"]]
+        background = expect(arrays, "background", (len(forms),), "f").tolist()
+        phrases = [[str(word) for word in phrase] for phrase in manifest["phrases"]]
+        return WordsModel(phrases, dict(zip(forms, background, strict=True)))
+    pages = manifest["pages"]
+    vocabulary = lines_of(arrays, "words")
+    counts = expect(arrays, "counts", (len(pages), len(vocabulary)), "u")
+    return KINDS[kind](
+        ClassCounts(
+            tuple(pages),
+            vocabulary,
+            np.ascontiguousarray(counts.T.astype(np.int64)),
+            np.array([int(number) for number in pages.values()], dtype=np.int64),
+        ),
+        uniform_prior=bool(manifest["uniform_prior"]),
     )

@@ -1,4 +1,4 @@
-"""A trained model with the user's focus: what the crawl calls its critic."""
+"""The critic of a crawl: a trained model of topic classes, and those that are in focus."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From what the user names, a critic and topics, to the critic of the crawl."""
+"""Loading a critic by its name or folder, and pointing it at topics."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.critic.callable_critic import CustomCritic, is_callable_spec, load_custom
-from focuscrawl.critic.files import MANIFEST, read_critic
+from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.model_folder import MANIFEST
 from focuscrawl.taxonomy import Taxonomy, normalise
 
 if TYPE_CHECKING:

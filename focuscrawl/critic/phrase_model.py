@@ -50,7 +50,7 @@ OFF_TOPIC = "/bad"
 
 
 class WordsModel:
-    """The two-component model of this module's docstring.
+    """Posteriors of ``/good`` and ``/bad`` by the two-component model of the module's docstring.
 
     Parameters
     ----------

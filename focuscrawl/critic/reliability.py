@@ -1,4 +1,4 @@
-"""Are probabilities what they say: Brier score, calibration error, reliability table."""
+"""How far probabilities can be trusted: Brier score, calibration error, reliability table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Bin(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reliability:
-    """How far probabilities can be trusted.
+    """Measures of how far probabilities can be trusted.
 
     Attributes
     ----------
@@ -53,24 +53,27 @@ def reliability_of_classes(
     The Brier score is summed over the classes, so it lies in [0, 2]; the table is about the
     best class of each page.
     """
-    hit = np.zeros_like(probabilities)
-    hit[np.arange(len(truth)), truth] = 1.0
-    brier = float(((probabilities - hit) ** 2).sum(axis=1).mean())
+    from sklearn.metrics import brier_score_loss  # noqa: PLC0415 - slow to import
+
+    classes = np.arange(probabilities.shape[1])
+    brier = brier_score_loss(truth, probabilities, labels=classes, scale_by_half=False)
     right = probabilities.argmax(axis=1) == truth
-    return _table(brier, probabilities.max(axis=1), right)
+    return _table(float(brier), probabilities.max(axis=1), right)
 
 
 def reliability_of_relevance(
     relevance: NDArray[np.float64], truth: NDArray[np.bool_]
 ) -> Reliability:
     """Measure relevance (n,) against whether each page is on the topic; Brier in [0, 1]."""
-    brier = float(((relevance - truth) ** 2).mean())
-    return _table(brier, relevance, truth)
+    from sklearn.metrics import brier_score_loss  # noqa: PLC0415
+
+    return _table(float(brier_score_loss(truth, relevance)), relevance, truth)
 
 
 def _table(
     brier: float, confidence: NDArray[np.float64], true: NDArray[np.bool_], n_bins: int = 10
 ) -> Reliability:
+    # scikit-learn's `calibration_curve` does not say how many judgements a bin holds
     number = np.minimum((confidence * n_bins).astype(np.int64), n_bins - 1)
     bins = tuple(
         Bin(

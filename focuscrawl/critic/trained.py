@@ -1,4 +1,4 @@
-"""A critic as training leaves it: the model, and where it comes from."""
+"""A trained critic: the model, its calibration, and what it was trained and checked on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TrainedCritic:
-    """What is saved under ``models/NAME``.
+    """A trained critic, as it is saved under ``models/NAME``.
 
     Attributes
     ----------

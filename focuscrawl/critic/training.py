@@ -13,27 +13,23 @@ import numpy as np
 from focuscrawl.critic.calibration import fit_calibration
 from focuscrawl.critic.corpus import read_bags, resolve
 from focuscrawl.critic.counts import TrainingRows
-from focuscrawl.critic.hierarchical import HierarchicalNaiveBayes
-from focuscrawl.critic.naive_bayes import NaiveBayes
+from focuscrawl.critic.naive_bayes import KINDS
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
-from focuscrawl.critic.topic_paths import lies_under
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.errors import UserError
-from focuscrawl.taxonomy import Label, Taxonomy, prune
+from focuscrawl.foundation.progress import SILENT
+from focuscrawl.taxonomy import Label, Taxonomy, lies_under, prune
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.critic.naive_bayes import NaiveBayes
+    from focuscrawl.foundation.progress import Progress
     from focuscrawl.webs.protocol import Web
 
-#: the kinds of critic that learn from examples
-KINDS: dict[str, type[NaiveBayes | HierarchicalNaiveBayes]] = {
-    NaiveBayes.kind: NaiveBayes,
-    HierarchicalNaiveBayes.kind: HierarchicalNaiveBayes,
-}
 FOLDS = 5
 
 
@@ -44,14 +40,11 @@ def train_critic(
     kind: str = "flat",
     min_examples: int = 1,
     max_examples: int = 300,
-    min_df: int | None = None,
-    max_df: float = 0.5,
     uniform_prior: bool = False,
     calibrate: bool = False,
     random_state: int = 0,
     n_jobs: int = 2,
-    on_start: Callable[[int], object] | None = None,
-    on_pages: Callable[[int], object] | None = None,
+    progress: Progress = SILENT,
 ) -> TrainedCritic:
     """Train a critic on the rows of `labels` that are not for testing.
 
@@ -63,12 +56,11 @@ def train_critic(
     min_examples, max_examples : bounds of a leaf's examples (see `focuscrawl.taxonomy.prune`),
         counted after leaving out what the web does not have; with 1 every topic stays as
         labelled
-    min_df, max_df : document frequency cut-offs (see `TrainingRows.count`)
     uniform_prior : the same Pr(c) for every class
     calibrate : make calibrated judgements the default of the critic
     random_state : seed of the samples of examples and of the folds
     n_jobs : processes that parse pages
-    on_start, on_pages : told how many pages will be read, and of every few that were
+    progress : told how many pages will be read, and of every few that were
 
     Raises
     ------
@@ -94,9 +86,8 @@ def train_critic(
         )
     tree = prune(Taxonomy.from_labels(known), min_examples, max_examples, random_state)
     pairs = [(url, leaf) for leaf in tree.leaves for url in tree.examples(leaf)]
-    if on_start is not None:
-        on_start(len(pairs))
-    bags = read_bags(web, [url for url, _ in pairs], n_jobs=n_jobs, progress=on_pages)
+    progress.start(len(pairs))
+    bags = read_bags(web, [url for url, _ in pairs], n_jobs=n_jobs, progress=progress)
     skipped["not HTML"] = bags.count(None)
     usable = [(pair, bag) for pair, bag in zip(pairs, bags, strict=True) if bag]
     skipped["without words"] = len(pairs) - skipped["not HTML"] - len(usable)
@@ -105,8 +96,6 @@ def train_critic(
     learned = learn_critic(
         usable,
         kind=kind,
-        min_df=min_df,
-        max_df=max_df,
         uniform_prior=uniform_prior,
         calibrate=calibrate,
         random_state=random_state,
@@ -126,8 +115,6 @@ def learn_critic(
     usable: Sequence[tuple[tuple[str, str], Bag]],
     *,
     kind: str = "flat",
-    min_df: int | None = None,
-    max_df: float = 0.5,
     uniform_prior: bool = False,
     calibrate: bool = False,
     random_state: int = 0,
@@ -137,7 +124,7 @@ def learn_critic(
     Parameters
     ----------
     usable : ((URL, leaf topic), words) of each example; no leaf lies under another
-    kind, min_df, max_df, uniform_prior, calibrate, random_state : as in `train_critic`
+    kind, uniform_prior, calibrate, random_state : as in `train_critic`
 
     Raises
     ------
@@ -151,7 +138,7 @@ def learn_critic(
             "at least two to tell apart"
         )
     rows = TrainingRows.from_bags([bag for _, bag in usable], topics)
-    counts = rows.count(min_df=min_df, max_df=max_df)
+    counts = rows.count()
     if not counts.words:
         raise UserError(
             f"the {len(rows)} examples that can be read have no words to tell their topics apart "
@@ -159,7 +146,7 @@ def learn_critic(
         )
     model = KINDS[kind](counts, uniform_prior=uniform_prior)
     folds = _folds(rows.truth, random_state)
-    held_out, lengths = _cross_validate(model, rows, folds, min_df=min_df, max_df=max_df)
+    held_out, lengths = _cross_validate(model, rows, folds)
     return TrainedCritic(
         model=model,
         examples=tuple(pair for pair, _ in usable),
@@ -216,12 +203,9 @@ def _folds(truth: NDArray[np.int64], random_state: int) -> NDArray[np.int64]:
 
 
 def _cross_validate(
-    model: NaiveBayes | HierarchicalNaiveBayes,
+    model: NaiveBayes,
     rows: TrainingRows,
     folds: NDArray[np.int64],
-    *,
-    min_df: int | None,
-    max_df: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Judge every training page by a model that has not seen its fold.
 
@@ -235,7 +219,7 @@ def _cross_validate(
     lengths = np.zeros(len(rows))
     for number in np.unique(folds):
         test = np.flatnonzero(folds == number)
-        counts = rows.count(np.flatnonzero(folds != number), min_df=min_df, max_df=max_df)
+        counts = rows.count(np.flatnonzero(folds != number))
         learned = type(model)(counts, uniform_prior=model.uniform_prior)
         part = rows.rows(test, counts.words)
         columns = np.searchsorted(rows.classes, counts.classes)

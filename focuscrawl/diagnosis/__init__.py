@@ -4,7 +4,7 @@ Here: telling a fall from noise, and its causes, from what came of the fetches. 
 is told (`focuscrawl.extensions.alarm`, `focuscrawl.report.harvest_falls`).
 """
 
-from focuscrawl.diagnosis.attribution import Diagnosis, Proposal, Share
-from focuscrawl.diagnosis.harvest_watch import ALARM, RECOVERED, HarvestWatch, Outcome
+from focuscrawl.diagnosis.attribution import Diagnosis, Outcome, Proposal, Share
+from focuscrawl.diagnosis.harvest_watch import ALARM, RECOVERED, HarvestWatch
 
 __all__ = ["ALARM", "RECOVERED", "Diagnosis", "HarvestWatch", "Outcome", "Proposal", "Share"]

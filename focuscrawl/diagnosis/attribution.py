@@ -1,4 +1,4 @@
-"""What the fetches of a fall say of its cause."""
+"""Causes of a fall of the harvest rate, from the classes and referrers of its fetches."""
 
 from __future__ import annotations
 
@@ -6,18 +6,35 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from focuscrawl.taxonomy import ROOT, ancestors, parent
+from focuscrawl.taxonomy import ROOT, ancestors, lies_under, parent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from focuscrawl.diagnosis.harvest_watch import Outcome
+    from collections.abc import Sequence
 
 RELEVANT = 0.5
 NO_PAGE = "no page"  # redirects, errors, duplicates, what is no HTML
 FAILING, STAGNATING, DRIFTING = "failing", "stagnating", "drifting"
 _SHOWN = 3
 _LEAST = 0.05  # of the fetches, for a class to be proposed
+
+
+class Outcome(NamedTuple):
+    """What came of a fetch.
+
+    Attributes
+    ----------
+    relevance : R, 0 for what is no page
+    judged : whether it was a page, and a new one
+    topic : its most probable class
+    from_topic, from_relevant : class of the page it was first found on, and whether that is
+        relevant; None and False for a start URL
+    """
+
+    relevance: float
+    judged: bool
+    topic: str | None
+    from_topic: str | None
+    from_relevant: bool
 
 
 class Share(NamedTuple):
@@ -88,7 +105,7 @@ class Diagnosis:
 
 @dataclass
 class Tally:
-    """What is kept of fetches that are long past: counts, whatever their number.
+    """Running counts of fetches: their relevance, their classes, the classes they came from.
 
     Attributes
     ----------
@@ -171,12 +188,12 @@ def _proposals(
         candidates.update(dict.fromkeys(above, "parent"))
         for path in seen:
             branch = next((p for p in (path, *ancestors(path)) if parent(p) == above[-1]), None)
-            if branch is not None and not _under(branch, marked):
+            if branch is not None and not lies_under(branch, marked):
                 candidates.setdefault(branch, "sibling")
     found = []
     for topic, relation in candidates.items():
         gained = sum(
-            each.judged and each.relevance <= RELEVANT and _under(each.topic, [topic])
+            each.judged and each.relevance <= RELEVANT and lies_under(each.topic or ROOT, [topic])
             for each in latest
         )
         if gained < _LEAST * len(latest):
@@ -185,7 +202,7 @@ def _proposals(
             count
             for tally in tallies
             for path, count in tally.found.items()
-            if _under(path, [topic])
+            if lies_under(path, [topic])
         ]
         from_it = sum(n for n, _ in counts)
         leads = sum(relevant for _, relevant in counts) / from_it if from_it else None
@@ -193,10 +210,6 @@ def _proposals(
     # of equals the narrowest class
     found.sort(key=lambda each: (-each.share, -each.topic.count("/"), each.topic))
     return tuple(found[:_SHOWN])
-
-
-def _under(path: str | None, topics: Iterable[str]) -> bool:
-    return path is not None and any(f"{path}/".startswith(f"{topic}/") for topic in topics)
 
 
 def _name(topic: str) -> str:

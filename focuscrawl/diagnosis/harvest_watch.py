@@ -1,12 +1,12 @@
-"""Tells a fall of the harvest rate from noise."""
+"""Alarms: when a fall of the harvest rate is more than noise, and when it is over."""
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from focuscrawl.diagnosis.attribution import RELEVANT, Diagnosis, Tally, diagnose
+from focuscrawl.diagnosis.attribution import RELEVANT, Diagnosis, Outcome, Tally, diagnose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,25 +18,6 @@ WINDOW = 50  # latest fetches that are held against all before them
 _FALL = 0.5  # of the rate before, or less
 _SURE = 3.0  # standard errors
 _AGAIN = 0.75  # of the rate before the fall: it is over
-
-
-class Outcome(NamedTuple):
-    """What came of a fetch.
-
-    Attributes
-    ----------
-    relevance : R, 0 for what is no page
-    judged : whether it was a page, and a new one
-    topic : its most probable class
-    from_topic, from_relevant : class of the page it was first found on, and whether that is
-        relevant; None and False for a start URL
-    """
-
-    relevance: float
-    judged: bool
-    topic: str | None
-    from_topic: str | None
-    from_relevant: bool
 
 
 class HarvestWatch:

@@ -5,8 +5,7 @@ what a crawl does with hubs (`focuscrawl.crawl.parts.distilling`).
 """
 
 from focuscrawl.distiller.aliases import stand_ins
-from focuscrawl.distiller.distiller import Distiller, Scores, best
-from focuscrawl.distiller.graph import LinkGraph
+from focuscrawl.distiller.distiller import Distiller, LinkGraph, Scores, best
 from focuscrawl.distiller.sites import RULES, Sites
 
 __all__ = ["RULES", "Distiller", "LinkGraph", "Scores", "Sites", "best", "stand_ins"]

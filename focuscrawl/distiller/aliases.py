@@ -1,4 +1,4 @@
-"""Several URLs of one page: what links to any of them links to the page."""
+"""URL aliases: duplicates and redirects, for which the page they stand for gets the links."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def stand_ins(
     referrer: NDArray[np.int64],
     source: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """Return for each URL the one that its page is known by.
+    """Return for each URL its alias: the URL whose page it repeats or redirects to.
 
     For a duplicate that is the page it repeats. For a redirect it is where it leads, if nothing
     had linked there before: the crawl then keeps the redirect as the referrer of its target, and

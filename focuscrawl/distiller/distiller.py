@@ -11,9 +11,38 @@ from scipy.sparse import csr_array
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.distiller.graph import LinkGraph
-
 THRESHOLD = 0.2  # rho: the relevance above which a page can be an authority
+
+
+@dataclass(frozen=True, slots=True)
+class LinkGraph:
+    """Pages by their numbers, and the links between them.
+
+    Attributes
+    ----------
+    source, target : int64 (n_links,), the pages a link leads from, all fetched, and to; a link
+        that is there several times counts once
+    site : int64 (n_pages,), the site of each page, from 0 (`Sites.of_pages`)
+    relevance : float64 (n_pages,), R in [0, 1]; NaN for a page that was not fetched
+    """
+
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    site: NDArray[np.int64]
+    relevance: NDArray[np.float64]
+
+    @property
+    def n_pages(self) -> int:
+        """Pages, fetched or not."""
+        return len(self.site)
+
+    def off_site(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the distinct links between different sites, by source, then by target."""
+        off = self.site[self.source] != self.site[self.target]
+        links = np.sort(self.source[off] * self.n_pages + self.target[off])
+        links = links[np.diff(links, prepend=-1) > 0]  # np.unique takes ten times as long
+        source, target = np.divmod(links, max(self.n_pages, 1))
+        return source, target
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +93,14 @@ class Distiller:
         source, target = graph.off_site()
         given = np.ones(len(source))
         if damp:
-            given = _shares(graph.site[source], target, graph.n_pages)
+            given = _shares(graph.site[source], target)
         self._unknown = np.flatnonzero(np.isnan(graph.relevance[target]))
         self._source, self._target, self._given = source, target, given
         known = np.flatnonzero(graph.relevance[target] > threshold)
         source, target, given = source[known], target[known], given[known]
         taken = np.ones(len(source))
         if damp:
-            taken = _shares(source, graph.site[target], graph.n_pages)
+            taken = _shares(source, graph.site[target])
         #: pages with links to authorities, and the authorities, ascending
         self._hubs, row = _compressed(source, graph.n_pages)
         self._authorities, column = _compressed(target, graph.n_pages)
@@ -174,9 +203,9 @@ def _unit(passed_on: object) -> NDArray[np.float64]:
     return scores / length if length else scores
 
 
-def _shares(first: NDArray[np.int64], second: NDArray[np.int64], n: int) -> NDArray[np.float64]:
-    """Return 1/k for each of k equal pairs; all numbers are below `n`."""
-    pairs = first * n + second
+def _shares(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return 1/k for each of k equal pairs of numbers from 0."""
+    pairs = first * (second.max(initial=0) + 1) + second
     order = np.argsort(pairs)
     pairs = pairs[order]
     new = np.diff(pairs, prepend=-1) != 0

@@ -1,4 +1,4 @@
-"""A definition applied to a crawl: its critic trained, the crawl judged anew or told to."""
+"""Applying a definition to a crawl: its critic is trained, the crawl judged anew or told to."""
 
 from __future__ import annotations
 
@@ -16,21 +16,23 @@ from focuscrawl.crawl.parts.topic_change import ask_to_follow, follow
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.files import save_critic
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.progress import SILENT
 from focuscrawl.report.stores import open_crawl
 from focuscrawl.store import CrawlStore, schema
 from focuscrawl.topics import train_definition
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from focuscrawl.critic.trained import TrainedCritic
+    from focuscrawl.foundation.progress import Progress
     from focuscrawl.topics import TopicDefinition
     from focuscrawl.webs.protocol import Web
 
 
 class Applied(NamedTuple):
-    """What came of applying a definition.
+    """The critic that a crawl follows now, and what that changed in the crawl.
 
     Attributes
     ----------
@@ -51,10 +53,8 @@ def apply_definition(
     crawl_dir: str | Path,
     *,
     web: str | None = None,
-    on_examples: Callable[[int], object] | None = None,
-    on_example: Callable[[int], object] | None = None,
-    on_start: Callable[[int], object] = lambda _: None,
-    on_page: Callable[[], object] = lambda: None,
+    examples: Progress = SILENT,
+    pages: Progress = SILENT,
 ) -> Applied:
     """Train the critic of a definition and have a crawl follow it, at rest or running.
 
@@ -65,8 +65,8 @@ def apply_definition(
     ----------
     crawl_dir : folder of the crawl
     web : where the crawl's pages are, if it cannot tell itself
-    on_examples, on_example : told how many examples will be read, and of every few that were
-    on_start, on_page : told how many pages will be judged anew, and of each that was
+    examples : told how many examples will be read, and of every few that were
+    pages : told how many pages will be judged anew, and of each that was
 
     Raises
     ------
@@ -76,12 +76,12 @@ def apply_definition(
     folder = CrawlFolder(Path(crawl_dir))
     with closing(open_crawl(crawl_dir)) as store:
         identity = store.identity()
-        pages = web_of(identity, folder.path, web)
+        crawled = web_of(identity, folder.path, web)
         (fetches,) = store.rows(sa.select(sa.func.count()).select_from(schema.page))
-    webs: list[Web] = [pages]
+    webs: list[Web] = [crawled]
     if definition.web is not None:
         webs.append(open_web(definition.web))
-    trained, topics = train_definition(definition, webs, on_start=on_examples, on_pages=on_example)
+    trained, topics = train_definition(definition, webs, progress=examples)
     trained = replace(trained, calibrated=_calibrated(identity, trained))
     name = _next_name(folder.path)
     save_critic(trained, folder.path / name)
@@ -92,9 +92,11 @@ def apply_definition(
         ask_to_follow(folder.path, name, topic, web)
         return Applied(folder.path / name, topics, trained, None)
     try:
-        on_start(fetches[0])
+        pages.start(fetches[0])
         with closing(CrawlStore.open(folder.store_path)) as store:
-            _, _, found = follow(store, folder.path, name, topic, web=pages, on_page=on_page)
+            _, _, found = follow(
+                store, folder.path, name, topic, web=crawled, on_page=pages.advance
+            )
     except BaseException:
         shutil.rmtree(folder.path / name, ignore_errors=True)
         raise

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.input_files import read_rows
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.report.plain_text import cell, one_line
 
@@ -63,22 +64,15 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
     UserError
         If it cannot be read, lacks a column, or has a verdict or URL that is none.
     """
-    try:
-        with Path(path).open(encoding="utf-8-sig", newline="") as file:
-            rows = csv.DictReader(file)
-            if not {"url", "verdict"} <= set(rows.fieldnames or ()):
-                raise UserError(f"{path} needs the columns url and verdict")
-            judged = {True: list[str](), False: list[str]()}
-            for number, row in enumerate(rows, 1):
-                where = f"{path}, row {number}"
-                verdict = _verdict(where, row["verdict"] or "")
-                url = normalize((row["url"] or "").strip())
-                if url is None:
-                    raise UserError(f"{where}: {row['url']!r} is no http(s) URL")
-                if verdict is not None:
-                    judged[verdict].append(url)
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path} cannot be read ({error}); name a CSV file") from None
+    judged = {True: list[str](), False: list[str]()}
+    for number, row in read_rows(path, ["url", "verdict"]):
+        where = f"{path}, row {number}"
+        verdict = _verdict(where, row["verdict"])
+        url = normalize(row["url"])
+        if url is None:
+            raise UserError(f"{where}: {row['url']!r} is no http(s) URL")
+        if verdict is not None:
+            judged[verdict].append(url)
     both = sorted(set(judged[True]) & set(judged[False]))
     if both:
         raise UserError(f"{path}: {both[0]} is both good and bad; take one row out")

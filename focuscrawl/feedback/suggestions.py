@@ -1,7 +1,8 @@
-"""Pages of a crawl that are worth asking a person about."""
+"""Choosing pages of a crawl to ask a person about: uncertain, doubtful, missed, hubs."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -78,8 +79,9 @@ def suggest(
     if not len(pages.url):
         raise UserError(f"{store.where}: no HTML page was fetched yet: there is nothing to judge")
     orders = [KINDS[kind](store, pages) for kind in (kinds or KINDS)]
-    seen = {(host(url), title) for url, title in _titled(pages, set(known))}
     asked, chosen = set(known), list[Suggestion]()
+    titled = zip(pages.names, pages.titles, strict=True)
+    seen = {(host(url), title) for url, title in titled if title and url in asked}
     while orders and len(chosen) < n:
         for order in list(orders):
             for page in order:
@@ -94,12 +96,6 @@ def suggest(
             if len(chosen) == n:
                 break
     return chosen
-
-
-def _titled(pages: _Pages, known: set[str]) -> Iterator[tuple[str, str]]:
-    for name, title in zip(pages.names, pages.titles, strict=True):
-        if name in known and title:
-            yield name, title
 
 
 def _uncertain(store: CrawlStore, pages: _Pages) -> Iterator[Suggestion]:
@@ -124,15 +120,8 @@ def _false_negatives(store: CrawlStore, pages: _Pages) -> Iterator[Suggestion]:
         yield _of(pages, i, "missed", _neighbourhood(pages, i))
 
 
-def _hubs(store: CrawlStore, pages: _Pages) -> Iterator[Suggestion]:
-    yield from _distilled(store, pages, "hub")
-
-
-def _authorities(store: CrawlStore, pages: _Pages) -> Iterator[Suggestion]:
-    yield from _distilled(store, pages, "authority")
-
-
-def _distilled(store: CrawlStore, pages: _Pages, score: str) -> Iterator[Suggestion]:
+def _distilled(store: CrawlStore, pages: _Pages, *, score: str) -> Iterator[Suggestion]:
+    """Hubs, or authorities, the best first."""
     try:
         found = Distillation.of(store)
     except UserError:
@@ -150,8 +139,8 @@ KINDS: dict[str, Callable[[CrawlStore, _Pages], Iterator[Suggestion]]] = {
     "uncertain": _uncertain,
     "doubtful": _false_positives,
     "missed": _false_negatives,
-    "hub": _hubs,
-    "authority": _authorities,
+    "hub": partial(_distilled, score="hub"),
+    "authority": partial(_distilled, score="authority"),
 }
 
 

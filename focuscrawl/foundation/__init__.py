@@ -1,4 +1,4 @@
-"""What everything else stands on: growing arrays, URLs, networks, the cache, folders of models.
+"""What everything else stands on: arrays, URLs, networks, the cache, folders of models, tables.
 
 Not here: anything that knows of pages, critics or crawls.
 """

@@ -1,42 +1,63 @@
-"""Learned things on disk: a folder of a manifest and one file of arrays; no code in them."""
+"""Models on disk: the one format of critics, apprentices and models of paths.
+
+A model is a folder of ``manifest.json`` and a few files of a model's own, arrays and tables. The
+manifest says of what kind and format the model is, whatever else there is to know of it, and the
+SHA-256 of every file, its own included. There are no timestamps: the same model is the same
+bytes. Reading runs no code from the files, and hands out nothing whose digest does not fit.
+"""
 
 from __future__ import annotations
 
+import csv
+import hashlib
 import json
 import tempfile
+import zipfile
+import zlib
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
+    from importlib.resources.abc import Traversable
+
+    Manifest = dict[str, Any]
+    Files = dict[str, bytes]
+
+T = TypeVar("T")
 
 MANIFEST = "manifest.json"
+#: what reading a file raises whose bytes are not what they should be
+_UNSOUND = (
+    ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError,
+    EOFError, csv.Error, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 
 
-class Kind(NamedTuple):
-    """What is in a folder.
+@dataclass(frozen=True)
+class ModelFormat:
+    """The folders of one sort of model: how they are written, checked and read.
 
     Attributes
     ----------
-    kind : what its manifest calls it
-    format : of its files; another one is refused
-    arrays : name of the file of arrays
-    name : for people
-    command : what makes one
+    name : of the sort, for people
+    kinds : what a manifest may call it
+    format : number that is written; folders of a higher one are refused
+    files : names of the files beside the manifest
+    command : what trains one
+    oldest : number of the oldest format that is read
     """
 
-    kind: str
-    format: int
-    arrays: str
     name: str
+    kinds: tuple[str, ...]
+    format: int
+    files: tuple[str, ...]
     command: str
-
-    def manifest(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """Return what to write beside the arrays."""
-        return {"kind": self.kind, "format": self.format, "focuscrawl": __version__, **facts}
+    oldest: int = 1
 
     def is_in(self, folder: Path) -> bool:
         """Tell whether there is one in a folder, sound or not."""
@@ -44,59 +65,142 @@ class Kind(NamedTuple):
             manifest = json.loads((folder / MANIFEST).read_bytes())
         except (OSError, ValueError):
             return False
-        return isinstance(manifest, dict) and manifest.get("kind") == self.kind
+        return isinstance(manifest, dict) and manifest.get("kind") in self.kinds
 
-    def write(self, out: Path, manifest: Mapping[str, Any], arrays: bytes) -> None:
-        """Write the folder `out`, whole or not at all.
+    def check_out(self, out: Path, *, force: bool | None = None) -> None:
+        """Raise `UserError` unless a model may be written to `out`; ask before a long training.
+
+        Parameters
+        ----------
+        force : whether a model that is there may be replaced; None: no, and nobody can say so
+        """
+        if not out.exists():
+            return
+        if not force:
+            way_out = ", or --force to replace it" if force is not None else ""
+            raise UserError(f"{out} is there already: name another folder{way_out}")
+        if not (out / MANIFEST).is_file():
+            raise UserError(f"{out} is there already, and not a {self.name}: name another folder")
+
+    def write(
+        self, out: Path, kind: str, facts: Manifest, files: Files, *, force: bool | None = None
+    ) -> int:
+        """Write a model to the folder `out`, whole or not at all.
+
+        Parameters
+        ----------
+        facts : what the manifest says besides
+        files : their content, by name
+        force : see `check_out`
+
+        Returns
+        -------
+        Its size in bytes.
 
         Raises
         ------
         UserError
-            `out` is there already, or cannot be written.
+            See `check_out`; or `out` cannot be written.
         """
-        check_out(out)
+        self.check_out(out, force=force)
+        manifest = {"format": self.format, "focuscrawl": __version__, "kind": kind, **facts}
+        manifest["files"] = {name: _sha256(content) for name, content in files.items()}
+        manifest["digest"] = _digest(manifest)
+        contents = {**files, MANIFEST: (json.dumps(manifest, indent=2) + "\n").encode()}
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
             with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
-                folder = Path(scratch, out.name)
-                folder.mkdir()
-                (folder / self.arrays).write_bytes(arrays)
-                (folder / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n")
-                folder.rename(out)
+                fresh = Path(scratch, "new")
+                fresh.mkdir()
+                for name, content in contents.items():
+                    (fresh / name).write_bytes(content)
+                if out.exists():
+                    out.rename(Path(scratch, "old"))
+                fresh.rename(out)
         except OSError as error:
             raise UserError(f"{out} cannot be written ({error.strerror}): name another") from None
+        return sum(map(len, contents.values()))
 
-    def read(self, folder: Path) -> tuple[dict[str, Any], bytes]:
-        """Return the manifest and the arrays; whether they belong together is not looked at.
+    def read(self, folder: Traversable, unpack: Callable[[Manifest, Files], T]) -> tuple[T, str]:
+        """Read the model in `folder`, which may lie in an archive.
+
+        Parameters
+        ----------
+        unpack : makes the model of a manifest and files whose digests fit; what does not fit
+            together may raise any of the errors of conversions and look-ups
+
+        Returns
+        -------
+        The model, and a hex digest of it.
 
         Raises
         ------
         UserError
-            There is none, or it is of another kind or format.
+            There is none, or it is of another kind, of a format that is not read, or not whole.
         """
         try:
             manifest = json.loads((folder / MANIFEST).read_bytes())
-            arrays = (folder / self.arrays).read_bytes()
-        except (OSError, ValueError):
+            self._check_kind(folder, manifest)
+            files = {name: (folder / name).read_bytes() for name in self.files}
+            _check_digests(manifest, files)
+            return unpack(manifest, files), manifest["digest"]
+        except OSError as error:
+            if not (folder / MANIFEST).is_file():
+                raise UserError(
+                    f"{folder} holds no {self.name}: name another folder, or train it again "
+                    f"with `{self.command}`"
+                ) from None
+            raise self._not_whole(folder, f"{error.strerror}: {error.filename}") from error
+        except _UNSOUND as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise self._not_whole(folder, reason) from error
+
+    def _check_kind(self, folder: Traversable, manifest: Any) -> None:
+        if not isinstance(manifest, dict):
+            msg = f"{MANIFEST} is not a table"
+            raise TypeError(msg)
+        kind, number = manifest.get("kind"), manifest.get("format")
+        if kind not in self.kinds:
+            msg = f"it is of kind {kind!r}"
+            raise ValueError(msg)
+        if isinstance(number, int) and number > self.format:
             raise UserError(
-                f"{folder} holds no {self.name}: train one with `{self.command}`"
-            ) from None
-        if not isinstance(manifest, dict) or manifest.get("kind") != self.kind:
-            raise UserError(f"{folder} holds no {self.name} but another model")
-        if manifest.get("format") != self.format:
-            raise UserError(
-                f"{folder} is of format {manifest.get('format')}, not {self.format}: "
-                "train it again"
+                f"{folder}: format {number} of a newer focuscrawl ({manifest.get('focuscrawl')}); "
+                f"this one reads {self.format}: upgrade it"
             )
-        return manifest, arrays
+        if not isinstance(number, int) or number < self.oldest:
+            msg = f"its format {number!r} is no longer read"
+            raise ValueError(msg)
+
+    def _not_whole(self, folder: Traversable, reason: str) -> UserError:
+        return UserError(
+            f"{folder}: not a whole {self.name} ({reason}); train it again with `{self.command}`"
+        )
 
 
-def check_out(out: Path) -> None:
-    """Raise `UserError` if there is something at `out`; ask before a long training."""
-    if out.exists():
-        raise UserError(f"{out} is there already: name another folder")
+def _check_digests(manifest: Manifest, files: Files) -> None:
+    """Raise ValueError if a file, or the manifest itself, is not what was written.
+
+    Apprentices up to format 2 and models of paths up to format 3 had one file. Its digest stood
+    under ``arrays``; or under ``digest``, and the manifest then had none of its own.
+    """
+    digests, digest = manifest.get("files"), manifest.get("digest")
+    if digests is None:
+        digests = dict.fromkeys(files, manifest.get("arrays", digest))
+    if digest != _digest(manifest) and digest not in digests.values():
+        msg = f"{MANIFEST} was changed"
+        raise ValueError(msg)
+    for name, content in files.items():
+        if _sha256(content) != digests[name]:
+            msg = f"{name} was changed or cut short"
+            raise ValueError(msg)
 
 
-def damaged(folder: Path) -> UserError:
-    """Return the error for arrays that are not those of the manifest."""
-    return UserError(f"{folder} is damaged: its digest is not the manifest's; train it again")
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _digest(manifest: Mapping[str, Any]) -> str:
+    """Return the digest of all that a manifest says but its own digest."""
+    rest = {key: value for key, value in manifest.items() if key != "digest"}
+    return _sha256(json.dumps(rest, sort_keys=True).encode())

@@ -1,13 +1,21 @@
 """What is known of a topic from crawl to crawl (METHODS 8): one portable file a topic.
 
 Here: the file, what is looked up in it (seeds, keywords, predictions of URLs, when a page is worth
-another visit), and how a collection of fetches is taken in. Not here: reading a crawl's store
+another visit), and how a finished crawl is taken in. Not here: reading a crawl's store
 (`focuscrawl.offline.knowledge_export`), the strategies that ask (`focuscrawl.strategies`).
 """
 
-from focuscrawl.knowledge.collection import Collected, Collection, Learned
+from focuscrawl.knowledge.crawl_record import CrawlRecord, FetchRecord, UpdateCounts
 from focuscrawl.knowledge.keywords import Keywords
 from focuscrawl.knowledge.knowledge import Knowledge, apprentice_in
 from focuscrawl.knowledge.update import learn
 
-__all__ = ["Collected", "Collection", "Keywords", "Knowledge", "Learned", "apprentice_in", "learn"]
+__all__ = [
+    "CrawlRecord",
+    "FetchRecord",
+    "Keywords",
+    "Knowledge",
+    "UpdateCounts",
+    "apprentice_in",
+    "learn",
+]

@@ -1,9 +1,8 @@
-"""When a page has probably changed, and which pages are worth another visit."""
+"""Change rates of pages from past visits, and the worth of another visit."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -49,8 +48,7 @@ def change_rate(
     return rate
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeHistory:
+class ChangeHistory(NamedTuple):
     """What visits have shown of n pages, all columns (n,).
 
     Attributes

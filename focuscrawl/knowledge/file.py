@@ -1,8 +1,7 @@
-"""The file that knowledge is kept in: checked before it is read, replaced whole or not at all."""
+"""The SQLite file of a knowledge: its tables; checked before it is read, replaced as a whole."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import sqlite3
@@ -10,12 +9,59 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from filelock import lock_descriptor
+
 from focuscrawl.errors import UserError
-from focuscrawl.knowledge.schema import KIND, SCHEMA_VERSION, TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+#: raised by one with every change of the tables; see CHANGELOG
+SCHEMA_VERSION = 1
+#: says in `meta` what the file is
+KIND = "focuscrawl knowledge"
+
+# `key` is the 64-bit hash of a URL without its scheme. As the row's own number it needs no index,
+# and all keys together are an array that is searched in memory.
+TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE crawl (
+    number INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    name TEXT NOT NULL,
+    learned_at TEXT NOT NULL,
+    fetches INTEGER NOT NULL,
+    relevant INTEGER NOT NULL,
+    new INTEGER NOT NULL,
+    changed INTEGER NOT NULL,
+    unchanged INTEGER NOT NULL,
+    failed INTEGER NOT NULL
+);
+CREATE TABLE page (
+    key INTEGER PRIMARY KEY,
+    url TEXT NOT NULL,
+    relevance REAL NOT NULL,
+    content BLOB,
+    etag TEXT,
+    last_modified TEXT,
+    visited REAL NOT NULL,
+    changed REAL,
+    accesses INTEGER NOT NULL DEFAULT 0,
+    changes INTEGER NOT NULL DEFAULT 0,
+    span REAL NOT NULL DEFAULT 0,
+    failures INTEGER NOT NULL DEFAULT 0,
+    hub REAL NOT NULL DEFAULT 0,
+    authority REAL NOT NULL DEFAULT 0
+);
+CREATE TABLE waiting (key INTEGER PRIMARY KEY, url TEXT NOT NULL, score REAL NOT NULL);
+CREATE TABLE seed (rank INTEGER PRIMARY KEY, url TEXT NOT NULL, hub REAL, authority REAL);
+CREATE TABLE word (
+    word TEXT PRIMARY KEY, relevant INTEGER NOT NULL, other INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE exemplar (key INTEGER PRIMARY KEY, relevance REAL NOT NULL, words BLOB NOT NULL);
+CREATE TABLE model (kind TEXT PRIMARY KEY, digest TEXT NOT NULL, data BLOB NOT NULL) WITHOUT ROWID;
+"""
 
 _MAGIC = b"SQLite format 3\0"
 _HEAD = 100  # bytes of a SQLite header
@@ -81,10 +127,8 @@ def draft_of(path: Path) -> Iterator[sqlite3.Connection]:
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"{path} is being learned by another process: wait for it") from None
+        if not lock_descriptor(lock.fileno(), blocking=False):
+            raise UserError(f"{path} is being learned by another process: wait for it")
         try:
             lock.truncate(0)  # of a process that was killed
             if exists:

@@ -1,4 +1,4 @@
-"""Numbers of URLs that are the same in every file and on every machine."""
+"""Keys of URLs: 64-bit hashes that are the same in every file and on every machine."""
 
 from __future__ import annotations
 

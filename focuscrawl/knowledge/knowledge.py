@@ -1,4 +1,4 @@
-"""What is known of a topic, as a crawl asks for it."""
+"""Looking up what is known of a topic: seeds, keywords, predictions, pages due again."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import weakref
 from contextlib import closing
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from focuscrawl.knowledge.change_rates import ChangeHistory
 from focuscrawl.knowledge.file import open_file, read_meta
 from focuscrawl.knowledge.keys import key_of, keys_of
 from focuscrawl.knowledge.keywords import Keywords, WordCount
-from focuscrawl.knowledge.prediction import BITS, Prediction
+from focuscrawl.knowledge.prediction import BITS, NeighbourPrediction
 
 if TYPE_CHECKING:
     import sqlite3
@@ -30,22 +30,35 @@ SEEDS = 20  # start URLs given to a crawl that is given none
 _APPRENTICE = "apprentice"
 
 
-class KnownPage(NamedTuple):
-    """What is kept of one URL; `content` is the digest of its text, None if it was no page."""
+class PageRecord(NamedTuple):
+    """What is kept of one URL; times are those of the knowledge, crawls or days.
+
+    Attributes
+    ----------
+    url : normalised
+    relevance : R, as last judged; 0 of what is no page
+    content : digest of its text; None if it was no page
+    etag, last_modified : validators of the last answer
+    visited : when last
+    changed : when a visit last found another content; None: never
+    accesses, changes, span : see `focuscrawl.knowledge.change_rates.change_rate`
+    failures : visits in a row that brought nothing
+    hub, authority : scores over the greatest of the crawl
+    """
 
     url: str
-    relevance: float
-    content: bytes | None
-    etag: str | None
-    last_modified: str | None
-    visited: float
-    changed: float | None
-    accesses: int
-    changes: int
-    span: float
-    failures: int
-    hub: float
-    authority: float
+    relevance: float = 0.0
+    content: bytes | None = None
+    etag: str | None = None
+    last_modified: str | None = None
+    visited: float = 0.0
+    changed: float | None = None
+    accesses: int = 0
+    changes: int = 0
+    span: float = 0.0
+    failures: int = 0
+    hub: float = 0.0
+    authority: float = 0.0
 
 
 class Knowledge:
@@ -136,12 +149,9 @@ class Knowledge:
 
     def relevance(self, urls: Sequence[str]) -> NDArray[np.float64]:
         """Return the recorded relevance of URLs, float64 (n,); NaN where nothing is known."""
+        at = self.places(urls)
         found = np.full(len(urls), np.nan)
-        if len(self._keys) and len(urls):
-            keys = keys_of(urls)
-            at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
-            known = self._keys[at] == keys
-            found[known] = self._relevance[at[known]]
+        found[at >= 0] = self._relevance[at[at >= 0]]
         return found
 
     def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> NDArray[np.float64]:
@@ -165,7 +175,7 @@ class Knowledge:
         return predicted
 
     @cached_property
-    def _nearest(self) -> Prediction:
+    def _nearest(self) -> NeighbourPrediction:
         rows = self._file.execute("SELECT relevance, words FROM exemplar ORDER BY key").fetchall()
         if any(len(packed) % 4 for _, packed in rows):
             raise self._damaged("exemplars")
@@ -174,19 +184,15 @@ class Knowledge:
         features = np.concatenate([np.zeros(0, "<i4"), *words]).astype(np.int32)
         if len(features) and not 0 <= features.min() <= features.max() < 1 << BITS:
             raise self._damaged("exemplars")
-        return Prediction(
+        return NeighbourPrediction(
             SparseRows(features, pointers(lengths)), np.array([r for r, _ in rows], np.float64)
         )
 
     # -- page by page --------------------------------------------------------------------
 
-    def page(self, url: str) -> KnownPage | None:
+    def page(self, url: str) -> PageRecord | None:
         """Return what is kept of a URL; None if nothing is."""
-        columns = ", ".join(KnownPage._fields)
-        row = self._file.execute(
-            f"SELECT {columns} FROM page WHERE key = ?", (key_of(url),)
-        ).fetchone()
-        return None if row is None else KnownPage(*row)
+        return page_of(self._file, key_of(url))
 
     def worth(self, now: float, cheap: float) -> NDArray[np.float64]:
         """Return what a visit to each page known is worth, by ascending key.
@@ -194,25 +200,16 @@ class Knowledge:
         See `focuscrawl.knowledge.change_rates.ChangeHistory.worth`. What was no page is worth
         nothing.
         """
+        numbers = ChangeHistory._fields[:-1]
         rows = self._file.execute(
-            "SELECT relevance, visited, accesses, changes, span, failures, hub, "
-            "etag IS NOT NULL OR last_modified IS NOT NULL, content IS NOT NULL "
-            "FROM page ORDER BY key"
+            f"SELECT {', '.join(numbers)}, etag IS NOT NULL OR last_modified IS NOT NULL, "
+            "content IS NOT NULL FROM page ORDER BY key"
         )
-        table = np.fromiter(rows, np.dtype([(f"c{i}", np.float64) for i in range(9)]))
-        columns = [np.ascontiguousarray(table[f"c{i}"]) for i in range(9)]
-        relevance, visited, accesses, changes, span, failures, hub, validated, judged = columns
-        history = ChangeHistory(
-            relevance=relevance,
-            visited=visited,
-            accesses=accesses,
-            changes=changes,
-            span=span,
-            failures=failures,
-            hub=hub,
-            validated=validated > 0.0,
-        )
-        return np.where(judged > 0.0, history.worth(now, cheap), 0.0)
+        columns: list[tuple[str, Any]] = [(name, np.float64) for name in numbers]
+        columns += [("validated", np.bool_), ("judged", np.bool_)]
+        table = np.fromiter(rows, np.dtype(columns))
+        history = ChangeHistory(*(table[name].copy() for name in ChangeHistory._fields))
+        return np.where(table["judged"], history.worth(now, cheap), 0.0)
 
     def places(self, urls: Sequence[str]) -> NDArray[np.int64]:
         """Return where URLs are in what `worth` returns, int64 (n,); -1 where nothing is known."""
@@ -253,6 +250,13 @@ class Knowledge:
 
 
 _KINDS = ("relevant", "other")
+
+
+def page_of(file: sqlite3.Connection, key: int) -> PageRecord | None:
+    """Return what a knowledge file keeps of the URL with a key; None if nothing is."""
+    columns = ", ".join(PageRecord._fields)
+    row = file.execute(f"SELECT {columns} FROM page WHERE key = ?", (key,)).fetchone()
+    return None if row is None else PageRecord(*row)
 
 
 def apprentice_in(path: Path) -> bytes | None:

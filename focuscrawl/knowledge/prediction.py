@@ -25,7 +25,7 @@ _DOUBT = 0.5  # weight of the mean relevance of all pages, against similarities
 _ANCHOR = 3  # salt; 1 and 2 are those of address_features
 
 
-class Describer:
+class LinkDescriber:
     """Says what a link shows of a page before it is fetched: words of the anchor, URL, places."""
 
     def __init__(self) -> None:
@@ -40,7 +40,7 @@ class Describer:
         return beside(addresses, words)[0]
 
 
-class Prediction:
+class NeighbourPrediction:
     """Predicts the relevance of a page by its nearest neighbours among earlier ones.
 
     Neighbours are near by the cosine of their descriptions, features weighed by log(n/df). The
@@ -64,7 +64,7 @@ class Prediction:
         idf[df > max(_COMMON, n // 20)] = 0.0
         self._idf = idf
         self._by_feature = csr_array(_unit(rows, idf).T)
-        self._describe = Describer()
+        self._describe = LinkDescriber()
 
     def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> NDArray[np.float64]:
         """Return the relevance expected of n links' targets, float64 (n,)."""

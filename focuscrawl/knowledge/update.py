@@ -1,4 +1,4 @@
-"""How a collection of fetches is taken into the knowledge of a topic."""
+"""Learning: a finished crawl is taken into the knowledge of a topic."""
 
 from __future__ import annotations
 
@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge.change_rates import FORGIVEN
-from focuscrawl.knowledge.collection import Learned
-from focuscrawl.knowledge.file import draft_of, read_meta
+from focuscrawl.knowledge.crawl_record import UpdateCounts
+from focuscrawl.knowledge.file import KIND, SCHEMA_VERSION, draft_of, read_meta
 from focuscrawl.knowledge.keys import key_of
 from focuscrawl.knowledge.keywords import words_of
-from focuscrawl.knowledge.knowledge import keep_apprentice
+from focuscrawl.knowledge.knowledge import PageRecord, keep_apprentice, page_of
 from focuscrawl.knowledge.prediction import MOST as EXEMPLARS
-from focuscrawl.knowledge.prediction import Describer
-from focuscrawl.knowledge.schema import KIND, SCHEMA_VERSION
+from focuscrawl.knowledge.prediction import LinkDescriber
 
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from focuscrawl.knowledge.collection import Collected, Collection
+    from focuscrawl.knowledge.crawl_record import CrawlRecord, FetchRecord
 
 RELEVANT = 0.5  # a page counts as relevant above
 WAITING = 20_000  # URLs never fetched that are kept, the best
@@ -34,7 +33,7 @@ _GONE = (404, 410)
 _GREATEST = (1 << 63) - 1  # of all keys
 
 
-def learn(path: Path, collection: Collection) -> Learned:
+def learn(path: Path, collection: CrawlRecord) -> UpdateCounts:
     """Take a crawl into the knowledge at `path`; make the file if there is none.
 
     The file is replaced when all is done; if anything goes wrong it stays as it was.
@@ -48,10 +47,10 @@ def learn(path: Path, collection: Collection) -> Learned:
     with draft_of(path) as file:
         about = read_meta(file)
         _check(path, about, file, collection)
-        merge = _Merge(file, None if not collection.replay else float(_next(about)))
+        update = _Update(file, None if not collection.replay else float(_next(about)))
         for fetch in collection.fetches:
-            merge.add(fetch)
-        learned = merge.end(collection.waiting)
+            update.add(fetch)
+        learned = update.end(collection.waiting)
         if collection.graduate is not None:
             keep_apprentice(file, collection.graduate)
         file.execute(
@@ -69,8 +68,8 @@ def learn(path: Path, collection: Collection) -> Learned:
             "clock": _clock(collection),
             "crawls": str(_next(about)),
             "state": state.hexdigest(),
-            "relevant_pages": str(int(about.get("relevant_pages", 0)) + merge.described[True]),
-            "other_pages": str(int(about.get("other_pages", 0)) + merge.described[False]),
+            "relevant_pages": str(int(about.get("relevant_pages", 0)) + update.described[True]),
+            "other_pages": str(int(about.get("other_pages", 0)) + update.described[False]),
         }
         file.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", now.items())
     return learned
@@ -80,12 +79,12 @@ def _next(about: Mapping[str, str]) -> int:
     return int(about.get("crawls", 0)) + 1
 
 
-def _clock(collection: Collection) -> str:
+def _clock(collection: CrawlRecord) -> str:
     return "crawls" if collection.replay else "days"
 
 
 def _check(
-    path: Path, about: Mapping[str, str], file: sqlite3.Connection, new: Collection
+    path: Path, about: Mapping[str, str], file: sqlite3.Connection, new: CrawlRecord
 ) -> None:
     if not about:
         return
@@ -103,8 +102,13 @@ def _check(
         raise UserError(f"knowledge {path} has crawl {new.name} already: nothing to learn")
 
 
-class _Merge:
-    """Takes fetches into the tables, one by one."""
+class _Update:
+    """Takes fetches into the tables, one by one.
+
+    Parameters
+    ----------
+    now : the time of all fetches where time is counted in crawls; None: each has its own
+    """
 
     def __init__(self, file: sqlite3.Connection, now: float | None) -> None:
         self._file = file
@@ -112,46 +116,54 @@ class _Merge:
         self._counts: Counter[str] = Counter()
         self._words: Counter[tuple[str, bool]] = Counter()
         self._exemplars: list[tuple[int, str, str, float]] = []
-        self._describe = Describer()
+        self._describe = LinkDescriber()
         self._bound = self._last_exemplar()
         self.described: Counter[bool] = Counter()
 
-    def add(self, fetch: Collected) -> None:
+    def add(self, fetch: FetchRecord) -> None:
         """Take in one fetch."""
         key, now = key_of(fetch.url), fetch.day if self._now is None else self._now
         self._counts["fetches"] += 1
         self._counts["relevant"] += fetch.relevance > RELEVANT
         self._file.execute("DELETE FROM waiting WHERE key = ?", (key,))
-        old = self._file.execute(
-            "SELECT content, visited, failures FROM page WHERE key = ?", (key,)
-        ).fetchone()
+        page = self._updated(fetch, page_of(self._file, key), now)
+        if fetch.content is not None:
+            self._learn_words(key, fetch)
+        marks = ", ".join("?" * (1 + len(page)))
+        self._file.execute(f"INSERT OR REPLACE INTO page VALUES ({marks})", (key, *page))
+
+    def _updated(self, fetch: FetchRecord, old: PageRecord | None, now: float) -> PageRecord:
+        """Return what is known of a URL after a fetch of it."""
         if fetch.status == _NOT_MODIFIED and old is not None:
             self._counts["unchanged"] += 1
-            self._seen_again(key, now - old[1], now, changed=False)
-            return
+            return _seen_again(old, now, changed=False)
         if fetch.content is not None:
-            self._page(key, fetch, now, old)
-            return
+            if old is None or old.content is None:
+                self._counts["new"] += 1
+                page = PageRecord(fetch.url, visited=now)
+            else:
+                changed = old.content != fetch.content
+                self._counts["changed" if changed else "unchanged"] += 1
+                page = _seen_again(old, now, changed=changed)
+            return page._replace(
+                relevance=fetch.relevance,
+                content=fetch.content,
+                etag=fetch.etag,
+                last_modified=fetch.last_modified,
+                hub=fetch.hub,
+                authority=fetch.authority,
+            )
         failed = fetch.status in {0, *_GONE} or fetch.status >= 500
         self._counts["failed"] += failed
-        if old is not None and old[0] is not None and failed:
-            self._file.execute(
-                "UPDATE page SET failures = failures + 1, visited = ?, "
-                "relevance = CASE WHEN failures + 1 >= ? THEN 0 ELSE relevance END WHERE key = ?",
-                (now, FORGIVEN, key),
-            )
-            return
+        if old is not None and old.content is not None and failed:
+            failures = old.failures + 1
+            relevance = 0.0 if failures >= FORGIVEN else old.relevance
+            return old._replace(failures=failures, visited=now, relevance=relevance)
         # a redirect, a duplicate, what is no HTML, what never was there: a fetch in vain
-        self._file.execute("DELETE FROM page WHERE key = ?", (key,))
-        self._file.execute(
-            "INSERT INTO page (key, url, relevance, visited, failures) VALUES (?, ?, 0, ?, ?)",
-            (key, fetch.url, now, failed),
-        )
+        return PageRecord(fetch.url, visited=now, failures=int(failed))
 
-    def _page(
-        self, key: int, fetch: Collected, now: float, old: tuple[bytes | None, float, int] | None
-    ) -> None:
-        """Take in a page that was judged."""
+    def _learn_words(self, key: int, fetch: FetchRecord) -> None:
+        """Count the words of a page that was judged, and keep it as an exemplar for a while."""
         relevant = fetch.relevance > RELEVANT
         words = words_of((*fetch.texts, *fetch.anchors))
         self._words.update((word, relevant) for word in words)
@@ -160,42 +172,8 @@ class _Merge:
             self._exemplars.append((key, fetch.url, " ".join(fetch.anchors), fetch.relevance))
         if len(self._exemplars) >= _BATCH:
             self._describe_pages()
-        if old is None or old[0] is None:
-            self._counts["new"] += 1
-            self._file.execute(
-                "INSERT OR REPLACE INTO page (key, url, relevance, visited) VALUES (?, ?, 0, ?)",
-                (key, fetch.url, now),
-            )
-        else:
-            changed = old[0] != fetch.content
-            self._counts["changed" if changed else "unchanged"] += 1
-            self._seen_again(key, now - old[1], now, changed=changed)
-        self._file.execute(
-            "UPDATE page SET relevance = ?, content = ?, etag = ?, last_modified = ?, hub = ?, "
-            "authority = ? WHERE key = ?",
-            (
-                fetch.relevance,
-                fetch.content,
-                fetch.etag,
-                fetch.last_modified,
-                fetch.hub,
-                fetch.authority,
-                key,
-            ),
-        )
 
-    def _seen_again(self, key: int, time: float, now: float, *, changed: bool) -> None:
-        if time > 0.0:  # of two fetches at one time the second tells nothing of change
-            self._file.execute(
-                "UPDATE page SET accesses = accesses + 1, changes = changes + ?, "
-                "span = span + ?, changed = CASE WHEN ? THEN ? ELSE changed END WHERE key = ?",
-                (changed, time, changed, now, key),
-            )
-        self._file.execute(
-            "UPDATE page SET visited = max(visited, ?), failures = 0 WHERE key = ?", (now, key)
-        )
-
-    def end(self, waiting: Iterable[tuple[str, float]]) -> Learned:
+    def end(self, waiting: Iterable[tuple[str, float]]) -> UpdateCounts:
         """Finish, and keep what is bounded within its bounds."""
         self._describe_pages()
         file = self._file
@@ -207,27 +185,15 @@ class _Merge:
                 for (word, relevant), n in self._words.items()
             ),
         )
-        file.execute(
-            "DELETE FROM word WHERE word IN (SELECT word FROM word "
-            "ORDER BY relevant + other DESC, word LIMIT -1 OFFSET ?)",
-            (WORDS,),
-        )
+        self._keep("word", "relevant + other DESC, word", WORDS, key="word")
         # by their keys: a sample that does not depend on the order of crawls
-        file.execute(
-            "DELETE FROM exemplar WHERE key IN "
-            "(SELECT key FROM exemplar ORDER BY key LIMIT -1 OFFSET ?)",
-            (EXEMPLARS,),
-        )
+        self._keep("exemplar", "key", EXEMPLARS)
         file.executemany(
             "INSERT OR REPLACE INTO waiting VALUES (?, ?, ?)",
             ((key_of(url), url, score) for url, score in waiting),
         )
         file.execute("DELETE FROM waiting WHERE key IN (SELECT key FROM page)")
-        file.execute(
-            "DELETE FROM waiting WHERE key IN "
-            "(SELECT key FROM waiting ORDER BY score DESC, key LIMIT -1 OFFSET ?)",
-            (WAITING,),
-        )
+        self._keep("waiting", "score DESC, key", WAITING)
         file.execute("DELETE FROM seed")
         # a good seed has both scores; where no page has, either will do, and then relevance
         file.execute(
@@ -237,7 +203,12 @@ class _Merge:
             "relevance DESC, key LIMIT ?",
             (RELEVANT, SEEDS),
         )
-        return Learned(**{name: self._counts[name] for name in Learned._fields})
+        return UpdateCounts(**{name: self._counts[name] for name in UpdateCounts._fields})
+
+    def _keep(self, table: str, order: str, most: int, key: str = "key") -> None:
+        """Keep so many rows of a table, the first ones by `order`."""
+        beyond = f"SELECT {key} FROM {table} ORDER BY {order} LIMIT -1 OFFSET ?"
+        self._file.execute(f"DELETE FROM {table} WHERE {key} IN ({beyond})", (most,))
 
     def _describe_pages(self) -> None:
         pages, self._exemplars = self._exemplars, []
@@ -259,3 +230,16 @@ class _Merge:
             "SELECT key FROM exemplar ORDER BY key LIMIT 1 OFFSET ?", (EXEMPLARS - 1,)
         ).fetchone()
         return _GREATEST if row is None else int(row[0])
+
+
+def _seen_again(page: PageRecord, now: float, *, changed: bool) -> PageRecord:
+    """Return a page after another visit that brought it."""
+    time = now - page.visited
+    if time > 0.0:  # of two fetches at one time the second tells nothing of change
+        page = page._replace(
+            accesses=page.accesses + 1,
+            changes=page.changes + changed,
+            span=page.span + time,
+            changed=now if changed else page.changed,
+        )
+    return page._replace(visited=max(page.visited, now), failures=0)

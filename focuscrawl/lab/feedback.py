@@ -18,14 +18,13 @@ from focuscrawl.critic.corpus import read_bags
 from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
-from focuscrawl.critic.topic_paths import lies_under
 from focuscrawl.critic.training import train_critic
 from focuscrawl.feedback import apply_definition, suggest
 from focuscrawl.lab.replay import replay
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.report.measures import load_pages
 from focuscrawl.report.stores import open_crawl as open_store
-from focuscrawl.taxonomy import Label, read_labels
+from focuscrawl.taxonomy import Label, lies_under, read_labels
 from focuscrawl.topics import TopicDefinition, train_definition
 from focuscrawl.webs import open_web
 

@@ -22,12 +22,12 @@ from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.training import train_critic
 from focuscrawl.lab.label_scores import LabelScore, score_labels
 from focuscrawl.lab.replay import replay
-from focuscrawl.paths.extraction import Sampling, extract_paths
+from focuscrawl.paths.extraction import PathSampling, extract_paths
 from focuscrawl.paths.features import PathReader
 from focuscrawl.paths.files import save_model
 from focuscrawl.paths.page_labels import PageLabels, read_page_labels
 from focuscrawl.paths.page_source import WebPages
-from focuscrawl.paths.training import Training, observe, train
+from focuscrawl.paths.training import TrainingOptions, observe, train
 from focuscrawl.store import CrawlStore, schema
 from focuscrawl.taxonomy import Label
 from focuscrawl.webs import open_web
@@ -62,8 +62,8 @@ class Experiment:
     site_column: str | None
     starts: tuple[str, ...]
     budget: int = 500
-    sampling: Sampling = field(default_factory=Sampling)
-    training: Training = field(default_factory=Training)
+    sampling: PathSampling = field(default_factory=PathSampling)
+    training: TrainingOptions = field(default_factory=TrainingOptions)
     evidence: str = "sum"
     random_state: int = 0
 

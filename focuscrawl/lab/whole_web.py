@@ -15,8 +15,8 @@ import numpy as np
 from tqdm import tqdm
 
 from focuscrawl.crawl.link_filter import may_be_page
+from focuscrawl.critic.files import pack_model
 from focuscrawl.critic.focused_critic import FocusedCritic
-from focuscrawl.critic.serialization import pack_model
 from focuscrawl.foundation.cache import cache_dir
 from focuscrawl.foundation.urls import host, resolve
 from focuscrawl.page import is_html, parse_page, read_content_type

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from focuscrawl.distiller import Distiller, LinkGraph, Sites, stand_ins
 from focuscrawl.errors import UserError
-from focuscrawl.knowledge import Collected, Collection
+from focuscrawl.knowledge import CrawlRecord, FetchRecord
 from focuscrawl.knowledge.update import WAITING
 from focuscrawl.offline.training import learn_from
 from focuscrawl.store import schema
@@ -32,7 +32,7 @@ _ANCHOR = 80  # characters
 
 def collection_of(
     store: CrawlStore, *, name: str, on_page: Callable[[], object] = lambda: None
-) -> Collection:
+) -> CrawlRecord:
     """Return a finished crawl as `focuscrawl.knowledge.learn` takes it; pages are streamed.
 
     Parameters
@@ -54,7 +54,7 @@ def collection_of(
     about = "\n".join(f"{key}={identity[key]}" for key in sorted(identity))
     told = hashlib.blake2b(f"{about}\n{pages.first}".encode(), digest_size=16)
     replay = identity.get("web", "live") != "live"
-    return Collection(
+    return CrawlRecord(
         id=told.hexdigest(),
         name=name,
         topic=identity.get("topic", ""),
@@ -105,7 +105,7 @@ class _Anchors:
         return tuple(itertools.islice(distinct, _ANCHORS))
 
 
-def _fetches(store: CrawlStore, on_page: Callable[[], object]) -> Iterator[Collected]:
+def _fetches(store: CrawlStore, on_page: Callable[[], object]) -> Iterator[FetchRecord]:
     hub, authority = _prestige(store)
     p, u = schema.page.c, schema.url.c
     columns: list[Any] = [
@@ -136,7 +136,7 @@ def _fetches(store: CrawlStore, on_page: Callable[[], object]) -> Iterator[Colle
         on_page()
         is_page = row.digest is not None and row.duplicate_of is None
         headings = (row.headings or "").splitlines() if is_page else []
-        yield Collected(
+        yield FetchRecord(
             url=row.url,
             status=row.status,
             relevance=row.relevance,

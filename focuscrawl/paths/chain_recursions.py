@@ -1,7 +1,7 @@
 """Forward, backward and Viterbi recursions over many chains at once, in log space.
 
 All functions take `nodes`, float64 (n, length, states): the log-potential of each state at each
-place of n chains of one length, ``-inf`` where a state is impossible, and `edges`, float64
+position of n chains of one length, ``-inf`` where a state is impossible, and `edges`, float64
 (states, states): the log-potential of going from a state (row) to a state (column).
 """
 
@@ -20,7 +20,7 @@ _MOST = 600.0  # exp of more is near the end of float64
 
 
 def forward(nodes: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log alpha (n, length, states): all ways to a state at a place (eq. 6)."""
+    """Return log alpha (n, length, states): all ways to a state at a position (eq. 6)."""
     alpha = nodes.copy()
     for i in range(1, nodes.shape[1]):
         alpha[:, i] += log_product(alpha[:, i - 1], edges)
@@ -28,7 +28,7 @@ def forward(nodes: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[n
 
 
 def backward(nodes: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return log beta (n, length, states): all ways on from a state at a place, 0 at the end."""
+    """Return log beta (n, length, states): all ways on from a state, 0 at the last position."""
     beta = np.zeros_like(nodes)
     for i in range(nodes.shape[1] - 2, -1, -1):
         beta[:, i] = log_product(nodes[:, i + 1] + beta[:, i + 1], edges.T)

@@ -23,8 +23,8 @@ class Sequences(NamedTuple):
 
     Attributes
     ----------
-    observed : sparse (places, features), what is seen at each place
-    bounds : int64 (n + 1,), chain c has the places ``bounds[c]`` to ``bounds[c + 1]``
+    observed : sparse (positions, features), what is seen at each position
+    bounds : int64 (n + 1,), chain c has the positions ``bounds[c]`` to ``bounds[c + 1]``
     """
 
     observed: csr_array
@@ -32,6 +32,21 @@ class Sequences(NamedTuple):
 
     def __len__(self) -> int:
         return len(self.bounds) - 1
+
+
+class Batch(NamedTuple):
+    """Chains of one length.
+
+    Attributes
+    ----------
+    nodes : float64 (n, length, states), log-potential of each state at each position
+    at : int64 (n, length), the positions in the sequences they are of
+    which : int64 (n,), numbers of the chains
+    """
+
+    nodes: NDArray[np.float64]
+    at: NDArray[np.int64]
+    which: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -69,9 +84,9 @@ class Structure:
 class ChainCRF:
     """Pr(y|x) proportional to exp W.F(x, y), over the sequences that `structure` allows [C 2].
 
-    State features are what is observed at a place times its state, edge features are pairs of
+    State features are what is observed at a position times its state, edge features are pairs of
     states. Weights maximise sum_c weight_c log Pr(labels_c | x_c) - `l2` |W|^2, by L-BFGS. A
-    place whose label is known in part only, to be one of several states, counts with all
+    position whose label is known in part only, to be one of several states, counts with all
     sequences that agree with what is known; with all labels known that is the likelihood of
     [C 2], and concave.
 
@@ -109,7 +124,7 @@ class ChainCRF:
 
         Parameters
         ----------
-        known : bool (places, states), the states that each place may be in: one where its
+        known : bool (positions, states), the states that each position may be in: one where its
             label is known
         weight : float64 (n,), how much each chain counts; None: 1 each
         on_iteration : called after each iteration
@@ -143,17 +158,17 @@ class ChainCRF:
         self.edge_ = np.where(self.structure.edges, edge, -np.inf)
 
     def marginals(self, sequences: Sequences) -> NDArray[np.float64]:
-        """Return Pr(y_i = y | x) of every place, (places, states)."""
+        """Return Pr(y_i = y | x) of every position, (positions, states)."""
         found = np.empty((sequences.observed.shape[0], self.structure.states))
-        for nodes, at in self.nodes(sequences):
+        for nodes, at, _ in self.nodes(sequences):
             alpha, beta = chains.forward(nodes, self.edge_), chains.backward(nodes, self.edge_)
             found[at] = chains.node_marginals(alpha, beta, chains.log_partition(alpha))
         return found
 
     def predict(self, sequences: Sequences) -> NDArray[np.int64]:
-        """Return the most probable sequence of states of each chain, int64 (places,)."""
+        """Return the most probable sequence of states of each chain, int64 (positions,)."""
         found = np.empty(sequences.observed.shape[0], np.int64)
-        for nodes, at in self.nodes(sequences):
+        for nodes, at, _ in self.nodes(sequences):
             found[at] = chains.viterbi(nodes, self.edge_)
         return found
 
@@ -162,24 +177,15 @@ class ChainCRF:
     ) -> NDArray[np.float64]:
         """Return log Pr(what is known | x) of each chain, (n,)."""
         found = np.empty(len(sequences))
-        for nodes, at, which in _batches(sequences, self._scores(sequences)):
-            nodes[:, 0, ~self.structure.starts] = -np.inf
+        for nodes, at, which in self.nodes(sequences):
             agreeing = np.where(known[at], nodes, -np.inf)
             found[which] = chains.log_partition(chains.forward(agreeing, self.edge_))
             found[which] -= chains.log_partition(chains.forward(nodes, self.edge_))
         return found
 
-    def _scores(self, sequences: Sequences) -> NDArray[np.float64]:
-        scores: NDArray[np.float64] = sequences.observed @ self.state_
-        return scores
-
-    def nodes(
-        self, sequences: Sequences
-    ) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64]]]:
-        """Give chains of one length at a time: node potentials (n, length, states), places."""
-        for nodes, at, _ in _batches(sequences, self._scores(sequences)):
-            nodes[:, 0, ~self.structure.starts] = -np.inf
-            yield nodes, at
+    def nodes(self, sequences: Sequences) -> Iterator[Batch]:
+        """Give the node potentials of chains, those of one length at a time."""
+        return _batches(self.structure, sequences, sequences.observed @ self.state_)
 
 
 class Objective:
@@ -229,8 +235,7 @@ class Objective:
         value = 0.0
         of_nodes = np.empty_like(scores)  # expected less agreeing
         of_edges = np.zeros_like(edge)
-        for nodes, at, which in _batches(self._sequences, scores):
-            nodes[:, 0, ~structure.starts] = -np.inf
+        for nodes, at, which in _batches(structure, self._sequences, scores):
             share = self._weight[which]
             agreeing = np.where(self._known[at], nodes, -np.inf)
             free_z, free_nodes, free_edges = _expected(nodes, edges, share)
@@ -249,8 +254,8 @@ class Objective:
 
     def _check(self) -> None:
         edges = np.where(self._structure.edges, 0.0, -np.inf)
-        for nodes, at, which in _batches(self._sequences, np.zeros(self._known.shape)):
-            nodes[:, 0, ~self._structure.starts] = -np.inf
+        scores = np.zeros(self._known.shape)
+        for nodes, at, which in _batches(self._structure, self._sequences, scores):
             agreeing = np.where(self._known[at], nodes, -np.inf)
             z = chains.log_partition(chains.forward(agreeing, edges))
             if not np.isfinite(z).all():
@@ -274,9 +279,9 @@ def _expected(
 
 
 def _batches(
-    sequences: Sequences, scores: NDArray[np.float64]
-) -> Iterator[tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]]:
-    """Give chains of equal length together: node potentials, their places, chain numbers."""
+    structure: Structure, sequences: Sequences, scores: NDArray[np.float64]
+) -> Iterator[Batch]:
+    """Give chains of equal length together, by the scores (positions, states) of what is seen."""
     lengths = np.diff(sequences.bounds)
     order = np.argsort(lengths, kind="stable")
     cuts = np.flatnonzero(np.diff(lengths[order])) + 1
@@ -284,4 +289,6 @@ def _batches(
         which = order[start:end]
         if len(which) and lengths[which[0]]:
             at = sequences.bounds[which][:, None] + np.arange(lengths[which[0]])
-            yield scores[at], at, which
+            nodes = scores[at]
+            nodes[:, 0, ~structure.starts] = -np.inf
+            yield Batch(nodes, at, which)

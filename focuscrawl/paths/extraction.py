@@ -1,4 +1,4 @@
-"""Paths out of a web whose pages are labelled: what a person would have clicked.
+"""Training paths from a web whose pages are labelled: what a person would have clicked.
 
 A person who wants all goals looks for a list of them. So the goals are shared out among the pages
 that link to them: first to the page that has the most for the clicks it takes to get there, and so
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.paths.paths import Path
+from focuscrawl.paths.site_path import SitePath
 from focuscrawl.paths.states import FAIL, GOAL
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ _STRAY = 3  # most clicks a fail goes on behind where it left the way
 
 
 @dataclass(frozen=True)
-class Sampling:
-    """How many paths are taken of a site.
+class PathSampling:
+    """How many training paths are taken of a site.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ def extract_paths(
     goals: AbstractSet[str],
     labels: Mapping[str, str],
     *,
-    sampling: Sampling,
+    sampling: PathSampling,
     random_state: int,
-) -> list[Path]:
+) -> list[SitePath]:
     """Return paths from `start` to goals, then to fails.
 
     Parameters
@@ -163,7 +163,7 @@ def _fails(
 
 def _labelled(
     walk: list[str], goals: AbstractSet[str], leading: AbstractSet[str], labels: Mapping[str, str]
-) -> Path:
+) -> SitePath:
     given: list[str | None] = []
     for page in walk:
         label = labels.get(page)
@@ -173,4 +173,4 @@ def _labelled(
             given.append(None if label in {GOAL, FAIL} else label)
         else:
             given.append(FAIL)  # whatever it is: it leads nowhere
-    return Path(tuple(walk), tuple(given))
+    return SitePath(tuple(walk), tuple(given))

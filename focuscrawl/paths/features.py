@@ -1,4 +1,4 @@
-"""What is observed of the pages and links of a path [C 3.1].
+"""Features of the pages and links of a path [C 3.1].
 
 A feature is a word in a place of its own kind: in the page's title, in a link's anchor, near it.
 Relations and shapes, which no word says, are words of the kinds ``page`` and ``link``.
@@ -17,8 +17,8 @@ from focuscrawl.apprentice.hashing import WordHashes
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers, ranges
 from focuscrawl.page.tokens import tokenize
 from focuscrawl.paths.feature_keys import KINDS, PAGE_KINDS, keyed, keyed_in_turn, kind_and_word
-from focuscrawl.paths.link_targets import DIGITS, Targets, words_of
-from focuscrawl.paths.url_relations import place_of, relation, shape_of
+from focuscrawl.paths.link_targets import DIGITS, LinkTargets, words_of
+from focuscrawl.paths.url_parts import parts_of, relation, word_shape
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +47,8 @@ class Observed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How much is read.
+class ReadingLimits:
+    """How much of a page is read.
 
     Attributes
     ----------
@@ -69,18 +69,18 @@ class PathReader:
     forgets : whether the words of many pages may be forgotten again; `names` needs them all
     """
 
-    def __init__(self, reading: Reading, *, forgets: bool = True) -> None:
+    def __init__(self, reading: ReadingLimits, *, forgets: bool = True) -> None:
         self._reading = reading
         self._hashes = WordHashes() if forgets else WordHashes(most=sys.maxsize)
         self._read: tuple[PageView, NDArray[np.uint64]] | None = None
-        self._targets = Targets(self._hashes)
+        self._targets = LinkTargets(self._hashes)
         self._facts: dict[str, int] = {}
 
-    def names(self, places: Sequence[NDArray[np.uint64]]) -> dict[int, str]:
+    def names(self, observed: Sequence[NDArray[np.uint64]]) -> dict[int, str]:
         """Return ``kind word`` of every key; only for a reader that forgets nothing."""
         words = self._hashes.words()
         names = {}
-        for key in np.unique(np.concatenate([_NO_KEYS, *places])).tolist():
+        for key in np.unique(np.concatenate([_NO_KEYS, *observed])).tolist():
             kind, word = kind_and_word(key)
             names[key] = f"{kind} {words[word]}"
         return names
@@ -161,14 +161,14 @@ class PathReader:
         return keys[ranges(starts, lengths)], np.repeat(there, lengths)
 
     def _page_facts(self, view: PageView, start: str | None) -> list[str]:
-        place = place_of(view.url)
-        here = [] if start is None else [f"start:{relation(place, place_of(start))}"]
+        url = parts_of(view.url)
+        here = [] if start is None else [f"start:{relation(url, parts_of(start))}"]
         return [
             "any",
             *here,
             f"links:{_size(len(view.links))}",
             f"words:{_size(len(view.tokens))}",
-            *(f"place:{fact}" for fact in place.facts),
+            *(f"place:{fact}" for fact in url.facts),
         ]
 
     def _link_facts(
@@ -184,7 +184,7 @@ class PathReader:
         every = view.links.urls
         targets = self._targets.numbers(every)
         crowd = Counter(self._targets.directory(np.unique(targets)).tolist())
-        own, front = place_of(view.url), place_of(start)
+        own, front = parts_of(view.url), parts_of(start)
         in_directory = {
             at: [
                 self._fact(f"start:{relation(self._targets.directories[at], front)}"),
@@ -196,7 +196,7 @@ class PathReader:
         targets = targets[links]
         facts = np.empty((len(links), 5), np.uint64)
         facts[:, 0] = self._fact("any")
-        facts[:, 1] = [self._fact(f"shape:{shape_of(anchor)}") for anchor in anchors]
+        facts[:, 1] = [self._fact(f"shape:{word_shape(anchor)}") for anchor in anchors]
         facts[:, 2:] = [in_directory[at] for at in self._targets.directory(targets).tolist()]
         return facts, *self._targets.keys(targets)
 
@@ -210,7 +210,7 @@ class PathReader:
         return key
 
 
-class Vocabulary:
+class FeatureVocabulary:
     """The features that a model knows, by number.
 
     Parameters

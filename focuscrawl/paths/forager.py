@@ -1,4 +1,4 @@
-"""What is known of the URLs of a forage, and the order in which they are worth a fetch [C 3.2]."""
+"""Scores of URLs by the paths into them, while a site is foraged [C 3.2]."""
 
 from __future__ import annotations
 

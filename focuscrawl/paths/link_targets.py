@@ -1,4 +1,4 @@
-"""What the addresses of links say, whatever page they are on."""
+"""Features of link targets: what their URLs say, whatever page they are on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from focuscrawl.apprentice.sparse_rows import pointers, ranges
 from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.page.tokens import tokenize
 from focuscrawl.paths.feature_keys import keyed
-from focuscrawl.paths.url_relations import place_of
+from focuscrawl.paths.url_parts import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.hashing import WordHashes
-    from focuscrawl.paths.url_relations import Place
+    from focuscrawl.paths.url_parts import UrlParts
 
 _REMEMBERED = 50_000  # URLs, some 20 MB
 DIGITS = re.compile(r"\d+")
 
 
-class Targets:
+class LinkTargets:
     """URLs by number, with the words and the form of each: the same ones come on every page.
 
     Parameters
@@ -35,7 +35,7 @@ class Targets:
 
     Attributes
     ----------
-    directories : a place in each directory that the URLs are in, by the directory's number
+    directories : a URL in each directory that the URLs are in, by the directory's number
     """
 
     def __init__(self, hashes: WordHashes) -> None:
@@ -63,7 +63,7 @@ class Targets:
         return self._keys.data[ranges(starts, lengths)], lengths
 
     def _forget(self) -> None:
-        self.directories: list[Place] = []
+        self.directories: list[UrlParts] = []
         self._in: dict[tuple[str, str], int] = {}
         self._number: dict[str, int] = {}
         self._directory = GrowingArray(np.int64)
@@ -73,8 +73,8 @@ class Targets:
 
     def _learn(self, urls: list[str]) -> None:
         words, whose = tokenize([words_of(url) for url in urls])
-        places = [place_of(url) for url in urls]
-        facts = [[f"place:{fact}" for fact in place.facts] for place in places]
+        parts = [parts_of(url) for url in urls]
+        facts = [[f"place:{fact}" for fact in each.facts] for each in parts]
         of_words = keyed("target", self._hashes(words))
         of_facts = keyed("link", self._hashes([each for row in facts for each in row]))
         owner = np.concatenate([whose, np.repeat(np.arange(len(urls)), [len(x) for x in facts])])
@@ -82,21 +82,21 @@ class Targets:
         ends = pointers(np.bincount(owner, minlength=len(urls)))[1:]
         self._bounds.extend(len(self._keys) + ends)
         self._keys.extend(np.concatenate([of_words, of_facts])[order])
-        self._directory.extend([self._directory_of(place) for place in places])
+        self._directory.extend([self._directory_of(each) for each in parts])
         self._number.update(
             zip(urls, range(len(self._number), len(self._bounds) - 1), strict=True)
         )
 
-    def _directory_of(self, place: Place) -> int:
-        at = place.host, place.directory
+    def _directory_of(self, url: UrlParts) -> int:
+        at = url.host, url.directory
         if at not in self._in:
             self._in[at] = len(self.directories)
-            self.directories.append(place)
+            self.directories.append(url)
         return self._in[at]
 
 
 @lru_cache(maxsize=20_000)
 def words_of(url: str) -> str:
     """Return the words of a URL: of its path and query, and of its host all but the domain."""
-    place = place_of(url)
-    return DIGITS.sub("0", f"{place.subdomain} {place.rest}")
+    parts = parts_of(url)
+    return DIGITS.sub("0", f"{parts.subdomain} {parts.rest}")

@@ -1,4 +1,4 @@
-"""A trained model of paths: what it makes of pages and links."""
+"""A trained model of paths: label probabilities of pages and links from their features."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.paths.url_relations import place_of
+from focuscrawl.paths.url_parts import parts_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.page import PageView
     from focuscrawl.paths.crf import ChainCRF
-    from focuscrawl.paths.features import Observed, PathReader, Reading, Vocabulary
+    from focuscrawl.paths.features import FeatureVocabulary, Observed, PathReader, ReadingLimits
     from focuscrawl.paths.states import PathStates
 
 
@@ -34,11 +34,11 @@ class PathModel:
     """
 
     states: PathStates
-    vocabulary: Vocabulary
+    vocabulary: FeatureVocabulary
     crf: ChainCRF
     rewards: NDArray[np.float64]
     away: float
-    reading: Reading
+    reading: ReadingLimits
 
     def page(self, reader: PathReader, view: PageView, start: str) -> NDArray[np.float64]:
         """Return what a page's features say for each label: log-potentials, float64 (K,)."""
@@ -59,9 +59,9 @@ class PathModel:
         leads to is a feature as well, but one of many: on the site of another department, which
         looks like those learned from, the others would outweigh it.
         """
-        home = place_of(start).domain
+        home = parts_of(start).domain
         urls = view.links.urls
-        at_home = np.array([place_of(urls[i]).domain == home for i in links.tolist()], np.bool_)
+        at_home = np.array([parts_of(urls[i]).domain == home for i in links.tolist()], np.bool_)
         kept: NDArray[np.float64] = np.where(at_home, 1.0, self.away)
         return kept
 

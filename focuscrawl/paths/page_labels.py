@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.input_files import read_rows
 from focuscrawl.foundation.urls import normalize
 
 if TYPE_CHECKING:
@@ -57,24 +57,15 @@ def read_page_labels(
     UserError
         The file cannot be read, lacks a column, or names no page that the web has.
     """
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path} cannot be read ({error})") from None
-    for column in ("url", label, *([] if site is None else [site])):
-        if not rows or column not in rows[0]:
-            there = ", ".join(rows[0]) if rows else "none"
-            raise UserError(f"{path} has no column {column}: its columns are {there}")
-    urls = [normalize((row["url"] or "").strip()) for row in rows]
-    read = [(url, row) for url, row in zip(urls, rows, strict=True) if url is not None]
+    rows = read_rows(path, ["url", label, *([] if site is None else [site])])
+    read = [(url, row) for _, row in rows if (url := normalize(row["url"])) is not None]
     known = list(resolve([url for url, _ in read]))
     found = PageLabels({}, {})
     for url, (_, row) in zip(known, read, strict=True):
         if url is not None:
-            found.labels[url] = (row[label] or "").strip()
+            found.labels[url] = row[label]
             if site is not None:
-                found.sites[url] = (row[site] or "").strip()
+                found.sites[url] = row[site]
     if not found.labels:
         raise UserError(f"{path} labels no page of the web: is it the table of another one?")
     return found

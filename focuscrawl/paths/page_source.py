@@ -1,4 +1,4 @@
-"""The pages of a web, as paths are read from them."""
+"""Pages and links of a web, recorded or live, fetched and parsed when paths need them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A person walks a site, and says what is a milestone, a goal, a dead end.
+"""Recording training paths: a person walks a site and labels its pages.
 
 `Walk` is what was done so far; each step gives a new one, so that every step can be undone.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from focuscrawl.paths.paths import Path
+from focuscrawl.paths.site_path import SitePath
 from focuscrawl.paths.states import FAIL, GOAL
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from focuscrawl.page import PageView
 
 
-class Door(NamedTuple):
-    """A link that can be taken: its number is its place in a list."""
+class LinkChoice(NamedTuple):
+    """A link that a person can take, as `link_choices` lists them."""
 
     url: str
     anchor: str
@@ -36,7 +36,7 @@ class Walk:
 
     pages: tuple[str, ...]
     labels: tuple[str | None, ...]
-    saved: tuple[Path, ...] = ()
+    saved: tuple[SitePath, ...] = ()
 
     @classmethod
     def begin(cls, start: str) -> Walk:
@@ -69,27 +69,27 @@ class Walk:
     def end(self, *, goal: bool) -> Walk:
         """Save the path to here as one that ends in a goal or a fail, and go back a page."""
         ending = GOAL if goal else FAIL
-        path = Path(self.pages, (*self.labels[:-1], ending))
+        path = SitePath(self.pages, (*self.labels[:-1], ending))
         return replace(self, saved=(*self.saved, path)).back()
 
 
-def doors(view: PageView, targets: Sequence[str | None]) -> list[Door]:
+def link_choices(view: PageView, targets: Sequence[str | None]) -> list[LinkChoice]:
     """Return the links of a page that can be taken: each page once, by its first anchor.
 
     Parameters
     ----------
     targets : where each of its links leads; None: nowhere
     """
-    found: dict[str, Door] = {}
+    found: dict[str, LinkChoice] = {}
     for url, anchor in zip(targets, view.links.anchors, strict=True):
         if url is None or url == view.url:
             continue
         if url not in found or (anchor and not found[url].anchor):
-            found[url] = Door(url, anchor)
+            found[url] = LinkChoice(url, anchor)
     return list(found.values())
 
 
-def _labelled(path: Path, page: str, label: str) -> Path:
+def _labelled(path: SitePath, page: str, label: str) -> SitePath:
     kept = [
         label if url == page and old not in {GOAL, FAIL} else old
         for url, old in zip(path.pages, path.labels, strict=True)

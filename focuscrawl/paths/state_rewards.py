@@ -1,4 +1,4 @@
-"""How near a state is to the goal, from training paths [C 3.2, eqs 3-5]."""
+"""Rewards of states: how near each is to the goal, from training paths [C 3.2, eqs 3-5]."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ def rewards(
 ) -> NDArray[np.float64]:
     """Return the reward of each state, float64 (states,), in [0, 1].
 
-    The value of a state at a place of a path is the discounted probability that the path comes
+    The value of a state at a position of a path is the discounted probability that the path comes
     to a goal from there:
 
         V_i(y) = gamma sum_y' Pr(y_i+1 = y' | y_i = y, x) V_i+1(y'),    V_i(goal) = 1,
 
-    0 behind the end. The reward is its mean over all places of all training paths, each
+    0 behind the end. The reward is its mean over all positions of all training paths, each
     weighed by the probability that the state is there; 0 for a state that never is.
 
     Notes
     -----
-    Equations 3-5 of the paper differ in three ways. Equation 3 has weights in place of
+    Equations 3-5 of the paper differ in three ways. Equation 3 has weights in position of
     probabilities, so that paths of strong features drown all others in the mean. The discount
-    is by the place from the end (eq. 4); with goals amid a path, as here, it has to be by the
-    way to the next goal. The mean of equation 5 is over all places, those included where the
-    state cannot be: a state one click from the goal is there at one place of each path, and
+    is by the position from the end (eq. 4); with goals amid a path, as here, it has to be by the
+    way to the next goal. The mean of equation 5 is over all positions, those included where the
+    state cannot be: a state one click from the goal is there at one position of each path, and
     its reward would be divided by the length of the paths.
 
     Parameters
     ----------
     sequences : the training paths
     goal : the page state of the goal
-    gamma : discount for each place, page or link, on the way to the goal, in (0, 1]
+    gamma : discount for each position, page or link, on the way to the goal, in (0, 1]
     """
     total, mass = np.zeros(crf.structure.states), np.zeros(crf.structure.states)
-    for nodes, _ in crf.nodes(sequences):
+    for nodes, _, _ in crf.nodes(sequences):
         alpha, beta = chains.forward(nodes, crf.edge_), chains.backward(nodes, crf.edge_)
         occurs = chains.node_marginals(alpha, beta, chains.log_partition(alpha))
         value = np.zeros_like(occurs[:, 0])

@@ -1,4 +1,4 @@
-"""States of a path: one for pages and one for links of every label [C 3.1].
+"""States of the chain model: one for pages and one for links of every label [C 3.1].
 
 State k of K labels is the page state of label k, state K + k its link state.
 """
@@ -101,7 +101,7 @@ class PathStates:
     def known(
         self, labels: Sequence[str | None], ahead: Sequence[int | None]
     ) -> NDArray[np.bool_]:
-        """Return which states the places of a path may be in, bool (2 n - 1, 2 K).
+        """Return which states the positions of a path may be in, bool (2 n - 1, 2 K).
 
         Parameters
         ----------
@@ -110,11 +110,11 @@ class PathStates:
             same site; None where no path says
         """
         allowed = np.zeros((len(labels), len(self.labels)), np.bool_)
-        place = {label: i for i, label in enumerate(self.labels)}
+        number = {label: i for i, label in enumerate(self.labels)}
         farthest = len(self.labels) - 2
         for i, (label, clicks) in enumerate(zip(labels, ahead, strict=True)):
-            if label in {GOAL, FAIL} or (not self.distances and label in place):
-                allowed[i, place[label]] = True
+            if label in {GOAL, FAIL} or (not self.distances and label in number):
+                allowed[i, number[label]] = True
             elif self.distances and clicks is not None:
                 allowed[i, 1 + min(clicks, farthest)] = True
             else:

@@ -1,4 +1,4 @@
-"""From paths to a model of paths."""
+"""Training the chain model: features of paths, what is known of their labels, the fit."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from focuscrawl.apprentice.sparse_rows import pointers
 from focuscrawl.errors import UserError
 from focuscrawl.paths.crf import ChainCRF, Sequences
 from focuscrawl.paths.feature_keys import KINDS
-from focuscrawl.paths.features import Observed, Reading, Vocabulary
+from focuscrawl.paths.features import FeatureVocabulary, Observed, ReadingLimits
 from focuscrawl.paths.model import PathModel
 from focuscrawl.paths.state_rewards import rewards
 from focuscrawl.paths.states import FAIL, GOAL, PathStates
-from focuscrawl.paths.url_relations import place_of
+from focuscrawl.paths.url_parts import parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
     from focuscrawl.paths.features import PathReader
     from focuscrawl.paths.page_source import WebPages
-    from focuscrawl.paths.paths import Path
+    from focuscrawl.paths.site_path import SitePath
 
 
 @dataclass(frozen=True)
-class Training:
-    """How a model is trained.
+class TrainingOptions:
+    """How a model of paths is trained.
 
     Attributes
     ----------
@@ -51,11 +51,11 @@ class Training:
     l2: float = 1.0
     gamma: float = 0.9
     max_iter: int = 60
-    reading: Reading = field(default_factory=Reading)
+    reading: ReadingLimits = field(default_factory=ReadingLimits)
 
 
 def train(
-    corpus: Corpus, training: Training, on_iteration: Callable[[], object] = lambda: None
+    corpus: Corpus, training: TrainingOptions, on_iteration: Callable[[], object] = lambda: None
 ) -> PathModel:
     """Train a model of paths.
 
@@ -82,25 +82,25 @@ def train(
 
 
 class Corpus(NamedTuple):
-    """What was observed along n paths; places are pages and links in turns.
+    """What was observed along n paths; positions are pages and links in turns.
 
     Attributes
     ----------
     paths : those whose pages could be read
-    places : uint64 keys of each place, path after path
-    bounds : int64 (n + 1,), of the places of each path
+    observed : uint64 keys of the features at each position, path after path
+    bounds : int64 (n + 1,), of the positions of each path
     sites : int64 (n,), the number of each path's start
     names : ``kind word`` of every key
     """
 
-    paths: list[Path]
-    places: list[NDArray[np.uint64]]
+    paths: list[SitePath]
+    observed: list[NDArray[np.uint64]]
     bounds: NDArray[np.int64]
     sites: NDArray[np.int64]
     names: dict[int, str]
 
 
-def observe(paths: Sequence[Path], pages: WebPages, reader: PathReader) -> Corpus:
+def observe(paths: Sequence[SitePath], pages: WebPages, reader: PathReader) -> Corpus:
     """Read the features of all pages and links of paths.
 
     Paths with a page that `pages` lacks, or that does not link to the next one, are left out.
@@ -109,8 +109,8 @@ def observe(paths: Sequence[Path], pages: WebPages, reader: PathReader) -> Corpu
     ----------
     reader : one that forgets no word
     """
-    kept: list[Path] = []
-    places: list[NDArray[np.uint64]] = []
+    kept: list[SitePath] = []
+    observed: list[NDArray[np.uint64]] = []
     lengths: list[int] = []
     seen: dict[tuple[str, ...], NDArray[np.uint64] | None] = {}
     for path in paths:
@@ -120,14 +120,16 @@ def observe(paths: Sequence[Path], pages: WebPages, reader: PathReader) -> Corpu
         for step in steps:
             if step not in seen:
                 seen[step] = _observed(pages, reader, *step)
-        of_path = [place for step in steps if (place := seen[step]) is not None]
+        of_path = [keys for step in steps if (keys := seen[step]) is not None]
         if len(of_path) == len(steps):
             kept.append(path)
-            places += of_path
+            observed += of_path
             lengths.append(len(steps))
     starts = {start: i for i, start in enumerate(dict.fromkeys(path.start for path in kept))}
     sites = np.array([starts[path.start] for path in kept], np.int64)
-    return Corpus(kept, places, pointers(np.array(lengths, np.int64)), sites, reader.names(places))
+    return Corpus(
+        kept, observed, pointers(np.array(lengths, np.int64)), sites, reader.names(observed)
+    )
 
 
 def _observed(
@@ -149,12 +151,12 @@ def share_away(corpus: Corpus) -> float:
     With half a goal there and half a goal elsewhere added: what was not seen may be.
     """
     goals = {(path.start, path.pages[-1]) for path in corpus.paths if path.labels[-1] == GOAL}
-    away = sum(place_of(start).domain != place_of(goal).domain for start, goal in goals)
+    away = sum(parts_of(start).domain != parts_of(goal).domain for start, goal in goals)
     return (away + 0.5) / (len(goals) + 1.0)
 
 
-def choose_features(corpus: Corpus, *, sites: int = 2, places: int = 3) -> Vocabulary:
-    """Return the features that were seen at so many places, on so many sites.
+def choose_features(corpus: Corpus, *, sites: int = 2, positions: int = 3) -> FeatureVocabulary:
+    """Return the features that were seen at so many positions, on so many sites.
 
     What only one site has is its own words, and says nothing about others.
     """
@@ -163,24 +165,24 @@ def choose_features(corpus: Corpus, *, sites: int = 2, places: int = 3) -> Vocab
     on: dict[int, set[int]] = {}
     distinct: dict[bytes, None] = {}
     for path, (start, end) in enumerate(zip(corpus.bounds[:-1], corpus.bounds[1:], strict=True)):
-        for place in corpus.places[start:end]:
-            at = bytes([corpus.sites[path]]) + place.tobytes()
+        for keys in corpus.observed[start:end]:
+            at = bytes([corpus.sites[path]]) + keys.tobytes()
             if at in distinct:
                 continue  # the same page on several paths says it once
             distinct[at] = None
-            for key in place.tolist():
+            for key in keys.tolist():
                 seen[key] += 1
                 on.setdefault(key, set()).add(int(corpus.sites[path]))
-    chosen = [key for key, n in seen.items() if n >= places and len(on[key]) >= sites]
+    chosen = [key for key, n in seen.items() if n >= positions and len(on[key]) >= sites]
     names = sorted((corpus.names[key] for key in chosen), key=_by_kind)
-    return Vocabulary(names)
+    return FeatureVocabulary(names)
 
 
-def sequences(corpus: Corpus, vocabulary: Vocabulary) -> Sequences:
+def sequences(corpus: Corpus, vocabulary: FeatureVocabulary) -> Sequences:
     """Return what was observed, by the numbers of the features in a vocabulary."""
-    lengths = np.array([len(place) for place in corpus.places], np.int64)
+    lengths = np.array([len(keys) for keys in corpus.observed], np.int64)
     owner = np.repeat(np.arange(len(lengths)), lengths)
-    observed = Observed(np.concatenate(corpus.places), owner, len(lengths))
+    observed = Observed(np.concatenate(corpus.observed), owner, len(lengths))
     rows = vocabulary.rows(observed)
     shape = (len(rows), len(vocabulary))
     matrix = csr_array((vocabulary.values(rows), rows.indices, rows.indptr), shape=shape)
@@ -195,7 +197,7 @@ class Examples(NamedTuple):
     weight: NDArray[np.float64]
 
 
-def examples(corpus: Corpus, vocabulary: Vocabulary, states: PathStates) -> Examples:
+def examples(corpus: Corpus, vocabulary: FeatureVocabulary, states: PathStates) -> Examples:
     """Return the paths, and the beginnings of paths that end in a page not yet seen.
 
     A link is scored before its page is fetched. In whole paths the many words of pages explain
@@ -216,16 +218,16 @@ def examples(corpus: Corpus, vocabulary: Vocabulary, states: PathStates) -> Exam
     left: list[tuple[bool, tuple[str, ...]]] = []  # whether a whole path; the pages it leaves
     onward: Counter[int] = Counter()
     for number, path in enumerate(corpus.paths):
-        places = np.arange(corpus.bounds[number], corpus.bounds[number + 1])
+        positions = np.arange(corpus.bounds[number], corpus.bounds[number + 1])
         labels = labels_of[number]
-        rows.append(places)
+        rows.append(positions)
         known.append(labels)
         left.append((True, path.pages[:-1]))
         for end in range(1, len(path.pages)):
             beginning = path.pages[: end + 1]
             if beginning not in begun:
                 begun[beginning] = len(rows)
-                rows.append(np.append(places[: 2 * end], unseen))
+                rows.append(np.append(positions[: 2 * end], unseen))
                 known.append(labels[: 2 * end + 1])
                 left.append((False, beginning[:-1]))
             onward[begun[beginning]] += 1
@@ -241,7 +243,7 @@ def examples(corpus: Corpus, vocabulary: Vocabulary, states: PathStates) -> Exam
 
 
 def known_labels(corpus: Corpus, states: PathStates) -> list[NDArray[np.bool_]]:
-    """Return which states the places of each path may be in; see `PathStates.known`."""
+    """Return which states the positions of each path may be in; see `PathStates.known`."""
     ahead = _ahead(corpus)
     return [states.known(path.labels, ahead[i]) for i, path in enumerate(corpus.paths)]
 

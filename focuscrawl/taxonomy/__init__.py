@@ -8,7 +8,7 @@ from focuscrawl.taxonomy.dmoz import read_dmoz
 from focuscrawl.taxonomy.labels import Label, iterate_labels, read_labels
 from focuscrawl.taxonomy.pruning import prune
 from focuscrawl.taxonomy.sampling import Sampling
-from focuscrawl.taxonomy.topic_path import OTHER, ROOT, ancestors, normalise, parent
+from focuscrawl.taxonomy.topic_path import OTHER, ROOT, ancestors, lies_under, normalise, parent
 from focuscrawl.taxonomy.tree import Taxonomy
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "Taxonomy",
     "ancestors",
     "iterate_labels",
+    "lies_under",
     "normalise",
     "parent",
     "prune",

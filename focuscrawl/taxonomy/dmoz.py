@@ -14,7 +14,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, BinaryIO
 
 from focuscrawl.errors import UserError
-from focuscrawl.taxonomy.files import open_source
+from focuscrawl.foundation.input_files import open_source
 from focuscrawl.taxonomy.sampling import Sampling
 from focuscrawl.taxonomy.topic_path import normalise
 from focuscrawl.taxonomy.tree import Taxonomy

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.errors import UserError
-from focuscrawl.taxonomy.files import open_source
+from focuscrawl.foundation.input_files import read_rows
 from focuscrawl.taxonomy.topic_path import normalise
 
 if TYPE_CHECKING:
@@ -51,37 +49,10 @@ def read_labels(path: str | Path) -> list[Label]:
 
 def iterate_labels(path: str | Path) -> Iterator[Label]:
     """Yield the rows of a label table one by one; see `read_labels`."""
-    with open_source(path) as source:
-        rows = csv.reader(io.TextIOWrapper(source, encoding="utf-8-sig", newline=""))
-        try:
-            yield from _labels(path, rows)
-        except UnicodeDecodeError as error:
-            raise UserError(
-                f"{path}: not UTF-8 text ({error.reason}); save the table as UTF-8 CSV"
-            ) from error
-        except csv.Error as error:
-            raise UserError(
-                f"{path}: line {rows.line_num} is not CSV ({error}); save the table as UTF-8 CSV"
-            ) from error
-
-
-def _labels(path: str | Path, rows: Iterator[list[str]]) -> Iterator[Label]:
-    header = [name.strip().lower() for name in next(rows, [])]
-    if not header:
-        raise UserError(f"{path}: empty file; it needs the columns url,topic[,split]")
-    if "url" not in header or "topic" not in header:
-        raise UserError(f"{path}: has the columns {','.join(header)}; it needs url,topic[,split]")
-    url_at, topic_at = header.index("url"), header.index("topic")
-    split_at = header.index("split") if "split" in header else len(header)
-    for number, row in enumerate(rows, start=1):
-        if not row:
-            continue  # a blank line, as editors leave them at the end
-        cells = [cell.strip() for cell in row]
-        cells += [""] * (len(header) + 1 - len(cells))
-        url, topic, split = cells[url_at], cells[topic_at], cells[split_at]
-        if not url or not topic:
-            missing = "topic" if url else "url"
-            raise UserError(
-                f"{path}: row {number} has no {missing}; fill it in or leave the row out"
-            )
-        yield Label(url, normalise(topic), split or "train")
+    for number, row in read_rows(path, ["url", "topic"], optional=["split"]):
+        for column in ("topic", "url"):
+            if not row[column]:
+                raise UserError(
+                    f"{path}: row {number} has no {column}; fill it in or leave the row out"
+                )
+        yield Label(row["url"], normalise(row["topic"]), row["split"] or "train")

@@ -1,4 +1,4 @@
-"""Did you mean: the known topics whose names are most like one that is not known."""
+"""Topics with names like one that is not known, for messages (did you mean?)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pruning: from a tree as labelled to one whose leaves a critic can learn [A02 section 3.1]."""
+"""Pruning a topic tree until a critic can learn each of its leaves [A02 section 3.1]."""
 
 from __future__ import annotations
 

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 ROOT = "/"
 OTHER = "Other"
 """Name of the leaf that takes the examples an internal topic has of its own [A02 section 3.1]."""
@@ -45,3 +50,8 @@ def ancestors(path: str) -> list[str]:
         path = parent(path)
         above.append(path)
     return above[::-1]
+
+
+def lies_under(path: str, topics: Iterable[str]) -> bool:
+    """Tell whether `path` is one of `topics` or below one; all are normalised."""
+    return any(f"{path}/".startswith(f"{topic.rstrip('/')}/") for topic in topics)

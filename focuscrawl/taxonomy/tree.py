@@ -1,4 +1,4 @@
-"""The topic tree."""
+"""The topic tree: topics, their children, and example URLs of each."""
 
 from __future__ import annotations
 

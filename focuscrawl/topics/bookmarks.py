@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
+from focuscrawl.page.tree import parse_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lxml import etree
 
 
 class Bookmark(NamedTuple):
@@ -41,11 +46,10 @@ def read_bookmarks(path: str | Path, folder: str | None = None) -> list[Bookmark
         text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}; export the bookmarks of a browser") from None
-    reader = _Reader()
-    reader.feed(text)
-    reader.close()
-    found = {each.url: each for each in reversed(reader.bookmarks)}
-    bookmarks = [each for each in reader.bookmarks if found[each.url] is each]
+    first: dict[str, Bookmark] = {}
+    for each in _bookmarks(text.encode()):
+        first.setdefault(each.url, each)
+    bookmarks = list(first.values())
     if not bookmarks:
         raise UserError(f"{path}: no bookmark of a web page in it; export bookmarks as HTML")
     if folder is None:
@@ -57,42 +61,19 @@ def read_bookmarks(path: str | Path, folder: str | None = None) -> list[Bookmark
     return inside
 
 
-class _Reader(HTMLParser):
-    """``<DL>`` is a folder's content, the ``<H3>`` before it the folder's name, ``<A>`` a page."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.bookmarks: list[Bookmark] = []
-        self._folders: list[str] = []
-        self._heading = ""
-        self._text: list[str] | None = None
-        self._href: str | None = None
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "dl":
-            self._folders.append(self._heading)
-            self._heading = ""
-        elif tag in {"a", "h3"}:
-            self._text = []
-            self._href = dict(attrs).get("href") if tag == "a" else None
-
-    def handle_data(self, data: str) -> None:
-        if self._text is not None:
-            self._text.append(data)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag == "dl" and self._folders:
-            self._folders.pop()
-        elif tag in {"a", "h3"} and self._text is not None:
-            text = " ".join("".join(self._text).split())
-            self._text = None
-            if tag == "h3":
-                self._heading = text.replace("/", "-")
-            else:
-                self._keep(text)
-
-    def _keep(self, title: str) -> None:
-        url = None if self._href is None else normalize(self._href)
-        if url is not None:
-            folder = "/".join(name for name in self._folders if name)
-            self.bookmarks.append(Bookmark(url, title, folder))
+def _bookmarks(html: bytes) -> Iterator[Bookmark]:
+    """Yield the bookmarks: a ``<DL>`` is a folder's content, the ``<H3>`` before it its name."""
+    root = parse_tree(html)
+    if root is None:
+        return
+    folders: dict[etree._Element, str] = {}
+    heading = ""
+    for element in root.iter("dl", "h3", "a"):
+        text = " ".join("".join(map(str, element.itertext())).split())
+        if element.tag == "h3":
+            heading = text.replace("/", "-")
+        elif element.tag == "dl":
+            folders[element], heading = heading, ""
+        elif (url := normalize(element.get("href", ""))) is not None:
+            around = reversed([folders[each] for each in element.iterancestors("dl")])
+            yield Bookmark(url, text, "/".join(filter(None, around)))

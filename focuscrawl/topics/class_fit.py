@@ -1,4 +1,4 @@
-"""Which classes of a taxonomy pages fit best [F99 section 2: taxonomy selection]."""
+"""Ranking the classes of a taxonomy by how well pages fit them [F99 section 2]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A critic from a definition: its critic's examples, moved and added to as a person says."""
+"""Training the critic of a topic's definition: a critic's examples, moved and added to."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from focuscrawl.critic.counts import FEW_PAGES
 from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.loading import find_model
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, WordsModel, read_phrases
-from focuscrawl.critic.topic_paths import lies_under
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.critic.training import learn_critic
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.progress import SILENT
 from focuscrawl.page.tokens import tokenize
-from focuscrawl.taxonomy import OTHER, Taxonomy, ancestors
+from focuscrawl.taxonomy import OTHER, Taxonomy, ancestors, lies_under
 from focuscrawl.taxonomy.topic_path import child
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.foundation.progress import Progress
     from focuscrawl.topics.definition import TopicDefinition
     from focuscrawl.webs.protocol import Web
 
@@ -36,8 +37,7 @@ def train_definition(
     definition: TopicDefinition,
     webs: Sequence[Web],
     *,
-    on_start: Callable[[int], object] | None = None,
-    on_pages: Callable[[int], object] | None = None,
+    progress: Progress = SILENT,
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
     """Train the critic of a definition.
 
@@ -51,7 +51,7 @@ def train_definition(
     Parameters
     ----------
     webs : where pages are looked for, in this order
-    on_start, on_pages : told how many pages will be read, and of every few that were
+    progress : told how many pages will be read, and of every few that were
 
     Returns
     -------
@@ -66,12 +66,12 @@ def train_definition(
     if definition.critic is not None:
         base, _ = read_critic(find_model(definition.critic))
     if base is None or isinstance(base.model, WordsModel):
-        return _from_judgements(definition, base, webs, on_start, on_pages)
+        return _from_judgements(definition, base, webs, progress)
     _check_marked(definition, base)
     marked, inner = definition.topics, _inner(definition, base)
     moved = {url: path for path, urls in definition.classes.items() for url in urls}
     wanted = dict.fromkeys([*(url for url, _ in base.examples), *moved, *definition.judged])
-    bags = _read(webs, list(wanted), on_start, on_pages)
+    bags = _read(webs, list(wanted), progress)
     read = sum(url in bags for url, _ in base.examples)
     if read < _MOST * len(base.examples):
         raise UserError(
@@ -100,11 +100,10 @@ def _from_judgements(
     definition: TopicDefinition,
     base: TrainedCritic | None,
     webs: Sequence[Web],
-    on_start: Callable[[int], object] | None,
-    on_pages: Callable[[int], object] | None,
+    progress: Progress,
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
     """Train a critic of ``/good`` and ``/bad``; while one of them lacks examples, of words."""
-    bags = _read(webs, [*definition.good, *definition.bad], on_start, on_pages)
+    bags = _read(webs, [*definition.good, *definition.bad], progress)
     usable: list[Example] = [
         ((url, topic), bags[url])
         for topic, urls in ((ON_TOPIC, definition.good), (OFF_TOPIC, definition.bad))
@@ -127,17 +126,15 @@ def _from_judgements(
 def _read(
     webs: Sequence[Web],
     urls: Sequence[str],
-    on_start: Callable[[int], object] | None,
-    on_pages: Callable[[int], object] | None,
+    progress: Progress,
 ) -> dict[str, Bag]:
     """Return the words of those pages that a web has."""
-    if on_start is not None:
-        on_start(len(urls))
+    progress.start(len(urls))
     bags: dict[str, Bag] = {}
     for web in webs:
         left = [url for url in urls if url not in bags]
         known = [(a, b) for a, b in zip(left, resolve(web, left), strict=True) if b is not None]
-        read = read_bags(web, [b for _, b in known], progress=on_pages)
+        read = read_bags(web, [b for _, b in known], progress=progress)
         bags.update((a, bag) for (a, _), bag in zip(known, read, strict=True) if bag)
     return bags
 

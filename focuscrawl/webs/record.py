@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import fcntl
 import hashlib
 import os
 import uuid
@@ -11,6 +10,8 @@ import zlib
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
+
+from filelock import lock_descriptor
 
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
@@ -129,10 +130,8 @@ class WarcRecorder:
 
     def _begin(self) -> None:
         """Find where to go on in a file that is there, or begin a new one."""
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UserError(f"{self.path} is being written by another process") from None
+        if not lock_descriptor(self._file.fileno(), blocking=False):
+            raise UserError(f"{self.path} is being written by another process")
         if self._file.seek(0, os.SEEK_END):
             self._cut_half_record()
             return

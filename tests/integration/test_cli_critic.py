@@ -128,7 +128,10 @@ def test_an_existing_critic_needs_force() -> None:
     [
         (["train", "nowhere.csv", "--web", "small.warc.gz", "--out", "o"], "nowhere.csv"),
         (["train", "empty.csv", "--web", "small.warc.gz", "--out", "o"], "empty file"),
-        (["train", "other.csv", "--web", "small.warc.gz", "--out", "o"], "needs url,topic"),
+        (
+            ["train", "other.csv", "--web", "small.warc.gz", "--out", "o"],
+            "needs the columns url,topic",
+        ),
         (["train", "far.csv", "--web", "small.warc.gz", "--out", "o"], "none of the 1 examples"),
         (["train", "labels.csv", "--web", "no.warc", "--out", "o"], "no recorded web at no.warc"),
         (["train", "labels.csv", "--out", "o"], "no --web"),

@@ -157,7 +157,8 @@ def test_a_new_crawl_begins_with_a_definition(tmp_path: Path) -> None:
     run = crawl(tmp_path / "crawl", **given, web="demo", budget=10)
     assert run.returncode == 0, run.stderr
     assert run.kept.urls[:2] == cycling[:2]
-    assert "choose another --out" in refused("train", path, "--web", "demo", "--out", out)
+    again = refused("train", path, "--web", "demo", "--out", out)
+    assert "is there already: name another folder" in again
 
 
 def test_a_class_is_refined_and_its_other_pages_are_off_the_topic(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from click.testing import CliRunner
+from filelock import FileLock
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.remote_control import Command, FileControl
 from focuscrawl.errors import UserError
@@ -61,3 +67,43 @@ def test_looking_at_a_folder_does_not_keep_it(tmp_path: Path) -> None:
     again = CrawlFolder(path)
     again.open_store({"topic": "/A"}, {}).close()
     again.release()
+
+
+def test_many_who_look_do_not_take_each_other_for_the_crawl(tmp_path: Path) -> None:
+    folder = CrawlFolder(tmp_path)
+    folder.claim()
+    folder.release()
+    with ThreadPoolExecutor(8) as several:
+        seen = several.map(lambda _: CrawlFolder(tmp_path).in_use, range(400))
+    assert not any(seen)
+
+
+def test_a_killed_crawl_keeps_nobody_out(tmp_path: Path) -> None:
+    program = (
+        "import sys, time; from pathlib import Path; from focuscrawl.crawl import CrawlFolder\n"
+        "folder = CrawlFolder(Path(sys.argv[1])); folder.claim(); print('mine', flush=True)\n"
+        "time.sleep(60)"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, tmp_path], stdout=subprocess.PIPE, text=True
+    ) as crawling:
+        assert crawling.stdout is not None
+        assert crawling.stdout.readline() == "mine\n"
+        assert CrawlFolder(tmp_path).in_use
+        with pytest.raises(UserError, match="by another process"):
+            CrawlFolder(tmp_path).acquire()
+        crawling.kill()
+        crawling.wait()
+    assert not CrawlFolder(tmp_path).in_use
+    CrawlFolder(tmp_path).acquire()
+
+
+def test_a_second_recrawl_of_a_topic_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    command = ["recrawl", "/Boats", "--budget", "1", "--knowledge", "known.db"]
+    with FileLock(tmp_path / ".known.db.lock"):
+        refused = CliRunner().invoke(main, command)
+    assert refused.exit_code == 2
+    assert "another recrawl with known.db is running" in refused.output

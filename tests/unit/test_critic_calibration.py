@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from focuscrawl.critic.calibration import Calibration, fit_calibration
-from focuscrawl.critic.log_probabilities import log_normalised
+from focuscrawl.critic.calibration import Calibration, fit_calibration, log_normalised
 from focuscrawl.critic.reliability import reliability_of_classes, reliability_of_relevance
 
 SCORES = arrays(np.float64, (5, 4), elements=st.floats(-5000, 5000))
@@ -76,3 +75,19 @@ def test_reliability_by_hand() -> None:
 def test_reliability_of_a_perfect_judge() -> None:
     found = reliability_of_classes(np.eye(3), np.arange(3))
     assert (found.brier, found.ece) == (0.0, 0.0)
+
+
+@pytest.mark.parametrize("on_topic", [True, False])
+def test_reliability_where_all_pages_are_of_one_side(on_topic: bool) -> None:
+    found = reliability_of_relevance(np.array([0.2, 0.4]), np.array([on_topic, on_topic]))
+    assert found.brier == pytest.approx(0.5 if on_topic else 0.1, abs=0.01)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SCORES, arrays(np.int64, 5, elements=st.integers(0, 3)))
+def test_brier_is_the_mean_squared_distance_to_what_was_true(
+    scores: np.ndarray, truth: np.ndarray
+) -> None:
+    probabilities = np.exp(log_normalised(scores))
+    expected = ((probabilities - np.eye(4)[truth]) ** 2).sum(axis=1).mean()
+    assert reliability_of_classes(probabilities, truth).brier == pytest.approx(expected)

@@ -11,8 +11,7 @@ from sklearn.naive_bayes import MultinomialNB
 
 from focuscrawl.critic.bag_of_words import Vocabulary
 from focuscrawl.critic.counts import ClassCounts, TrainingRows
-from focuscrawl.critic.hierarchical import HierarchicalNaiveBayes, siblings
-from focuscrawl.critic.naive_bayes import NaiveBayes, log_theta
+from focuscrawl.critic.naive_bayes import HierarchicalNaiveBayes, NaiveBayes, log_theta, siblings
 
 BAGS = st.dictionaries(st.sampled_from("abcdefgh"), st.integers(1, 2000), max_size=8)
 TOPICS = ("/A/B", "/A/C/D", "/A/C/E", "/F")

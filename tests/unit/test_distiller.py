@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import networkx as nx
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -70,6 +70,7 @@ def dense(
 
 @settings(max_examples=150, deadline=None)
 @given(graphs(), st.sampled_from([0.0, 0.2]), st.booleans(), st.integers(1, 30))
+@example(graph([(0, 1), (1, 0), (2, 1)], [0.1, 0.1, 0.0], [3, 0, 1]), 0.0, True, 1)
 def test_as_the_dense_reference(
     links: LinkGraph, threshold: float, damp: bool, rounds: int
 ) -> None:

@@ -12,8 +12,7 @@ import pytest
 from focuscrawl.crawl.parts.revisit_policy import RevisitPolicy
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge, learn
-from focuscrawl.knowledge.file import draft_of
-from focuscrawl.knowledge.schema import SCHEMA_VERSION
+from focuscrawl.knowledge.file import SCHEMA_VERSION, draft_of
 
 from .test_knowledge_update import crawl, fetch
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.knowledge import Collected, Collection, Keywords, Knowledge, Learned, learn
+from focuscrawl.knowledge import CrawlRecord, FetchRecord, Keywords, Knowledge, UpdateCounts, learn
 from focuscrawl.knowledge import update as limits
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def fetch(
     url: str, relevance: float = 0.9, content: bytes | None = b"1", **more: Any
-) -> Collected:
+) -> FetchRecord:
     usual: dict[str, Any] = {
         "status": 200,
         "etag": None,
@@ -30,10 +30,10 @@ def fetch(
         "hub": 0.0,
         "authority": 0.0,
     }
-    return Collected(url=url, relevance=relevance, content=content, **{**usual, **more})
+    return FetchRecord(url=url, relevance=relevance, content=content, **{**usual, **more})
 
 
-def crawl(number: int, *fetches: Collected, **more: Any) -> Collection:
+def crawl(number: int, *fetches: FetchRecord, **more: Any) -> CrawlRecord:
     usual: dict[str, Any] = {
         "topic": "/Boats",
         "critic": "c1",
@@ -41,7 +41,7 @@ def crawl(number: int, *fetches: Collected, **more: Any) -> Collection:
         "replay": True,
         "learned_at": "2026-01-01T00:00:00",
     }
-    return Collection(
+    return CrawlRecord(
         id=f"n{number}", name=f"crawl {number}", fetches=fetches, **{**usual, **more}
     )
 
@@ -55,7 +55,7 @@ def test_what_becomes_of_pages(path: Path) -> None:
     """New, changed, unchanged, asked in vain; redirects and duplicates are fetches in vain."""
     a, b, c, d = (f"http://h.example/{name}" for name in "abcd")
     first = learn(path, crawl(1, *(fetch(url, etag='"x"') for url in (a, b, c))))
-    assert first == Learned(fetches=3, relevant=3, new=3)
+    assert first == UpdateCounts(fetches=3, relevant=3, new=3)
     second = learn(
         path,
         crawl(
@@ -66,7 +66,7 @@ def test_what_becomes_of_pages(path: Path) -> None:
             fetch(d, 0.0, None, status=301),
         ),
     )
-    assert second == Learned(fetches=4, relevant=3, new=0, changed=1, unchanged=2)
+    assert second == UpdateCounts(fetches=4, relevant=3, new=0, changed=1, unchanged=2)
     with closing(Knowledge(path)) as known:
         pages = {url: known.page(url) for url in (a, b, c, d)}
     found = {url: (p.accesses, p.changes, p.changed) for url, p in pages.items() if p}
@@ -222,6 +222,6 @@ def test_refused_crawls_leave_the_file_as_it_was(path: Path) -> None:
             learn(path, other)
         assert "\n" not in str(error.value)
     with pytest.raises(ZeroDivisionError):
-        learn(path, Collection(**{**vars(crawl(3)), "fetches": breaks()}))
+        learn(path, CrawlRecord(**{**vars(crawl(3)), "fetches": breaks()}))
     assert path.read_bytes() == before
     assert [each.name for each in path.parent.iterdir()] == [path.name]

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.page import parse_page
-from focuscrawl.paths.features import PathReader, Reading, Vocabulary
-from focuscrawl.paths.url_relations import place_of, relation, shape_of
+from focuscrawl.paths.features import FeatureVocabulary, PathReader, ReadingLimits
+from focuscrawl.paths.url_parts import parts_of, relation, word_shape
 
 
 @pytest.mark.parametrize(
@@ -27,14 +27,14 @@ from focuscrawl.paths.url_relations import place_of, relation, shape_of
     ],
 )
 def test_places(url: str, seen_from: str, said: str) -> None:
-    assert relation(place_of(url), place_of(seen_from)) == said
+    assert relation(parts_of(url), parts_of(seen_from)) == said
 
 
 def test_forms_of_urls_and_anchors() -> None:
-    assert {"~", "~home", "ends/", "index"} <= set(place_of("http://a.example/~ann/").facts)
-    assert "ends.html" in place_of("http://a.example/x/cs101.HTML").facts
-    assert shape_of("Ann Bee") == "AaAa"
-    assert shape_of("CS 101: logic") == "AA0:a"
+    assert {"~", "~home", "ends/", "index"} <= set(parts_of("http://a.example/~ann/").facts)
+    assert "ends.html" in parts_of("http://a.example/x/cs101.HTML").facts
+    assert word_shape("Ann Bee") == "AaAa"
+    assert word_shape("CS 101: logic") == "AA0:a"
 
 
 _TEXT = st.text(st.sampled_from("abc <>/a=\"'h1li.:~09\x00é\n"), max_size=200)
@@ -50,7 +50,7 @@ _TEXT = st.text(st.sampled_from("abc <>/a=\"'h1li.:~09\x00é\n"), max_size=200)
 def test_any_page_can_be_read(text: str, links: list[tuple[str, str]]) -> None:
     anchors = "".join(f'<a href="{to}">{anchor}</a>' for to, anchor in links)
     view = parse_page(f"<h2>{text}</h2>{anchors}{text}".encode(), "http://a.example/x")
-    reader = PathReader(Reading(), forgets=False)
+    reader = PathReader(ReadingLimits(), forgets=False)
     page = reader.page(view, "http://a.example/")
     every = np.arange(len(view.links))
     rows = reader.links(view, "http://a.example/", every)
@@ -59,7 +59,7 @@ def test_any_page_can_be_read(text: str, links: list[tuple[str, str]]) -> None:
         alone = reader.links(view, "http://a.example/", np.array([i]))
         assert set(alone.keys.tolist()) == set(rows.keys[rows.owner == i].tolist())
     names = reader.names([page.keys, rows.keys])
-    vocabulary = Vocabulary(sorted(set(names.values())))
+    vocabulary = FeatureVocabulary(sorted(set(names.values())))
     known = vocabulary.rows(rows)
     assert {vocabulary.names[i] for i in known.indices} == {names[k] for k in rows.keys.tolist()}
     for i in every.tolist():  # what repeats counts once

@@ -16,7 +16,7 @@ from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.errors import UserError
 from focuscrawl.lab.replay import replay
 from focuscrawl.paths.forager import Forager
-from focuscrawl.paths.paths import read_paths
+from focuscrawl.paths.site_path import read_paths
 from focuscrawl.report.goals import goal_pages
 from focuscrawl.report.stores import open_crawl as open_store
 from focuscrawl.store.schema import FETCHED
@@ -292,7 +292,7 @@ def test_what_a_person_can_get_wrong(web: Departments, model: Path, tmp_path: Pa
         (("extract", web.warc, *labels, *out), "Name their front doors with --starts"),
         (
             ("extract", web.warc, *labels[:2], "--goal", "x", "--starts", sites, *out),
-            "no column topic",
+            "it needs the columns url,topic",
         ),
         (
             ("extract", web.warc, *labels[:-1], "dean", "--starts", sites, *out),

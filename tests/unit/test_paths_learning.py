@@ -15,17 +15,17 @@ from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 from focuscrawl.paths.crf import Sequences
 from focuscrawl.paths.critic import TOPIC
-from focuscrawl.paths.extraction import Sampling, extract_paths
-from focuscrawl.paths.features import PathReader, Reading
+from focuscrawl.paths.extraction import PathSampling, extract_paths
+from focuscrawl.paths.features import PathReader, ReadingLimits
 from focuscrawl.paths.files import is_path_model, load_path_critic, read_model, save_model
 from focuscrawl.paths.forager import Forager
 from focuscrawl.paths.page_labels import read_page_labels
 from focuscrawl.paths.page_source import WebPages
-from focuscrawl.paths.paths import Path, read_paths, write_paths
 from focuscrawl.paths.recording import Walk
+from focuscrawl.paths.site_path import SitePath, read_paths, write_paths
 from focuscrawl.paths.states import PathStates
 from focuscrawl.paths.training import (
-    Training,
+    TrainingOptions,
     choose_features,
     examples,
     known_labels,
@@ -39,7 +39,7 @@ from focuscrawl.webs import open_web
 from . import departments
 
 if TYPE_CHECKING:
-    from pathlib import Path as FilePath
+    from pathlib import Path
 
     from focuscrawl.paths.model import PathModel
     from focuscrawl.paths.training import Corpus, Examples
@@ -66,16 +66,16 @@ def corpus(web: Departments) -> Corpus:
             pages.links,
             table.goals("professor", door),
             table.labels,
-            sampling=Sampling(),
+            sampling=PathSampling(),
             random_state=0,
         )
     ]
-    return observe(walks, pages, PathReader(Reading(), forgets=False))
+    return observe(walks, pages, PathReader(ReadingLimits(), forgets=False))
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["milestones", "ends"])
 def model(request: pytest.FixtureRequest, corpus: Corpus) -> PathModel:
-    return train(corpus, Training(milestones=request.param, max_iter=40))
+    return train(corpus, TrainingOptions(milestones=request.param, max_iter=40))
 
 
 GRAPH = {
@@ -95,7 +95,7 @@ def test_goals_are_reached_by_shortest_ways_through_pages_with_most_goals() -> N
         lambda page: GRAPH.get(page, []),
         goals,
         {"list": "people", "ann": "person", "cat": "goal"},
-        sampling=Sampling(fails=3.0),
+        sampling=PathSampling(fails=3.0),
         random_state=1,
     )
     ways = {path.pages: path.labels for path in found if path.succeeds}
@@ -116,14 +116,14 @@ def test_goals_are_reached_by_shortest_ways_through_pages_with_most_goals() -> N
         )
 
 
-def _of(path: Path) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
+def _of(path: SitePath) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
     return path.pages, path.labels
 
 
-def test_paths_come_back_from_their_file(tmp_path: FilePath) -> None:
+def test_paths_come_back_from_their_file(tmp_path: Path) -> None:
     walks = [
-        Path(("http://a.example/", "http://a.example/b"), (None, "goal")),
-        Path(("http://a.example/",), ("fail",)),
+        SitePath(("http://a.example/", "http://a.example/b"), (None, "goal")),
+        SitePath(("http://a.example/",), ("fail",)),
     ]
     assert write_paths(walks, tmp_path / "paths.jsonl") == 2
     assert read_paths(tmp_path / "paths.jsonl") == walks
@@ -141,7 +141,7 @@ def test_paths_come_back_from_their_file(tmp_path: FilePath) -> None:
         ('{"pages": ["http://a.example/"], "labels": ["\\u001b"]}', "no label"),
     ],
 )
-def test_lines_that_are_no_paths_are_named(tmp_path: FilePath, line: str, why: str) -> None:
+def test_lines_that_are_no_paths_are_named(tmp_path: Path, line: str, why: str) -> None:
     file = tmp_path / "paths.jsonl"
     good = json.dumps({"pages": ["http://a.example/"], "labels": ["goal"]})
     file.write_text(f"{good}\n\n{line}\n")
@@ -303,15 +303,15 @@ def _forage(model: PathModel, pages: WebPages, door: str, *, budget: int) -> lis
 def test_training_takes_both_ends(corpus: Corpus) -> None:
     goals = [i for i, path in enumerate(corpus.paths) if path.succeeds]
     with pytest.raises(UserError, match="none could be read that fails"):
-        train(corpus._replace(paths=[corpus.paths[i] for i in goals]), Training())
+        train(corpus._replace(paths=[corpus.paths[i] for i in goals]), TrainingOptions())
 
 
 def test_training_twice_gives_the_same_model(corpus: Corpus) -> None:
-    one, two = (train(corpus, Training(max_iter=8)) for _ in range(2))
+    one, two = (train(corpus, TrainingOptions(max_iter=8)) for _ in range(2))
     np.testing.assert_array_equal(one.crf.state_, two.crf.state_)
 
 
-def test_models_come_back_from_their_folder(model: PathModel, tmp_path: FilePath) -> None:
+def test_models_come_back_from_their_folder(model: PathModel, tmp_path: Path) -> None:
     save_model(model, tmp_path / "m", {"paths": 3})
     again, digest = read_model(tmp_path / "m")
     assert again.states.labels == model.states.labels
@@ -330,7 +330,7 @@ def test_models_come_back_from_their_folder(model: PathModel, tmp_path: FilePath
 
 
 @pytest.mark.parametrize("what", ["manifest", "arrays", "labels"])
-def test_damaged_models_are_refused(model: PathModel, tmp_path: FilePath, what: str) -> None:
+def test_damaged_models_are_refused(model: PathModel, tmp_path: Path, what: str) -> None:
     folder = tmp_path / "m"
     save_model(model, folder, {})
     if what == "arrays":

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
 from focuscrawl.paths.page_source import WebPages
-from focuscrawl.paths.paths import read_paths
+from focuscrawl.paths.site_path import read_paths
 from focuscrawl.webs import open_web
 
 from . import departments

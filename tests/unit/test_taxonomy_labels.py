@@ -57,7 +57,7 @@ def test_rows_come_one_by_one(tmp_path: Path) -> None:
         (b"url,topic\n", "no rows"),
         (
             b"url,page_class,university\nu,c,v\n",
-            "has the columns url,page_class,university; it needs url,topic",
+            "has the columns url,page_class,university; it needs the columns url,topic,[split]",
         ),
         (b"url,topic\nhttp://a/\n", "row 1 has no topic"),
         (b"url,topic\n,/A\n", "row 1 has no url"),

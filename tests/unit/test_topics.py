@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -153,6 +153,35 @@ def test_bookmarks_are_read_with_their_folders(tmp_path: Path) -> None:
     path.write_text("<p>nothing")
     with pytest.raises(UserError, match="no bookmark"):
         read_bookmarks(path)
+
+
+FOLDERS: st.SearchStrategy[list[Any]] = st.recursive(
+    st.just([]), lambda inner: st.lists(st.none() | st.tuples(NAMES, inner), max_size=4)
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(menu=FOLDERS)
+def test_bookmarks_lie_where_a_browser_has_them(
+    tmp_path_factory: pytest.TempPathFactory, menu: list[Any]
+) -> None:
+    """Pages and folders, in any order and depth, in the tags that Firefox and Chrome write."""
+    expected: list[tuple[str, str]] = []
+
+    def export(entries: list[Any], inside: list[str]) -> str:
+        lines = []
+        for entry in entries:
+            if entry is None:
+                expected.append((f"http://h.example/{len(expected)}", "/".join(inside)))
+                lines.append(f'<DT><A HREF="{expected[-1][0]}" ICON="data:,">t</A><DD>more<HR>')
+            else:
+                name, inner = entry
+                lines.append(f'<DT><H3 ADD_DATE="1">{name}</H3>\n{export(inner, [*inside, name])}')
+        return "<DL><p>\n" + "\n".join(lines) + "\n</DL><p>"
+
+    path = tmp_path_factory.mktemp("bookmarks") / "b.html"
+    path.write_text(f"<H1>Menu</H1>\n{export([*menu, None], [])}")
+    assert [(each.url, each.folder) for each in read_bookmarks(path)] == expected
 
 
 @settings(max_examples=50, deadline=None)

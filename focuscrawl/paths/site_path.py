@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 from dataclasses import dataclass
-from pathlib import Path as FilePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Path:
+class SitePath:
     """A walk over a site, from its front door on.
 
     Attributes
@@ -41,7 +41,7 @@ class Path:
         return self.labels[-1] == GOAL
 
 
-def write_paths(paths: Iterable[Path], out: FilePath) -> int:
+def write_paths(paths: Iterable[SitePath], out: Path) -> int:
     """Write paths to a file, whole or not at all; return how many.
 
     Raises
@@ -53,7 +53,7 @@ def write_paths(paths: Iterable[Path], out: FilePath) -> int:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=out.parent, prefix=f".{out.name}.") as scratch:
-            unfinished = FilePath(scratch, out.name)
+            unfinished = Path(scratch, out.name)
             unfinished.write_text("".join(lines), encoding="utf-8")
             unfinished.replace(out)
     except OSError as error:
@@ -61,7 +61,7 @@ def write_paths(paths: Iterable[Path], out: FilePath) -> int:
     return len(lines)
 
 
-def read_paths(source: FilePath) -> list[Path]:
+def read_paths(source: Path) -> list[SitePath]:
     """Read a file of paths.
 
     Raises
@@ -90,7 +90,7 @@ def read_paths(source: FilePath) -> list[Path]:
     return paths
 
 
-def _path(found: object) -> Path:
+def _path(found: object) -> SitePath:
     if not isinstance(found, dict):
         msg = "not an object with pages and labels"
         raise TypeError(msg)
@@ -112,4 +112,4 @@ def _path(found: object) -> Path:
     if labels[-1] not in {GOAL, FAIL}:
         msg = f"the last label must be {GOAL} or {FAIL}"
         raise ValueError(msg)
-    return Path(tuple(map(str, urls)), tuple(labels))
+    return SitePath(tuple(map(str, urls)), tuple(labels))

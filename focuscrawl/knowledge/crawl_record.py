@@ -1,4 +1,4 @@
-"""A finished crawl, as it is learned: plain rows."""
+"""A finished crawl as knowledge is learned from it: plain rows, whatever store they are from."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class Collected(NamedTuple):
+class FetchRecord(NamedTuple):
     """One fetch of a crawl.
 
     Attributes
@@ -38,7 +38,7 @@ class Collected(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Collection:
+class CrawlRecord:
     """A finished crawl, as it is learned.
 
     Attributes
@@ -59,13 +59,13 @@ class Collection:
     critic_name: str
     replay: bool
     learned_at: str
-    fetches: Iterable[Collected]
+    fetches: Iterable[FetchRecord]
     waiting: Iterable[tuple[str, float]] = ()
     graduate: bytes | None = None
 
 
-class Learned(NamedTuple):
-    """What a crawl has brought: fetches, and how many of them were what."""
+class UpdateCounts(NamedTuple):
+    """What learning a crawl has brought: its fetches, and how many were new, changed, in vain."""
 
     fetches: int = 0
     relevant: int = 0

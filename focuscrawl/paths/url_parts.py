@@ -1,4 +1,4 @@
-"""Where a URL is, as seen from another one."""
+"""URLs in parts, how one lies to another, and the shapes of words: features of paths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PIECES = re.compile(r"[A-Za-z]+|\d+|[^\sA-Za-z\d]")
 _LONGEST_SHAPE = 5
 
 
-class Place(NamedTuple):
+class UrlParts(NamedTuple):
     """Parts of a URL.
 
     Attributes
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 
 @lru_cache(maxsize=50_000)
-def place_of(url: str) -> Place:
+def parts_of(url: str) -> UrlParts:
     """Return the parts of a normalised URL."""
     host = host_of(url)
     rest = url.partition("://")[2][len(host) :] or "/"
@@ -53,26 +53,28 @@ def place_of(url: str) -> Place:
         facts.append("~home" if "/" not in inside else "~inside")
     if stem.lower() in {"index", "home", "default", "welcome"} or not name:
         facts.append("index")
-    return Place(host, domain, host.removesuffix(domain).strip("."), directory, rest, tuple(facts))
+    return UrlParts(
+        host, domain, host.removesuffix(domain).strip("."), directory, rest, tuple(facts)
+    )
 
 
-def relation(place: Place, seen_from: Place) -> str:
+def relation(url: UrlParts, seen_from: UrlParts) -> str:
     """Say where a URL is as seen from another: other domain, other host, below, beside, ..."""
-    if place.domain != seen_from.domain:
+    if url.domain != seen_from.domain:
         return "away"
-    if place.host != seen_from.host:
+    if url.host != seen_from.host:
         return "domain"
-    if place.directory == seen_from.directory:
+    if url.directory == seen_from.directory:
         return "beside"
-    if place.directory.startswith(seen_from.directory + "/"):
+    if url.directory.startswith(seen_from.directory + "/"):
         return "below"
-    if seen_from.directory.startswith(place.directory + "/"):
+    if seen_from.directory.startswith(url.directory + "/"):
         return "above"
     return "host"
 
 
 @lru_cache(maxsize=20_000)
-def shape_of(text: str) -> str:
+def word_shape(text: str) -> str:
     """Return the shape of a short text: ``Aa Aa`` for a name, ``AA 0`` for a course number."""
     pieces = _PIECES.findall(text[:80])
     shapes = []

@@ -1,0 +1,59 @@
+"""Arrays as bytes, and back: what models are kept in. Nothing that is read is ever run."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from numpy.typing import NDArray
+
+_MOST_BYTES = 1 << 30  # unpacked arrays; a larger model is a zip bomb or a mistake
+
+
+def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
+    """Return a compressed ``.npz`` file; the same arrays make the same bytes."""
+    packed = io.BytesIO()
+    np.savez_compressed(packed, allow_pickle=False, **arrays)
+    return packed.getvalue()
+
+
+def unpack_arrays(content: bytes) -> dict[str, NDArray[Any]]:
+    """Read an ``.npz`` file; ValueError and the errors of zip files if it is not a sound one."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        if sum(member.file_size for member in archive.infolist()) > _MOST_BYTES:
+            msg = "the arrays are too large"
+            raise ValueError(msg)
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def expect(
+    arrays: Mapping[str, NDArray[Any]], name: str, shape: tuple[int, ...], kinds: str
+) -> NDArray[Any]:
+    """Return an array of finite numbers of this `shape` and these dtype `kinds`, or ValueError."""
+    array = arrays[name]
+    if array.shape != shape or array.dtype.kind not in kinds or not np.isfinite(array).all():
+        msg = f"array {name} is {array.dtype} {array.shape}"
+        raise ValueError(msg)
+    return array
+
+
+def array_of_lines(lines: Iterable[str]) -> NDArray[np.uint8]:
+    """Return texts without line breaks as an array of UTF-8."""
+    return np.frombuffer("\n".join(lines).encode(), np.uint8)
+
+
+def lines_of(arrays: Mapping[str, NDArray[Any]], name: str) -> tuple[str, ...]:
+    """Return the texts in an array that `array_of_lines` made; () if it is empty.
+
+    ValueError if it is no such array.
+    """
+    array = expect(arrays, name, arrays[name].shape, "u").astype(np.uint8)
+    text = array.tobytes().decode()
+    return tuple(text.split("\n")) if text else ()

@@ -1,0 +1,165 @@
+"""The one format of model folders: critics, apprentices and models of paths."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from focuscrawl.apprentice import files as apprentices
+from focuscrawl.apprentice.files import apprentice_digest, read_apprentice, save_apprentice
+from focuscrawl.critic import files as critics
+from focuscrawl.critic.files import read_critic
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.packed_arrays import array_of_lines, lines_of
+from focuscrawl.paths import files as paths
+
+if TYPE_CHECKING:
+    from focuscrawl.foundation.model_folder import ModelFormat
+
+DEMO = Path(__file__).resolve().parents[2] / "models" / "demo"
+FORMATS = [critics.FORMAT, apprentices.FORMAT, paths.FORMAT]
+
+
+def made(form: ModelFormat, out: Path, content: bytes = b"some arrays") -> dict[str, bytes]:
+    files = {name: name.encode() + content for name in form.files}
+    form.write(out, form.kinds[0], {"topic": "/Boats"}, files)
+    return files
+
+
+def refused(form: ModelFormat, folder: Path) -> str:
+    with pytest.raises(UserError) as caught:
+        form.read(folder, lambda _, files: files)
+    assert "\n" not in str(caught.value)
+    assert form.name in str(caught.value)
+    return str(caught.value)
+
+
+def rewrite(folder: Path, manifest: dict[str, Any]) -> None:
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_comes_back_and_leaves_nothing_else(form: ModelFormat, tmp_path: Path) -> None:
+    files = made(form, tmp_path / "deep" / "a")
+    manifest, digest = form.read(tmp_path / "deep" / "a", lambda manifest, _: manifest)
+    assert (manifest["topic"], manifest["kind"]) == ("/Boats", form.kinds[0])
+    assert digest == manifest["digest"]
+    assert form.read(tmp_path / "deep" / "a", lambda _, found: found)[0] == files
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["a"]
+    assert form.is_in(tmp_path / "deep" / "a")
+    assert not form.is_in(tmp_path)
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_what_is_there_is_kept(form: ModelFormat, tmp_path: Path) -> None:
+    files = made(form, tmp_path / "a")
+    with pytest.raises(UserError, match=r"is there already: name another folder$"):
+        made(form, tmp_path / "a", b"others")
+    with pytest.raises(UserError, match="or --force"):
+        form.write(tmp_path / "a", form.kinds[0], {}, files, force=False)
+    form.write(tmp_path / "a", form.kinds[0], {}, dict.fromkeys(files, b""), force=True)
+    assert all(not (tmp_path / "a" / name).read_bytes() for name in files)
+    (tmp_path / "thesis").mkdir()
+    with pytest.raises(UserError, match=f"not a {form.name}"):
+        form.write(tmp_path / "thesis", form.kinds[0], {}, files, force=True)
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_what_is_not_whole_is_refused(form: ModelFormat, tmp_path: Path) -> None:
+    assert f"holds no {form.name}" in refused(form, tmp_path / "none")
+    for name in [*form.files, "manifest.json"]:
+        folder = tmp_path / name
+        made(form, folder)
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content[:-3])
+        assert "not a whole" in refused(form, folder)
+        (folder / name).unlink()
+        assert "train it again" in refused(form, folder)
+    made(form, tmp_path / "b")
+    rewrite(tmp_path / "b", manifest_of(tmp_path / "b") | {"topic": "/Cars"})
+    assert "manifest.json was changed" in refused(form, tmp_path / "b")
+    rewrite(tmp_path / "b", [])  # type: ignore[arg-type]
+    assert "not a table" in refused(form, tmp_path / "b")
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+def test_other_kinds_and_formats_are_refused(form: ModelFormat, tmp_path: Path) -> None:
+    made(form, tmp_path / "a")
+    manifest = manifest_of(tmp_path / "a")
+    rewrite(tmp_path / "a", manifest | {"kind": "pickle"})
+    assert "kind 'pickle'" in refused(form, tmp_path / "a")
+    rewrite(tmp_path / "a", manifest | {"format": form.format + 1})
+    with pytest.raises(UserError, match=r"newer focuscrawl \(.*upgrade"):
+        form.read(tmp_path / "a", lambda _, files: files)
+    for number in (form.oldest - 1, "2", None):
+        rewrite(tmp_path / "a", manifest | {"format": number})
+        assert "no longer read" in refused(form, tmp_path / "a")
+
+
+@pytest.mark.parametrize("error", [KeyError("labels"), TypeError("no text"), EOFError()])
+def test_what_does_not_fit_together_is_one_line(tmp_path: Path, error: Exception) -> None:
+    def unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> None:
+        raise error
+
+    made(critics.FORMAT, tmp_path / "a")
+    with pytest.raises(UserError, match="not a whole critic"):
+        critics.FORMAT.read(tmp_path / "a", unpack)
+
+
+def test_apprentices_of_format_2_are_read(tmp_path: Path) -> None:
+    """Their manifest has one digest, that of the arrays."""
+    arrays = b"what was learned"
+    (tmp_path / "apprentice.npz").write_bytes(arrays)
+    manifest = {"kind": "apprentice", "format": 2, "focuscrawl": "0.1.0"}
+    manifest |= {"digest": sha256(arrays).hexdigest(), "topic": "/Boats"}
+    rewrite(tmp_path, manifest)
+    assert read_apprentice(tmp_path) == arrays
+    save_apprentice(arrays, tmp_path / "again", {"topic": "/Boats"})
+    assert apprentice_digest(tmp_path / "again") == apprentice_digest(tmp_path)
+    (tmp_path / "apprentice.npz").write_bytes(arrays[:-1])
+    assert "changed" in refused(apprentices.FORMAT, tmp_path)
+
+
+def test_models_of_paths_of_format_3_are_read(tmp_path: Path) -> None:
+    """The digest of their arrays stands under ``arrays``."""
+    (tmp_path / "model.npz").write_bytes(b"weights")
+    manifest = {"kind": "paths", "format": 3, "labels": ["goal", "fail"]}
+    manifest["arrays"] = sha256(b"weights").hexdigest()
+    digest = sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    rewrite(tmp_path, manifest | {"digest": digest})
+    found = paths.FORMAT.read(tmp_path, lambda manifest, _: manifest["labels"])
+    assert found == (["goal", "fail"], digest)
+    rewrite(tmp_path, manifest | {"digest": digest, "labels": ["goal", "flaw"]})
+    assert "manifest.json was changed" in refused(paths.FORMAT, tmp_path)
+    rewrite(tmp_path, manifest | {"digest": digest})
+    (tmp_path / "model.npz").write_bytes(b"weight")
+    assert "model.npz was changed" in refused(paths.FORMAT, tmp_path)
+
+
+def test_the_critic_that_comes_with_the_package_is_of_the_format(tmp_path: Path) -> None:
+    trained, digest = read_critic(DEMO)
+    assert digest == manifest_of(DEMO)["digest"]
+    critics.save_critic(trained, tmp_path / "demo")
+    for name in critics.FORMAT.files:
+        assert (tmp_path / "demo" / name).read_bytes() == (DEMO / name).read_bytes()
+    shutil.copytree(DEMO, tmp_path / "copy")
+    assert critics.FORMAT.is_in(tmp_path / "copy")
+    assert not paths.FORMAT.is_in(tmp_path / "copy")
+
+
+@pytest.mark.parametrize("lines", [(), ("one",), ("eins", "zwei", "größer")])
+def test_texts_come_back_from_arrays(lines: tuple[str, ...]) -> None:
+    assert lines_of({"words": array_of_lines(lines)}, "words") == lines
+    with pytest.raises(ValueError, match="array words"):
+        lines_of({"words": np.zeros(3)}, "words")
