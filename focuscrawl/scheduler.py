@@ -10,7 +10,6 @@ from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.asyncio import call_later
-from scrapy.utils.log import failure_to_exc_info
 
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.download_errors import UnusableError, cause
@@ -115,8 +114,10 @@ class FrontierScheduler(BaseScheduler):
         refused = isinstance(failure.value, (IgnoreRequest, UnusableError))
         if VISIT not in request.meta and not (refused or given_up):
             known = isinstance(failure.value, UserError)
-            trace = None if known else failure_to_exc_info(failure)
-            logger.error("cannot process %s: %s", request.url, failure.value, exc_info=trace)
+            assert failure.value is not None
+            trace = failure.getTracebackObject()  # type: ignore[no-untyped-call]
+            exc_info = None if known else (type(failure.value), failure.value, trace)
+            logger.error("cannot process %s: %s", request.url, failure.value, exc_info=exc_info)
         if number in self._crawl.in_flight and not given_up:
             assert isinstance(failure.value, Exception)
             visit = self._crawl.fail(number, cause(failure.value), time.monotonic())

@@ -60,8 +60,8 @@ EXTENSIONS = {
     "focuscrawl.extensions.html_only.HtmlOnly": 0,
     "focuscrawl.extensions.alarm.Alarm": 0,
     "focuscrawl.extensions.progress.Progress": 0,
-    "focuscrawl.extensions.remote_control.Obedience": 0,
-    "focuscrawl.extensions.bounded_stop.SwiftEnd": 0,
+    "focuscrawl.extensions.remote_control.RemoteControlExtension": 0,
+    "focuscrawl.extensions.bounded_stop.BoundedStop": 0,
     "focuscrawl.extensions.metrics.Metrics": 0,
     "focuscrawl.extensions.json_log.JsonLog": -1,  # before those that have something to say
 }

@@ -15,6 +15,7 @@ from focuscrawl.crawl.visit import NOT_MODIFIED
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.download_errors import cause
 from focuscrawl.engine.meta import AGAIN, OWN, URL_ID, VISIT
+from focuscrawl.engine.private import slot_delay
 from focuscrawl.engine.spider_requests import redirected
 from focuscrawl.errors import GivenUpError
 from focuscrawl.foundation.urls import resolve
@@ -127,9 +128,9 @@ class FocusMiddleware:
 
     def _take_over_delay(self, number: int, request: Request) -> None:
         """Let the frontier wait as long as AutoThrottle has made the downloader's slot wait."""
-        slot = self._crawler.engine.downloader.slots.get(request.meta["download_slot"])
-        if slot is not None:
-            self._crawl.frontier.set_delay(self._crawl.urls.host(number), slot.delay)
+        delay = slot_delay(self._crawler, request.meta["download_slot"])
+        if delay is not None:
+            self._crawl.frontier.set_delay(self._crawl.urls.host(number), delay)
 
 
 def _fetched(response: Response) -> Download:

@@ -19,8 +19,8 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import Deferred
 
-from focuscrawl.downloadhandlers.headers import bounded
-from focuscrawl.engine.download_errors import PrivateAddressError
+from focuscrawl.engine.download_errors import PrivateAddressError, TooLargeError
+from focuscrawl.engine.private import limit_headers
 from focuscrawl.foundation.networks import Networks, literal
 from focuscrawl.foundation.urls import normalize
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+
+_MOST_HEADERS = 256 * 1024  # bytes, early hints included; as much as Chromium reads
 
 
 @dataclass
@@ -68,7 +70,7 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._pool._factory = bounded(self._pool._factory)
+        limit_headers(self, _MOST_HEADERS, _too_many_headers)
         self._networks = Networks.of(crawler.settings.getlist("FOCUSCRAWL_PRIVATE_ADDRESSES"))
 
     async def download_request(self, request: Request) -> Response:
@@ -99,6 +101,10 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
         finally:
             _attempt.set(None)
             request.meta.update(sent.meta)  # how long it took
+
+
+def _too_many_headers() -> TooLargeError:
+    return TooLargeError(f"more than {_MOST_HEADERS // 1024} KiB of headers")
 
 
 async def _check_for_proxy(name: str, attempt: _Attempt) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from scrapy import Spider
-
+from focuscrawl.engine.private import has_default_callback
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
+    from scrapy import Spider
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
@@ -61,9 +61,7 @@ def _callback(spider: Spider, name: str) -> Callable[[Response], Any] | None:
     if not name:
         return _nobody
     if name == _PARSE:
-        kind = type(spider)
-        own = kind.parse is not Spider.parse or kind._parse is not Spider._parse
-        return None if own else _nobody
+        return None if has_default_callback(spider) else _nobody
     method: Callable[[Response], Any] | None = getattr(spider, name, None)
     if not callable(method):
         raise UserError(
