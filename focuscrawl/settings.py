@@ -20,6 +20,10 @@ AUTOTHROTTLE_START_DELAY = 1.0
 AUTOTHROTTLE_MAX_DELAY = 60.0
 AUTOTHROTTLE_TARGET_CONCURRENCY = 1.0
 
+# A page that leads to another within less than so many seconds is a redirect; one that stays for
+# longer, a slide of a show, is a page.
+METAREFRESH_MAXDELAY = 10
+
 RETRY_GIVE_UP_LOG_LEVEL = "INFO"  # the summary counts the causes
 
 DOWNLOAD_TIMEOUT = 30

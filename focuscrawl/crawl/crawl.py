@@ -17,10 +17,10 @@ from focuscrawl.crawl.parts.learning import LessonPlan, Lessons
 from focuscrawl.crawl.parts.revisit_policy import RevisitPolicy
 from focuscrawl.crawl.parts.topic_change import TopicChange
 from focuscrawl.crawl.parts.traps import Traps
-from focuscrawl.crawl.redirects import Redirects
+from focuscrawl.crawl.redirects import Redirects, refresh_target
 from focuscrawl.crawl.remote_control import FileControl
 from focuscrawl.crawl.url_table import UrlTable
-from focuscrawl.crawl.visit import NOT_MODIFIED, RELEVANT, Download
+from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED, RELEVANT, Download
 from focuscrawl.page import is_html, parse_page
 from focuscrawl.store import StoreWriter, VisitRecord
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
@@ -234,7 +234,13 @@ class Crawl:
         """Parse what came for a URL given out; None if it is no page. May run in any thread."""
         if 200 <= fetched.status < 300 and is_html(fetched.content_type, fetched.body):
             url, depths = self.urls[number], getattr(self.strategy, "needs_depths", False)
-            return parse_page(fetched.body, url, encoding=fetched.encoding, depths=depths)
+            return parse_page(
+                fetched.body,
+                url,
+                encoding=fetched.encoding,
+                robots=fetched.robots,
+                depths=depths,
+            )
         return None
 
     def visit(self, number: int, fetched: Download, view: PageView | None, now: float) -> Visit:
@@ -248,7 +254,12 @@ class Crawl:
         now : seconds on the clock of `next`
         """
         page = Finding()
-        if 300 <= fetched.status < 400 and fetched.status != NOT_MODIFIED:
+        moved = refresh_target(view, self.plan.meta_refresh)
+        if moved is not None:
+            view = None
+            self._redirect(number, moved, page)
+            page.error = page.error or f"{META_REFRESH}: {moved}"
+        elif 300 <= fetched.status < 400 and fetched.status != NOT_MODIFIED:
             self._redirect(number, fetched.location, page)
         elif view is not None:
             self._judge(number, fetched, view, page)
@@ -275,6 +286,7 @@ class Crawl:
     def _judge(self, number: int, fetched: Download, view: PageView, page: Finding) -> None:
         """Have the critic judge an HTML page, unless it is a duplicate."""
         page.title, page.links = view.title, len(view.links) + view.links_cut
+        page.noindex = view.noindex and self.plan.obey_robots
         page.digest = Duplicates.digest(fetched.body)
         if view.canonical is not None:
             page.canonical = self.resolve([view.canonical])[0] or view.canonical
@@ -318,7 +330,8 @@ class Crawl:
 
     def _followed(self, number: int, view: PageView) -> dict[int, str]:
         """Return the links of a page that are followed, by their places, and where they lead."""
-        return followed(self.resolve(view.links.urls), any_media=self.plan.any_media)
+        plan, urls = self.plan, self.resolve(view.links.urls)
+        return followed(view, urls, any_media=plan.any_media, obey_robots=plan.obey_robots)
 
     def resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
         """Map URLs to those the crawl may fetch, None: in a closed replay what is recorded."""

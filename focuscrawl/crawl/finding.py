@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _HEADINGS = 50  # of a page
+NOINDEX = "noindex"  # kind of the event that a page asks not to be indexed
 
 
 @dataclass(slots=True)
@@ -34,6 +35,7 @@ class Finding:
     ----------
     probabilities : float64 (n_classes,), posteriors of the critic's classes, if it has any
     links, followed : links on the page, and how many of them lead into the crawl
+    noindex : the page asks not to be indexed, and is obeyed
     digest : as in the store: of the body, and the page's sketch if there is one
     resembles : the earlier page that says nearly the same, and how much the two are alike
     link_rows : these
@@ -52,6 +54,7 @@ class Finding:
     error: str | None = None
     links: int = 0
     followed: int = 0
+    noindex: bool = False
     link_rows: list[LinkRow] = field(default_factory=list)
     memo: bytes | None = None
     answer: AnswerRow | None = None
@@ -79,6 +82,8 @@ class Finding:
 
     def record(self, row: PageRow, events: list[tuple[int, str, str]]) -> VisitRecord:
         """Return all that the fetch changes, for the store."""
+        if self.noindex:
+            events = [*events, (row.seq, NOINDEX, self.title or "")]
         return VisitRecord(
             row, links=self.link_rows, memo=self.memo, answer=self.answer, events=events
         )

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from focuscrawl.crawl.duplicates import DIGEST, Duplicates
 from focuscrawl.crawl.parts.distilling import DISTILLED
 from focuscrawl.crawl.parts.traps import RAISED
+from focuscrawl.crawl.redirects import has_moved
 from focuscrawl.store import NewUrl, schema
 from focuscrawl.store.history import LinkHistory, fetched_again
 from focuscrawl.strategies import LearningStrategy, RecalledPage
@@ -97,7 +98,15 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
     p, m = schema.page.c, schema.memo.c
     pages = (
         sa.select(
-            p.seq, p.url, p.status, p.relevance, p.canonical, p.digest, p.duplicate_of, m.data
+            p.seq,
+            p.url,
+            p.status,
+            p.relevance,
+            p.canonical,
+            p.digest,
+            p.duplicate_of,
+            p.error,
+            m.data,
         )
         .outerjoin(schema.memo, m.seq == p.seq)
         .order_by(p.seq)
@@ -109,7 +118,7 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
     for row in crawl.store.rows(pages):
         crawl.count(row.seq, row.relevance, row.status)
         crawl.strategy.observe(row.url, row.relevance, row.duplicate_of)
-        if 300 <= row.status < 400:
+        if has_moved(row.status, row.error):
             crawl.redirects.add(row.url)
         links = found.of(row.url)
         targets = [link.target for link in links]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
 NOT_MODIFIED = 304  # HTTP status: the answer is the one known
+META_REFRESH = "meta refresh"  # the error of a page that only leads to another
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,7 @@ class Download:
     location : where a redirect leads, a normalised URL
     size : bytes of the entity
     etag, last_modified : header fields that a later request can ask by
+    robots : X-Robots-Tag header fields
     """
 
     status: int
@@ -50,6 +52,7 @@ class Download:
     size: int = 0
     etag: str | None = None
     last_modified: str | None = None
+    robots: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

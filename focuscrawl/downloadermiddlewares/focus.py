@@ -11,10 +11,11 @@ from twisted.internet.defer import DeferredLock
 from twisted.internet.threads import deferToThread
 
 from focuscrawl.crawl import Download
+from focuscrawl.crawl.redirects import refresh_target
 from focuscrawl.crawl.visit import NOT_MODIFIED
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.download_errors import cause
-from focuscrawl.engine.meta import AGAIN, OWN, URL_ID, VISIT
+from focuscrawl.engine.meta import AGAIN, NOINDEX, OWN, URL_ID, VISIT
 from focuscrawl.engine.private import slot_delay
 from focuscrawl.engine.spider_requests import redirected
 from focuscrawl.errors import GivenUpError
@@ -74,8 +75,9 @@ class FocusMiddleware:
                 finally:
                     self._one_large.release()
             else:
-                self._visit(number, request, fetched, self._crawl.parse(number, fetched))
-            return self._moved(request, fetched) or response
+                view = self._crawl.parse(number, fetched)
+                self._visit(number, request, fetched, view)
+            return self._moved(request, fetched, view) or response
         return response
 
     def _visit(
@@ -91,6 +93,9 @@ class FocusMiddleware:
             self._count_again(visit)
             raise IgnoreRequest("fetched again for its new links: nobody else asked for it")
         request.meta[VISIT] = visit
+        if self._crawl.plan.obey_robots and view is not None and view.noindex:
+            request.meta[NOINDEX] = True
+            self._crawler.stats.inc_value("focuscrawl/noindex")
         self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
 
     def process_exception(self, request: Request, exception: Exception) -> None:
@@ -119,12 +124,15 @@ class FocusMiddleware:
             stats.inc_value("focuscrawl/hubs_not_modified")
         stats.inc_value("focuscrawl/hubs_new_links", visit.links)
 
-    def _moved(self, request: Request, fetched: Download) -> Request | None:
+    def _moved(self, request: Request, fetched: Download, view: PageView | None) -> Request | None:
         own: SpiderRequest | None = request.meta.get(OWN)
-        if own is None or own.redirects or not 300 <= fetched.status < 400:
+        if own is None or own.redirects:
             return None
-        known = fetched.location is not None and self._crawl.urls.get(fetched.location) is not None
-        return redirected(request, str(fetched.location)) if known else None
+        target = refresh_target(view, self._crawl.plan.meta_refresh)
+        if 300 <= fetched.status < 400:
+            target = fetched.location
+        known = target is not None and self._crawl.urls.get(target) is not None
+        return redirected(request, str(target)) if known else None
 
     def _take_over_delay(self, number: int, request: Request) -> None:
         """Let the frontier wait as long as AutoThrottle has made the downloader's slot wait."""
@@ -146,6 +154,9 @@ def _fetched(response: Response) -> Download:
         size=len(response.body),
         etag=_field(response, "ETag"),
         last_modified=_field(response, "Last-Modified"),
+        robots=tuple(
+            value.decode("latin-1") for value in response.headers.getlist("X-Robots-Tag")
+        ),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, NamedTuple
 
-from focuscrawl.engine.meta import AGAIN, OWN, URL_ID, VISIT
+from focuscrawl.engine.meta import AGAIN, NOINDEX, OWN, URL_ID, VISIT
 from focuscrawl.engine.request_file import RequestFile
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
@@ -178,7 +178,7 @@ def _unmarked(request: Request) -> Request:
     """Take off what the crawl put on: spiders pass the meta of one page on to the next."""
     if URL_ID not in request.meta:
         return request
-    ours = {URL_ID, VISIT, OWN, AGAIN, _SLOT, "dont_redirect", "handle_httpstatus_all"}
+    ours = {URL_ID, VISIT, NOINDEX, OWN, AGAIN, _SLOT, "dont_redirect", "handle_httpstatus_all"}
     meta = {name: value for name, value in request.meta.items() if name not in ours}
     errback = request.errback
     return request.replace(

@@ -14,7 +14,7 @@ from focuscrawl.engine.arguments import from_settings
 from focuscrawl.engine.binding import bind_crawl
 from focuscrawl.engine.lean_settings import spare
 from focuscrawl.engine.link_requests import LinkRequests
-from focuscrawl.engine.meta import VISIT
+from focuscrawl.engine.meta import NOINDEX, VISIT
 from focuscrawl.engine.process_memory import freeze, return_large_arrays
 from focuscrawl.errors import UserError
 from focuscrawl.extensions.metrics import check_port
@@ -89,8 +89,9 @@ class FocusedSpider(scrapy.Spider):
             yield request
 
     def parse(self, response: Response) -> Iterator[Visit]:
-        """Yield what became of the fetch."""
-        yield response.meta[VISIT]
+        """Yield what became of the fetch, unless the page asks not to be listed anywhere."""
+        if NOINDEX not in response.meta:
+            yield response.meta[VISIT]
 
 
 def open_for(spider: scrapy.Spider, arguments: dict[str, str], settings: BaseSettings) -> None:
@@ -149,6 +150,8 @@ def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
             "FOCUSCRAWL_STAGNATION", str(settings.get("FOCUSCRAWL_STAGNATION", 0))
         ),
         any_media=_flag(settings, "FOCUSCRAWL_ANY_MEDIA", default=False),
+        obey_robots=_flag(settings, "FOCUSCRAWL_OBEY_META_ROBOTS", default=not replay),
+        meta_refresh=_meta_refresh(settings, replay),
         limits=_flag(settings, "FOCUSCRAWL_LIMITS", default=True),
         near_duplicates=_flag(settings, "FOCUSCRAWL_NEAR_DUPLICATES", default=True),
         distill=CrawlPlan.whole_number(
@@ -177,6 +180,13 @@ def _sharing(settings: BaseSettings) -> SharingOptions:
     if not 1 <= shards <= 10_000:
         raise UserError(f"FOCUSCRAWL_SHARDS must be 1 to 10000, not {shards}")
     return SharingOptions(lease=lease, shards=shards)
+
+
+def _meta_refresh(settings: BaseSettings, replay: bool) -> float:
+    """Return for how many seconds a page stays at most that is a redirect; 0: none is."""
+    asked = _flag(settings, "FOCUSCRAWL_META_REFRESH", default=not replay)
+    enabled = asked and settings.getbool("METAREFRESH_ENABLED")
+    return settings.getfloat("METAREFRESH_MAXDELAY") if enabled else 0.0
 
 
 def _sites(settings: BaseSettings) -> str:
