@@ -17,7 +17,7 @@ _REFERRERS = "scrapy.spidermiddlewares.referer.RefererMiddleware"  # Scrapy's re
 _DETAILED = ("DEBUG", "NOTSET", logging.DEBUG, logging.NOTSET)
 
 
-def spare(settings: BaseSettings) -> None:
+def use_lean_settings(settings: BaseSettings) -> None:
     """Leave out Scrapy's own spider middlewares, and log lines that nobody reads.
 
     Each of the middlewares would pass every visit on through generators of its own; a line of

@@ -1,4 +1,4 @@
-"""Log lines that may quote anybody: pages, servers, and URLs with passwords in them."""
+"""Log records without control characters and passwords, whatever page or URL they quote."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 
 from focuscrawl.engine.meta import AGAIN, NOINDEX, OWN, URL_ID, VISIT
 from focuscrawl.engine.request_file import RequestFile
@@ -106,7 +107,8 @@ class SpiderRequests:
             redirects=bool(held.meta.get("dont_redirect")) or _sees_redirects(held)
         )
         return held.replace(
-            meta=held.meta | meta | {OWN: own}, errback=_Told(self._failed, held.errback)
+            meta=held.meta | meta | {OWN: own},
+            errback=_ReportingErrback(self._failed, held.errback),
         )
 
     def pop_aside(self) -> Request | None:
@@ -149,8 +151,8 @@ class SpiderRequests:
         return True
 
 
-class _Told:
-    """An errback that lets the crawl know first."""
+class _ReportingErrback:
+    """The errback of a project's request; it reports the failure to the crawl first."""
 
     def __init__(
         self, failed: Callable[[Failure], object], errback: Callable[..., Any] | None
@@ -164,14 +166,22 @@ class _Told:
 
 
 def redirected(request: Request, url: str) -> Request:
-    """Return a request of the project's for where its page has moved."""
-    errback = request.errback
+    """Return a request of the project's for where its page has moved.
+
+    What it, or a middleware, tells one server is not told to another, as with Scrapy's redirects:
+    ``Authorization`` stays with the origin, ``Cookie`` with the host and encryption (and the
+    cookies of the project in Scrapy's jar).
+    """
     before = request.meta.get("redirect_urls", [])
-    return request.replace(
-        url=url,
-        meta={**_unmarked(request).meta, "redirect_urls": [*before, request.url]},
-        errback=errback.errback if isinstance(errback, _Told) else errback,
-    )
+    plain = _unmarked(request)
+    meta = {**plain.meta, "redirect_urls": [*before, request.url]}
+    moved = plain.replace(url=url, meta=meta, cookies={})
+    old, new = urlsplit(request.url), urlsplit(url)
+    if (old.scheme, old.netloc) != (new.scheme, new.netloc):
+        moved.headers.pop("Authorization", None)
+    if old.hostname != new.hostname or new.scheme not in (old.scheme, "https"):
+        moved.headers.pop("Cookie", None)
+    return moved
 
 
 def _unmarked(request: Request) -> Request:
@@ -182,7 +192,7 @@ def _unmarked(request: Request) -> Request:
     meta = {name: value for name, value in request.meta.items() if name not in ours}
     errback = request.errback
     return request.replace(
-        meta=meta, errback=errback.errback if isinstance(errback, _Told) else errback
+        meta=meta, errback=errback.errback if isinstance(errback, _ReportingErrback) else errback
     )
 
 

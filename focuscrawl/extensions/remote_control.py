@@ -1,4 +1,4 @@
-"""Does what ``focuscrawl pause``, ``resume`` and ``stop`` ask for."""
+"""Pauses, resumes and stops the engine when ``focuscrawl pause``, ``resume``, ``stop`` ask for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class RemoteControlExtension:
-    """Looks again and again at what is asked of the crawl.
+    """Looks at the crawl's `RemoteControl` every so often, and has the engine obey.
 
     Paused, the crawl finishes what is under way and fetches nothing more.
     """

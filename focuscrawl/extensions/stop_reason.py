@@ -1,4 +1,4 @@
-"""Lets a crawl end under the name of what ended it."""
+"""Closes the spider with the crawl's own stop reason: budget, frontier_empty, error, ..."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from focuscrawl.downloadermiddlewares.backoff import patience_of
 from focuscrawl.downloadermiddlewares.warc import recording_name
 from focuscrawl.engine.arguments import from_settings
 from focuscrawl.engine.binding import bind_crawl
-from focuscrawl.engine.lean_settings import spare
+from focuscrawl.engine.lean_settings import use_lean_settings
 from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.meta import NOINDEX, VISIT
 from focuscrawl.engine.process_memory import freeze, return_large_arrays
@@ -78,7 +78,7 @@ class FocusedSpider(scrapy.Spider):
             raise UserError(f"argument {empty[0]} is empty: give it a value or leave it out")
         spider = super().from_crawler(crawler, *args, **kwargs)
         if cls is FocusedSpider:
-            spare(crawler.settings)
+            use_lean_settings(crawler.settings)
         open_for(spider, from_settings(crawler.settings) | arguments, crawler.settings)
         return spider
 
