@@ -1,4 +1,4 @@
-"""Pauses, resumes and stops the engine when ``focuscrawl pause``, ``resume``, ``stop`` ask for it."""
+"""Pauses, resumes and stops the engine as ``focuscrawl pause``, ``resume`` and ``stop`` ask."""
 
 from __future__ import annotations
 
