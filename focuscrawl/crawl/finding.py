@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from itertools import repeat
 from typing import TYPE_CHECKING
 
-from focuscrawl.crawl.visit import Fetch, Visit
+from focuscrawl.crawl.visit import NOINDEX, Fetch, Visit
 from focuscrawl.store import AnswerRow, PageRow, VisitRecord
 from focuscrawl.store.records import LinkRow
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 
 _HEADINGS = 50  # of a page
-NOINDEX = "noindex"  # kind of the event that a page asks not to be indexed
 
 
 @dataclass(slots=True)

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from focuscrawl.crawl import Visit
-    from focuscrawl.engine.spider_requests import SpiderRequest
     from focuscrawl.page import PageView
 
 
@@ -125,8 +124,7 @@ class FocusMiddleware:
         stats.inc_value("focuscrawl/hubs_new_links", visit.links)
 
     def _moved(self, request: Request, fetched: Download, view: PageView | None) -> Request | None:
-        own: SpiderRequest | None = request.meta.get(OWN)
-        if own is None or own.redirects:
+        if request.meta.get(OWN, True):  # a link's, or the project wants to see redirects itself
             return None
         target = refresh_target(view, self._crawl.plan.meta_refresh)
         if 300 <= fetched.status < 400:

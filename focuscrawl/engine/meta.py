@@ -10,5 +10,5 @@ NOINDEX = "focuscrawl_noindex"
 AGAIN = "focuscrawl_again"
 #: bytes received so far; only requests for a robots.txt have it
 ROBOTS = "focuscrawl_robots"
-#: on requests that a project's own spider yielded
+#: on requests that a project's own spider yielded: whether it wants to see redirects itself
 OWN = "focuscrawl_own"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from focuscrawl.engine.meta import AGAIN, NOINDEX, OWN, URL_ID, VISIT
@@ -22,17 +22,6 @@ if TYPE_CHECKING:
     from focuscrawl.engine.link_requests import LinkRequests
 
 _SLOT = "download_slot"
-
-
-class SpiderRequest(NamedTuple):
-    """What is remembered of a request of the project's while it is under way.
-
-    Attributes
-    ----------
-    redirects : True if the project wants the answer itself where it is a redirect
-    """
-
-    redirects: bool
 
 
 class SpiderRequests:
@@ -103,13 +92,9 @@ class SpiderRequests:
         if URL_ID in held.meta:  # it was under way before
             return held.replace(meta=held.meta | meta)
         self._file.give(fetch.url)
-        own = SpiderRequest(
-            redirects=bool(held.meta.get("dont_redirect")) or _sees_redirects(held)
-        )
-        return held.replace(
-            meta=held.meta | meta | {OWN: own},
-            errback=_ReportingErrback(self._failed, held.errback),
-        )
+        own = {OWN: _wants_redirects(held)}
+        errback = _ReportingErrback(self._failed, held.errback)
+        return held.replace(meta=held.meta | meta | own, errback=errback)
 
     def pop_aside(self) -> Request | None:
         """Return what goes past the frontier, the highest priority first."""
@@ -200,6 +185,7 @@ def _is_start(request: Request) -> bool:
     return bool(request.meta.get("is_start_request"))
 
 
-def _sees_redirects(request: Request) -> bool:
-    handled = request.meta.get("handle_httpstatus_list", ())
-    return bool(request.meta.get("handle_httpstatus_all")) or any(300 <= s < 400 for s in handled)
+def _wants_redirects(request: Request) -> bool:
+    meta = request.meta
+    handled = any(300 <= status < 400 for status in meta.get("handle_httpstatus_list", ()))
+    return bool(handled or meta.get("handle_httpstatus_all") or meta.get("dont_redirect"))
