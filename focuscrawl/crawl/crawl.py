@@ -286,7 +286,7 @@ class Crawl:
     def _judge(self, number: int, fetched: Download, view: PageView, page: Finding) -> None:
         """Have the critic judge an HTML page, unless it is a duplicate."""
         page.title, page.links = view.title, len(view.links) + view.links_cut
-        page.noindex = view.noindex and self.plan.obey_robots
+        page.noindex = view.noindex and self.plan.obey_meta_robots
         page.digest = Duplicates.digest(fetched.body)
         if view.canonical is not None:
             page.canonical = self.resolve([view.canonical])[0] or view.canonical
@@ -331,7 +331,7 @@ class Crawl:
     def _followed(self, number: int, view: PageView) -> dict[int, str]:
         """Return the links of a page that are followed, by their places, and where they lead."""
         plan, urls = self.plan, self.resolve(view.links.urls)
-        return followed(view, urls, any_media=plan.any_media, obey_robots=plan.obey_robots)
+        return followed(view, urls, any_media=plan.any_media, obey_robots=plan.obey_meta_robots)
 
     def resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
         """Map URLs to those the crawl may fetch, None: in a closed replay what is recorded."""

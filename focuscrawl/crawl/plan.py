@@ -38,7 +38,7 @@ class CrawlPlan:
     stagnation : stop after so many fetches without a relevant page; 0: never
     limits, near_duplicates : see `focuscrawl.crawl.parts.traps.Traps`
     any_media : follow links whose ending promises no HTML page, too
-    obey_robots : do not follow links that pages ask robots not to follow, and mark pages that
+    obey_meta_robots : do not follow links that pages ask robots not to follow, and mark pages that
         ask not to be indexed; robots.txt is obeyed or not whatever this is
     meta_refresh : a page that leads to another within less than so many seconds is a redirect;
         0: none is
@@ -68,7 +68,7 @@ class CrawlPlan:
     within: str | None = None
     stagnation: int = 0
     any_media: bool = False
-    obey_robots: bool = False
+    obey_meta_robots: bool = False
     meta_refresh: float = 0.0
     limits: bool = True
     near_duplicates: bool = True

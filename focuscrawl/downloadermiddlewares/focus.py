@@ -92,7 +92,7 @@ class FocusMiddleware:
             self._count_again(visit)
             raise IgnoreRequest("fetched again for its new links: nobody else asked for it")
         request.meta[VISIT] = visit
-        if self._crawl.plan.obey_robots and view is not None and view.noindex:
+        if self._crawl.plan.obey_meta_robots and view is not None and view.noindex:
             request.meta[NOINDEX] = True
             self._crawler.stats.inc_value("focuscrawl/noindex")
         self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)

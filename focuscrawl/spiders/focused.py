@@ -150,7 +150,7 @@ def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
             "FOCUSCRAWL_STAGNATION", str(settings.get("FOCUSCRAWL_STAGNATION", 0))
         ),
         any_media=_flag(settings, "FOCUSCRAWL_ANY_MEDIA", default=False),
-        obey_robots=_flag(settings, "FOCUSCRAWL_OBEY_META_ROBOTS", default=not replay),
+        obey_meta_robots=_flag(settings, "FOCUSCRAWL_OBEY_META_ROBOTS", default=not replay),
         meta_refresh=_meta_refresh(settings, replay),
         limits=_flag(settings, "FOCUSCRAWL_LIMITS", default=True),
         near_duplicates=_flag(settings, "FOCUSCRAWL_NEAR_DUPLICATES", default=True),
@@ -183,10 +183,17 @@ def _sharing(settings: BaseSettings) -> SharingOptions:
 
 
 def _meta_refresh(settings: BaseSettings, replay: bool) -> float:
-    """Return for how many seconds a page stays at most that is a redirect; 0: none is."""
-    asked = _flag(settings, "FOCUSCRAWL_META_REFRESH", default=not replay)
-    enabled = asked and settings.getbool("METAREFRESH_ENABLED")
-    return settings.getfloat("METAREFRESH_MAXDELAY") if enabled else 0.0
+    """Return for how many seconds a page stays that is no redirect any more; 0: none is."""
+    name = "FOCUSCRAWL_META_REFRESH"
+    enabled = settings.getbool("METAREFRESH_ENABLED") and not replay
+    try:
+        default = settings.getfloat("METAREFRESH_MAXDELAY") if enabled else 0.0
+        seconds = settings.getfloat(name, default)
+    except (TypeError, ValueError):
+        seconds = -1.0
+    if seconds < 0.0:
+        raise UserError(f"{name} must be a number, 0 or more, not {settings.get(name)!r}")
+    return seconds
 
 
 def _sites(settings: BaseSettings) -> str:

@@ -45,7 +45,7 @@ def live(local_web: LocalWeb, tmp_path_factory: pytest.TempPathFactory) -> Kept:
 
 @pytest.fixture(scope="module")
 def heedless(local_web: LocalWeb, tmp_path_factory: pytest.TempPathFactory) -> Kept:
-    off = ("FOCUSCRAWL_OBEY_META_ROBOTS=0", "FOCUSCRAWL_META_REFRESH=0")
+    off = ("FOCUSCRAWL_OBEY_META_ROBOTS=0", "METAREFRESH_ENABLED=0")
     return explore(local_web, tmp_path_factory.mktemp("asks") / "crawl", *off)
 
 
@@ -102,7 +102,7 @@ def test_replays_obey_only_where_they_are_told_to(
     obey: bool,
 ) -> None:
     monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
-    on = ("FOCUSCRAWL_OBEY_META_ROBOTS=1", "FOCUSCRAWL_META_REFRESH=1") if obey else ()
+    on = ("FOCUSCRAWL_OBEY_META_ROBOTS=1", "FOCUSCRAWL_META_REFRESH=5") if obey else ()
     web = (live if obey else heedless).folder / "pages.warc.gz"
     replay = explore(local_web, tmp_path / "crawl", *on, web=web)
     assert set(replay.urls) == set((live if obey else heedless).urls)
