@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.utils.asyncio import call_later
-from scrapy.utils.log import failure_to_exc_info
 
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.download_errors import is_everyday
@@ -146,9 +145,11 @@ class FrontierScheduler(BaseScheduler):
         request: Request = failure.request  # type: ignore[attr-defined]
         if VISIT in request.meta or is_everyday(failure.value) or _given_up(failure):
             return
-        known = isinstance(failure.value, UserError)
-        trace = None if known else failure_to_exc_info(failure)
-        logger.error("cannot process %s: %s", request.url, failure.value, exc_info=trace)
+        exc_info = None
+        if failure.value is not None and not isinstance(failure.value, UserError):
+            trace = failure.getTracebackObject()  # type: ignore[no-untyped-call]
+            exc_info = (type(failure.value), failure.value, trace)
+        logger.error("cannot process %s: %s", request.url, failure.value, exc_info=exc_info)
 
     def _wake_when_ready(self, now: float) -> None:
         """Have the engine ask again when the next host is ready, not at its own heartbeat."""

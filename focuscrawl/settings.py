@@ -20,6 +20,10 @@ AUTOTHROTTLE_START_DELAY = 1.0
 AUTOTHROTTLE_MAX_DELAY = 60.0
 AUTOTHROTTLE_TARGET_CONCURRENCY = 1.0
 
+# A page that leads to another within less than so many seconds is a redirect; one that stays for
+# longer, a slide of a show, is a page.
+METAREFRESH_MAXDELAY = 10
+
 RETRY_GIVE_UP_LOG_LEVEL = "INFO"  # the summary counts the causes
 
 DOWNLOAD_TIMEOUT = 30
@@ -67,8 +71,8 @@ EXTENSIONS = {
     "focuscrawl.extensions.html_only.HtmlOnly": 0,
     "focuscrawl.extensions.alarm.Alarm": 0,
     "focuscrawl.extensions.progress.Progress": 0,
-    "focuscrawl.extensions.remote_control.Obedience": 0,
-    "focuscrawl.extensions.bounded_stop.SwiftEnd": 0,
+    "focuscrawl.extensions.remote_control.RemoteControlExtension": 0,
+    "focuscrawl.extensions.bounded_stop.BoundedStop": 0,
     "focuscrawl.extensions.metrics.Metrics": 0,
     "focuscrawl.extensions.json_log.JsonLog": -1,  # before those that have something to say
 }

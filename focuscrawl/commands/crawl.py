@@ -7,12 +7,18 @@ import logging
 import sys
 from typing import TYPE_CHECKING
 
-from scrapy.commands import crawl
 from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES
 from twisted.internet.defer import Deferred
 
-from focuscrawl.engine.plain_log import PlainRecord, no_settings
+from focuscrawl.engine.plain_log import PlainRecord
+from focuscrawl.engine.private import (
+    CrawlCommand,
+    has_failed_to_start,
+    is_no_list_of_settings,
+    leave_set_up_out_of_log,
+    spider_names,
+)
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import without_credentials
 from focuscrawl.report.plain_text import one_line
@@ -25,31 +31,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_SETUP_LOGGERS = (
-    "scrapy.addons",
-    "scrapy.core.engine",
-    "scrapy.middleware",
-    "scrapy.utils.log",
-)
-
-
 _BAD_ENDS = ("error", "store_error", "lease_lost")
 
 
-def _only_warnings(record: logging.LogRecord) -> bool:
-    return record.levelno >= logging.WARNING
-
-
-def _no_traceback(record: logging.LogRecord) -> bool:
-    record.exc_info = record.exc_text = None
-    return True
-
-
-def _no_settings(record: logging.LogRecord) -> bool:
-    return not str(record.msg).startswith("Overridden settings")
-
-
-class Command(crawl.Command):
+class Command(CrawlCommand):
     """Scrapy's own command; what a user can put right is said in one line."""
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
@@ -61,18 +46,17 @@ class Command(crawl.Command):
         assert self.settings is not None
         logging.setLogRecordFactory(PlainRecord)
         # what was set on the command line or in a file may hold passwords, whatever the level
-        logging.getLogger("scrapy.crawler").addFilter(no_settings)
+        logging.getLogger("scrapy.crawler").addFilter(is_no_list_of_settings)
         if (self.settings.getpriority("LOG_LEVEL") or 0) < SETTINGS_PRIORITIES["cmdline"]:
-            # filters outlive the logging configuration that follows, levels do not
-            for name in _SETUP_LOGGERS:
-                logging.getLogger(name).addFilter(_only_warnings)
+            leave_set_up_out_of_log()
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Run one spider of the project."""
         if len(args) != 1:
             raise UsageError
-        assert self.crawler_process is not None
-        spiders = self.crawler_process.spider_loader.list()
+        process = self.crawler_process
+        assert process is not None
+        spiders = spider_names(process)
         if args[0] not in spiders:
             self._refuse(args[0], f"no spider of this name; there are {', '.join(spiders)}")
             return
@@ -81,21 +65,18 @@ class Command(crawl.Command):
         def keep(failure: Failure) -> None:
             errors.extend(filter(None, [failure.value]))
 
-        crawler = self.crawler_process.create_crawler(args[0])
-        outcome = self.crawler_process.crawl(crawler, **opts.spargs)
+        crawler = process.create_crawler(args[0])
+        outcome = process.crawl(crawler, **opts.spargs)
         if isinstance(outcome, Deferred):
             outcome.addErrback(keep)
-        self.crawler_process.start()
+        process.start()
         if isinstance(outcome, asyncio.Task) and outcome.done() and not outcome.cancelled():
             errors += filter(None, [outcome.exception()])
         if errors and isinstance(errors[0], UserError):
             self._refuse(args[0], str(errors[0]))
         elif errors:
             raise errors[0]
-        elif (
-            self.crawler_process.bootstrap_failed
-            or crawler.stats.get_value("finish_reason") in _BAD_ENDS
-        ):
+        elif has_failed_to_start(process) or crawler.stats.get_value("finish_reason") in _BAD_ENDS:
             self.exitcode = 1
 
     def _refuse(self, spider: str, why: str) -> None:

@@ -178,7 +178,9 @@ class Crawl(CrawlState):
         """Parse what came; None if it is no page. May run in any thread."""
         came = visit.download
         if 200 <= came.status < 300 and is_html(came.content_type, came.body):
-            visit.view = parse_page(came.body, visit.url, encoding=came.encoding)
+            visit.view = parse_page(
+                came.body, visit.url, encoding=came.encoding, robots=came.robots
+            )
         return visit.view
 
     def judge(self, visit: PageVisit) -> None:

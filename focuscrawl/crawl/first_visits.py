@@ -9,7 +9,8 @@ import numpy as np
 
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.link_filter import followed
-from focuscrawl.crawl.visit import NOT_MODIFIED, answer_of
+from focuscrawl.crawl.redirects import refresh_target
+from focuscrawl.crawl.visit import META_REFRESH, NOINDEX, NOT_MODIFIED, answer_of
 from focuscrawl.store import VisitRecord
 from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import EXCLUDED, FETCHED
@@ -63,7 +64,10 @@ class FirstVisits:
 
     def judge(self, visit: PageVisit) -> None:
         """Find out what the answer is, and have the critic judge it if it is a page."""
-        if visit.view is not None:
+        visit.refresh = refresh_target(visit.view, self._crawl.plan.meta_refresh)
+        if visit.refresh is not None:
+            visit.view = None
+        elif visit.view is not None:
             self._judge_page(visit, visit.view)
         elif visit.status == NOT_MODIFIED:
             visit.relevance = self._known.relevance(visit.url)
@@ -73,6 +77,9 @@ class FirstVisits:
     def _judge_page(self, visit: PageVisit, view: PageView) -> None:
         crawl = self._crawl
         visit.title = view.title
+        visit.noindex = view.noindex and self._crawl.plan.obey_meta_robots
+        if visit.noindex:
+            visit.events.append((NOINDEX, view.title))
         visit.links = visit.dropped = len(view.links) + view.links_cut
         visit.digest = Duplicates.digest(visit.download.body)
         if view.canonical is not None:
@@ -93,7 +100,7 @@ class FirstVisits:
 
     def expand(self, visit: PageVisit) -> None:
         """Let the strategy know what came, and queue where its links lead."""
-        if visit.download.redirects:
+        if visit.redirects:
             self._redirect(visit)
         self._crawl.strategy.observe(visit.number, visit.relevance, visit.twin)
         if visit.view is not None and visit.twin is None:
@@ -103,7 +110,7 @@ class FirstVisits:
 
     def _redirect(self, visit: PageVisit) -> None:
         """Queue where a redirect leads in place of what was redirected: it comes next."""
-        crawl, location = self._crawl, visit.download.location
+        crawl, location = self._crawl, visit.location
         target = None if location is None else crawl.resolve([location])[0]
         visit.links = visit.dropped = int(location is not None)
         visit.error = crawl.redirects.refusal(visit.number, location, target)
@@ -112,6 +119,8 @@ class FirstVisits:
             new = crawl.urls.add(target, visit.depth, visit.number)
             if new not in crawl.in_flight and crawl.queue(new, math.inf):
                 visit.newly_queued.append(math.inf)
+        if visit.refresh is not None:
+            visit.error = visit.error or f"{META_REFRESH}: {visit.refresh}"
 
     def record(self, visit: PageVisit, now: float) -> Visit:
         """Write down all that the visit changes, in one transaction."""
@@ -142,7 +151,8 @@ class FirstVisits:
 
 def followed_links(crawl: CrawlState, view: PageView) -> dict[int, str]:
     """Return the links of a page that are followed, by their places, and where they lead."""
-    return followed(crawl.resolve(view.links.urls), any_media=crawl.plan.any_media)
+    plan, urls = crawl.plan, crawl.resolve(view.links.urls)
+    return followed(view, urls, any_media=plan.any_media, obey_robots=plan.obey_meta_robots)
 
 
 def expand_page(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from focuscrawl.page import PageView
+
 #: endings of files that are no HTML pages: archives, media, fonts, documents, data
 _OTHER_MEDIA = frozenset(
     """
@@ -29,14 +31,23 @@ def may_be_page(url: str) -> bool:
     return dot < 0 or url[dot + 1 :].lower() not in _OTHER_MEDIA or "?" in url
 
 
-def followed(urls: Sequence[str | None], *, any_media: bool) -> dict[int, str]:
+def followed(
+    view: PageView, urls: Sequence[str | None], *, any_media: bool, obey_robots: bool
+) -> dict[int, str]:
     """Return the links of a page that are followed, by their places, and where they lead.
 
     Parameters
     ----------
     urls : where its links lead; None: out of the crawl
     any_media : follow what promises no HTML page, too
+    obey_robots : follow no link that the page asks robots not to follow: all of them with
+        ``<meta name=robots content=nofollow>`` or X-Robots-Tag, one with ``rel=nofollow``
     """
+    if obey_robots and view.nofollow:
+        return {}
+    if obey_robots:
+        refused = view.links.nofollow.tolist()
+        urls = [None if no else url for url, no in zip(urls, refused, strict=True)]
     return {
         place: url
         for place, url in enumerate(urls)

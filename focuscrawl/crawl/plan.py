@@ -39,6 +39,10 @@ class CrawlPlan:
     stagnation : stop after so many fetches without a relevant page; 0: never
     limits, near_duplicates : see `focuscrawl.crawl.parts.traps.Traps`
     any_media : follow links whose ending promises no HTML page, too
+    obey_meta_robots : do not follow links that pages ask robots not to follow, and mark pages that
+        ask not to be indexed; robots.txt is obeyed or not whatever this is
+    meta_refresh : a page that leads to another within less than so many seconds is a redirect;
+        0: none is
     store : database of a crawl that several workers share, as it may be shown; None: the folder
         holds the store
     knowledge : file of what earlier crawls of the topic have learned
@@ -66,6 +70,8 @@ class CrawlPlan:
     within: str | None = None
     stagnation: int = 0
     any_media: bool = False
+    obey_meta_robots: bool = False
+    meta_refresh: float = 0.0
     limits: bool = True
     near_duplicates: bool = True
     store: str | None = None

@@ -4,10 +4,33 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from focuscrawl.crawl.visit import META_REFRESH
+
 if TYPE_CHECKING:
     from focuscrawl.crawl.url_table import UrlTable
+    from focuscrawl.page import PageView
 
 MOST = 20  # in a row, as browsers have it (WHATWG Fetch, HTTP-redirect fetch)
+
+
+def refresh_target(view: PageView | None, longest: float) -> str | None:
+    """Return where a page leads that shows another one in its place; None: it is a page itself.
+
+    What refreshes soon is a redirect, written in HTML: what a reader comes to see is there. A
+    page that loads itself again is none.
+
+    Parameters
+    ----------
+    longest : seconds; a page that stays for as long, or longer, is a page. 0: every one is
+    """
+    if view is None or view.refresh in (None, view.url) or view.refresh_delay >= longest:
+        return None
+    return view.refresh
+
+
+def has_moved(status: int, error: str | None) -> bool:
+    """Tell whether a fetch came to a redirect, by its status and error in the store."""
+    return 300 <= status < 400 or (error or "").startswith(META_REFRESH)
 
 
 class Redirects:

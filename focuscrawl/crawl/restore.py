@@ -9,6 +9,7 @@ import numpy as np
 
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.part import RestoredFetch
+from focuscrawl.crawl.redirects import has_moved
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import QUEUED
 from focuscrawl.strategies import RecalledPage
@@ -74,7 +75,7 @@ def _recall(crawl: CrawlState, history: History) -> None:
         else:
             crawl.count(fetch.seq, fetch.relevance, fetch.status)
             crawl.strategy.observe(fetch.url, fetch.relevance, fetch.duplicate_of)
-            if 300 <= fetch.status < 400:
+            if has_moved(fetch.status, fetch.error):
                 crawl.redirects.add(fetch.url)
         urls, scores = recalled(crawl.strategy, fetch)
         if fetch.links:

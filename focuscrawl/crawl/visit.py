@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 RELEVANT = 0.5  # a page counts as relevant above (METHODS 4.4)
 NOT_MODIFIED = 304  # HTTP status: the answer is the one known
+NOINDEX = "noindex"  # kind of the event that a page asks not to be indexed
+META_REFRESH = "meta refresh"  # the error of a page that only leads to another
 _HEADINGS = 50  # of a page
 
 
@@ -53,6 +55,7 @@ class Download:
     location : where a redirect leads, a normalised URL
     size : bytes of the entity
     etag, last_modified : header fields that a later request can ask by
+    robots : X-Robots-Tag header fields
     """
 
     status: int
@@ -63,11 +66,7 @@ class Download:
     size: int = 0
     etag: str | None = None
     last_modified: str | None = None
-
-    @property
-    def redirects(self) -> bool:
-        """True if the answer is that the page is elsewhere."""
-        return 300 <= self.status < 400 and self.status != NOT_MODIFIED
+    robots: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -105,6 +104,8 @@ class PageVisit(Visit):
     download : what came; of status 0 where nothing did
     view : the page, None for what is no page and before it was parsed
     probabilities : float64 (n_classes,), posteriors of the critic's classes, if it has any
+    refresh : where a page leads that shows another in its place, see `redirects.refresh_target`
+    noindex : the page asks not to be indexed, and is obeyed: it is no item
     canonical : the URL that the page says is its own
     digest, minhash : of the body and of the words, as the store keeps them
     twin : number of the earlier page that this one is a duplicate of, see `duplicate_of`
@@ -142,6 +143,8 @@ class PageVisit(Visit):
         self.download = download
         self.view: PageView | None = None
         self.probabilities: NDArray[np.float64] | None = None
+        self.refresh: str | None = None
+        self.noindex = False
         self.canonical: str | None = None
         self.digest: bytes | None = None
         self.minhash = b""
@@ -159,6 +162,17 @@ class PageVisit(Visit):
     def repeats(self) -> bool:
         """True if it says nothing new."""
         return self.twin is not None or self.resembles is not None
+
+    @property
+    def redirects(self) -> bool:
+        """True if the answer is that the page is elsewhere."""
+        moved = 300 <= self.status < 400 and self.status != NOT_MODIFIED
+        return moved or self.refresh is not None
+
+    @property
+    def location(self) -> str | None:
+        """Where a redirect leads, a normalised URL."""
+        return self.refresh or self.download.location
 
     def stamp(self) -> None:
         """Note the time."""

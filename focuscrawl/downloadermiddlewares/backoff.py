@@ -1,4 +1,4 @@
-"""Leaves a host in peace that is busy, or does not answer."""
+"""Waits longer and longer before a host is asked again that is busy, or does not answer."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 
 from focuscrawl.engine.binding import crawl_of
-from focuscrawl.engine.meta import OWN, URL_ID, VISIT
+from focuscrawl.engine.meta import NOINDEX, OWN, URL_ID, VISIT
 from focuscrawl.engine.spider_requests import redirected
 from focuscrawl.engine.visits import (
     Parser,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from scrapy.http import Response
 
     from focuscrawl.crawl import PageVisit
-    from focuscrawl.engine.spider_requests import SpiderRequest
 
 
 class FocusMiddleware:
@@ -89,12 +88,14 @@ class FocusMiddleware:
 
     def _tell(self, request: Request, visit: PageVisit) -> None:
         request.meta[VISIT] = visit
+        if visit.noindex:
+            request.meta[NOINDEX] = True
+            self._crawler.stats.inc_value("focuscrawl/noindex")
         self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
 
     def _moved(self, request: Request, visit: PageVisit) -> Request | None:
-        own: SpiderRequest | None = request.meta.get(OWN)
-        location = visit.download.location
-        if own is None or own.redirects or not 300 <= visit.status < 400 or location is None:
+        if request.meta.get(OWN, True):  # a link's, or the project wants to see redirects itself
             return None
-        known = self._crawl.urls.get(location) is not None
-        return redirected(request, location) if known else None
+        location = visit.location if visit.redirects else None
+        known = location is not None and self._crawl.urls.get(location) is not None
+        return redirected(request, str(location)) if known else None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.meta import OWN, URL_ID
+from focuscrawl.engine.private import slot_delay
 
 if TYPE_CHECKING:
     from typing import Self
@@ -50,7 +51,8 @@ class PriorityMiddleware:
     def process_response(self, request: Request, response: Response) -> Response:
         """Let the frontier wait as long as the downloader's slot does."""
         number = request.meta.get(URL_ID)
-        slots = self._crawler.engine.downloader.slots
-        if number is not None and (slot := slots.get(request.meta["download_slot"])) is not None:
-            self._crawl.frontier.set_delay(self._crawl.urls.host(number), slot.delay)
+        if number is not None:
+            delay = slot_delay(self._crawler, request.meta["download_slot"])
+            if delay is not None:
+                self._crawl.frontier.set_delay(self._crawl.urls.host(number), delay)
         return response

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.robotstxt import RobotParser
 
+_PARSED = getattr(signals, "robots_parsed", None)  # documented since Scrapy 2.18
 _MOST = 500 * 1024  # bytes; RFC 9309 section 2.5: no less
 _LARGE = 20_000  # bytes; parsing more would hold the event loop for over 5 ms
 _KEPT = 32 * 1024 * 1024  # bytes of robots.txt whose rules are kept; more than 10,000 hosts'
@@ -45,18 +46,18 @@ class RobotsUnreachableError(UnusableError, DownloadFailedError):
     retry_after : seconds the host asked to wait, None if it did not say
     """
 
-    def __init__(self, why: str, retry_after: float | None = None) -> None:
+    def __init__(
+        self, why: str, retry_after: float | None = None, cause: str = "robots.txt"
+    ) -> None:
         super().__init__(why)
-        self.cause = "robots.txt"
+        self.cause = cause
         self.retry_after = retry_after
 
     @classmethod
     def after(cls, error: Exception) -> Self:
         """Return what to raise when robots.txt could not be fetched."""
         name, _, details = cause(error).partition(": ")
-        unreachable = cls(f"robots.txt: {details}" if details else "robots.txt")
-        unreachable.cause = name
-        return unreachable
+        return cls(f"robots.txt: {details}" if details else "robots.txt", cause=name)
 
 
 class RobotsMiddleware:
@@ -156,9 +157,10 @@ class RobotsMiddleware:
         if not 200 <= response.status < 300:
             return None, 0
         rules = await self._read(response)
-        await self._crawler.signals.send_catch_log_async(
-            signals.robots_parsed, robotparser=rules, request=request
-        )
+        if _PARSED is not None:
+            await self._crawler.signals.send_catch_log_async(
+                _PARSED, robotparser=rules, request=request
+            )
         return rules, min(len(response.body), _MOST)
 
     async def _read(self, response: Response) -> RobotParser:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
@@ -19,8 +19,8 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import Deferred
 
-from focuscrawl.downloadhandlers.headers import bounded
-from focuscrawl.engine.download_errors import PrivateAddressError
+from focuscrawl.engine.download_errors import PrivateAddressError, TooLargeError
+from focuscrawl.engine.private import limit_headers
 from focuscrawl.foundation.networks import Networks, literal
 from focuscrawl.foundation.urls import normalize
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+
+_MOST_HEADERS = 256 * 1024  # bytes, early hints included; as much as Chromium reads
 
 
 @dataclass
@@ -68,7 +70,7 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._pool._factory = bounded(self._pool._factory)
+        limit_headers(self, _MOST_HEADERS, _too_many_headers)
         self._networks = Networks.of(crawler.settings.getlist("FOCUSCRAWL_PRIVATE_ADDRESSES"))
 
     async def download_request(self, request: Request) -> Response:
@@ -101,6 +103,10 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
             request.meta.update(sent.meta)  # how long it took
 
 
+def _too_many_headers() -> TooLargeError:
+    return TooLargeError(f"more than {_MOST_HEADERS // 1024} KiB of headers")
+
+
 async def _check_for_proxy(name: str, attempt: _Attempt) -> None:
     """Look up a host that a proxy is going to connect to."""
     if attempt.networks.all_open:
@@ -108,7 +114,9 @@ async def _check_for_proxy(name: str, attempt: _Attempt) -> None:
     from twisted.internet import reactor  # noqa: PLC0415 - importing it earlier would choose one
 
     looked_up: Deferred[None] = Deferred()
-    reactor.nameResolver.resolveHostName(_Admitting(_Finishing(looked_up), attempt), name)
+    reactor.nameResolver.resolveHostName(
+        _AdmittingReceiver(_EndReceiver(looked_up), attempt), name
+    )
     await maybe_deferred_to_future(looked_up)
     if attempt.refusals:
         raise attempt.error(name)
@@ -127,19 +135,6 @@ def _guard_resolver() -> None:
         reactor.installNameResolver(GuardedResolver(reactor.nameResolver))
 
 
-class Receiver(Protocol):
-    """What is told the outcome of a look-up: Twisted's `IResolutionReceiver`."""
-
-    def resolutionBegan(self, resolutionInProgress: Any) -> None:  # noqa: N802, N803, D102
-        ...
-
-    def addressResolved(self, address: Any) -> None:  # noqa: N802, D102
-        ...
-
-    def resolutionComplete(self) -> None:  # noqa: N802, D102
-        ...
-
-
 class GuardedResolver:
     """Withholds the addresses that the request it is asked for may not be connected to.
 
@@ -151,19 +146,19 @@ class GuardedResolver:
         self._resolver = resolver
 
     def resolveHostName(  # noqa: N802 - Twisted's name
-        self, receiver: Receiver, host_name: str, *args: Any, **kwargs: Any
+        self, receiver: Any, host_name: str, *args: Any, **kwargs: Any
     ) -> Any:
         """Look up a host."""
         attempt = _attempt.get()
         if attempt is not None:
-            receiver = _Admitting(receiver, attempt)
+            receiver = _AdmittingReceiver(receiver, attempt)
         return self._resolver.resolveHostName(receiver, host_name, *args, **kwargs)
 
 
-class _Admitting:
-    """Passes on the addresses that an attempt admits."""
+class _AdmittingReceiver:
+    """A Twisted `IResolutionReceiver` that passes on the addresses an attempt admits."""
 
-    def __init__(self, receiver: Receiver, attempt: _Attempt) -> None:
+    def __init__(self, receiver: Any, attempt: _Attempt) -> None:
         self._attempt = attempt
         self._receiver = receiver
         self.resolutionBegan = receiver.resolutionBegan
@@ -174,8 +169,8 @@ class _Admitting:
             self._receiver.addressResolved(address)
 
 
-class _Finishing:
-    """Fires a Deferred at the end of a look-up."""
+class _EndReceiver:
+    """A Twisted `IResolutionReceiver` that fires a Deferred at the end of a look-up."""
 
     def __init__(self, finished: Deferred[None]) -> None:
         self._finished = finished

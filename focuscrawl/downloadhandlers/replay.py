@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scrapy.http import Headers
-from scrapy.responsetypes import responsetypes
 
 from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.private import response_class
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs.conditional import not_modified
 
@@ -51,10 +51,8 @@ class ReplayDownloadHandler:
         else:
             status, body = answer.status, answer.body
             headers = _headers(answer)
-        response_class = responsetypes.from_args(headers=headers, url=request.url, body=body)
-        return response_class(
-            request.url, status=status, headers=headers, body=body, request=request
-        )
+        kind = response_class(headers, request.url, body)
+        return kind(request.url, status=status, headers=headers, body=body, request=request)
 
     async def close(self) -> None:
         """Nothing to give back."""

@@ -1,4 +1,4 @@
-"""Why there is no answer to a request, in a word that a summary can count."""
+"""Causes of failed downloads, in words that a summary can count; errors of our own for some."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of Scrapy a crawl can do without whose spider has no requests of its own."""
+"""Leaves out what of Scrapy costs time and does nothing for a spider that yields no requests."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from scrapy.logformatter import LogFormatter
+from scrapy.utils.misc import load_object
 
 if TYPE_CHECKING:
     from scrapy import Request, Spider
@@ -13,18 +14,20 @@ if TYPE_CHECKING:
     from scrapy.logformatter import LogFormatterResult
     from scrapy.settings import BaseSettings
 
-_KEPT = {"scrapy.spidermiddlewares.referer.RefererMiddleware": 700}
+_REFERRERS = "scrapy.spidermiddlewares.referer.RefererMiddleware"  # Scrapy's redirects ask it
 _DETAILED = ("DEBUG", "NOTSET", logging.DEBUG, logging.NOTSET)
 
 
-def spare(settings: BaseSettings) -> None:
-    """Leave out what looks at a spider's requests, and log lines that nobody reads.
+def use_lean_settings(settings: BaseSettings) -> None:
+    """Leave out Scrapy's own spider middlewares, and log lines that nobody reads.
 
-    Each of Scrapy's own spider middlewares would pass every visit on through generators of its
-    own; a line of the log is made whether it is shown or not. What users have set stays. The one
-    for referrers stays as well: Scrapy's redirects ask it what to say.
+    Each of the middlewares would pass every visit on through generators of its own; a line of
+    the log is made whether it is shown or not. What users have set stays.
     """
-    settings.set("SPIDER_MIDDLEWARES_BASE", _KEPT, priority="spider")
+    for path in settings.getdict("SPIDER_MIDDLEWARES_BASE"):
+        if path != _REFERRERS:
+            component = load_object(path)
+            settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", component, None)
     if settings.get("LOG_LEVEL") not in _DETAILED and not settings.getpriority("LOG_FORMATTER"):
         settings.set("LOG_FORMATTER", QuietFormatter, priority="spider")
 
@@ -32,18 +35,21 @@ def spare(settings: BaseSettings) -> None:
 class QuietFormatter(LogFormatter):
     """Makes no line for a page or an item: where there is None, Scrapy logs nothing."""
 
-    def crawled(self, request: Request, response: Response, spider: Spider) -> LogFormatterResult:
+    def crawled(  # type: ignore[override]  # None is documented, though not in the type
+        self, request: Request, response: Response, spider: Spider
+    ) -> None:
         """Say nothing of a page."""
-        return None  # type: ignore[return-value]
 
-    def scraped(self, item: object, response: object, spider: Spider) -> LogFormatterResult:
+    def scraped(  # type: ignore[override]
+        self, item: object, response: object, spider: Spider
+    ) -> None:
         """Say nothing of an item."""
-        return None  # type: ignore[return-value]
 
     def dropped(
         self, item: object, exception: BaseException, response: object, spider: Spider
     ) -> LogFormatterResult:
         """Say nothing of what is no item; of what a user's pipeline drops, what Scrapy says."""
-        if getattr(item, "excluded", None) is not None or getattr(item, "again", False):
+        ours = ("excluded", "again", "noindex")
+        if any(getattr(item, name, None) for name in ours):
             return None  # type: ignore[return-value]
         return super().dropped(item, exception, response, spider)  # type: ignore[arg-type]

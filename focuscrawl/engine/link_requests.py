@@ -1,17 +1,18 @@
-"""How pages are asked for that nobody asked for but the frontier."""
+"""Callback and meta of the requests that are made for links out of the frontier."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from scrapy import Spider
-
+from focuscrawl.engine.private import has_default_callback
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Self
 
+    from scrapy import Spider
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
@@ -19,22 +20,20 @@ _PARSE = "parse"
 _MAXSIZE = 10 * 1024 * 1024  # bytes; no page is longer
 
 
+@dataclass(frozen=True)
 class LinkRequests:
-    """Callback and meta of the requests that the frontier's links become.
+    """What a project has set for requests that its spider did not yield.
 
-    Parameters
+    Attributes
     ----------
     callback : None for what Scrapy calls when a request names nothing
     meta : beside what the crawl itself puts there
     visits : True if the spider takes every fetch for an item, errors included
     """
 
-    def __init__(
-        self, callback: Callable[[Response], Any] | None, meta: dict[str, Any], visits: bool
-    ) -> None:
-        self.callback = callback
-        self.meta = meta
-        self.visits = visits
+    callback: Callable[[Response], Any] | None
+    meta: dict[str, Any]
+    visits: bool
 
     @classmethod
     def of(cls, spider: Spider, settings: BaseSettings) -> Self:
@@ -61,9 +60,7 @@ def _callback(spider: Spider, name: str) -> Callable[[Response], Any] | None:
     if not name:
         return _nobody
     if name == _PARSE:
-        kind = type(spider)
-        own = kind.parse is not Spider.parse or kind._parse is not Spider._parse
-        return None if own else _nobody
+        return None if has_default_callback(spider) else _nobody
     method: Callable[[Response], Any] | None = getattr(spider, name, None)
     if not callable(method):
         raise UserError(

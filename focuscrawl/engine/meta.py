@@ -4,9 +4,11 @@
 URL_ID = "focuscrawl_url"
 #: the `Visit`, once the answer has been judged
 VISIT = "focuscrawl_visit"
+#: on requests for a page that asks not to be indexed, if that is obeyed
+NOINDEX = "focuscrawl_noindex"
 #: on requests for a page that was fetched before, for the links that are new on it
 AGAIN = "focuscrawl_again"
 #: bytes received so far; only requests for a robots.txt have it
 ROBOTS = "focuscrawl_robots"
-#: on requests that a project's own spider yielded
+#: on requests that a project's own spider yielded: whether it wants to see redirects itself
 OWN = "focuscrawl_own"

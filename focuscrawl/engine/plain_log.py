@@ -1,4 +1,4 @@
-"""Log lines that may quote anybody: pages, servers, and URLs with passwords in them."""
+"""Log records without control characters and passwords, whatever page or URL they quote."""
 
 from __future__ import annotations
 
@@ -32,8 +32,3 @@ class PlainRecord(logging.LogRecord):
 def plain(text: str) -> str:
     """Return `text` without what a terminal obeys and without URLs' credentials."""
     return without_credentials(printable(text))
-
-
-def no_settings(record: logging.LogRecord) -> bool:
-    """Leave out Scrapy's list of all settings: what a user has set may be a password."""
-    return not str(record.msg).startswith("Overridden settings")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
-from focuscrawl.engine.meta import AGAIN, OWN, URL_ID, VISIT
+from focuscrawl.engine.meta import AGAIN, NOINDEX, OWN, URL_ID, VISIT
 from focuscrawl.engine.request_file import RequestFile
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
@@ -21,17 +22,6 @@ if TYPE_CHECKING:
     from focuscrawl.engine.link_requests import LinkRequests
 
 _SLOT = "download_slot"
-
-
-class SpiderRequest(NamedTuple):
-    """What is remembered of a request of the project's while it is under way.
-
-    Attributes
-    ----------
-    redirects : True if the project wants the answer itself where it is a redirect
-    """
-
-    redirects: bool
 
 
 class SpiderRequests:
@@ -102,12 +92,9 @@ class SpiderRequests:
         if URL_ID in held.meta:  # it was under way before
             return held.replace(meta=held.meta | meta)
         self._file.give(fetch.url)
-        own = SpiderRequest(
-            redirects=bool(held.meta.get("dont_redirect")) or _sees_redirects(held)
-        )
-        return held.replace(
-            meta=held.meta | meta | {OWN: own}, errback=_Told(self._failed, held.errback)
-        )
+        own = {OWN: _wants_redirects(held)}
+        errback = _ReportingErrback(self._failed, held.errback)
+        return held.replace(meta=held.meta | meta | own, errback=errback)
 
     def pop_aside(self) -> Request | None:
         """Return what goes past the frontier, the highest priority first."""
@@ -149,8 +136,8 @@ class SpiderRequests:
         return True
 
 
-class _Told:
-    """An errback that lets the crawl know first."""
+class _ReportingErrback:
+    """The errback of a project's request; it reports the failure to the crawl first."""
 
     def __init__(
         self, failed: Callable[[Failure], object], errback: Callable[..., Any] | None
@@ -164,25 +151,33 @@ class _Told:
 
 
 def redirected(request: Request, url: str) -> Request:
-    """Return a request of the project's for where its page has moved."""
-    errback = request.errback
+    """Return a request of the project's for where its page has moved.
+
+    What it, or a middleware, tells one server is not told to another, as with Scrapy's redirects:
+    ``Authorization`` stays with the origin, ``Cookie`` with the host and encryption (and the
+    cookies of the project in Scrapy's jar).
+    """
     before = request.meta.get("redirect_urls", [])
-    return request.replace(
-        url=url,
-        meta={**_unmarked(request).meta, "redirect_urls": [*before, request.url]},
-        errback=errback.errback if isinstance(errback, _Told) else errback,
-    )
+    plain = _unmarked(request)
+    meta = {**plain.meta, "redirect_urls": [*before, request.url]}
+    moved = plain.replace(url=url, meta=meta, cookies={})
+    old, new = urlsplit(request.url), urlsplit(url)
+    if (old.scheme, old.netloc) != (new.scheme, new.netloc):
+        moved.headers.pop("Authorization", None)
+    if old.hostname != new.hostname or new.scheme not in (old.scheme, "https"):
+        moved.headers.pop("Cookie", None)
+    return moved
 
 
 def _unmarked(request: Request) -> Request:
     """Take off what the crawl put on: spiders pass the meta of one page on to the next."""
     if URL_ID not in request.meta:
         return request
-    ours = {URL_ID, VISIT, OWN, AGAIN, _SLOT, "dont_redirect", "handle_httpstatus_all"}
+    ours = {URL_ID, VISIT, NOINDEX, OWN, AGAIN, _SLOT, "dont_redirect", "handle_httpstatus_all"}
     meta = {name: value for name, value in request.meta.items() if name not in ours}
     errback = request.errback
     return request.replace(
-        meta=meta, errback=errback.errback if isinstance(errback, _Told) else errback
+        meta=meta, errback=errback.errback if isinstance(errback, _ReportingErrback) else errback
     )
 
 
@@ -190,6 +185,7 @@ def _is_start(request: Request) -> bool:
     return bool(request.meta.get("is_start_request"))
 
 
-def _sees_redirects(request: Request) -> bool:
-    handled = request.meta.get("handle_httpstatus_list", ())
-    return bool(request.meta.get("handle_httpstatus_all")) or any(300 <= s < 400 for s in handled)
+def _wants_redirects(request: Request) -> bool:
+    meta = request.meta
+    handled = any(300 <= status < 400 for status in meta.get("handle_httpstatus_list", ()))
+    return bool(handled or meta.get("handle_httpstatus_all") or meta.get("dont_redirect"))

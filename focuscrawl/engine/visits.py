@@ -60,6 +60,9 @@ def download_of(response: Response) -> Download:
         size=len(response.body),
         etag=_field(response, "ETag"),
         last_modified=_field(response, "Last-Modified"),
+        robots=tuple(
+            value.decode("latin-1") for value in response.headers.getlist("X-Robots-Tag")
+        ),
     )
 
 

@@ -1,4 +1,4 @@
-"""Bounds the time between a signal to end and the end."""
+"""Bounds how long a live crawl takes to end: downloads that last are given up."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError
 
 from focuscrawl.engine.binding import crawl_of
-from focuscrawl.engine.private import is_closing
+from focuscrawl.engine.private import is_closing, wrap_downloads
 from focuscrawl.errors import GivenUpError
 from focuscrawl.report.plain_text import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
     from typing import Self
 
     from scrapy import Request
@@ -27,14 +26,16 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from twisted.internet.defer import Deferred
 
+    from focuscrawl.engine.private import Download
+
 logger = logging.getLogger(__name__)
 
 _EVERY = 0.5  # seconds between two looks
 _GRACE = 15.0  # of the thirty that a supervisor gives; the rest is for lesson and store
 
 
-class SwiftEnd:
-    """Gives up downloads that last when the crawl is to end: their URLs are queued again.
+class BoundedStop:
+    """Cancels downloads that last once the spider is closing, and has their URLs queued again.
 
     Scrapy waits for every request under way, up to ``DOWNLOAD_TIMEOUT`` and as long again for
     each retry. ``FOCUSCRAWL_STOP_TIMEOUT`` is how long it may, in seconds.
@@ -59,13 +60,7 @@ class SwiftEnd:
 
     def engine_started(self) -> None:
         """Stand before the download handlers, whichever they are."""
-        handlers = self._crawler.engine.downloader.handlers
-        download = handlers.download_request_async
-
-        async def bounded(request: Request) -> Response:
-            return await self._download(download, request)
-
-        handlers.download_request_async = bounded  # type: ignore[method-assign]
+        wrap_downloads(self._crawler, self._download)
         self._look(None)
 
     def spider_closed(self) -> None:
@@ -89,9 +84,7 @@ class SwiftEnd:
         for download in list(self._under_way):
             download.cancel()
 
-    async def _download(
-        self, download: Callable[[Request], Awaitable[Response]], request: Request
-    ) -> Response:
+    async def _download(self, download: Download, request: Request) -> Response:
         if self._given_up:
             raise GivenUpError("the crawl ends")
         under_way: Deferred[Response] = deferred_from_coro(download(request))

@@ -14,7 +14,8 @@ from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import call_later
 
 from focuscrawl.engine.binding import crawl_of
-from focuscrawl.engine.plain_log import no_settings, plain
+from focuscrawl.engine.plain_log import plain
+from focuscrawl.engine.private import is_no_list_of_settings
 
 if TYPE_CHECKING:
     from typing import Self
@@ -50,7 +51,7 @@ class JsonLog:
             handler = logging.FileHandler(folder / Path(name), encoding="utf-8")
         handler.setLevel(crawler.settings.get("LOG_LEVEL"))
         handler.setFormatter(JsonFormatter(str(folder)))
-        handler.addFilter(no_settings)
+        handler.addFilter(is_no_list_of_settings)
         extension = cls(handler)
         crawler.signals.connect(extension.engine_stopped, signal=signals.engine_stopped)
         return extension

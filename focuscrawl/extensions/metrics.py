@@ -15,6 +15,7 @@ from scrapy.exceptions import NotConfigured
 from focuscrawl import __version__
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.private import is_paused
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import without_credentials
 
@@ -97,7 +98,7 @@ class _CrawlCollector:
             ("known_urls", "URLs the crawl has seen", len(crawl.urls)),
             ("model_version", "Lessons learned", crawl.model_version),
             ("waiting", "1 while something else holds it back", int(crawl.pausing)),
-            ("paused", "1 while a person has paused the crawl", int(self._crawler.engine.paused)),
+            ("paused", "1 while a person has paused the crawl", int(is_paused(self._crawler))),
         ):
             yield GaugeMetricFamily(f"focuscrawl_{name}", text, value)
         yield from self._downloads()

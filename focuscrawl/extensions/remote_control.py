@@ -1,4 +1,4 @@
-"""Does what ``focuscrawl pause``, ``resume`` and ``stop`` ask for."""
+"""Pauses, resumes and stops the engine as ``focuscrawl pause``, ``resume`` and ``stop`` ask."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 from scrapy import signals
 from scrapy.utils.asyncio import call_later
-from scrapy.utils.defer import deferred_from_coro
 
 from focuscrawl.crawl.remote_control import Command
 from focuscrawl.engine.binding import crawl_of
-from focuscrawl.engine.private import wake
+from focuscrawl.engine.private import close_spider, wake
 
 if TYPE_CHECKING:
     from typing import Self
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Obedience:
-    """Looks again and again at what is asked of the crawl.
+class RemoteControlExtension:
+    """Looks at the crawl's `RemoteControl` every so often, and has the engine obey.
 
     Paused, the crawl finishes what is under way and fetches nothing more.
     """
@@ -60,7 +59,7 @@ class Obedience:
             self._over = True
             self._control.obeyed(wanted)
             logger.info("asked to stop: waiting for what is under way")
-            deferred_from_coro(self._crawler.engine.close_spider_async(reason="stopped"))
+            close_spider(self._crawler, "stopped")
             return
         call_later(self._control.every, self._look)
         if (wanted is Command.PAUSE) != self.paused:

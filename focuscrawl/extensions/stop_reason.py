@@ -1,4 +1,4 @@
-"""Lets a crawl end under the name of what ended it."""
+"""Closes the spider with the crawl's own stop reason: budget, frontier_empty, error, ..."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from scrapy import signals
 from scrapy.exceptions import CloseSpider
-from scrapy.utils.defer import deferred_from_coro
 
 from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.private import close_spider
 
 if TYPE_CHECKING:
     from typing import Self
@@ -44,5 +44,5 @@ class StopReason:
             logger.error("the crawl store cannot be used any more: %s", said)
         reason = self._crawl.stop_reason
         if reason not in (None, "frontier_empty"):
-            deferred_from_coro(self._crawler.engine.close_spider_async(reason=reason))
+            close_spider(self._crawler, reason)
         raise CloseSpider(reason or "finished")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from focuscrawl.crawl.redirects import has_moved
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
@@ -34,14 +35,14 @@ class CrawlGraph:
         """Read the links from the store of a crawl; redirects are links."""
         p, u, link = schema.page.c, schema.url.c, schema.link.c
         fetched = (
-            sa.select(u.id, u.url, u.depth, u.referrer, p.status)
+            sa.select(u.id, u.url, u.depth, u.referrer, p.status, p.error)
             .join(schema.page, p.url == u.id)
             .order_by(p.seq)
         )
         pages = list(store.rows(fetched))
         name = {page.id: page.url for page in pages}
         targets: dict[str, list[str]] = {page.url: [] for page in pages}
-        redirects = {page.id for page in pages if 300 <= page.status < 400}
+        redirects = {page.id for page in pages if has_moved(page.status, page.error)}
         for page in pages:
             if page.referrer in redirects:
                 targets[name[page.referrer]].append(page.url)

@@ -1,4 +1,4 @@
-"""What a page says about itself: base, canonical URL, refresh, robots."""
+"""What a page says about itself: base, canonical URL, refresh, what robots may do with it."""
 
 from __future__ import annotations
 
@@ -7,30 +7,63 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from lxml import etree
 
 # "5; url=next.html" and its looser forms, as the WHATWG standard reads them.
 _REFRESH = re.compile(
-    r"""\s*[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.*))""",
+    r"""\s*(\d*)[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.*))""",
     re.IGNORECASE | re.DOTALL,
 )
+#: rules of X-Robots-Tag that have a value; another word before a colon names a crawler
+_VALUED = frozenset({"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"})
 
 
 @dataclass(slots=True)
 class Metadata:
-    """Metadata as written, None or False where the page does not say."""
+    """Metadata as written, None or False where the page does not say.
+
+    Attributes
+    ----------
+    refresh, refresh_delay : where a browser goes by itself, and after how many seconds
+    noindex, nofollow : what robots are asked not to do
+    """
 
     base: str | None = None
     canonical: str | None = None
     refresh: str | None = None
+    refresh_delay: float = 0.0
     noindex: bool = False
     nofollow: bool = False
+
+    def add_robots_rules(self, rules: str) -> None:
+        """Take in rules as in ``noindex, nofollow``; they add up, whoever says them."""
+        words = set(rules.lower().replace(",", " ").split())
+        self.noindex |= not words.isdisjoint({"noindex", "none"})
+        self.nofollow |= not words.isdisjoint({"nofollow", "none"})
+
+    def add_robots_fields(self, fields: Iterable[str]) -> None:
+        """Take in the X-Robots-Tag fields of an answer; rules for one named crawler are not ours.
+
+        A name is followed by a colon, and all rules up to the next name are that crawler's.
+        """
+        for rules in fields:
+            named = False
+            for rule in rules.split(","):
+                name, colon, rest = rule.partition(":")
+                if colon and name.strip().lower() not in _VALUED:
+                    named = name.strip() != "*"
+                    rule = rest  # noqa: PLW2901
+                if not named:
+                    self.add_robots_rules(rule)
 
 
 def read_metadata(elements: list[etree._Element]) -> Metadata:
     """Read the ``base``, ``link`` and ``meta`` elements of a page; the first of a kind wins.
 
-    Robots rules add up: a page that says noindex once means it.
+    A refresh in a ``noscript`` is for who cannot run the scripts that make the page, and leads
+    browsers nowhere.
     """
     found = Metadata()
     for element in elements:
@@ -54,9 +87,9 @@ def _read_meta(found: Metadata, meta: etree._Element) -> None:
         return
     if meta.get("http-equiv", "").strip().lower() == "refresh":
         match = _REFRESH.match(content)
-        if match and found.refresh is None:
-            found.refresh = next((part for part in match.groups() if part), "").strip() or None
+        if match and found.refresh is None and next(meta.iterancestors("noscript"), None) is None:
+            delay, *targets = match.groups()
+            found.refresh = next(filter(None, targets), "").strip() or None
+            found.refresh_delay = float(delay or 0)
     elif meta.get("name", "").strip().lower() == "robots":
-        rules = set(content.lower().replace(",", " ").split())
-        found.noindex |= not rules.isdisjoint({"noindex", "none"})
-        found.nofollow |= not rules.isdisjoint({"nofollow", "none"})
+        found.add_robots_rules(content)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import compress
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from focuscrawl.page.tree import parse_tree
 from focuscrawl.page.view import Links, PageView
 from focuscrawl.page.walk import Outline, anchor_texts, outline
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 #: bytes of UTF-8; what comes after is not read. A page is dozens of times as large in memory
 MAX_SIZE = 2 * 1024 * 1024
 #: of a page; what comes after is counted
@@ -23,7 +27,12 @@ MAX_TOKENS = 100_000
 
 
 def parse_page(
-    body: bytes, url: str, *, encoding: str | None = None, depths: bool = False
+    body: bytes,
+    url: str,
+    *,
+    encoding: str | None = None,
+    robots: Sequence[str] = (),
+    depths: bool = False,
 ) -> PageView:
     """Parse a page once, for all who read it.
 
@@ -32,6 +41,7 @@ def parse_page(
     body : the page, decompressed; any bytes will do
     url : absolute URL it was fetched from
     encoding : charset parameter of its ``Content-Type`` header, if there is one
+    robots : X-Robots-Tag headers, if there are any
     depths : note where in the tree the leaves are, which takes a little longer
 
     Returns
@@ -51,6 +61,7 @@ def parse_page(
     root = parse_tree(utf8)
     seen = Outline() if root is None else outline(root, depths=depths)
     meta = read_metadata(seen.metadata)
+    meta.add_robots_fields(robots)
     own = urls.normalize(url) or url
     base = (meta.base is not None and urls.resolve(own, [meta.base])[0]) or own
     links_cut = seen.cut(MAX_LINKS)
@@ -67,6 +78,7 @@ def parse_page(
         links_cut=links_cut,
         canonical=targets[0] if meta.canonical else None,
         refresh=targets[1] if meta.refresh else None,
+        refresh_delay=meta.refresh_delay,
         noindex=meta.noindex,
         nofollow=meta.nofollow,
         encoding=read_in,

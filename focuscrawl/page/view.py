@@ -26,7 +26,8 @@ class Links:
         where there is none the ``alt`` of the area or image, or the ``title``; may be empty
     left, right : int32 (n,), first and last DOM leaf that the link element covers
         (METHODS 4, [A02 section 2.2.1]); ``left <= right``
-    nofollow : bool (n,), the link carries ``rel=nofollow``
+    nofollow : bool (n,), the link carries ``rel=nofollow``, or one of the kinds that it was
+        divided into, ``sponsored`` and ``ugc``
     """
 
     urls: list[str]
@@ -54,13 +55,14 @@ class PageView:
     links_cut : link elements beyond `focuscrawl.page.parse.MAX_LINKS`, which are not among them
     canonical : target of ``<link rel=canonical>`` if it is another http(s) URL or the page itself
     refresh : target of ``<meta http-equiv=refresh>``, None without one
-    noindex, nofollow : what ``<meta name=robots>`` asks
+    noindex, nofollow : what ``<meta name=robots>`` or X-Robots-Tag asks
     encoding : the encoding the page was read in, by its Python name
     headings : texts of ``<h1>`` to ``<h6>``, white space folded, at most 300 characters
     heading_leaf : int32 (n_headings,), the number of the first leaf of each, ascending
     leaf_depth, leaf_meeting : int32 (n_leaves,), how deep in the tree each leaf is, and how deep
         the lowest common ancestor of it and the leaf before (0 for the first); empty
         unless `parse_page` was asked for `depths`
+    refresh_delay : seconds after which a browser goes to `refresh`
     """
 
     url: str
@@ -79,3 +81,4 @@ class PageView:
     leaf_depth: NDArray[np.int32] = field(default_factory=_none)
     leaf_meeting: NDArray[np.int32] = field(default_factory=_none)
     links_cut: int = 0
+    refresh_delay: float = 0.0

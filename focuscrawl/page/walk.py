@@ -18,6 +18,9 @@ _METADATA = frozenset({"base", "link", "meta"})
 # What holds the page or describes it is no leaf, even when there is nothing in it.
 _NO_LEAF = _HIDDEN | _METADATA | {"body", "head", "html", "noframes", "title"}
 
+# What was one kind of link is three now: paid ones and those that readers of a page write, too.
+_NOFOLLOW = frozenset({"nofollow", "sponsored", "ugc"})
+
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _HEADING_PARTS = 16  # texts of a heading that are looked at: one left open may hold the page
 _HEADING_LENGTH = 300
@@ -99,7 +102,9 @@ def outline(root: etree._Element, *, depths: bool = False) -> Outline:  # noqa: 
                     left.append(len(leaves))
                     right.append(0)  # known when the link is closed
                     rel = element.get("rel")
-                    page.nofollow.append(rel is not None and "nofollow" in rel.lower().split())
+                    page.nofollow.append(
+                        rel is not None and not _NOFOLLOW.isdisjoint(rel.lower().split())
+                    )
             elif tag in _HEADINGS:
                 page.headings.append((_heading(element), len(leaves)))
             elif tag in _NO_LEAF:

@@ -50,6 +50,9 @@ class RecordPipeline:
         if item.again:
             count_again(self._crawler.stats, item)
             raise DropItem("fetched again for its new links: nobody else asked for it")
+        if item.noindex:
+            self._crawler.stats.inc_value("focuscrawl/noindex")
+            raise DropItem("the page asks not to be listed anywhere")
         return item
 
     def given_up(self, item: Any) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from focuscrawl.crawl.visit import NOINDEX
 from focuscrawl.report import comparison, measures
 from focuscrawl.report.figure_style import png
 from focuscrawl.report.figures import relevance_figure
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
 _ROWS = 10  # of a table of hosts
 _PAGES = 25
 _EVENTS = 30
+#: kinds of events that can be many: what they are of, and why
+_COUNTED = {
+    "excluded": ("URL", "for robots.txt and the like"),
+    NOINDEX: ("page", "asked not to be indexed"),
+}
 _MODELS = 15
 _ALARMS = 10
 _TITLE = 110  # characters
@@ -51,7 +57,7 @@ class Section:
     best_pages : rows of `focuscrawl.report.measures.load_pages`, without the seeds
     outcomes : (what came of it, fetches)
     depths : rows of `focuscrawl.report.measures.by_depth`
-    events : (time, seq, kind, detail), the last ones; excluded URLs are only counted
+    events : (time, seq, kind, detail), the last ones; those that can be many are only counted
     models : (version, trained at, instances, metrics), the last ones
     alarms : falls of the harvest rate and their causes, as the crawl is judged now
     """
@@ -129,17 +135,13 @@ def _rows(frame: pd.DataFrame) -> list[Any]:
 
 def _events(store: CrawlStore) -> list[tuple[str, int, str, str]]:
     e = schema.events.c
-    last = sa.select(e.at, e.seq, e.kind, e.detail).where(e.kind != "excluded")
+    last = sa.select(e.at, e.seq, e.kind, e.detail).where(e.kind.not_in(_COUNTED))
     events = [tuple(row) for row in store.rows(last.order_by(e.id.desc()).limit(_EVENTS))]
-    figures = [
-        sa.func.max(e.at).label("at"),
-        sa.func.max(e.seq).label("seq"),
-        sa.func.count().label("n"),
-    ]
-    (last_one,) = store.rows(sa.select(*figures).where(e.kind == "excluded"))
-    if last_one.n:
-        detail = f"{counted(last_one.n, 'URL')} so far, for robots.txt and the like"
-        events.append((last_one.at, last_one.seq, "excluded", detail))
+    last_one = (sa.func.max(e.at).label("at"), sa.func.max(e.seq).label("seq"))
+    figures = sa.select(e.kind, *last_one, sa.func.count().label("n"))
+    for row in store.rows(figures.where(e.kind.in_(_COUNTED)).group_by(e.kind)):
+        what, why = _COUNTED[row.kind]
+        events.append((row.at, row.seq, row.kind, f"{counted(row.n, what)} so far, {why}"))
     return sorted(events, key=lambda event: (event[0], event[1]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from focuscrawl.crawl.visit import NOT_MODIFIED
+from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED
 
 PAGE = "page"
 DUPLICATE = "duplicate"
@@ -24,20 +24,19 @@ def outcome(status: int, error: str | None, duplicate: bool) -> str:
     -------
     ``page`` and ``not modified`` (the only ones with a relevance; the latter was asked for only
     if it had changed), ``duplicate``, ``redirect``, ``no HTML``,
-    ``HTTP <status>``, or the cause when no answer came or a redirect leads nowhere.
+    ``HTTP <status>``, or the cause when no answer came or a redirect, of a page that refreshes
+    to another, too, leads nowhere.
     """
     if duplicate:
         return DUPLICATE
-    redirect = 300 <= status < 400
-    if status == 0 or (redirect and error is not None):
-        return (error or "no answer").partition(":")[0].strip()
+    cause = (error or "").partition(":")[0].strip()
+    if status == 0 or (cause and 200 <= status < 400):
+        return REDIRECT if cause == META_REFRESH else cause or "no answer"
     if status == NOT_MODIFIED:
         return UNCHANGED
-    if redirect:
+    if 300 <= status < 400:
         return REDIRECT
-    if not 200 <= status < 300:
-        return f"HTTP {status}"
-    return PAGE if error is None else NO_HTML
+    return PAGE if 200 <= status < 300 else f"HTTP {status}"
 
 
 def is_error(name: str) -> bool:

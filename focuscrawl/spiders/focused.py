@@ -13,7 +13,7 @@ from focuscrawl.downloadermiddlewares.warc import recording_name
 from focuscrawl.engine.arguments import from_settings
 from focuscrawl.engine.binding import bind_crawl, crawl_of
 from focuscrawl.engine.instance_feed import feed_of
-from focuscrawl.engine.lean_settings import spare
+from focuscrawl.engine.lean_settings import use_lean_settings
 from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.process_memory import freeze, return_large_arrays
 from focuscrawl.engine.visits import visit_of_response
@@ -79,7 +79,7 @@ class FocusedSpider(scrapy.Spider):
             raise UserError(f"argument {empty[0]} is empty: give it a value or leave it out")
         spider = super().from_crawler(crawler, *args, **kwargs)
         if cls is FocusedSpider:
-            spare(crawler.settings)
+            use_lean_settings(crawler.settings)
         open_for(spider, from_settings(crawler.settings) | arguments, crawler.settings)
         return spider
 
@@ -151,6 +151,8 @@ def _plan(arguments: dict[str, str], settings: BaseSettings) -> CrawlPlan:
             "FOCUSCRAWL_STAGNATION", str(settings.get("FOCUSCRAWL_STAGNATION", 0))
         ),
         any_media=_flag(settings, "FOCUSCRAWL_ANY_MEDIA", default=False),
+        obey_meta_robots=_flag(settings, "FOCUSCRAWL_OBEY_META_ROBOTS", default=not replay),
+        meta_refresh=_meta_refresh(settings, replay),
         limits=_flag(settings, "FOCUSCRAWL_LIMITS", default=True),
         near_duplicates=_flag(settings, "FOCUSCRAWL_NEAR_DUPLICATES", default=True),
         distill=CrawlPlan.whole_number(
@@ -180,6 +182,20 @@ def _sharing(settings: BaseSettings) -> SharingOptions:
     if not 1 <= shards <= 10_000:
         raise UserError(f"FOCUSCRAWL_SHARDS must be 1 to 10000, not {shards}")
     return SharingOptions(lease=lease, shards=shards)
+
+
+def _meta_refresh(settings: BaseSettings, replay: bool) -> float:
+    """Return for how many seconds a page stays that is no redirect any more; 0: none is."""
+    name = "FOCUSCRAWL_META_REFRESH"
+    enabled = settings.getbool("METAREFRESH_ENABLED") and not replay
+    try:
+        default = settings.getfloat("METAREFRESH_MAXDELAY") if enabled else 0.0
+        seconds = settings.getfloat(name, default)
+    except (TypeError, ValueError):
+        seconds = -1.0
+    if seconds < 0.0:
+        raise UserError(f"{name} must be a number, 0 or more, not {settings.get(name)!r}")
+    return seconds
 
 
 def _sites(settings: BaseSettings) -> str:

@@ -49,6 +49,7 @@ class StoredFetch(NamedTuple):
     digest: bytes | None = None
     minhash: bytes | None = None
     duplicate_of: int | None = None
+    error: str | None = None
     memo: bytes | None = None
     links: tuple[StoredLink, ...] = ()
     again: bool = False
@@ -118,6 +119,7 @@ class History:
                 p.canonical,
                 p.digest,
                 p.duplicate_of,
+                p.error,
                 memo.data,
             )
             .outerjoin(schema.memo, memo.seq == p.seq)
@@ -137,6 +139,7 @@ class History:
                 digest=None if digest is None else digest[:DIGEST],
                 minhash=digest[DIGEST:] or None if digest is not None else None,
                 duplicate_of=row.duplicate_of,
+                error=row.error,
                 memo=row.data,
                 links=found.of(row.url) if found is not None else (),
             )

@@ -121,7 +121,9 @@ def test_a_resumed_crawl_tries_again(hosts: Measured, bad_web: BadWeb) -> None:
     assert again.summary("left alone").startswith("3 hosts: ")
 
 
-@pytest.mark.parametrize("name", ["FOCUSCRAWL_BACKOFF", "FOCUSCRAWL_HOST_FAILURES"])
+@pytest.mark.parametrize(
+    "name", ["FOCUSCRAWL_BACKOFF", "FOCUSCRAWL_HOST_FAILURES", "FOCUSCRAWL_META_REFRESH"]
+)
 def test_a_slip_in_a_setting_is_one_line(bad_web: BadWeb, tmp_path: Path, name: str) -> None:
     run = explore(tmp_path / "crawl", bad_web.seeds("good"), **{name: "soon"})
     assert run.returncode == 2

@@ -107,9 +107,7 @@ def test_one_worker_distils_for_all(postgres: PostgresServer, tmp_path: Path) ->
     assert_whole(url, 260)
     told = query(url, "SELECT seq, detail FROM events WHERE kind = 'distilled' ORDER BY id")
     assert told
-    assert all(
-        after - before >= 20 for (before, _), (after, _) in itertools.pairwise(told)
-    )
+    assert all(after - before >= 20 for (before, _), (after, _) in itertools.pairwise(told))
     first = int(told[0][1].split()[0])
     assert first > 0
     # what was raised is fetched without a score, like start URLs, though links led to it

@@ -15,7 +15,13 @@ from typing import IO
 from .pages import answer
 
 #: one loopback address a site, so that each is a host of its own
-SITES = {"a": "127.0.0.2", "b": "127.0.0.3", "c": "127.0.0.4", "slow": "127.0.0.5"}
+SITES = {
+    "a": "127.0.0.2",
+    "b": "127.0.0.3",
+    "c": "127.0.0.4",
+    "slow": "127.0.0.5",
+    "asks": "127.0.0.7",
+}
 DEAD = "127.0.0.6"
 _PIECE = b"x" * 16_384
 

@@ -15,6 +15,8 @@ SECTIONS = 5
 _FRONT = """/start /missing /broken /flaky /download /huge /private/diary /twin-1 /twin-2 /alias
     /original /master /copy /dull /picture.png"""
 
+_ASKING = "/stub /slide /dead-end /closed /tagged /unlisted"
+
 
 @dataclass
 class Reply:
@@ -79,6 +81,27 @@ def _fine(path: str, origins: dict[str, str], hits: int) -> Reply | None:
     return make() if make is not None else None
 
 
+def _asking(path: str) -> Reply | None:
+    """Answer for a site whose pages ask things of robots, and of browsers."""
+    links = """<a rel="nofollow" href="/advert">buy</a> <a rel="UGC" href="/comment">see</a>"""
+    meta = '<meta name="robots" content="{}">'.format
+    refresh = '<meta http-equiv="refresh" content="{}">'.format
+    tagged = page("Tagged", "/below-tagged")
+    tagged.headers = {"Content-Type": "text/html", "X-Robots-Tag": "otherbot: noindex"}
+    closed = page("Closed", "/below-closed")
+    closed.headers = {"Content-Type": "text/html", "X-Robots-Tag": "nofollow"}
+    return {
+        "/": page("Front", *_ASKING.split(), head=links),
+        "/stub": page("Moved", "/by-hand", head=refresh("0; url=/behind") + _canonical("/behind")),
+        "/behind": page("Behind the stub"),
+        "/slide": page("A slide", head=refresh("30; url=/next-slide")),
+        "/dead-end": page("No links for robots", "/below-dead-end", head=meta("nofollow")),
+        "/closed": closed,
+        "/tagged": tagged,
+        "/unlisted": page("Not to be listed", "/below-unlisted", head=meta("noindex")),
+    }.get(path) or (page(path) if path != "/robots.txt" else None)
+
+
 def _plain(site: str, path: str) -> Reply | None:
     """Answer for a site that thinks a little before each of its few pages."""
     sections = [f"/section-{number}" for number in range(SECTIONS)]
@@ -97,7 +120,7 @@ def answer(site: str, path: str, origins: dict[str, str], hits: int) -> Reply:
 
     Parameters
     ----------
-    site : "a", "b", "c" or "slow"
+    site : "a", "b", "c", "slow" or "asks"
     path : path asked for
     origins : where each site is, ``http://address:port``
     hits : how often this path was asked for, this time included
@@ -105,5 +128,8 @@ def answer(site: str, path: str, origins: dict[str, str], hits: int) -> Reply:
     if site == "slow":
         robots = path == "/robots.txt"
         return Reply(b"gone", 404) if robots else Reply(page("Too late").body, wait=60)
-    found = _fine(path, origins, hits) if site == "a" else _plain(site, path)
+    if site == "asks":
+        found = _asking(path)
+    else:
+        found = _fine(path, origins, hits) if site == "a" else _plain(site, path)
     return found or Reply(b"<p>no such bicycle", 404)

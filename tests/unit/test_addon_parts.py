@@ -12,6 +12,7 @@ from scrapy.settings import Settings
 from focuscrawl.engine.arguments import SETTINGS, from_settings
 from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.request_file import RequestFile
+from focuscrawl.engine.spider_requests import redirected
 from focuscrawl.errors import UserError
 from focuscrawl.spiders.focused import ARGUMENTS
 
@@ -164,3 +165,28 @@ def test_pages_are_bounded_unless_the_project_says_otherwise() -> None:
     assert LinkRequests.of(Reader(), Settings({"DOWNLOAD_MAXSIZE": 5})).meta == {}
     given = Settings({"FOCUSCRAWL_META": '{"playwright": true, "download_maxsize": 7}'})
     assert LinkRequests.of(Reader(), given).meta == {"playwright": True, "download_maxsize": 7}
+
+
+@pytest.mark.parametrize(
+    ("to", "kept"),
+    [
+        ("http://a.example/new", {b"Authorization", b"Cookie"}),
+        ("https://a.example/new", {b"Cookie"}),
+        ("http://a.example:81/new", {b"Cookie"}),
+        ("http://b.example/", set()),
+    ],
+)
+def test_a_redirect_tells_no_other_server_what_one_was_told(to: str, kept: set[bytes]) -> None:
+    secrets = {"Authorization": "Basic x", "Cookie": "a=b"}
+    request = Request(URL, headers={"X": "y", **secrets}, cookies={"c": "d"}, meta={"mine": 1})
+    moved = redirected(request, to)
+    assert moved.url == to
+    assert set(moved.headers) == {b"X"} | kept
+    assert not moved.cookies
+    assert moved.meta == {"mine": 1, "redirect_urls": [URL]}
+    assert set(request.headers) == {b"X", b"Authorization", b"Cookie"}
+
+
+def test_an_encrypted_request_tells_nothing_in_the_clear() -> None:
+    request = Request("https://a.example/", headers={"Cookie": "a=b"})
+    assert not redirected(request, URL).headers

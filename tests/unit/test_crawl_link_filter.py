@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from focuscrawl.crawl.link_filter import MAX_URL, may_be_page
+from focuscrawl.crawl.link_filter import MAX_URL, followed, may_be_page
+from focuscrawl.page import parse_page
 
 
 @pytest.mark.parametrize(
@@ -31,3 +32,24 @@ def test_endless_urls() -> None:
     stem = "http://a.example/"
     assert may_be_page(stem + "a" * (MAX_URL - len(stem)))
     assert not may_be_page(stem + "a" * (MAX_URL - len(stem) + 1))
+
+
+@pytest.mark.parametrize(
+    ("head", "any_media", "obey_robots", "places"),
+    [
+        ("", False, False, [0, 3]),
+        ("", True, False, [0, 2, 3]),
+        ("", True, True, [0, 2]),
+        ("<meta name=robots content=nofollow>", True, False, [0, 2, 3]),
+        ("<meta name=robots content=nofollow>", True, True, []),
+        ("<meta name=robots content=noindex>", False, True, [0]),
+    ],
+)
+def test_links_that_are_followed(
+    head: str, any_media: bool, obey_robots: bool, places: list[int]
+) -> None:
+    anchors = "<a href=/a>a<a href=/out>b<a href=/c.pdf>c<a rel=nofollow href=/d>d"
+    view = parse_page(f"{head}{anchors}".encode(), "http://a.example/")
+    urls = [None if url.endswith("out") else url for url in view.links.urls]
+    found = followed(view, urls, any_media=any_media, obey_robots=obey_robots)
+    assert found == {place: urls[place] for place in places}

@@ -172,6 +172,46 @@ def test_refresh(content: str, target: str | None) -> None:
 
 
 @pytest.mark.parametrize(
+    ("content", "delay"),
+    [("0; url=x", 0), ("5;x", 5), (".5, x", 0), ("2.9 x", 2), (f"{'9' * 5000};x", float("inf"))],
+)
+def test_refresh_delay(content: str, delay: float) -> None:
+    assert parse(f'<meta http-equiv=refresh content="{content}">').refresh_delay == delay
+
+
+def test_a_refresh_for_those_without_scripts_is_none() -> None:
+    later = "<meta http-equiv=refresh content='9; url=later'>"
+    page = parse(f"<noscript><meta http-equiv=refresh content='0; url=x'></noscript>{later}")
+    assert page.refresh == "http://site.example/dir/later"
+
+
+@pytest.mark.parametrize(
+    ("fields", "noindex", "nofollow"),
+    [
+        (["noindex"], True, False),
+        (["NOFOLLOW, noarchive"], False, True),
+        (["noarchive", "none"], True, True),
+        (["otherbot: noindex, nofollow"], False, False),
+        (["otherbot: noindex", "nofollow"], False, True),
+        (["nofollow, otherbot: noindex"], False, True),
+        (["*: noindex"], True, False),
+        (["unavailable_after: 25 Jun 2030 15:00:00 PST, noindex"], True, False),
+        (["max-snippet: 20, nofollow"], False, True),
+        ([], False, False),
+    ],
+)
+def test_robots_fields(fields: list[str], noindex: bool, nofollow: bool) -> None:
+    page = parse_page(b"<p>x", "http://site.example/", robots=fields)
+    assert (page.noindex, page.nofollow) == (noindex, nofollow)
+
+
+def test_links_that_are_not_to_be_followed() -> None:
+    rels = ("nofollow", "noopener UGC", "sponsored", "follow", "nofollower")
+    page = parse("".join(f'<a rel="{rel}" href=x>x</a>' for rel in rels))
+    assert page.links.nofollow.tolist() == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize(
     ("head", "noindex", "nofollow"),
     [
         ("<meta name=ROBOTS content='NoIndex,Follow'>", True, False),

@@ -136,6 +136,8 @@ def bees(crawl: Building) -> CrawlStore:
     crawl.url("http://hive.example/secret", 1, "http://hive.example/", 0.1, EXCLUDED)
     crawl.url("http://hive.example/login", 1, "http://hive.example/", None, UNFOLLOWED)
     crawl.event("excluded", "http://hive.example/secret: Forbidden by robots.txt")
+    crawl.event("noindex", "Wax, unlisted")
+    crawl.event("noindex", "Honey, unlisted")
     crawl.link("http://hive.example/honey", "http://hive.example/wax", 0.4, "wax")
     crawl.link("http://hive.example/", "http://hive.example/wax", None, "")
     crawl.link("http://hive.example/copy", "http://hive.example/honey", 0.99, "back")
@@ -343,6 +345,8 @@ def test_html_is_self_contained_and_escapes_titles(building: Building) -> None:
     assert "\x1b" not in text
     assert "Forbidden by robots.txt" not in text  # excluded URLs are counted, not listed
     assert "1 URL so far" in text
+    assert "unlisted" not in text
+    assert "2 pages so far" in text
 
 
 def test_crawls_are_compared_where_all_have_been(tmp_path: Path) -> None:
