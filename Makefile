@@ -23,7 +23,7 @@ endif
 		{ echo "this Python cannot make environments (on Debian: apt-get install python3-venv)"; exit 2; }
 	@echo "installing into .venv ..."
 	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	@$(BIN)/pip install --quiet --constraint constraints.txt --editable . --group dev
+	@$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[all]" --group dev
 	@touch $@
 
 crawl: .venv/.installed

@@ -82,6 +82,10 @@ class Command(crawl.Command):
             errors.extend(filter(None, [failure.value]))
 
         crawler = self.crawler_process.create_crawler(args[0])
+        if getattr(crawler.spidercls, "owns_process", False):
+            from focuscrawl.engine.own_process import set_up_process  # noqa: PLC0415
+
+            set_up_process(crawler)
         outcome = self.crawler_process.crawl(crawler, **opts.spargs)
         if isinstance(outcome, Deferred):
             outcome.addErrback(keep)

@@ -7,7 +7,6 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.finding import Finding, answer_of, fetch_of, rows_of, visit_of
@@ -92,8 +91,6 @@ class Crawl:
         self._writer = StoreWriter(store.engine) if writer is None else writer
         self.take_up(critic, strategy)
         self.following = TopicChange(folder.path)
-        # sharing small vectors out among threads takes longer than the work on them
-        self._blas = threadpool_limits(1, user_api="blas")
 
     def take_up(self, critic: Critic, strategy: Strategy) -> None:
         """Have another critic and strategy from now on; what was fetched is to be recalled."""
@@ -136,7 +133,6 @@ class Crawl:
         self._writer.close()
         self.store.close()
         self.folder.release()
-        self._blas.restore_original_limits()
 
     def flush(self) -> None:
         """Wait until everything recorded so far is on disk."""

@@ -346,4 +346,3 @@ class SharedCrawl(Crawl):
         self.courier.close()
         self.store.close()
         self.folder.release()
-        self._blas.restore_original_limits()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from focuscrawl.foundation.extras import needs
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ def migrate(connection: Connection, version: int) -> None:
     connection : in a transaction of its own
     """
     # Alembic takes a third of a second to load, and hardly any crawl needs it
-    from alembic import command  # noqa: PLC0415
-    from alembic.config import Config  # noqa: PLC0415
+    with needs("migrations", f"a crawl store of schema {version}, an earlier one,"):
+        from alembic import command  # noqa: PLC0415
+        from alembic.config import Config  # noqa: PLC0415
 
     schema.alembic_version.create(connection, checkfirst=True)
     connection.execute(sa.delete(schema.alembic_version))

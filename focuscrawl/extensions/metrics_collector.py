@@ -1,0 +1,82 @@
+"""What Prometheus is told of a crawl."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+
+from focuscrawl import __version__
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.extensions.worker_metrics import worker_metrics
+from focuscrawl.foundation.urls import without_credentials
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from prometheus_client.core import Metric
+    from scrapy.crawler import Crawler
+
+    from focuscrawl.workers import SharedCrawl
+
+_STATUS = "downloader/response_status_count/"
+
+
+class CrawlCollector:
+    """Reads a crawl whenever somebody asks; see docs/deploy.md for what the numbers mean."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._crawl = crawl_of(crawler)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the numbers as they are now."""
+        crawl, plan = self._crawl, self._crawl.plan
+        about = {
+            "topic": plan.topic,
+            "strategy": plan.strategy,
+            "web": without_credentials(plan.web or "live"),
+            "crawl_dir": str(plan.crawl_dir),
+            "version": __version__,
+        }
+        yield InfoMetricFamily("focuscrawl_crawl", "What is crawled", about)
+        fetched, relevance = crawl.fetched, crawl.harvest_rate * crawl.fetched
+        if plan.store is not None:  # as recorded: an estimate may go down again
+            shared = cast("SharedCrawl", crawl)
+            fetched, relevance = shared.courier.state.fetched, shared.courier.state.relevance
+            yield from worker_metrics(shared)
+        # of the crawl, not of this run: a restart is no reset
+        yield CounterMetricFamily("focuscrawl_fetches", "Fetches recorded", fetched)
+        yield CounterMetricFamily(
+            "focuscrawl_relevance", "Sum of the relevance of all fetches", relevance
+        )
+        for name, text, value in (
+            ("budget", "Fetches the crawl may make; 0: no limit", plan.budget),
+            ("frontier_urls", "URLs that wait", len(crawl.frontier)),
+            ("in_flight", "Requests under way", len(crawl.in_flight)),
+            ("known_urls", "URLs the crawl has seen", len(crawl.urls)),
+            ("model_version", "Lessons learned", crawl.model_version),
+            ("waiting", "1 while something else holds it back", int(crawl.pausing)),
+            ("paused", "1 while a person has paused the crawl", int(self._crawler.engine.paused)),
+        ):
+            yield GaugeMetricFamily(f"focuscrawl_{name}", text, value)
+        yield from self._downloads()
+
+    def _downloads(self) -> Iterator[Metric]:
+        stats = dict(self._crawler.stats.get_stats())  # a copy: the crawl goes on meanwhile
+        answers = CounterMetricFamily(
+            "focuscrawl_responses",
+            "Answers of this run, of pages and robots.txt",
+            labels=["status"],
+        )
+        for name, count in stats.items():
+            if name.startswith(_STATUS):
+                answers.add_metric([name.removeprefix(_STATUS)], count)
+        yield answers
+        for name, text, key in (
+            ("retries", "Requests made again, in this run", "retry/count"),
+            ("excluded_urls", "Not fetched for robots.txt, in this run", "focuscrawl/excluded"),
+            ("downloaded_bytes", "As sent, in this run", "downloader/response_bytes"),
+            ("errors_logged", "Lines of level ERROR, in this run", "log_count/ERROR"),
+        ):
+            yield CounterMetricFamily(f"focuscrawl_{name}", text, stats.get(key, 0))
