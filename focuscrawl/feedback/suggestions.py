@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
+from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import host
-from focuscrawl.report.prestige import RELEVANT, Distillation
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
@@ -133,6 +134,8 @@ def _authorities(store: CrawlStore, pages: _Pages) -> Iterator[Suggestion]:
 
 
 def _distilled(store: CrawlStore, pages: _Pages, score: str) -> Iterator[Suggestion]:
+    with needs("report", "asking about hubs and authorities"):
+        from focuscrawl.report.prestige import Distillation  # noqa: PLC0415
     try:
         found = Distillation.of(store)
     except UserError:

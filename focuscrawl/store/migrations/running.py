@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from focuscrawl.foundation.extras import needs
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
@@ -29,9 +28,8 @@ def migrate(connection: Connection, version: int) -> None:
     connection : in a transaction of its own
     """
     # Alembic takes a third of a second to load, and hardly any crawl needs it
-    with needs("migrations", f"a crawl store of schema {version}, an earlier one,"):
-        from alembic import command  # noqa: PLC0415
-        from alembic.config import Config  # noqa: PLC0415
+    from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
 
     schema.alembic_version.create(connection, checkfirst=True)
     connection.execute(sa.delete(schema.alembic_version))
