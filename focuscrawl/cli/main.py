@@ -2,49 +2,70 @@
 
 from __future__ import annotations
 
+import importlib
 import re
+from contextlib import nullcontext
 from typing import Any
 
 import click
 
 from focuscrawl import __version__
-from focuscrawl.cli.lazy_group import Command, LazyGroup
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.extras import needs
 from focuscrawl.report.plain_text import printable
 
 # of a database, also where its URL was taken for a path
 _CREDENTIALS = re.compile(r"\b(?!https?:)([a-z][a-z0-9+]*:)//?[^\s@:/]*:[^\s@]*@", re.IGNORECASE)
 
-_ROOM = "focuscrawl.cli."
+#: subcommand: (module, attribute, one-line help); imported only when asked for
 COMMANDS = {
-    "apprentice": Command(
-        f"{_ROOM}apprentice", "apprentice", "Train apprentices on crawls that are over."
+    "apprentice": (
+        "focuscrawl.cli.apprentice",
+        "apprentice",
+        "Train apprentices on crawls that are over.",
     ),
-    "critic": Command(f"{_ROOM}critic", "critic", "Train and check critics."),
-    "distill": Command(
-        f"{_ROOM}distill", "distill", "List the hubs and authorities of a crawl.", "report"
+    "critic": ("focuscrawl.cli.critic", "critic", "Train and check critics."),
+    "distill": ("focuscrawl.cli.distill", "distill", "List the hubs and authorities of a crawl."),
+    "knowledge": (
+        "focuscrawl.cli.knowledge",
+        "knowledge",
+        "Learn from crawls what the next ones can use.",
     ),
-    "knowledge": Command(
-        f"{_ROOM}knowledge", "knowledge", "Learn from crawls what the next ones can use."
-    ),
-    "lab": Command(f"{_ROOM}lab", "lab", "Compare strategies on recorded webs.", "lab"),
-    "paths": Command(f"{_ROOM}paths", "paths", "Learn paths to goal pages; forage other sites."),
-    "pause": Command(f"{_ROOM}pause", "pause", "Let a running crawl wait."),
-    "recrawl": Command(f"{_ROOM}recrawl", "recrawl", "Crawl a topic again: what is new, changed."),
-    "report": Command(
-        f"{_ROOM}report", "report", "Summarise crawls and draw their curves.", "report"
-    ),
-    "resume": Command(f"{_ROOM}pause", "resume", "Let a paused crawl go on."),
-    "status": Command(f"{_ROOM}status", "status", "Show how crawls are doing."),
-    "stop": Command(f"{_ROOM}pause", "stop", "End a running crawl."),
-    "topic": Command(f"{_ROOM}topic", "topic", "Define topics; judge pages of a crawl."),
-    "web": Command(f"{_ROOM}web", "web", "Look into recorded webs."),
-    "why": Command(f"{_ROOM}why", "why", "Say why a URL was fetched, or waits."),
+    "lab": ("focuscrawl.cli.lab", "lab", "Compare strategies on recorded webs."),
+    "paths": ("focuscrawl.cli.paths", "paths", "Learn paths to goal pages; forage other sites."),
+    "pause": ("focuscrawl.cli.pause", "pause", "Let a running crawl wait."),
+    "recrawl": ("focuscrawl.cli.recrawl", "recrawl", "Crawl a topic again: what is new, changed."),
+    "report": ("focuscrawl.cli.report", "report", "Summarise crawls and draw their curves."),
+    "resume": ("focuscrawl.cli.pause", "resume", "Let a paused crawl go on."),
+    "status": ("focuscrawl.cli.status", "status", "Show how crawls are doing."),
+    "stop": ("focuscrawl.cli.pause", "stop", "End a running crawl."),
+    "topic": ("focuscrawl.cli.topic", "topic", "Define topics; judge pages of a crawl."),
+    "web": ("focuscrawl.cli.web", "web", "Look into recorded webs."),
+    "why": ("focuscrawl.cli.why", "why", "Say why a URL was fetched, or waits."),
 }
 
+#: subcommand: the extra of the package that it needs
+EXTRA_OF = {"distill": "report", "lab": "lab", "report": "report"}
 
-class _Main(LazyGroup):
-    """Turns user errors into one line."""
+
+class _Commands(click.Group):
+    """Loads a subcommand only when it is called, and turns user errors into one line."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        extra = EXTRA_OF.get(cmd_name)
+        with nullcontext() if extra is None else needs(extra, f"focuscrawl {cmd_name}"):
+            command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name][2]) for name in sorted(COMMANDS)])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -55,9 +76,7 @@ class _Main(LazyGroup):
             ctx.exit(2)
 
 
-@click.group(
-    cls=_Main, elsewhere=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="focuscrawl")
 def main() -> None:
     """Focused crawling: critics, reports and recorded webs.

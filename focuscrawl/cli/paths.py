@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from tqdm import tqdm
 
-from focuscrawl.cli.lazy_group import Command, LazyGroup
+from focuscrawl.cli.paths_check import check
 from focuscrawl.cli.paths_options import labelled
 from focuscrawl.cli.paths_options import training as training_options
 from focuscrawl.cli.paths_record import record
@@ -42,17 +42,13 @@ _SHOWN = 6  # features of a label
 _LISTED = 10  # goal pages
 
 
-_CHECK = Command(
-    "focuscrawl.cli.paths_check", "check", "Learn from all sites but one, forage that one.", "lab"
-)
-
-
-@click.group(cls=LazyGroup, elsewhere={"check": _CHECK})
+@click.group()
 def paths() -> None:
     """Learn the paths to the pages you want, and forage other sites for them."""
 
 
 paths.add_command(record)
+paths.add_command(check)
 
 
 @paths.command()

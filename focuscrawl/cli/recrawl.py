@@ -19,7 +19,7 @@ from focuscrawl.cli.knowledge import default_path, in_words, learn_crawl, topics
 from focuscrawl.crawl.folder import CrawlFolder
 from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.values import Whole, read
+from focuscrawl.foundation.values import whole_number
 from focuscrawl.knowledge import Knowledge
 from focuscrawl.report.stores import open_crawl
 from focuscrawl.store import schema
@@ -63,7 +63,7 @@ def recrawl(
     """
     topics = topics_of(topic)
     path = knowledge or default_path(topics)
-    read(Whole(), "--budget", budget)
+    whole_number().read("--budget", budget)
     folder = Path(crawl_dir) if crawl_dir else CrawlFolder.new_name(topics, datetime.now())
     arguments = {"topic": topics, "budget": budget, "crawl_dir": str(folder)}
     if path.exists():

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.engine.settings_table import ARGUMENTS, SETTINGS, Setting
+from focuscrawl.engine.settings_table import ARGUMENTS, SETTINGS, Argument, Setting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,7 +23,7 @@ def argument_rows() -> str:
 
 def setting_rows() -> str:
     """Return the rows of the table of settings that are no arguments, by name."""
-    settings = [each for each in SETTINGS.values() if not each.is_argument]
+    settings = [each for each in SETTINGS.values() if not isinstance(each, Argument)]
     return _rows(
         [f"`{each.name}`", each.reader.accepts, each.text, _default(each)] for each in settings
     )

@@ -10,32 +10,33 @@ of a field of `CrawlPlan` goes there (`focuscrawl.engine.plan`).
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
 from focuscrawl.foundation.values import (
-    Addresses,
-    FileName,
-    Flag,
-    JsonObject,
-    Number,
-    OneOf,
+    FLAG,
+    NETWORKS,
+    TEXT,
     Reader,
-    Text,
-    Whole,
-    read,
+    file_name,
+    json_object,
+    number,
+    one_of,
+    whole_number,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Self
 
     from scrapy.settings import BaseSettings
 
 T = TypeVar("T")
 
 _PREFIX = "FOCUSCRAWL_"
+_TEXT_OR_NONE: Reader[str | None] = TEXT
 
 
 @dataclass(frozen=True)
@@ -47,17 +48,19 @@ class Setting(Generic[T]):
     name : in settings
     reader : of what users write
     default : value where nothing is set
-    text : what it means, in Markdown
     unset : the default in words, where its value says little
-    is_argument : it can be given with ``-a``, too
+    text : what it means, in Markdown
     """
 
     name: str
     reader: Reader[T]
     default: T
-    text: str
     unset: str = ""
-    is_argument: bool = False
+    text: str = ""
+
+    def means(self, text: str) -> Self:
+        """Return the setting with its text."""
+        return replace(self, text=text)
 
     @property
     def key(self) -> str:
@@ -73,300 +76,173 @@ class Setting(Generic[T]):
             It is not what the setting may be.
         """
         written = settings.get(self.name)
-        # as in a settings module that names all of a crawl and leaves some of it open
-        blank = self.is_argument and not str(written).strip()
-        if written is None or blank:
-            return self.default
-        return read(self.reader, self.name, written)
+        return self.default if written is None else self.reader.read(self.name, written)
+
+
+class Argument(Setting[T]):
+    """A setting that can be given with ``-a``, too; an empty one stands for the default."""
+
+    def of(self, settings: BaseSettings) -> T:
+        """Return the value in `settings`."""
+        blank = not str(settings.get(self.name)).strip()
+        return self.default if blank else super().of(settings)
 
 
 # The arguments of a crawl: ``scrapy crawl focused -a topic=...``, or these settings.
 
-TOPIC = Setting(
-    "FOCUSCRAWL_TOPIC",
-    Text(),
-    "",
+TOPIC = Argument("FOCUSCRAWL_TOPIC", TEXT, "", unset="required").means(
     "topic path(s) of the critic, comma-separated; those below them are marked too. `/good` "
-    "for a critic from words or from good and bad examples; any name for a callable",
-    unset="required",
-    is_argument=True,
+    "for a critic from words or from good and bad examples; any name for a callable"
 )
-SEEDS: Setting[str | None] = Setting(
-    "FOCUSCRAWL_SEEDS",
-    Text(),
-    None,
+SEEDS = Argument(
+    "FOCUSCRAWL_SEEDS", _TEXT_OR_NONE, None, unset="the critic's examples of the topic"
+).means(
     "URLs, comma-separated; a file with one URL a line (blank lines and `#` are skipped); "
     "CSV with a column `url`, and with a column `topic` of which the rows at and below "
-    "`topic` are taken; a [definition](topics.md) (`.toml`) with `seeds`",
-    unset="the critic's examples of the topic",
-    is_argument=True,
+    "`topic` are taken; a [definition](topics.md) (`.toml`) with `seeds`"
 )
-CRITIC = Setting(
-    "FOCUSCRAWL_CRITIC",
-    Text(),
-    "models/demo",
+CRITIC = Argument("FOCUSCRAWL_CRITIC", TEXT, "models/demo").means(
     "folder of a trained critic, its name under `models/` (here or in the project), folder "
-    "of a [model of paths](paths.md), or `module:callable`",
-    is_argument=True,
+    "of a [model of paths](paths.md), or `module:callable`"
 )
-STRATEGY = Setting(
-    "FOCUSCRAWL_STRATEGY",
-    Text(),
-    "apprentice",
+STRATEGY = Argument("FOCUSCRAWL_STRATEGY", TEXT, "apprentice").means(
     "name of one of the [strategies](strategies.md), or of any entry point in the group "
-    "`focuscrawl.strategies`",
-    is_argument=True,
+    "`focuscrawl.strategies`"
 )
-BUDGET = Setting(
-    "FOCUSCRAWL_BUDGET",
-    Whole(),
-    1000,
-    "exact number of fetches over all runs of the crawl; 0: no limit",
-    is_argument=True,
+BUDGET = Argument("FOCUSCRAWL_BUDGET", whole_number(), 1000).means(
+    "exact number of fetches over all runs of the crawl; 0: no limit"
 )
-WEB: Setting[str | None] = Setting(
-    "FOCUSCRAWL_WEB",
-    Text(),
-    None,
+WEB = Argument("FOCUSCRAWL_WEB", _TEXT_OR_NONE, None, unset="the live Web").means(
     "a `.warc` or `.warc.gz` file, `demo`, `demo:SCALE` (a number; 1 is 3,000 pages); each "
     "with `@VERSION` for a version of it as [a web that "
-    "changes](knowledge.md#a-web-that-changes); a local file or nothing is read, no network",
-    unset="the live Web",
-    is_argument=True,
+    "changes](knowledge.md#a-web-that-changes); a local file or nothing is read, no network"
 )
-CRAWL_DIR: Setting[str | None] = Setting(
-    "FOCUSCRAWL_CRAWL_DIR",
-    Text(),
-    None,
-    "folder of the crawl; made if need be, resumed if it holds this crawl",
-    unset="`crawls/<topic>-<time>`",
-    is_argument=True,
-)
-STORE: Setting[str | None] = Setting(
-    "FOCUSCRAWL_STORE",
-    Text(),
-    None,
+CRAWL_DIR = Argument(
+    "FOCUSCRAWL_CRAWL_DIR", _TEXT_OR_NONE, None, unset="`crawls/<topic>-<time>`"
+).means("folder of the crawl; made if need be, resumed if it holds this crawl")
+STORE = Argument("FOCUSCRAWL_STORE", _TEXT_OR_NONE, None, unset="the folder").means(
     "`postgresql://USER@HOST/DATABASE?crawl=NAME`: the crawl is kept there instead of in the "
-    "folder, and [any number of processes](workers.md) may be at it",
-    unset="the folder",
-    is_argument=True,
+    "folder, and [any number of processes](workers.md) may be at it"
 )
-RANDOM_STATE = Setting(
-    "FOCUSCRAWL_RANDOM_STATE",
-    Whole(),
-    0,
-    "whole number",
-    is_argument=True,
-)
-APPRENTICE: Setting[str | None] = Setting(
-    "FOCUSCRAWL_APPRENTICE",
-    Text(),
-    None,
+RANDOM_STATE = Argument("FOCUSCRAWL_RANDOM_STATE", whole_number(), 0).means("whole number")
+APPRENTICE = Argument("FOCUSCRAWL_APPRENTICE", _TEXT_OR_NONE, None, unset="from scratch").means(
     "folder of an apprentice trained on an earlier crawl (`focuscrawl apprentice train`); it "
-    "goes on learning",
-    unset="from scratch",
-    is_argument=True,
+    "goes on learning"
 )
-WITHIN: Setting[str | None] = Setting(
-    "FOCUSCRAWL_WITHIN",
-    Text(),
-    None,
-    "folder of an earlier crawl: only URLs that it fetched are followed (a recall crawl)",
-    unset="no limit",
-    is_argument=True,
+WITHIN = Argument("FOCUSCRAWL_WITHIN", _TEXT_OR_NONE, None, unset="no limit").means(
+    "folder of an earlier crawl: only URLs that it fetched are followed (a recall crawl)"
 )
-KNOWLEDGE: Setting[str | None] = Setting(
-    "FOCUSCRAWL_KNOWLEDGE",
-    Text(),
-    None,
+KNOWLEDGE = Argument("FOCUSCRAWL_KNOWLEDGE", _TEXT_OR_NONE, None, unset="none").means(
     "file of what earlier crawls of the topic have learned ([knowledge](knowledge.md)); with "
-    "`apprentice` and `learnable`",
-    unset="none",
-    is_argument=True,
+    "`apprentice` and `learnable`"
 )
 
 # Settings only.
 
-ANY_MEDIA = Setting(
-    "FOCUSCRAWL_ANY_MEDIA",
-    Flag(),
-    False,
+ANY_MEDIA = Setting("FOCUSCRAWL_ANY_MEDIA", FLAG, False).means(
     "load and follow what is no HTML, too: no link is left out for its ending (`.pdf`, "
-    "`.jpg`, ...), no download is broken off for its Content-Type. Only HTML is judged",
+    "`.jpg`, ...), no download is broken off for its Content-Type. Only HTML is judged"
 )
-BACKOFF = Setting(
-    "FOCUSCRAWL_BACKOFF",
-    Number(),
-    1.0,
+BACKOFF = Setting("FOCUSCRAWL_BACKOFF", number(), 1.0).means(
     "seconds that a host which is busy (429, 502, 503, 504) or gives no answer is [left in "
     "peace](bad-web.md#hosts-that-do-not-answer); doubled with every further such request in "
-    "a row",
+    "a row"
 )
-BACKOFF_MAX = Setting(
-    "FOCUSCRAWL_BACKOFF_MAX",
-    Number(),
-    120.0,
+BACKOFF_MAX = Setting("FOCUSCRAWL_BACKOFF_MAX", number(), 120.0).means(
     "longest such wait; a host that asks for more in `Retry-After` is left alone until the "
-    "crawl is resumed",
+    "crawl is resumed"
 )
 CALIBRATED: Setting[bool | None] = Setting(
-    "FOCUSCRAWL_CALIBRATED",
-    Flag(),
-    None,
-    "whether the critic's calibrated probabilities are the relevance",
-    unset="as the critic was trained",
-)
-CALLBACK = Setting(
-    "FOCUSCRAWL_CALLBACK",
-    Text(),
-    "parse",
+    "FOCUSCRAWL_CALIBRATED", FLAG, None, unset="as the critic was trained"
+).means("whether the critic's calibrated probabilities are the relevance")
+CALLBACK = Setting("FOCUSCRAWL_CALLBACK", TEXT, "parse").means(
     "method of [your spider](addon.md#pages-you-did-not-ask-for) that is given the pages it "
-    "did not ask for; empty: nobody is",
+    "did not ask for; empty: nobody is"
 )
-CLOSED = Setting(
-    "FOCUSCRAWL_CLOSED",
-    Flag(),
-    True,
-    "in a replay, drop links to what is not recorded; otherwise they answer 404 and cost a fetch",
+CLOSED = Setting("FOCUSCRAWL_CLOSED", FLAG, True).means(
+    "in a replay, drop links to what is not recorded; otherwise they answer 404 and cost a fetch"
 )
-DISTILL = Setting(
-    "FOCUSCRAWL_DISTILL",
-    Whole(),
-    0,
+DISTILL = Setting("FOCUSCRAWL_DISTILL", whole_number(), 0).means(
     "after every so many fetches, what the top [hubs](distiller.md#while-crawling) link to "
-    "comes first; 0: never",
+    "comes first; 0: never"
 )
 DISTILL_SITES = Setting(
-    "FOCUSCRAWL_DISTILL_SITES",
-    OneOf(("auto", "host", "domain", "none")),
-    "auto",
+    "FOCUSCRAWL_DISTILL_SITES", one_of("auto", "host", "domain", "none"), "auto"
+).means(
     "whose links do not count then: `host`, `domain`, `none`; `auto`: `host`, and `none` "
-    "while every link stays on its host",
+    "while every link stays on its host"
 )
-HOST_FAILURES = Setting(
-    "FOCUSCRAWL_HOST_FAILURES",
-    Whole(),
-    8,
-    "so many such requests in a row, and a host is left alone until the crawl is resumed; 0: "
-    "never",
+HOST_FAILURES = Setting("FOCUSCRAWL_HOST_FAILURES", whole_number(), 8).means(
+    "so many such requests in a row, and a host is left alone until the crawl is resumed; 0: never"
 )
-LEASE = Setting(
-    "FOCUSCRAWL_LEASE",
-    Whole(2),
-    60,
+LEASE = Setting("FOCUSCRAWL_LEASE", whole_number(2), 60).means(
     "with `store`: seconds after which a worker that gives no sign of life is given up; at "
-    "least twice `DOWNLOAD_TIMEOUT`, and the same for all workers",
+    "least twice `DOWNLOAD_TIMEOUT`, and the same for all workers"
 )
-LIMITS = Setting(
-    "FOCUSCRAWL_LIMITS",
-    Flag(),
-    True,
-    "a host, and a pattern of URLs, must [earn its fetches](endurance.md#traps); 0: no limits",
+LIMITS = Setting("FOCUSCRAWL_LIMITS", FLAG, True).means(
+    "a host, and a pattern of URLs, must [earn its fetches](endurance.md#traps); 0: no limits"
 )
-LOG_JSON: Setting[str | None] = Setting(
-    "FOCUSCRAWL_LOG_JSON",
-    FileName("log.jsonl"),
-    None,
+LOG_JSON = Setting("FOCUSCRAWL_LOG_JSON", file_name("log.jsonl"), None, unset="off").means(
     "the log once more [as JSON](deploy.md#how-it-is-doing): a file, taken from the crawl's "
-    "folder; 1: `log.jsonl` there; `-`: standard error",
-    unset="off",
+    "folder; 1: `log.jsonl` there; `-`: standard error"
 )
-META: Setting[Mapping[str, Any]] = Setting(
-    "FOCUSCRAWL_META",
-    JsonObject('{"playwright": true}'),
-    {},
-    "meta of the requests that links become",
+META = Setting("FOCUSCRAWL_META", json_object('{"playwright": true}'), {}).means(
+    "meta of the requests that links become"
 )
-METRICS_PORT = Setting(
-    "FOCUSCRAWL_METRICS_PORT",
-    Whole(0, 65535),
-    0,
+METRICS_PORT = Setting("FOCUSCRAWL_METRICS_PORT", whole_number(0, 65535), 0).means(
     "port of this machine at which [numbers for Prometheus](deploy.md#how-it-is-doing) are; "
-    "0: none",
+    "0: none"
 )
-NEAR_DUPLICATES = Setting(
-    "FOCUSCRAWL_NEAR_DUPLICATES",
-    Flag(),
-    True,
+NEAR_DUPLICATES = Setting("FOCUSCRAWL_NEAR_DUPLICATES", FLAG, True).means(
     "look for pages that say [nearly the same](endurance.md#traps) as an earlier one, which "
-    "earn nothing",
+    "earn nothing"
 )
-NOT_MODIFIED_COST = Setting(
-    "FOCUSCRAWL_NOT_MODIFIED_COST",
-    Number(0, 1),
-    0.1,
-    'what an answer "not modified" (304) counts against the budget, in fetches',
+NOT_MODIFIED_COST = Setting("FOCUSCRAWL_NOT_MODIFIED_COST", number(0, 1), 0.1).means(
+    'what an answer "not modified" (304) counts against the budget, in fetches'
 )
 PRIVATE_ADDRESSES = Setting(
-    "FOCUSCRAWL_PRIVATE_ADDRESSES",
-    Addresses(),
-    Networks(),
+    "FOCUSCRAWL_PRIVATE_ADDRESSES", NETWORKS, Networks(), unset="none"
+).means(
     "what may be crawled though it is [not "
     "public](security.md#addresses): `127.0.0.1,10.1.0.0/16,fd00::/8`. `0.0.0.0/0,::/0` "
-    "opens all",
-    unset="none",
+    "opens all"
 )
-PROGRESS = Setting(
-    "FOCUSCRAWL_PROGRESS",
-    Flag(),
-    True,
-    "show a progress bar, or a line every ten seconds where the output is no terminal",
+PROGRESS = Setting("FOCUSCRAWL_PROGRESS", FLAG, True).means(
+    "show a progress bar, or a line every ten seconds where the output is no terminal"
 )
-REVISIT = Setting(
-    "FOCUSCRAWL_REVISIT",
-    Flag(),
-    False,
+REVISIT = Setting("FOCUSCRAWL_REVISIT", FLAG, False).means(
     "[re-crawl](knowledge.md#a-re-crawl): fetch pages that the knowledge has only where "
-    "another visit is worth it, and ask for them only if they have changed",
+    "another visit is worth it, and ask for them only if they have changed"
 )
-REVISIT_HUBS = Setting(
-    "FOCUSCRAWL_REVISIT_HUBS",
-    Whole(),
-    0,
+REVISIT_HUBS = Setting("FOCUSCRAWL_REVISIT_HUBS", whole_number(), 0).means(
     "with `FOCUSCRAWL_DISTILL`: a top hub whose last fetch is so many seconds ago (in a "
     "replay: so many fetches) is [fetched again](distiller.md#hubs-that-grow) for its new "
-    "links; 0: never",
+    "links; 0: never"
 )
-SHARDS = Setting(
-    "FOCUSCRAWL_SHARDS",
-    Whole(1, 10_000),
-    64,
+SHARDS = Setting("FOCUSCRAWL_SHARDS", whole_number(1, 10_000), 64).means(
     "with `store`, when the crawl is made: parts that the hosts are split into; several "
-    "times as many as there will be workers",
+    "times as many as there will be workers"
 )
-STAGNATION = Setting(
-    "FOCUSCRAWL_STAGNATION",
-    Whole(),
-    0,
-    "stop after so many fetches without a page of relevance above 0.5; 0: never",
+STAGNATION = Setting("FOCUSCRAWL_STAGNATION", whole_number(), 0).means(
+    "stop after so many fetches without a page of relevance above 0.5; 0: never"
 )
-STOP_TIMEOUT = Setting(
-    "FOCUSCRAWL_STOP_TIMEOUT",
-    Number(),
-    15.0,  # of the thirty that a supervisor gives; the rest is for lesson and store
+STOP_TIMEOUT = Setting("FOCUSCRAWL_STOP_TIMEOUT", number(), 15.0).means(
     "seconds for what is under way when a live crawl is told to end; then it is given up and "
-    "queued again",
+    "queued again"
 )
-STRATEGY_OPTIONS: Setting[Mapping[str, Any]] = Setting(
-    "FOCUSCRAWL_STRATEGY_OPTIONS",
-    JsonObject('{"option": 1}'),
-    {},
+STRATEGY_OPTIONS = Setting("FOCUSCRAWL_STRATEGY_OPTIONS", json_object('{"option": 1}'), {}).means(
     "options of the strategy. Those of the apprentice are [here](apprentice.md#options), those "
-    "of the others [here](strategies.md). Part of what a crawl is resumed by",
+    "of the others [here](strategies.md). Part of what a crawl is resumed by"
 )
-WARC: Setting[str | None] = Setting(
-    "FOCUSCRAWL_WARC",
-    FileName("pages.warc.gz", ".warc.gz"),
-    None,
-    "record to this `.warc.gz` file, taken from the crawl's folder; 1: `pages.warc.gz` there",
-    unset="off",
+WARC = Setting("FOCUSCRAWL_WARC", file_name("pages.warc.gz", ".warc.gz"), None, unset="off").means(
+    "record to this `.warc.gz` file, taken from the crawl's folder; 1: `pages.warc.gz` there"
 )
 
 SETTINGS: dict[str, Setting[Any]] = {
     each.name: each for each in list(globals().values()) if isinstance(each, Setting)
 }
 #: by name behind ``-a``
-ARGUMENTS = {each.key: each for each in SETTINGS.values() if each.is_argument}
+ARGUMENTS = {each.key: each for each in SETTINGS.values() if isinstance(each, Argument)}
 
 
 def check_settings(settings: BaseSettings) -> None:
@@ -405,5 +281,5 @@ def read_arguments(
             raise UserError(f"unknown argument {name}: there are {', '.join(ARGUMENTS)}")
         if not written.strip():
             raise UserError(f"argument {name} is empty: give it a value or leave it out")
-        arguments[name] = read(ARGUMENTS[name].reader, name, written)
+        arguments[name] = ARGUMENTS[name].reader.read(name, written)
     return arguments

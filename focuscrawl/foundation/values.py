@@ -1,168 +1,114 @@
-"""What users may write as the value of a setting or an option: readers that say what they accept.
-
-A reader takes what was written, a text or what a settings module holds, and returns the value; it
-raises ValueError or TypeError for anything else. Its `accepts` completes "NAME must be ...".
-"""
+"""Readers of what users write as the value of a setting, which say what they accept."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 T_co = TypeVar("T_co", covariant=True)
+_N = TypeVar("_N", int, float)
+
+_OFF, _ON = ("0", "false"), ("1", "true")
 
 
-class Reader(Protocol[T_co]):
-    """Reads values of one type."""
+@dataclass(frozen=True)
+class Reader(Generic[T_co]):
+    """Reads what was written, a text or what a settings module holds.
 
-    @property
-    def accepts(self) -> str:
-        """What it accepts, in words."""
-
-    def __call__(self, written: Any) -> T_co:
-        """Return the value."""
-
-
-def read(reader: Reader[T_co], name: str, written: Any) -> T_co:
-    """Return the value that a user gave to `name`.
-
-    Raises
-    ------
-    UserError
-        The reader does not accept it.
+    Attributes
+    ----------
+    accepts : completes "NAME must be ..."
+    value_of : returns the value; raises ValueError or TypeError for what it does not accept
     """
-    try:
-        return reader(written)
-    except (TypeError, ValueError):
-        raise UserError(f"{name} must be {reader.accepts}, not {written!r}") from None
+
+    accepts: str
+    value_of: Callable[[Any], T_co]
+
+    def read(self, name: str, written: object) -> T_co:
+        """Return the value that a user gave to `name`.
+
+        Raises
+        ------
+        UserError
+            It is not accepted.
+        """
+        try:
+            return self.value_of(written)
+        except (TypeError, ValueError):
+            raise UserError(f"{name} must be {self.accepts}, not {written!r}") from None
 
 
-_OFF = ("0", "false", "")
-_ON = ("1", "true")
-
-
-@dataclass(frozen=True)
-class Flag:
-    """Yes or no, as Scrapy's settings have it."""
-
-    accepts: ClassVar[str] = "0 or 1"
-
-    def __call__(self, written: Any) -> bool:
-        """Return the flag."""
-        text = str(written).lower()
-        if text in _ON:
-            return True
-        if text and text in _OFF:  # empty is neither
-            return False
+def _flag(written: object) -> bool:
+    text = str(written).lower()
+    if text not in (*_ON, *_OFF):
         raise ValueError
+    return text in _ON
 
 
-@dataclass(frozen=True)
-class Whole:
-    """A whole number from `lowest` to `highest`."""
+def _text(written: object) -> str:
+    return ",".join(map(str, written)) if isinstance(written, list | tuple) else str(written)
 
-    lowest: int = 0
-    highest: int | None = None
 
-    @property
-    def accepts(self) -> str:
-        """The range."""
-        return f"a whole number{_range(self.lowest, self.highest)}"
+def _networks(written: Any) -> Networks:
+    names = written.split(",") if isinstance(written, str) else list(written)
+    return Networks.of(name for name in names if name != "")
 
-    def __call__(self, written: Any) -> int:
-        """Return the number."""
+
+FLAG = Reader("0 or 1", _flag)
+TEXT = Reader("a text", _text)  # a list of texts becomes one with commas between
+NETWORKS = Reader("addresses and networks, with commas between", _networks)
+
+
+def whole_number(lowest: int = 0, highest: int | None = None) -> Reader[int]:
+    """Return a reader of whole numbers from `lowest` to `highest`."""
+
+    def value_of(written: object) -> int:
         text = str(written).strip()
         if not text.isdecimal():
             raise ValueError
-        return _within(int(text), self.lowest, self.highest)
+        return _within(int(text), lowest, highest)
+
+    return Reader(f"a whole number{_range(lowest, highest)}", value_of)
 
 
-@dataclass(frozen=True)
-class Number:
-    """A finite number from `lowest` to `highest`."""
+def number(lowest: float = 0, highest: float | None = None) -> Reader[float]:
+    """Return a reader of finite numbers from `lowest` to `highest`."""
 
-    lowest: float = 0
-    highest: float | None = None
+    def value_of(written: Any) -> float:
+        return _within(float(written), lowest, highest)
 
-    @property
-    def accepts(self) -> str:
-        """The range."""
-        return f"a number{_range(self.lowest, self.highest)}"
-
-    def __call__(self, written: Any) -> float:
-        """Return the number."""
-        number = float(written)
-        if not math.isfinite(number):
-            raise ValueError
-        return _within(number, self.lowest, self.highest)
+    return Reader(f"a number{_range(lowest, highest)}", value_of)
 
 
-@dataclass(frozen=True)
-class OneOf:
-    """One of some words."""
+def one_of(*choices: str) -> Reader[str]:
+    """Return a reader of one of some words."""
 
-    choices: tuple[str, ...]
+    def value_of(written: object) -> str:
+        return choices[choices.index(str(written))]
 
-    @property
-    def accepts(self) -> str:
-        """The choices."""
-        return f"one of {', '.join(self.choices)}"
-
-    def __call__(self, written: Any) -> str:
-        """Return the choice."""
-        if written not in self.choices:
-            raise ValueError
-        return str(written)
+    return Reader(f"one of {', '.join(choices)}", value_of)
 
 
-@dataclass(frozen=True)
-class JsonObject:
-    """A dictionary, or a JSON object as a text.
+def json_object(example: str) -> Reader[Mapping[str, Any]]:
+    """Return a reader of dictionaries, also written as JSON; `example` is one that makes sense."""
 
-    Parameters
-    ----------
-    example : one that makes sense where it is asked for
-    """
-
-    example: str
-
-    @property
-    def accepts(self) -> str:
-        """The form."""
-        return f"a JSON object, as in '{self.example}'"
-
-    def __call__(self, written: Any) -> dict[str, Any]:
-        """Return a dictionary of the caller's own."""
-        found: Mapping[str, Any] | Any = (
-            json.loads(written) if isinstance(written, str) else written
-        )
-        if not hasattr(found, "keys"):
+    def value_of(written: Any) -> Mapping[str, Any]:
+        found = json.loads(written) if isinstance(written, str) else written
+        if not isinstance(found, Mapping):
             raise TypeError
-        return dict(found)
+        return found
+
+    return Reader(f"a JSON object, as in '{example}'", value_of)
 
 
-@dataclass(frozen=True)
-class Text:
-    """Any text; a list of texts becomes one with commas between."""
-
-    accepts: str = "a text"
-
-    def __call__(self, written: Any) -> str:
-        """Return the text."""
-        return ",".join(map(str, written)) if isinstance(written, list | tuple) else str(written)
-
-
-@dataclass(frozen=True)
-class FileName:
-    """The name of a file, or whether there is to be one.
+def file_name(standard: str, ending: str = "") -> Reader[str | None]:
+    """Return a reader of the name of a file that there need not be; None: there is to be none.
 
     Parameters
     ----------
@@ -170,47 +116,25 @@ class FileName:
     ending : of every name
     """
 
-    standard: str
-    ending: str = ""
-
-    @property
-    def accepts(self) -> str:
-        """The form."""
-        ending = f" that ends in {self.ending}" if self.ending else ""
-        return f"0, 1 or the name of a file{ending}"
-
-    def __call__(self, written: Any) -> str | None:
-        """Return the name; None: no file."""
+    def value_of(written: object) -> str | None:
         text = str(written)
-        if text.lower() in _OFF:
+        if text.lower() in (*_OFF, ""):
             return None
         if text.lower() in _ON:
-            return self.standard
-        if not text.endswith(self.ending):
+            return standard
+        if not text.endswith(ending):
             raise ValueError
         return text
 
-
-@dataclass(frozen=True)
-class Addresses:
-    """Network addresses and networks; see `Networks.of`."""
-
-    accepts: ClassVar[str] = "addresses and networks, with commas between"
-
-    def __call__(self, written: Any) -> Networks:
-        """Return the networks."""
-        names = written.split(",") if isinstance(written, str) else list(written)
-        return Networks.of(names if names != [""] else [])
-
-
-_N = TypeVar("_N", int, float)
+    needed = f" that ends in {ending}" if ending else ""
+    return Reader(f"0, 1 or the name of a file{needed}", value_of)
 
 
 def _range(lowest: float, highest: float | None) -> str:
     return f", {lowest:g} or more" if highest is None else f" from {lowest:g} to {highest:g}"
 
 
-def _within(number: _N, lowest: float, highest: float | None) -> _N:
-    if number < lowest or (highest is not None and number > highest):
+def _within(value: _N, lowest: float, highest: float | None) -> _N:
+    if not lowest <= value <= (math.inf if highest is None else highest) or math.isinf(value):
         raise ValueError
-    return number
+    return value

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from focuscrawl.cli.main import COMMANDS
+from focuscrawl.cli.main import COMMANDS, EXTRA_OF
 from focuscrawl.foundation.extras import EXTRAS
 
 from .running import ROOT, TOPIC, Kept
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 EXTRA_MODULES = sorted({module for modules in EXTRAS.values() for module in modules})
 STORE = "postgresql://nobody@127.0.0.1:1/none?crawl=none"
 DEMO = {"web": "demo", "topic": TOPIC, "seeds": "models/demo/seeds.csv", "budget": "20"}
+CHECK = ["paths", "check", "demo", "--goal", "/Sports", "--starts", "http://a.example/"]
+CHECK += ["--site-column", "site", "--labels", "models/demo/seeds.csv"]
 
 # a finder before all others: modules that are not installed
 _ABSENT = """
@@ -77,14 +79,14 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     "arguments",
     [
         ["--help"],
-        *([name, "--help"] for name, command in COMMANDS.items() if command.extra is None),
+        *([name, "--help"] for name in sorted(COMMANDS.keys() - EXTRA_OF.keys())),
         ["status", "--once", "{crawl}"],
         ["why", "{crawl}", "{url}"],
         ["apprentice", "train", "{crawl}", "--out", "{tmp}/apprentice"],
         ["knowledge", "learn", "{crawl}", "--topic", TOPIC, "--out", "{tmp}/k.db"],
         ["web", "info", "demo"],
         ["topic", "apply", "--help"],
-        ["paths", "forage", "--help"],
+        ["paths", "check", "--help"],
     ],
     ids=" ".join,
 )
@@ -105,7 +107,7 @@ def test_what_needs_no_extra(arguments: list[str], crawled: Path, tmp_path: Path
         (["topic", "suggest", "{crawl}", "--out", "{tmp}/out.csv"], "pandas", "report"),
         (["lab", "--help"], "matplotlib", "lab"),
         (["lab", "run", "study.toml", "--out", "{tmp}/out"], "pyarrow", "lab"),
-        (["paths", "check", "demo"], "matplotlib", "lab"),
+        ([*CHECK, "--out", "{tmp}/out"], "matplotlib", "lab"),
         (["status", "--once", STORE], "psycopg", "workers"),
         (["report", STORE], "psycopg", "workers"),
         (["stop", STORE], "psycopg", "workers"),

@@ -20,7 +20,7 @@ from focuscrawl.engine.settings_table import (
     read_arguments,
 )
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.values import OneOf, Text, Whole, read
+from focuscrawl.foundation.values import TEXT, one_of, whole_number
 
 
 @pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda setting: setting.key)
@@ -181,10 +181,10 @@ def test_a_replay_needs_no_network_and_no_patience() -> None:
 
 
 def test_choices_are_those_of_the_distiller() -> None:
-    assert table.DISTILL_SITES.reader == OneOf(SITES)
+    assert table.DISTILL_SITES.reader.accepts == one_of(*SITES).accepts
 
 
 def test_a_reader_says_what_it_accepts() -> None:
-    assert read(Text(), "x", ["a", 1]) == "a,1"
+    assert TEXT.read("x", ["a", 1]) == "a,1"
     with pytest.raises(UserError, match=r"^--budget must be a whole number, 0 or more, not 'x'$"):
-        read(Whole(), "--budget", "x")
+        whole_number().read("--budget", "x")
