@@ -55,7 +55,7 @@ def test_the_message_for_a_missing_extra_knows_what_is_in_it() -> None:
 def test_all_that_may_be_installed_is_pinned() -> None:
     lines = (ROOT / "deploy" / "requirements.txt").read_text(encoding="utf-8").splitlines()
     pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower().replace("_", "-")
-    for line in lines:
+    for line in [*lines, *PROJECT["dependencies"], *of_extra("all")]:
         name = re.split(r"[\[<>#]", line)[0].strip().lower()
         assert not name or f"\n{name.replace('_', '-')}==" in pins, name
 
