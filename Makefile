@@ -32,7 +32,7 @@ endif
 	@echo "installing into $(@D) ..."
 	@$(@D)/bin/pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
 	@sed $(CONSTRAIN) constraints.txt >$(@D)/constraints.txt
-	@$(@D)/bin/pip install --quiet --constraint $(@D)/constraints.txt --editable . --group dev
+	@$(@D)/bin/pip install --quiet --constraint $(@D)/constraints.txt --editable ".[all]" --group dev
 	@touch $@
 
 # of Twisted the oldest Scrapy gets the newest that it admits

@@ -8,12 +8,9 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from scrapy.utils.misc import load_object
 
 from focuscrawl import settings as ours
-from focuscrawl.downloadermiddlewares.focus import FocusMiddleware
-from focuscrawl.engine.arguments import from_settings
 from focuscrawl.engine.binding import has_crawl
+from focuscrawl.engine.settings_table import read_arguments
 from focuscrawl.errors import UserError
-from focuscrawl.scheduler import FrontierScheduler
-from focuscrawl.spiders.focused import open_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,7 +21,7 @@ if TYPE_CHECKING:
 
 #: what a crawl that goes where links lead owes to the hosts it visits; a project may say otherwise
 DECENT = {"ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS_PER_DOMAIN": 1, "DOWNLOAD_DELAY": 1.0}
-_NEAREST_TO_ENGINE = 40
+_FOCUS, _NEAREST_TO_ENGINE = "focuscrawl.downloadermiddlewares.focus.FocusMiddleware", 40
 _LIVE = "focuscrawl.downloadhandlers.live.LiveDownloadHandler"
 
 
@@ -52,6 +49,8 @@ class FocusedCrawling:
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Put the components in, and open the crawl that they work on."""
+        if self._crawler.spider is None:
+            return  # `scrapy shell`: nothing is crawled
         _take_over_scheduling(settings)
         for name, value in DECENT.items():
             settings.set(name, value, priority="addon")
@@ -65,15 +64,20 @@ class FocusedCrawling:
                     component = load_object(path)
                     settings.setdefault_in_component_priority_dict(name, component, place)
         settings.setdefault_in_component_priority_dict(
-            "DOWNLOADER_MIDDLEWARES", FocusMiddleware, _NEAREST_TO_ENGINE
+            "DOWNLOADER_MIDDLEWARES", load_object(_FOCUS), _NEAREST_TO_ENGINE
         )
         if not has_crawl(self._crawler):  # the spider `focused` has opened its own
-            assert self._crawler.spider is not None
+            from focuscrawl.spiders.focused import open_for  # noqa: PLC0415 - slow to import
+
+            arguments = read_arguments(settings)
             # without seeds of its own: those are the spider's start requests
-            open_for(self._crawler.spider, {"seeds": "", **from_settings(settings)}, settings)
+            arguments["seeds"] = arguments["seeds"] or ""
+            open_for(self._crawler.spider, arguments, settings)
 
 
 def _take_over_scheduling(settings: BaseSettings) -> None:
+    from focuscrawl.scheduler import FrontierScheduler  # noqa: PLC0415 - slow to import
+
     theirs = (settings.getpriority("SCHEDULER") or 0) > SETTINGS_PRIORITIES["addon"]
     if theirs and load_object(settings["SCHEDULER"]) is not FrontierScheduler:
         raise UserError(

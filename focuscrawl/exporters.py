@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import IO, TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from itemadapter import ItemAdapter
 from scrapy.exporters import BaseItemExporter, CsvItemExporter
 
+from focuscrawl.foundation.extras import needs
 from focuscrawl.report.plain_text import cell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetWriter
     from scrapy.item import Field
+    from scrapy.settings import BaseSettings
 
 _ROWS = 10_000  # items a row group
 
@@ -39,7 +42,7 @@ class ParquetItemExporter(BaseItemExporter):
         super().__init__(dont_fail=True, **options)
         self._file = file
         self._rows: list[dict[str, Any]] = []
-        self._writer: pq.ParquetWriter | None = None
+        self._writer: ParquetWriter | None = None
 
     def export_item(self, item: Any) -> None:
         """Take in one item."""
@@ -59,17 +62,31 @@ class ParquetItemExporter(BaseItemExporter):
     def _write(self) -> None:
         if not self._rows:
             return
+        import pyarrow as pa  # noqa: PLC0415 - an extra; see `check_feeds`
+        from pyarrow.parquet import ParquetWriter  # noqa: PLC0415
+
         if self._writer is None:
             table = pa.Table.from_pylist(self._rows, schema=_schema(self._rows))
-            self._writer = pq.ParquetWriter(self._file, table.schema)
+            self._writer = ParquetWriter(self._file, table.schema)
         else:
             table = pa.Table.from_pylist(self._rows, schema=self._writer.schema)
         self._writer.write_table(table)
         self._rows = []
 
 
+def check_feeds(settings: BaseSettings) -> None:
+    """Raise `UserError` if a feed is to be Parquet and what that takes is not installed."""
+    ours = settings.getdict("FEED_EXPORTERS").get("parquet", "")
+    wanted = [feed.get("format") for feed in settings.getdict("FEEDS").values()]
+    if "parquet" in wanted and str(ours).startswith("focuscrawl."):
+        with needs("parquet", "a feed in Parquet"):
+            importlib.import_module("pyarrow.parquet")
+
+
 def _schema(rows: list[dict[str, Any]]) -> pa.Schema:
     """Infer the columns' types; a column that is empty so far becomes text."""
+    import pyarrow as pa  # noqa: PLC0415
+
     inferred = pa.Table.from_pylist(rows).schema
     return pa.schema(
         [

@@ -143,13 +143,14 @@ class FrontierScheduler(BaseScheduler):
     def _log(self, failure: Failure) -> None:
         """Say what is wrong, unless it is the web's everyday."""
         request: Request = failure.request  # type: ignore[attr-defined]
-        if VISIT in request.meta or is_everyday(failure.value) or _given_up(failure):
+        error = failure.value
+        if error is None or is_everyday(error) or VISIT in request.meta or _given_up(failure):
             return
         exc_info = None
-        if failure.value is not None and not isinstance(failure.value, UserError):
+        if not isinstance(error, UserError):
             trace = failure.getTracebackObject()  # type: ignore[no-untyped-call]
-            exc_info = (type(failure.value), failure.value, trace)
-        logger.error("cannot process %s: %s", request.url, failure.value, exc_info=exc_info)
+            exc_info = (type(error), error, trace)
+        logger.error("cannot process %s: %s", request.url, error, exc_info=exc_info)
 
     def _wake_when_ready(self, now: float) -> None:
         """Have the engine ask again when the next host is ready, not at its own heartbeat."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import importlib
 import re
+from contextlib import nullcontext
 from typing import Any
 
 import click
 
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.extras import needs
 from focuscrawl.report.plain_text import printable
 
 # of a database, also where its URL was taken for a path
@@ -42,6 +44,9 @@ COMMANDS = {
     "why": ("focuscrawl.cli.why", "why", "Say why a URL was fetched, or waits."),
 }
 
+#: subcommand: the extra of the package that it needs
+EXTRA_OF = {"distill": "report", "lab": "lab", "report": "report"}
+
 
 class _Commands(click.Group):
     """Loads a subcommand only when it is called, and turns user errors into one line."""
@@ -53,7 +58,9 @@ class _Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, attribute, _ = COMMANDS[cmd_name]
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        extra = EXTRA_OF.get(cmd_name)
+        with nullcontext() if extra is None else needs(extra, f"focuscrawl {cmd_name}"):
+            command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

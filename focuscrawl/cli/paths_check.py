@@ -16,10 +16,9 @@ from focuscrawl.cli.paths_options import labelled
 from focuscrawl.cli.paths_options import training as training_options
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.errors import UserError
-from focuscrawl.lab.figures.recall import recall_figure
+from focuscrawl.foundation.extras import needs
 from focuscrawl.lab.leave_one_site_out import Experiment, leave_out
 from focuscrawl.paths.forager import EVIDENCE
-from focuscrawl.report.figure_style import png
 from focuscrawl.report.plain_text import one_line, table
 from focuscrawl.webs import open_web
 
@@ -75,6 +74,9 @@ def check(
     focuscrawl paths check pages.warc --labels labels.csv --goal /People \\
         --starts doors.txt --site-column site --out results/paths
     """
+    with needs("lab", "focuscrawl paths check"):
+        from focuscrawl.lab.figures.recall import recall_figure  # noqa: PLC0415
+        from focuscrawl.report.figure_style import png  # noqa: PLC0415
     opened = open_web(web)
     doors = [url for url in opened.resolve(read_seeds(starts, ())) if url is not None]
     if len(doors) < 3:

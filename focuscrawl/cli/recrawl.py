@@ -16,9 +16,10 @@ import sqlalchemy as sa
 from filelock import FileLock, Timeout
 
 from focuscrawl.cli.knowledge import default_path, in_words, learn_crawl, topics_of
-from focuscrawl.crawl import CrawlFolder, CrawlPlan
+from focuscrawl.crawl.folder import CrawlFolder
 from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.values import whole_number
 from focuscrawl.knowledge import Knowledge
 from focuscrawl.report.stores import open_crawl
 from focuscrawl.store import schema
@@ -62,7 +63,7 @@ def recrawl(
     """
     topics = topics_of(topic)
     path = knowledge or default_path(topics)
-    CrawlPlan.whole_number("--budget", budget)
+    whole_number().read("--budget", budget)
     folder = Path(crawl_dir) if crawl_dir else CrawlFolder.new_name(topics, datetime.now())
     arguments = {"topic": topics, "budget": budget, "crawl_dir": str(folder)}
     if path.exists():

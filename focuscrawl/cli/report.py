@@ -10,13 +10,14 @@ import click
 import pandas as pd
 
 from focuscrawl.errors import UserError
-from focuscrawl.report import Summary, comparison, html
+from focuscrawl.report import comparison, html
 from focuscrawl.report.figure_style import png
 from focuscrawl.report.figures import harvest_figure, loss_figure
 from focuscrawl.report.learning_curves import learned, learning_curves, learning_figure
 from focuscrawl.report.measures import harvest_rate, load_pages, loss_rate
 from focuscrawl.report.plain_text import cell
 from focuscrawl.report.stores import open_crawl
+from focuscrawl.report.summary import Summary
 from focuscrawl.store.postgres import is_database_url
 
 if TYPE_CHECKING:

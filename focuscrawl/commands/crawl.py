@@ -66,6 +66,10 @@ class Command(CrawlCommand):
             errors.extend(filter(None, [failure.value]))
 
         crawler = process.create_crawler(args[0])
+        if getattr(crawler.spidercls, "owns_process", False):
+            from focuscrawl.engine.own_process import set_up_process  # noqa: PLC0415
+
+            set_up_process(crawler)
         outcome = process.crawl(crawler, **opts.spargs)
         if isinstance(outcome, Deferred):
             outcome.addErrback(keep)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import without_credentials
 from focuscrawl.taxonomy import normalise
 
@@ -81,13 +80,6 @@ class CrawlPlan:
     distill: int = 0
     distill_sites: str = "auto"
     revisit_hubs: int = 0
-
-    @staticmethod
-    def whole_number(name: str, text: str) -> int:
-        """Read the whole number >= 0 that the user gave as `name`."""
-        if not text.strip().isdecimal():
-            raise UserError(f"{name} must be a whole number, 0 or more, not {text!r}")
-        return int(text)
 
     def describe(self) -> str:
         """Return the plan in one line, for the crawl's log of events."""

@@ -14,7 +14,7 @@ from focuscrawl.downloadermiddlewares.robots import RobotsUnreachableError
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.download_errors import cause
 from focuscrawl.engine.meta import URL_ID
-from focuscrawl.errors import UserError
+from focuscrawl.engine.settings_table import BACKOFF, BACKOFF_MAX, HOST_FAILURES
 from focuscrawl.frontier.host_backoff import LEFT, HostBackoff, read_retry_after
 
 if TYPE_CHECKING:
@@ -23,15 +23,9 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
-    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
-_DEFAULTS = {
-    "FOCUSCRAWL_BACKOFF": 1.0,
-    "FOCUSCRAWL_BACKOFF_MAX": 120.0,
-    "FOCUSCRAWL_HOST_FAILURES": 8.0,
-}
 _BUSY = (429, 502, 503, 504)
 # what a host does that is not there; one that sends half a page, or no HTTP, is
 _ABSENT = ("timed out", "refused", "host not found", "hung up", "no TLS", "certificate")
@@ -55,7 +49,11 @@ class BackoffMiddleware:
         """Make the middleware, or raise NotConfigured."""
         if crawl_of(crawler).web is not None:
             raise NotConfigured
-        return cls(crawler, patience_of(crawler.settings))
+        settings = crawler.settings
+        first, longest = BACKOFF.of(settings), BACKOFF_MAX.of(settings)
+        per_host = max(1, settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"))
+        failures = HOST_FAILURES.of(settings)
+        return cls(crawler, HostBackoff(first, max(first, longest), failures, per_host))
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Look at the status of an answer to a request that came out of the frontier."""
@@ -92,24 +90,3 @@ class BackoffMiddleware:
         logger.info("%s is left alone: %s", self._crawl.urls.host_name(number), why)
         self._crawl.frontier.hold(host, math.inf)
         self._crawl.note(LEFT, f"{self._crawl.urls.host_name(number)}: {why}")
-
-
-def patience_of(settings: BaseSettings) -> HostBackoff:
-    """Read the settings.
-
-    Raises
-    ------
-    UserError
-        One of them is no number of 0 or more.
-    """
-    values = []
-    for name, default in _DEFAULTS.items():
-        try:
-            values.append(settings.getfloat(name, default))
-        except (TypeError, ValueError):
-            values.append(math.nan)
-        if not 0 <= values[-1] < math.inf:
-            raise UserError(f"{name} must be a number, 0 or more, not {settings.get(name)!r}")
-    first, longest, failures = values
-    per_host = settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN")
-    return HostBackoff(first, max(first, longest), int(failures), max(1, per_host))

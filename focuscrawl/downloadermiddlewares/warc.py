@@ -11,6 +11,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.settings_table import WARC
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import WarcRecorder
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Headers, Response
-    from scrapy.settings import BaseSettings
 
 
 _SECRET = ("authorization", "proxy-authorization", "cookie")  # recordings are passed on
@@ -40,7 +40,7 @@ class WarcMiddleware:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Make the middleware, or raise NotConfigured."""
-        name = recording_name(crawler.settings)
+        name = WARC.of(crawler.settings)
         if name is None:
             raise NotConfigured
         middleware = cls(WarcRecorder(crawl_of(crawler).folder.path / Path(name)))
@@ -69,14 +69,6 @@ class WarcMiddleware:
     def spider_closed(self) -> None:
         """Close the file."""
         self._recorder.close()
-
-
-def recording_name(settings: BaseSettings) -> str | None:
-    """Return the file named by ``FOCUSCRAWL_WARC``, None if nothing is to be recorded."""
-    name = settings.get("FOCUSCRAWL_WARC")
-    if name in (None, "", "0", 0, False, "False", "false"):
-        return None
-    return "pages.warc.gz" if name in (True, 1, "1", "True", "true") else str(name)
 
 
 def _pairs(headers: Headers) -> list[tuple[str, str]]:

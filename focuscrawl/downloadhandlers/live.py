@@ -21,13 +21,16 @@ from twisted.internet.defer import Deferred
 
 from focuscrawl.engine.download_errors import PrivateAddressError, TooLargeError
 from focuscrawl.engine.private import limit_headers
-from focuscrawl.foundation.networks import Networks, literal
+from focuscrawl.engine.settings_table import PRIVATE_ADDRESSES
+from focuscrawl.foundation.networks import literal
 from focuscrawl.foundation.urls import normalize
 
 if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
+
+    from focuscrawl.foundation.networks import Networks
 
 _MOST_HEADERS = 256 * 1024  # bytes, early hints included; as much as Chromium reads
 
@@ -71,7 +74,7 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         limit_headers(self, _MOST_HEADERS, _too_many_headers)
-        self._networks = Networks.of(crawler.settings.getlist("FOCUSCRAWL_PRIVATE_ADDRESSES"))
+        self._networks = PRIVATE_ADDRESSES.of(crawler.settings)
 
     async def download_request(self, request: Request) -> Response:
         """Return the answer to a request."""

@@ -5,15 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from focuscrawl.engine.visits import Turns
-
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from focuscrawl.crawl import Crawl
 
 _crawls: WeakKeyDictionary[Crawler, Crawl] = WeakKeyDictionary()
-_turns: WeakKeyDictionary[Crawler, Turns] = WeakKeyDictionary()
 
 
 def bind_crawl(crawler: Crawler, crawl: Crawl) -> None:
@@ -29,8 +26,3 @@ def has_crawl(crawler: Crawler) -> bool:
 def crawl_of(crawler: Crawler) -> Crawl:
     """Return the crawl of `crawler`; KeyError if it has none."""
     return _crawls[crawler]
-
-
-def turns_of(crawler: Crawler) -> Turns:
-    """Return the turns that the item pipelines of `crawler` take."""
-    return _turns.setdefault(crawler, Turns())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from focuscrawl.apprentice.link_context import window
+from focuscrawl.engine.settings_table import INSTANCES
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def feed_of(settings: BaseSettings) -> Path | Callable[[Instance], object] | Non
     UserError
         There is no such callable, or no folder for the file.
     """
-    named = str(settings.get("FOCUSCRAWL_INSTANCES") or "")
+    named = INSTANCES.of(settings) or ""
     module, colon, name = named.partition(":")
     if not named:
         return None

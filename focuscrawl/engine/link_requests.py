@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.engine.private import has_default_callback
+from focuscrawl.engine.settings_table import CALLBACK, META
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     from scrapy.http import Response
     from scrapy.settings import BaseSettings
 
-_PARSE = "parse"
 _MAXSIZE = 10 * 1024 * 1024  # bytes; no page is longer
 
 
@@ -44,22 +44,17 @@ class LinkRequests:
         UserError
             The spider has no such method, or the meta is no dictionary.
         """
-        try:
-            meta: dict[str, Any] = settings.getdict("FOCUSCRAWL_META")
-        except ValueError:
-            raise UserError(
-                "FOCUSCRAWL_META must be a JSON object, as in '{\"playwright\": true}'"
-            ) from None
+        meta = dict(META.of(settings))
         if not settings.getpriority("DOWNLOAD_MAXSIZE"):  # Scrapy's own: a gigabyte
             meta.setdefault("download_maxsize", _MAXSIZE)
         visits = bool(getattr(spider, "yields_visits", False))
-        return cls(_callback(spider, settings.get("FOCUSCRAWL_CALLBACK", _PARSE)), meta, visits)
+        return cls(_callback(spider, CALLBACK.of(settings)), meta, visits)
 
 
 def _callback(spider: Spider, name: str) -> Callable[[Response], Any] | None:
     if not name:
         return _nobody
-    if name == _PARSE:
+    if name == CALLBACK.default:
         return None if has_default_callback(spider) else _nobody
     method: Callable[[Response], Any] | None = getattr(spider, name, None)
     if not callable(method):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from scrapy import Request
+    from scrapy.crawler import Crawler
     from scrapy.http import Response
     from scrapy.statscollectors import StatsCollector
 
@@ -113,6 +115,14 @@ class Turns:
         if self._holder is visit:
             self._holder = None
             self._lock.release()
+
+
+_turns: WeakKeyDictionary[Crawler, Turns] = WeakKeyDictionary()
+
+
+def turns_of(crawler: Crawler) -> Turns:
+    """Return the turns that the item pipelines of `crawler` take."""
+    return _turns.setdefault(crawler, Turns())
 
 
 @contextmanager

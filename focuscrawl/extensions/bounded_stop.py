@@ -15,6 +15,7 @@ from twisted.internet.defer import CancelledError
 
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.private import is_closing, wrap_downloads
+from focuscrawl.engine.settings_table import STOP_TIMEOUT
 from focuscrawl.errors import GivenUpError
 from focuscrawl.report.plain_text import counted
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _EVERY = 0.5  # seconds between two looks
-_GRACE = 15.0  # of the thirty that a supervisor gives; the rest is for lesson and store
 
 
 class BoundedStop:
@@ -43,7 +43,7 @@ class BoundedStop:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
-        self._grace = crawler.settings.getfloat("FOCUSCRAWL_STOP_TIMEOUT", _GRACE)
+        self._grace = STOP_TIMEOUT.of(crawler.settings)
         self._under_way: set[Deferred[Response]] = set()
         self._given_up = False
         self._over = False

@@ -8,6 +8,7 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured, StopDownload
 
 from focuscrawl.engine.meta import OWN, URL_ID
+from focuscrawl.engine.settings_table import ANY_MEDIA
 from focuscrawl.page import is_html, read_content_type
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ class HtmlOnly:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Make the extension, or raise NotConfigured."""
-        if crawler.settings.getbool("FOCUSCRAWL_ANY_MEDIA"):
+        if ANY_MEDIA.of(crawler.settings):
             raise NotConfigured
         extension = cls()
         crawler.signals.connect(extension.headers_received, signal=signals.headers_received)

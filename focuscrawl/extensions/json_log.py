@@ -16,12 +16,12 @@ from scrapy.utils.asyncio import call_later
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.plain_log import plain
 from focuscrawl.engine.private import is_no_list_of_settings
+from focuscrawl.engine.settings_table import LOG_JSON
 
 if TYPE_CHECKING:
     from typing import Self
 
     from scrapy.crawler import Crawler
-    from scrapy.settings import BaseSettings
 
 STANDARD_ERROR = "-"
 
@@ -40,7 +40,7 @@ class JsonLog:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Make the extension, or raise NotConfigured."""
-        name = json_log_name(crawler.settings)
+        name = LOG_JSON.of(crawler.settings)
         if name is None:
             raise NotConfigured
         folder = crawl_of(crawler).folder.path
@@ -86,11 +86,3 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info and record.exc_info[0] is not None:
             line["exception"] = plain(self.formatException(record.exc_info))
         return json.dumps(line)
-
-
-def json_log_name(settings: BaseSettings) -> str | None:
-    """Return the file named by ``FOCUSCRAWL_LOG_JSON``, None if there is to be none."""
-    name = settings.get("FOCUSCRAWL_LOG_JSON")
-    if name in (None, "", "0", 0, False, "False", "false"):
-        return None
-    return "log.jsonl" if name in (True, 1, "1", "True", "true") else str(name)

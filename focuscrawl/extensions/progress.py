@@ -14,10 +14,11 @@ from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.settings_table import LOG_JSON, PROGRESS
 from focuscrawl.errors import UserError
-from focuscrawl.extensions.json_log import STANDARD_ERROR, json_log_name
-from focuscrawl.report import Summary
+from focuscrawl.extensions.json_log import STANDARD_ERROR
 from focuscrawl.report.plain_text import counted, one_line
+from focuscrawl.report.summary import Summary
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Progress:
     def __init__(self, crawler: Crawler) -> None:
         self._crawl = crawl_of(crawler)
         self._crawler = crawler
-        self._shown = crawler.settings.getbool("FOCUSCRAWL_PROGRESS", True)
+        self._shown = PROGRESS.of(crawler.settings)
         self._recent: deque[float] = deque(maxlen=_NOW)
         self._bar: tqdm[Any] | None = None
         self._bar_context = contextlib.ExitStack()
@@ -120,7 +121,7 @@ class Progress:
         finally:
             store.close()
         settings = self._crawler.settings
-        if settings.get("LOG_FILE") or json_log_name(settings) == STANDARD_ERROR:
+        if settings.get("LOG_FILE") or LOG_JSON.of(settings) == STANDARD_ERROR:
             logger.info("the crawl is over\n%s", text)
         else:
             print(text, file=sys.stderr)  # noqa: T201

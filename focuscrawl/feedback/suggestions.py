@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
+from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import host
-from focuscrawl.report.prestige import RELEVANT, Distillation
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
@@ -122,6 +123,8 @@ def _false_negatives(store: CrawlStore, pages: _Pages) -> Iterator[Suggestion]:
 
 def _distilled(store: CrawlStore, pages: _Pages, *, score: str) -> Iterator[Suggestion]:
     """Hubs, or authorities, the best first."""
+    with needs("report", "asking about hubs and authorities"):
+        from focuscrawl.report.prestige import Distillation  # noqa: PLC0415
     try:
         found = Distillation.of(store)
     except UserError:

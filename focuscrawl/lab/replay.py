@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from threadpoolctl import threadpool_limits
+
 from focuscrawl.crawl.visit import Download
 from focuscrawl.foundation.urls import resolve
 from focuscrawl.page import read_content_type
@@ -25,15 +27,16 @@ def replay(crawl: Crawl) -> None:
     crawl : of a web; opened, and not begun
     """
     assert crawl.web is not None
-    while True:
-        fetch = crawl.next(_NOW)
-        if fetch is not None:
-            visit(crawl, fetch, crawl.web.fetch(fetch.url))
-        elif crawl.stop_reason is not None:
-            crawl.close(crawl.stop_reason)
-            return
-        else:
-            time.sleep(_WAIT)
+    with threadpool_limits(1, user_api="blas"):  # as in the process of a crawl
+        while True:
+            fetch = crawl.next(_NOW)
+            if fetch is not None:
+                visit(crawl, fetch, crawl.web.fetch(fetch.url))
+            elif crawl.stop_reason is not None:
+                crawl.close(crawl.stop_reason)
+                return
+            else:
+                time.sleep(_WAIT)
 
 
 def visit(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:

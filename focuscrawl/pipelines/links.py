@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl import PageVisit
-from focuscrawl.engine.binding import crawl_of, turns_of
+from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.instance_feed import InstanceFeed, feed_of
-from focuscrawl.engine.visits import halting
+from focuscrawl.engine.visits import halting, turns_of
 
 if TYPE_CHECKING:
     from typing import Self

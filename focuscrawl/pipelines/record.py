@@ -9,8 +9,8 @@ from scrapy import signals
 from scrapy.exceptions import DropItem
 
 from focuscrawl.crawl import PageVisit
-from focuscrawl.engine.binding import crawl_of, turns_of
-from focuscrawl.engine.visits import count_again, halting
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.visits import count_again, halting, turns_of
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from sqlalchemy.schema import CreateTable
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.extras import needs
 from focuscrawl.store import schema, worker_tables
 from focuscrawl.store.store import CrawlStore, check_version, describe
 
@@ -106,16 +107,17 @@ def connect(database: Database, *, persists: bool = False) -> Engine:
     ----------
     persists : whoever uses it tries again where the server has broken off a connection
     """
-    return sa.create_engine(
-        database.url,
-        connect_args={
-            "options": f"-csearch_path={database.name}",
-            "connect_timeout": _PATIENCE,
-            "application_name": "focuscrawl",
-        },
-        pool_size=5,  # threads of a worker that ask at the same time
-        pool_pre_ping=not persists,
-    )
+    with needs("workers", "a crawl in PostgreSQL"):  # the driver is imported here
+        return sa.create_engine(
+            database.url,
+            connect_args={
+                "options": f"-csearch_path={database.name}",
+                "connect_timeout": _PATIENCE,
+                "application_name": "focuscrawl",
+            },
+            pool_size=5,  # threads of a worker that ask at the same time
+            pool_pre_ping=not persists,
+        )
 
 
 def open_database(

@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.extras import needs
 from focuscrawl.store import schema
 from focuscrawl.store.migrations import migrate, revision
 
@@ -63,7 +64,8 @@ class CrawlStore:
         Raises
         ------
         UserError
-            There is none, it is no crawl store, or a newer version wrote it.
+            There is none, it is no crawl store, a newer version wrote it, or it is an earlier one
+            and the extra `migrations` is not installed.
         """
         if not path.is_file():
             raise UserError(f"{path.parent} holds no crawl: there is no {path.name} in it")
@@ -75,11 +77,11 @@ class CrawlStore:
             raise UserError(f"{path} is no crawl store ({error.orig})") from error
         try:
             known = check_version(version, str(path), "crawl into a new crawl_dir")
-        except UserError:
+            if known < schema.SCHEMA_VERSION and not read_only:
+                store.migrate(known)
+        except BaseException:
             store.close()
             raise
-        if known < schema.SCHEMA_VERSION and not read_only:
-            store.migrate(known)
         return store
 
     def migrate(self, version: int) -> None:
@@ -91,7 +93,8 @@ class CrawlStore:
                 driver: Any = connection.connection.driver_connection
                 driver.isolation_level = None
                 connection.exec_driver_sql("BEGIN IMMEDIATE")
-            migrate(connection, version)
+            with needs("migrations", f"{self.where}, a store of schema {version},"):
+                migrate(connection, version)
             connection.commit()
             if self.engine.dialect.name == "sqlite":
                 connection.invalidate()

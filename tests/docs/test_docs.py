@@ -24,7 +24,8 @@ import pytest
 from focuscrawl.apprentice.options import GROUPS as FEATURES
 from focuscrawl.cli.main import COMMANDS
 from focuscrawl.engine import meta
-from focuscrawl.spiders.focused import ARGUMENTS
+from focuscrawl.engine.settings_reference import with_tables
+from focuscrawl.engine.settings_table import ARGUMENTS
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies.registry import GROUP, find_strategy
 
@@ -82,6 +83,11 @@ def test_arguments_are_those_of_the_spider() -> None:
     for path in (ROOT / "README.md", REFERENCE):
         table = re.findall(r"^\| `(\w+)` \|", TEXTS[path].split("| `-a` |")[1], re.MULTILINE)
         assert table[: len(ARGUMENTS)] == list(ARGUMENTS), path.name
+
+
+def test_the_tables_of_settings_are_made_from_the_code() -> None:
+    again = "python -m focuscrawl.engine.settings_reference docs/settings.md"
+    assert with_tables(TEXTS[REFERENCE]) == TEXTS[REFERENCE], f"not as {again} writes them"
 
 
 def test_settings_are_those_of_the_code() -> None:

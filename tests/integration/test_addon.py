@@ -167,6 +167,8 @@ def test_resumed_it_goes_on_with_its_callbacks(
     [
         ({"FOCUSCRAWL_TOPIC": ""}, "FOCUSCRAWL_TOPIC"),
         ({"FOCUSCRAWL_CALLBACK": "parse_all"}, "FOCUSCRAWL_CALLBACK=parse_all"),
+        ({"FOCUSCRAWL_TOPICS": "bicycle"}, "no setting FOCUSCRAWL_TOPICS"),
+        ({"FOCUSCRAWL_BACKOFF": "soon"}, "FOCUSCRAWL_BACKOFF must be a number"),
         ({"SCHEDULER": "scrapy.core.scheduler.Scheduler"}, "leave the setting out"),
     ],
 )
@@ -179,3 +181,19 @@ def test_a_slip_is_one_line_and_nothing_is_written(
     assert line.startswith("scrapy crawl members: ")
     assert said in line
     assert not job.kept.folder.exists()
+
+
+def test_the_shell_crawls_nothing() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "scrapy", "shell", "-c", "settings['FOCUSCRAWL_TOPIC']"],
+        cwd=STRANGER,
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join([str(STRANGER), str(ROOT), str(ROOT / "tests")])}
+        | {"SCRAPY_SETTINGS_MODULE": "clubs.focused"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "bicycle"

@@ -122,11 +122,18 @@ def test_a_resumed_crawl_tries_again(hosts: Measured, bad_web: BadWeb) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["FOCUSCRAWL_BACKOFF", "FOCUSCRAWL_HOST_FAILURES", "FOCUSCRAWL_META_REFRESH"]
+    ("name", "kind"),
+    [
+        ("FOCUSCRAWL_BACKOFF", "a number"),
+        ("FOCUSCRAWL_HOST_FAILURES", "a whole number"),
+        ("FOCUSCRAWL_META_REFRESH", "a number"),
+    ],
 )
-def test_a_slip_in_a_setting_is_one_line(bad_web: BadWeb, tmp_path: Path, name: str) -> None:
+def test_a_slip_in_a_setting_is_one_line(
+    bad_web: BadWeb, tmp_path: Path, name: str, kind: str
+) -> None:
     run = explore(tmp_path / "crawl", bad_web.seeds("good"), **{name: "soon"})
     assert run.returncode == 2
     (line,) = run.stderr.splitlines()
-    assert f"{name} must be a number" in line
+    assert f"{name} must be {kind}, 0 or more, not 'soon'" in line
     assert not run.kept.folder.exists()

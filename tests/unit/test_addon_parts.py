@@ -9,12 +9,11 @@ import pytest
 from scrapy import FormRequest, Request, Spider
 from scrapy.settings import Settings
 
-from focuscrawl.engine.arguments import SETTINGS, from_settings
 from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.request_file import RequestFile
+from focuscrawl.engine.settings_table import ARGUMENTS, read_arguments
 from focuscrawl.engine.spider_requests import redirected
 from focuscrawl.errors import UserError
-from focuscrawl.spiders.focused import ARGUMENTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,10 +29,6 @@ class Reader(Spider):
     def gone(self, failure: Any) -> None: ...
 
 
-def test_every_argument_has_a_setting() -> None:
-    assert set(SETTINGS) == set(ARGUMENTS)
-
-
 def test_settings_are_read_as_arguments_are_written() -> None:
     given = {
         "FOCUSCRAWL_TOPIC": ["/A", "/B/C"],
@@ -42,9 +37,11 @@ def test_settings_are_read_as_arguments_are_written() -> None:
         "FOCUSCRAWL_WEB": None,
         "FOCUSCRAWL_STRATEGY": "best-first",
     }
-    assert from_settings(Settings(given)) == {
+    unset = {name: setting.default for name, setting in ARGUMENTS.items()}
+    assert read_arguments(Settings(given)) == {
+        **unset,
         "topic": "/A,/B/C",
-        "budget": "0",
+        "budget": 0,
         "strategy": "best-first",
     }
 

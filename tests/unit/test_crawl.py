@@ -8,7 +8,6 @@ import pytest
 import sqlalchemy as sa
 
 from focuscrawl.crawl import CrawlPlan
-from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore
 
 from .shelves import Shelf, answer, at, open_crawl, run, states, urls
@@ -255,13 +254,6 @@ def test_interrupted_after_any_fetch_it_goes_on_the_same(
         assert states(second) == states(whole)
     if options:
         assert whole.model_version > 3
-
-
-def test_the_plan_reads_whole_numbers_only() -> None:
-    assert CrawlPlan.whole_number("budget", " 12 ") == 12
-    for text in ("", "1.5", "-1", "abc", "1e3", "²"):
-        with pytest.raises(UserError, match="budget must be a whole number"):
-            CrawlPlan.whole_number("budget", text)
 
 
 def test_topics_are_read_however_they_are_spelt() -> None:

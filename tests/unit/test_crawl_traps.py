@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from focuscrawl.crawl.parts.quotas import FIRST_OF_HOST, FIRST_OF_PATTERN, Quotas
-from focuscrawl.report import Summary
+from focuscrawl.report.summary import Summary
 from focuscrawl.report.why import Explanation
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies import StrategyContext

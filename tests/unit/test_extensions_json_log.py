@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scrapy.settings import Settings
 
-from focuscrawl.extensions.json_log import JsonFormatter, json_log_name
+from focuscrawl.engine.settings_table import LOG_JSON
+from focuscrawl.extensions.json_log import JsonFormatter
 
 
 def record(message: str) -> logging.LogRecord:
@@ -63,4 +64,4 @@ def test_a_traceback_is_in_the_line_and_passwords_are_not() -> None:
     ],
 )
 def test_names(value: object, name: str | None) -> None:
-    assert json_log_name(Settings({"FOCUSCRAWL_LOG_JSON": value})) == name
+    assert LOG_JSON.of(Settings({"FOCUSCRAWL_LOG_JSON": value})) == name

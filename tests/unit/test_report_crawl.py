@@ -12,11 +12,12 @@ import pytest
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import host
-from focuscrawl.report import Summary, comparison, html
+from focuscrawl.report import comparison, html
 from focuscrawl.report.figure_style import png
 from focuscrawl.report.figures import loss_figure
 from focuscrawl.report.measures import load_pages
 from focuscrawl.report.stores import open_crawl
+from focuscrawl.report.summary import Summary
 from focuscrawl.report.why import Explanation
 from focuscrawl.store import CrawlStore, NewUrl, PageRow, StoreWriter, VisitRecord
 from focuscrawl.store.records import LinkRow

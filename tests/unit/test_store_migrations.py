@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
+from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore, StoreWriter, VisitRecord, migrations
 from focuscrawl.store.schema import SCHEMA_VERSION, metadata
 
@@ -54,6 +56,21 @@ def test_an_old_store_becomes_like_a_new_one(old: Path, tmp_path: Path) -> None:
     store.close()
     assert columns(old) == columns(tmp_path / "new.db")
     CrawlStore.open(old).close()  # nothing left to do
+
+
+def test_without_alembic_an_old_store_is_left_as_it_is(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = columns(old)
+    monkeypatch.setitem(sys.modules, "alembic", None)  # as if it were not installed
+    with pytest.raises(UserError) as refused:
+        CrawlStore.open(old)
+    assert str(refused.value) == (
+        f"{old}, a store of schema 1, needs alembic, which is not installed: "
+        "pip install 'focuscrawl[migrations]'"
+    )
+    assert columns(old) == before
+    CrawlStore.open(old, read_only=True).close()
 
 
 def test_reading_changes_nothing(old: Path) -> None:

@@ -1,9 +1,20 @@
-"""How the process of a crawl deals with memory, so that it lasts for weeks."""
+"""The set-up of a process that ``scrapy crawl focused`` has to itself: memory and threads.
+
+Nothing here is for a process that belongs to others: they crawl with the add-on, or drive a
+`focuscrawl.crawl.Crawl` themselves.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import gc
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+from threadpoolctl import threadpool_limits
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
 
 # of mallopt(3)
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
@@ -12,7 +23,18 @@ _LEFT = 64 << 20
 _CONTAINERS = 10_000
 
 
-def return_large_arrays() -> None:
+def set_up_process(crawler: Crawler) -> None:
+    """Set up the process for the one crawl of `crawler`, so that it can last for weeks.
+
+    numpy and scipy have to be loaded by now: sharing small vectors out among threads of BLAS takes
+    longer than the work on them, and it is loaded libraries that are told so.
+    """
+    _return_large_arrays()
+    threadpool_limits(1, user_api="blas")
+    crawler.signals.connect(_freeze, signal=signals.spider_opened, weak=False)
+
+
+def _return_large_arrays() -> None:
     """Have arrays of 8 MB and more given back to the system when they are freed.
 
     Columns that grow are copied to larger ones again and again. glibc keeps what was freed, up to
@@ -29,7 +51,7 @@ def return_large_arrays() -> None:
         mallopt(_M_ARENA_MAX, 1)
 
 
-def freeze() -> None:
+def _freeze() -> None:
     """Take what is loaded now out of the way of full collections, which hold the event loop.
 
     And look for garbage after 10,000 new containers, not after 700: one page has thousands of

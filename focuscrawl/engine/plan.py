@@ -1,0 +1,77 @@
+"""From settings and arguments to the plan of a crawl."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
+
+from focuscrawl.crawl.plan import CrawlPlan
+from focuscrawl.engine.settings_table import (
+    META_REFRESH,
+    OBEY_META_ROBOTS,
+    SETTINGS,
+    STRATEGY,
+    STRATEGY_OPTIONS,
+)
+from focuscrawl.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scrapy.settings import BaseSettings
+
+_FIELDS = {field.name for field in fields(CrawlPlan)}
+_REPLAY = "focuscrawl.downloadhandlers.ReplayDownloadHandler"
+_NOT_FOLLOWED = ("data", "file", "ftp", "s3")
+
+
+def plan_from(settings: BaseSettings, arguments: Mapping[str, Any]) -> CrawlPlan:
+    """Return the plan of a crawl; `settings` are changed to what makes sense for a recording.
+
+    Parameters
+    ----------
+    arguments : see `focuscrawl.engine.settings_table.read_arguments`
+
+    Raises
+    ------
+    UserError
+        A setting cannot be read, or two do not go together.
+    """
+    replay = arguments["web"] is not None
+    if replay:
+        _replay(settings)
+    given = {each.key: each.of(settings) for each in SETTINGS.values()} | dict(arguments)
+    if given[OBEY_META_ROBOTS.key] is None:
+        given[OBEY_META_ROBOTS.key] = not replay
+    if given[META_REFRESH.key] is None:
+        enabled = settings.getbool("METAREFRESH_ENABLED") and not replay
+        given[META_REFRESH.key] = settings.getfloat("METAREFRESH_MAXDELAY") if enabled else 0.0
+    options = dict(STRATEGY_OPTIONS.of(settings))
+    if given["apprentice"] is not None:
+        if given["strategy"] != STRATEGY.default:
+            raise UserError("argument apprentice goes with the strategy apprentice: leave one out")
+        options["begin_with"] = given["apprentice"]
+    politeness = "CONCURRENT_REQUESTS" if replay else "CONCURRENT_REQUESTS_PER_DOMAIN"
+    return CrawlPlan(
+        **{name: value for name, value in given.items() if name in _FIELDS - {"store"}},
+        options=options,
+        per_host=settings.getint(politeness),
+        delay=settings.getfloat("DOWNLOAD_DELAY"),
+        concurrency=settings.getint("CONCURRENT_REQUESTS"),
+    )
+
+
+def _replay(settings: BaseSettings) -> None:
+    """Set what makes sense for a recording: no network, no waiting, one request at a time.
+
+    A recording answers at once: more requests at a time would only make the crawl choose links
+    before it has seen the pages that speak for or against them.
+    """
+    for name, value in {
+        "DOWNLOAD_HANDLERS": dict.fromkeys(_NOT_FOLLOWED) | {"http": _REPLAY, "https": _REPLAY},
+        "AUTOTHROTTLE_ENABLED": False,
+        "DOWNLOAD_DELAY": 0,
+        "CONCURRENT_REQUESTS": 1,
+        "RETRY_ENABLED": False,
+    }.items():
+        settings.set(name, value, priority="spider")

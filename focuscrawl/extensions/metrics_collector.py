@@ -1,0 +1,88 @@
+"""What Prometheus is told of a crawl."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+
+from focuscrawl import __version__
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.private import is_paused
+from focuscrawl.foundation.urls import without_credentials
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from prometheus_client.core import Metric
+    from scrapy.crawler import Crawler
+
+_STATUS = "downloader/response_status_count/"
+
+
+class CrawlCollector:
+    """Reads a crawl whenever somebody asks; see docs/deploy.md for what the numbers mean."""
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._crawl = crawl_of(crawler)
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the numbers as they are now."""
+        crawl, plan = self._crawl, self._crawl.plan
+        about = {
+            "topic": plan.topic,
+            "strategy": plan.strategy,
+            "web": without_credentials(plan.web or "live"),
+            "crawl_dir": str(plan.crawl_dir),
+            "version": __version__,
+        }
+        yield InfoMetricFamily("focuscrawl_crawl", "What is crawled", about)
+        fetched, relevance = crawl.totals
+        if plan.store is not None:
+            yield from self._of_worker()
+        # of the crawl, not of this run: a restart is no reset
+        yield CounterMetricFamily("focuscrawl_fetches", "Fetches recorded", fetched)
+        yield CounterMetricFamily(
+            "focuscrawl_relevance", "Sum of the relevance of all fetches", relevance
+        )
+        for name, text, value in (
+            ("budget", "Fetches the crawl may make; 0: no limit", plan.budget),
+            ("frontier_urls", "URLs that wait", len(crawl.frontier)),
+            ("in_flight", "Requests under way", len(crawl.in_flight)),
+            ("known_urls", "URLs the crawl has seen", len(crawl.urls)),
+            ("model_version", "Lessons learned", crawl.model_version),
+            ("waiting", "1 while something else holds it back", int(crawl.pausing)),
+            ("paused", "1 while a person has paused the crawl", int(is_paused(self._crawler))),
+        ):
+            yield GaugeMetricFamily(f"focuscrawl_{name}", text, value)
+        yield from self._downloads()
+
+    def _of_worker(self) -> Iterator[Metric]:
+        """Yield how one of several workers stands."""
+        numbers = [number for part in self._crawl.parts for number in part.numbers()]
+        me = next(int(number.value) for number in numbers if number.name == "number")
+        about = {"store": str(self._crawl.plan.store), "worker": str(me)}
+        yield InfoMetricFamily("focuscrawl_worker", "Which of several workers", about)
+        for number in numbers:
+            kind = CounterMetricFamily if number.counter else GaugeMetricFamily
+            yield kind(f"focuscrawl_worker_{number.name}", number.text, number.value)
+
+    def _downloads(self) -> Iterator[Metric]:
+        stats = dict(self._crawler.stats.get_stats())  # a copy: the crawl goes on meanwhile
+        answers = CounterMetricFamily(
+            "focuscrawl_responses",
+            "Answers of this run, of pages and robots.txt",
+            labels=["status"],
+        )
+        for name, count in stats.items():
+            if name.startswith(_STATUS):
+                answers.add_metric([name.removeprefix(_STATUS)], count)
+        yield answers
+        for name, text, key in (
+            ("retries", "Requests made again, in this run", "retry/count"),
+            ("excluded_urls", "Not fetched for robots.txt, in this run", "focuscrawl/excluded"),
+            ("downloaded_bytes", "As sent, in this run", "downloader/response_bytes"),
+            ("errors_logged", "Lines of level ERROR, in this run", "log_count/ERROR"),
+        ):
+            yield CounterMetricFamily(f"focuscrawl_{name}", text, stats.get(key, 0))

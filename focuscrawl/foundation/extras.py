@@ -1,0 +1,47 @@
+"""Packages that only some uses of focuscrawl need: its extras, and what is said without them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from focuscrawl.errors import UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_REPORT = ("jinja2", "matplotlib", "pandas")
+
+#: by extra, the modules that are imported only where it is asked for
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "report": _REPORT,
+    "lab": (*_REPORT, "pyarrow"),
+    "metrics": ("prometheus_client",),
+    "migrations": ("alembic",),
+    "parquet": ("pyarrow",),
+    "workers": ("alembic", "psycopg"),
+}
+
+
+@contextmanager
+def needs(extra: str, what: str) -> Iterator[None]:
+    """Import, within the ``with`` block, what belongs to an extra.
+
+    Parameters
+    ----------
+    what : the user asked for that needs it
+
+    Raises
+    ------
+    UserError
+        The extra is not installed.
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        module = (error.name or "").partition(".")[0]
+        if module not in EXTRAS[extra]:
+            raise
+        raise UserError(
+            f"{what} needs {module}, which is not installed: pip install 'focuscrawl[{extra}]'"
+        ) from None

@@ -1,0 +1,265 @@
+"""What is installed is what is used: extras that are not there, and other people's processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from focuscrawl.cli.main import COMMANDS, EXTRA_OF
+from focuscrawl.foundation.extras import EXTRAS
+
+from .running import ROOT, TOPIC, Kept
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+EXTRA_MODULES = sorted({module for modules in EXTRAS.values() for module in modules})
+STORE = "postgresql://nobody@127.0.0.1:1/none?crawl=none"
+DEMO = {"web": "demo", "topic": TOPIC, "seeds": "models/demo/seeds.csv", "budget": "20"}
+CHECK = ["paths", "check", "demo", "--goal", "/Sports", "--starts", "http://a.example/"]
+CHECK += ["--site-column", "site", "--labels", "models/demo/seeds.csv"]
+
+# a finder before all others: modules that are not installed
+_ABSENT = """
+import importlib.abc, os, sys
+
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in os.environ["ABSENT"].split():
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Absent())
+"""
+SCRAPY = "import sys; from scrapy.cmdline import execute; execute(['scrapy', *sys.argv[1:]])"
+FOCUSCRAWL = "from focuscrawl.cli.main import main; main(prog_name='focuscrawl')"
+
+
+def run(
+    program: str, *arguments: str, absent: list[str] | None = None, cwd: Path = ROOT
+) -> subprocess.CompletedProcess[str]:
+    """Run a program of one line, after some modules have gone."""
+    code = f"{_ABSENT}\n{program}"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        cwd=cwd,
+        env=os.environ | {"ABSENT": " ".join(absent or []), "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def crawl(
+    folder: Path, *options: str, absent: list[str], **more: str
+) -> subprocess.CompletedProcess[str]:
+    """Crawl the synthetic web."""
+    given = DEMO | {"crawl_dir": str(folder)} | more
+    spider = [part for name, value in given.items() for part in ("-a", f"{name}={value}")]
+    return run(SCRAPY, "crawl", "focused", *spider, *options, absent=absent)
+
+
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a crawl, made where no extra is installed, with a feed."""
+    folder = tmp_path_factory.mktemp("bare")
+    feed = folder / "pages.csv"
+    done = crawl(folder / "crawl", "-O", str(feed), absent=EXTRA_MODULES)
+    assert done.returncode == 0, done.stderr
+    assert len(feed.read_text(encoding="utf-8").splitlines()) == 21
+    return folder / "crawl"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        *([name, "--help"] for name in sorted(COMMANDS.keys() - EXTRA_OF.keys())),
+        ["status", "--once", "{crawl}"],
+        ["why", "{crawl}", "{url}"],
+        ["apprentice", "train", "{crawl}", "--out", "{tmp}/apprentice"],
+        ["knowledge", "learn", "{crawl}", "--topic", TOPIC, "--out", "{tmp}/k.db"],
+        ["web", "info", "demo"],
+        ["topic", "apply", "--help"],
+        ["paths", "check", "--help"],
+    ],
+    ids=" ".join,
+)
+def test_what_needs_no_extra(arguments: list[str], crawled: Path, tmp_path: Path) -> None:
+    url = Kept(crawled).urls[3]
+    given = [each.format(crawl=crawled, tmp=tmp_path, url=url) for each in arguments]
+    done = run(FOCUSCRAWL, *given, absent=EXTRA_MODULES)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "module", "extra"),
+    [
+        (["report", "{crawl}"], "pandas", "report"),
+        (["report", "{crawl}"], "matplotlib", "report"),
+        (["report", "{crawl}"], "jinja2", "report"),
+        (["distill", "{crawl}"], "pandas", "report"),
+        (["topic", "suggest", "{crawl}", "--out", "{tmp}/out.csv"], "pandas", "report"),
+        (["lab", "--help"], "matplotlib", "lab"),
+        (["lab", "run", "study.toml", "--out", "{tmp}/out"], "pyarrow", "lab"),
+        ([*CHECK, "--out", "{tmp}/out"], "matplotlib", "lab"),
+        (["status", "--once", STORE], "psycopg", "workers"),
+        (["report", STORE], "psycopg", "workers"),
+        (["stop", STORE], "psycopg", "workers"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value[0],
+)
+def test_a_command_without_its_extra_is_one_line(
+    arguments: list[str], module: str, extra: str, crawled: Path, tmp_path: Path
+) -> None:
+    given = [each.format(crawl=crawled, tmp=tmp_path) for each in arguments]
+    done = run(FOCUSCRAWL, *given, absent=[module])
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("focuscrawl: ")
+    assert line.endswith(
+        f" needs {module}, which is not installed: pip install 'focuscrawl[{extra}]'"
+    )
+    assert done.stdout == ""
+    assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("options", "more", "module", "extra"),
+    [
+        (["-O", "{tmp}/pages.parquet"], {}, "pyarrow", "parquet"),
+        (["-s", "FOCUSCRAWL_METRICS_PORT=1"], {}, "prometheus_client", "metrics"),
+        ([], {"store": STORE}, "psycopg", "workers"),
+    ],
+    ids=["parquet", "metrics", "workers"],
+)
+def test_a_crawl_without_an_extra_is_one_line_and_nothing_written(
+    options: list[str], more: dict[str, str], module: str, extra: str, tmp_path: Path
+) -> None:
+    given = [each.format(tmp=tmp_path) for each in options]
+    done = crawl(tmp_path / "crawl", *given, absent=[module], **more)
+    assert done.returncode == 2, done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("scrapy crawl focused: ")
+    assert line.endswith(
+        f" needs {module}, which is not installed: pip install 'focuscrawl[{extra}]'"
+    )
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_setting_that_does_not_exist_is_one_line_and_nothing_written(tmp_path: Path) -> None:
+    done = crawl(tmp_path / "crawl", "-s", "FOCUSCRAWL_STAGNATOIN=5", absent=[])
+    assert done.returncode == 2
+    assert done.stderr.splitlines() == [
+        "scrapy crawl focused: there is no setting FOCUSCRAWL_STAGNATOIN: "
+        "do you mean FOCUSCRAWL_STAGNATION?"
+    ]
+    assert not [*tmp_path.iterdir()]
+
+
+def test_other_commands_of_scrapy_do_not_mind(tmp_path: Path) -> None:
+    misspelt = ("-s", "FOCUSCRAWL_BUGDET=5", "-s", "FOCUSCRAWL_LIMITS=maybe")
+    for command in (["list"], ["settings", "--get", "BOT_NAME"], ["version"]):
+        done = run(SCRAPY, *command, *misspelt)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "allowed"),
+    [
+        ("import focuscrawl", []),
+        ("import focuscrawl.addon", ["scrapy", "twisted", "lxml", "parsel"]),
+        (f"sys.argv = ['focuscrawl', '--help']\n    {FOCUSCRAWL}", ["click"]),
+    ],
+    ids=["package", "addon", "cli"],
+)
+def test_what_an_import_pulls_in(program: str, allowed: list[str]) -> None:
+    heavy = [
+        *EXTRA_MODULES,
+        *("click", "joblib", "lxml", "numpy", "parsel", "scipy", "scrapy", "sklearn"),
+        *("sqlalchemy", "threadpoolctl", "tldextract", "tomlkit", "tqdm", "twisted", "wordfreq"),
+    ]
+    done = run(
+        f"try:\n    {program}\nexcept SystemExit:\n    pass\n"
+        f"print('loaded', *sorted(set({heavy!r}) & sys.modules.keys()))"
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = done.stdout.splitlines()[-1].split()[1:]
+    assert set(loaded) <= set(allowed)
+
+
+# how a process is, before and after
+_STATE = """
+import ctypes, gc, json, sys
+import numpy, scipy.linalg, sklearn
+from threadpoolctl import threadpool_info
+
+def state():
+    blas = {each["filepath"]: each["num_threads"] for each in threadpool_info()}
+    return [gc.isenabled(), gc.get_threshold(), gc.get_freeze_count(), blas]
+
+before = state()
+"""
+_STRANGER = """
+import scrapy
+from scrapy.crawler import CrawlerProcess
+
+class Stranger(scrapy.Spider):
+    name = "stranger"
+    start_urls = [sys.argv[1]]
+
+    def parse(self, response):
+        yield {"url": response.url}
+
+process = CrawlerProcess({
+    "ADDONS": {"focuscrawl.addon.FocusedCrawling": 500},
+    "FOCUSCRAWL_WEB": "demo", "FOCUSCRAWL_TOPIC": "/Sports/Cycling", "FOCUSCRAWL_BUDGET": 40,
+    "FOCUSCRAWL_CRAWL_DIR": sys.argv[2], "FOCUSCRAWL_STRATEGY_OPTIONS": {"batch": 10},
+    "LOG_LEVEL": "ERROR",
+})
+process.crawl(Stranger)
+process.start()
+ours = [name for name in sys.modules if name.endswith("own_process")]
+"""
+_OURS = """
+from scrapy.cmdline import execute
+
+try:
+    execute(["scrapy", "crawl", "focused", *sys.argv[1:]])
+except SystemExit as end:
+    assert not end.code
+ours = [name for name in sys.modules if name.endswith("own_process")]
+"""
+_SAY = "print(json.dumps([before, state(), ours]))"
+
+
+def states(program: str, *arguments: str) -> tuple[list[Any], list[Any], list[str]]:
+    """Return how a process was before a crawl and after it."""
+    done = run(f"{_STATE}\n{program}\n{_SAY}", *arguments)
+    assert done.returncode == 0, done.stderr
+    before, after, ours = json.loads(done.stdout.splitlines()[-1])
+    return before, after, ours
+
+
+def test_a_process_of_others_is_left_as_it_was(crawled: Path, tmp_path: Path) -> None:
+    before, after, ours = states(_STRANGER, Kept(crawled).urls[0], str(tmp_path / "crawl"))
+    assert len(Kept(tmp_path / "crawl").order) == 40
+    assert Kept(tmp_path / "crawl").query("SELECT count(*) FROM models")[0][0] > 0
+    assert after == before
+    assert ours == []  # nor has anything been said to the C library
+
+
+def test_our_own_process_is_set_up(tmp_path: Path) -> None:
+    given = DEMO | {"crawl_dir": str(tmp_path / "crawl")}
+    spider = [part for name, value in given.items() for part in ("-a", f"{name}={value}")]
+    before, after, ours = states(_OURS, *spider)
+    assert before[2] == 0
+    assert after[2] > 100_000  # objects that collections pass over
+    assert after[1][0] == 10_000
+    assert {threads for path, threads in after[3].items() if "blas" in path} == {1}
+    assert ours
