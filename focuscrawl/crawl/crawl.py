@@ -176,7 +176,7 @@ class Crawl:
     @property
     def pausing(self) -> bool:
         """True while `next` holds back although URLs wait: for a lesson, limits, the store..."""
-        return self._waits or self.frontier.sifting
+        return self._waits or self.traps.sifting
 
     @property
     def _waits(self) -> bool:

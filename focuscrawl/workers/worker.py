@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focuscrawl.crawl.crawl import Crawl
+from focuscrawl.frontier.preview import outlook
 from focuscrawl.store import VisitRecord
 from focuscrawl.store.schema import QUEUED
 from focuscrawl.strategies.sharing import SharedLearner
@@ -178,7 +179,7 @@ class SharedCrawl(Crawl):
             self.courier.hurry()
             return True
         best, state = self.frontier.peek(now), self.courier.state
-        self._outdone = best is not None and best < state.threshold
+        self._outdone = best is not None and self.frontier.score(best) < state.threshold
         if self._outdone and state.seen.model_version != self.model_version:
             # the threshold is by another model: so many as were good then are good now
             self._outdone = self._begun - state.seen.begun >= state.good
@@ -208,7 +209,7 @@ class SharedCrawl(Crawl):
             and not self._parting.draining
         )
         settled = idle and self._writer.written == self._writer.put_so_far
-        scores, hosts = self.frontier.outlook(_OFFERS)
+        scores, hosts = outlook(self.frontier, _OFFERS)
         offers, of_shards = self._offers(scores, hosts, state.landed)
         self.courier.standing = WorkerState(
             offers=offers,

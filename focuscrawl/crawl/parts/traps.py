@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from focuscrawl.crawl.duplicates import DIGEST
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from focuscrawl.page import PageView
     from focuscrawl.strategies.protocol import Strategy
 
+_SIFTED = 2000  # URLs that one `pop` may defer; more would hold the event loop
+
 #: kinds of events
 LIMITED, RAISED, NEAR_DUPLICATE = "limited", "raised", "near-duplicate"
 
@@ -36,6 +39,10 @@ class Traps:
     plan : its `limits`: hold back, else nothing is; its `near_duplicates`: look for pages that
         say nearly the same as an earlier one
     strategy : may know better what a page was worth, see `Appraiser`
+
+    Attributes
+    ----------
+    sifting : the last `pop` found nothing but URLs to defer, and is not yet through
     """
 
     def __init__(
@@ -50,8 +57,8 @@ class Traps:
         self._frontier = frontier
         self._allowances = Quotas() if plan.limits else None
         self._sketches = MinHashIndex() if plan.near_duplicates else None
-        frontier.readmit(frontier.held())  # by accounts that were kept for another topic
-        frontier.admits = self._admits if plan.limits else None
+        self.sifting = False
+        frontier.readmit(frontier.deferred().tolist())  # by accounts kept for another topic
 
     def judged(self, number: int, view: PageView, page: Finding) -> None:
         """Find out whether a page says something new; its sketch goes with its digest."""
@@ -96,11 +103,27 @@ class Traps:
         note : writes an event down
         idle : nothing is under way that could bring other URLs
         """
-        number = self._frontier.pop(now)
-        while number is None and idle and self._frontier.all_held:
+        self.sift(now)
+        while idle and self._frontier.all_deferred:
             note(*self._raise_limits())
-            number = self._frontier.pop(now)
-        return number
+            self.sift(now)
+        return None if self.sifting else self._frontier.pop(now)
+
+    def sift(self, now: float) -> None:
+        """Defer what is barred until the best URL of the frontier is none of these."""
+        self.sifting = False
+        if self._allowances is None:
+            return
+        for _ in range(_SIFTED):
+            number = self._frontier.peek(now)
+            if number is None or self._frontier.score(number) == math.inf:
+                return
+            account = self._allowances.barred(self._urls[number])
+            if account is None:
+                return
+            account.held.append(number)
+            self._frontier.defer(number)
+        self.sifting = True
 
     def _raise_limits(self) -> tuple[str, str]:
         assert self._allowances is not None
@@ -137,13 +160,6 @@ class Traps:
                     )
                 )
         return events
-
-    def _admits(self, number: int) -> bool:
-        assert self._allowances is not None
-        account = self._allowances.barred(self._urls[number])
-        if account is not None:
-            account.held.append(number)
-        return account is None
 
     def _readmit(self, held: list[int]) -> None:
         self._frontier.readmit(held)
