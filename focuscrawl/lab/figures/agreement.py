@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from focuscrawl.lab.figures.panels import legend, lines, panels
-from focuscrawl.lab.figures.study_data import table_of
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-    from focuscrawl.lab.results import Results
 
 _KINDS = ["pages", "hosts"]
 
@@ -43,9 +40,3 @@ def draw_agreement(table: pd.DataFrame) -> Figure:
             plot.set(xlim=(0, 100), ylim=(0, 1.02))
         legend(figure, _KINDS)
     return figure
-
-
-def agreement_figure(results: Results) -> Figure | None:
-    """[F99] figure 7: overlap of the best authorities found from disjoint seeds."""
-    found = table_of(results, "authorities", "agreement")
-    return None if found is None or found.empty else draw_agreement(agreement_table(found))

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from focuscrawl.lab.figures.panels import GREY, panels
-from focuscrawl.lab.figures.study_data import table_of
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-    from focuscrawl.lab.results import Results
 
 
 def distance_table(authorities: pd.DataFrame) -> pd.DataFrame:
@@ -43,11 +40,3 @@ def draw_distance(table: pd.DataFrame) -> Figure:
             plot.bar(rows["distance"], rows["pages"], 0.8, **GREY)
             plot.set_xticks(rows["distance"].tolist())
     return figure
-
-
-def distance_figure(results: Results) -> Figure | None:
-    """[F99] distance of popular pages from the seeds."""
-    found = table_of(results, "pages", "authorities")
-    if found is None or found.empty:
-        return None
-    return draw_distance(distance_table(found))
