@@ -59,7 +59,7 @@ def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
 
     The person is the label of a page; of a page without one, the study's critic, which has
     learned from all training rows. By that critic the harvest is measured, too. The critic of
-    ten pages is tested on the ``test`` rows of the labels.
+    ten pages is tested on the ``test`` rows of the labels; without any, nothing is said of it.
 
     Returns
     -------
@@ -151,9 +151,9 @@ def _crawl(
         judge = load_critic(str(scratch / critic), ON_TOPIC)
         assert isinstance(judge, FocusedCritic)
         said = judge.judge_bags([bag for bag, _ in setting.tested]).relevance > 0.5
-        true = np.array([on_topic for _, on_topic in setting.tested])
+        true = np.array([on_topic for _, on_topic in setting.tested], np.bool_)
         found[f"precision_{when}"] = float(true[said].mean()) if said.any() else np.nan
-        found[f"recall_{when}"] = float(said[true].mean())
+        found[f"recall_{when}"] = float(said[true].mean()) if true.any() else np.nan
     return found
 
 

@@ -7,6 +7,7 @@ import difflib
 import os
 import re
 import tomllib
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -206,12 +207,8 @@ def _check_order(path: Path, contenders: Mapping[str, Contender]) -> None:
                     f"study {path}: {contender.label!r} comes after {first!r}, and no strategy "
                     f"is labelled so: there are {', '.join(contenders)}"
                 )
-    for label in contenders:
-        before, reached = list(contenders[label].after), set[str]()
-        while before:
-            first = before.pop()
-            if first == label:
-                raise UserError(f"study {path}: {label!r} comes after its own crawl: a circle")
-            if first not in reached:
-                reached.add(first)
-                before += contenders[first].after
+    try:
+        TopologicalSorter({label: each.after for label, each in contenders.items()}).prepare()
+    except CycleError as error:
+        label = error.args[1][0]
+        raise UserError(f"study {path}: {label!r} comes after its own crawl: a circle") from None
