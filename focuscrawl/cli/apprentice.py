@@ -1,4 +1,4 @@
-"""``focuscrawl apprentice``: an apprentice for the next crawl."""
+"""``focuscrawl apprentice``: train an apprentice on a crawl that is over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Crawls that run, or rest, of which people ask something: in a folder, or shared by workers."""
+"""Pause, resume and stop of a crawl in a folder, or of the workers that share one."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 def controlled(crawl: str) -> ControlledCrawl:
     """Return the crawl called so; UserError if there is none."""
     open_crawl(crawl).close()
-    return SharedCrawl(crawl) if is_database_url(crawl) else ControlledCrawl(crawl)
+    return ControlledWorkers(crawl) if is_database_url(crawl) else ControlledCrawl(crawl)
 
 
 class ControlledCrawl:
-    """The crawl in a folder, and what is asked of it.
+    """A crawl in a folder, running or not, and what is asked of it.
 
     Attributes
     ----------
@@ -65,8 +65,8 @@ class ControlledCrawl:
         return status_of(self._crawl)
 
 
-class SharedCrawl(ControlledCrawl):
-    """The crawl that workers share through a database."""
+class ControlledWorkers(ControlledCrawl):
+    """A crawl that workers share through a database, and what is asked of all of them."""
 
     def __init__(self, crawl: str) -> None:
         super().__init__(crawl)

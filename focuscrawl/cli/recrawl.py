@@ -1,4 +1,4 @@
-"""``focuscrawl recrawl``: one command a cron job can run."""
+"""``focuscrawl recrawl``: crawl a topic again with what is known of it; for cron jobs."""
 
 from __future__ import annotations
 

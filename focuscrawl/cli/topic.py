@@ -1,4 +1,4 @@
-"""``focuscrawl topic``: what a topic is, in one file, and what a person says of a crawl."""
+"""``focuscrawl topic``: write definitions of topics, and train their critics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``focuscrawl topic classify`` and ``refine``: the classes of a taxonomy."""
+"""``focuscrawl topic classify`` and ``refine``: find the classes of pages, split a class."""
 
 from __future__ import annotations
 

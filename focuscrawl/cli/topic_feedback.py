@@ -1,4 +1,4 @@
-"""``focuscrawl topic suggest`` and ``apply``: what a person says of a crawl, and it follows."""
+"""``focuscrawl topic suggest`` and ``apply``: judge pages of a crawl, and have it follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One global order over all queued links that respects every host's limits."""
+"""The frontier: a priority queue of URLs over all hosts that keeps to each host's limits."""
 
 from __future__ import annotations
 

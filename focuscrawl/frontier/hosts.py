@@ -1,4 +1,4 @@
-"""The links of one host, best first, and when the host may be asked."""
+"""The queue of one host: its links, best first, and when it may be asked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do crawls from disjoint seeds find the same authorities [F99 section 4.4, figure 7]."""
+"""Agreement on authorities of crawls from disjoint seeds [F99 section 4.4, figure 7]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What twenty judgements do for a crawl with a poor critic [F99 section 2: feedback]."""
+"""Crawls with a poor critic before and after twenty judgements of a person [F99 section 2]."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ LIMITED, RAISED, NEAR_DUPLICATE = "limited", "raised", "near-duplicate"
 
 
 class Traps:
-    """Sees every fetch; holds back URLs whose host or pattern has had its share.
+    """Sees every fetch; defers URLs whose host or pattern has had its share.
 
-    Nothing is lost: what is held back waits until nothing else does; then the limits of all are
+    Nothing is lost: what is deferred waits until nothing else does; then the limits of all are
     doubled. So a crawl whose links are all on one host goes on as it would without limits.
 
     Parameters
@@ -96,7 +96,7 @@ class Traps:
         self._count(seq, number, relevance, repeats=repeats or near is not None)
 
     def pop(self, now: float, note: Callable[[str, str], None], *, idle: bool) -> int | None:
-        """Take the next URL of the frontier; if all that wait are held back, raise the limits.
+        """Take the next URL of the frontier; if all that wait are deferred, raise the limits.
 
         Parameters
         ----------

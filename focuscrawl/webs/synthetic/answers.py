@@ -1,4 +1,4 @@
-"""From an address to the server's answer."""
+"""What the servers of the synthetic web answer to a request for an address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`SyntheticWeb`: the web that answers."""
+"""`SyntheticWeb`: a web of made-up pages that answers URLs, with labels and seeds."""
 
 from __future__ import annotations
 
