@@ -102,7 +102,7 @@ class Focused:
             self.frontier.push(number, self.urls.host(number), score)
 
     def pop(self, now: float) -> int | None:
-        return self.frontier.pop(now)
+        return self.traps.pop(now, lambda *_: None, idle=False)
 
     def release(self, taken: int, now: float) -> None:
         self.frontier.release(taken, now)

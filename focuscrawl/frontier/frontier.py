@@ -189,10 +189,16 @@ class Frontier:
 
         The URL's request counts as under way until `release`.
         """
+        url = self.peek(now)
+        if url is not None:
+            self.take(url, now)
+        return url
+
+    def take(self, url: int, now: float) -> None:
+        """Take the URL that `peek` has just returned; `pop` is the two in one."""
         self._free()
-        if self.peek(now) is None:
-            return None
-        key, url, host = heapq.heappop(self._available)
+        key, best, host = heapq.heappop(self._available)
+        assert best == url
         state = self._hosts[host]
         state.offered = None
         self._turn(url, AWAY)
@@ -200,7 +206,6 @@ class Frontier:
         state.active += 1
         state.ready_at = now + self._delays.get(host, self.delay)
         self._make_available(host, now)
-        return url
 
     def peek(self, now: float) -> int | None:
         """Return the URL that `pop` would give out, and leave it where it is."""

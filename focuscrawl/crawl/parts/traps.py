@@ -103,27 +103,28 @@ class Traps:
         note : writes an event down
         idle : nothing is under way that could bring other URLs
         """
-        self.sift(now)
-        while idle and self._frontier.all_deferred:
+        number = self.peek(now)
+        while number is None and idle and self._frontier.all_deferred:
             note(*self._raise_limits())
-            self.sift(now)
-        return None if self.sifting else self._frontier.pop(now)
+            number = self.peek(now)
+        if number is not None:
+            self._frontier.take(number, now)
+        return number
 
-    def sift(self, now: float) -> None:
-        """Defer what is barred until the best URL of the frontier is none of these."""
+    def peek(self, now: float) -> int | None:
+        """Return the best URL of the frontier that is not barred; those before it are deferred."""
         self.sifting = False
-        if self._allowances is None:
-            return
         for _ in range(_SIFTED):
             number = self._frontier.peek(now)
-            if number is None or self._frontier.score(number) == math.inf:
-                return
+            if number is None or self._allowances is None:
+                return number
             account = self._allowances.barred(self._urls[number])
-            if account is None:
-                return
+            if account is None or self._frontier.score(number) == math.inf:
+                return number
             account.held.append(number)
             self._frontier.defer(number)
         self.sifting = True
+        return None
 
     def _raise_limits(self) -> tuple[str, str]:
         assert self._allowances is not None
