@@ -15,7 +15,7 @@ from focuscrawl.cli import options
 from focuscrawl.errors import UserError
 from focuscrawl.lab.agreement import study_agreement
 from focuscrawl.lab.feedback import study_feedback
-from focuscrawl.lab.figures.agreement import agreement_table, draw_agreement
+from focuscrawl.lab.figures.authorities import agreement_table, draw_agreement
 from focuscrawl.lab.findings import findings, markdown_of
 from focuscrawl.lab.page_studies.study import study_pages
 from focuscrawl.lab.results import Results

@@ -14,7 +14,7 @@ from focuscrawl.critic.loading import find_model
 from focuscrawl.lab import feedback
 from focuscrawl.lab.agreement import authorities, overlap, study_agreement
 from focuscrawl.lab.feedback import study_feedback
-from focuscrawl.lab.figures.agreement import agreement_table, draw_agreement
+from focuscrawl.lab.figures.authorities import agreement_table, draw_agreement
 from focuscrawl.lab.topic_tasks import Task
 from focuscrawl.lab.whole_web import WholeWeb
 from focuscrawl.report.figure_style import png

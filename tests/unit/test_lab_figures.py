@@ -11,7 +11,7 @@ import pytest
 
 from focuscrawl.lab.figures import (
     FIGURES,
-    distance,
+    authorities,
     frontier,
     overlap,
     page_studies,
@@ -102,7 +102,7 @@ def test_priorities_are_shares_of_the_frontier() -> None:
 
 def test_authorities_are_counted_by_distance() -> None:
     found = pd.DataFrame({**WHOSE, "distance": [0, 2, 2]})
-    table = distance.distance_table(found)
+    table = authorities.distance_table(found)
     assert table["distance"].tolist() == [0, 1, 2]
     assert table["pages"].tolist() == [1, 0, 2]
 

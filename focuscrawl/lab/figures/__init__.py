@@ -12,8 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from focuscrawl.lab.figures import (
-    agreement,
-    distance,
+    authorities,
     frontier,
     learning_curves,
     overlap,
@@ -184,13 +183,13 @@ FIGURES = {
     "f99-authorities": PaperFigure(
         "Best authorities of crawls from disjoint seeds [F99 figure 7]",
         table("authorities", "agreement"),
-        agreement.draw_agreement,
-        agreement.agreement_table,
+        authorities.draw_agreement,
+        authorities.agreement_table,
     ),
     "f99-distance": PaperFigure(
         "Distance from the seeds of the most linked-to relevant pages [F99]",
         table("pages", "authorities"),
-        distance.draw_distance,
-        distance.distance_table,
+        authorities.draw_distance,
+        authorities.distance_table,
     ),
 }
