@@ -92,8 +92,7 @@ class Focused:
     def __init__(self) -> None:
         self.urls = UrlTable()
         self.frontier = Frontier(per_host=1, delay=DELAY)
-        quotas = Quotas()
-        self.frontier.admits = lambda number: quotas.barred(self.urls[number]) is None
+        self.quotas = Quotas()
         self.held = 0.0
 
     def insert(self, page: list[tuple[str, float]]) -> None:
@@ -103,7 +102,12 @@ class Focused:
             self.frontier.push(number, self.urls.host(number), score)
 
     def pop(self, now: float) -> int | None:
-        return self.frontier.pop(now)
+        while (number := self.frontier.peek(now)) is not None:
+            if self.quotas.barred(self.urls[number]) is None:
+                self.frontier.take(number, now)
+                return number
+            self.frontier.defer(number)
+        return None
 
     def release(self, taken: int, now: float) -> None:
         self.frontier.release(taken, now)

@@ -1,29 +1,30 @@
-"""``focuscrawl apprentice``: an apprentice for the next crawl."""
+"""``focuscrawl apprentice``: train an apprentice on a crawl that is over."""
 
 from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
-import sqlalchemy as sa
 from tqdm import tqdm
 
 from focuscrawl.apprentice.files import FORMAT, save_apprentice
 from focuscrawl.apprentice.options import Options
+from focuscrawl.cli import options as shared
+from focuscrawl.cli.stored_pages import reading
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.offline.training import learn_from, options_of
 from focuscrawl.report.plain_text import table
 from focuscrawl.report.stores import open_crawl
-from focuscrawl.store import schema
 from focuscrawl.store.postgres import is_database_url
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.store import CrawlStore
     from focuscrawl.webs.protocol import Web
@@ -38,8 +39,8 @@ def apprentice() -> None:
 
 
 @apprentice.command()
-@click.argument("crawl_dir", metavar="CRAWL_DIR")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="models/NAME.")
+@shared.CRAWL_DIR
+@shared.out("models/NAME.")
 @click.option("--web", help="Where the pages are, if they have to be read again.")
 @click.option("--critic", help="Who reads links and pages then.  [default: the crawl's own]")
 @click.option("--d-max", metavar="N|cv", help="DOM offsets looked at; cv: by cross-validation.")
@@ -92,7 +93,7 @@ def train(
                     "--d-max cv reads the pages of the crawl again: name their web with --web"
                 )
             options = replace(options, d_max=_choose(store, options, judge, source))
-        with _reading(store) as bar:
+        with reading(store, "Reading") as bar:
             learned = learn_from(
                 store, options=options, critic=judge, web=source, on_page=bar.update
             )
@@ -125,18 +126,12 @@ def _whole_number(d_max: str) -> int:
     return int(d_max)
 
 
-def _reading(store: CrawlStore) -> tqdm[NoReturn]:
-    count = sa.select(sa.func.count().label("n")).select_from(schema.page)
-    (pages,) = store.rows(count)
-    return tqdm(total=pages.n, desc="Reading", unit=" pages", disable=None)
-
-
 def _choose(store: CrawlStore, options: Options, critic: Critic, web: Web) -> int:
     """Choose d_max by cross-validation, and print what was compared."""
     from focuscrawl.offline.window_selection import FITS, chosen, try_windows
 
     with (
-        _reading(store) as pages,
+        reading(store, "Reading") as pages,
         tqdm(total=FITS, desc="Comparing", unit=" fits", disable=None) as fits,
     ):
         trials = try_windows(

@@ -1,10 +1,10 @@
-"""Crawls that people ask something of: those of one process, and those that workers share."""
+"""Pause, resume and stop of a crawl in a folder, or of the workers that share one."""
 
 from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.remote_control import Command, FileControl
@@ -19,112 +19,88 @@ if TYPE_CHECKING:
     from focuscrawl.store.worker_registry import Worker
 
 
-class Asked(Protocol):
-    """A crawl of which something is asked.
+def controlled(crawl: str) -> ControlledCrawl:
+    """Return the crawl called so; UserError if there is none."""
+    open_crawl(crawl).close()
+    return ControlledWorkers(crawl) if is_database_url(crawl) else ControlledCrawl(crawl)
+
+
+class ControlledCrawl:
+    """A crawl in a folder, running or not, and what is asked of it.
 
     Attributes
     ----------
     name : to show
     """
 
-    name: str
+    def __init__(self, crawl: str) -> None:
+        self._crawl = self.name = crawl
 
     @property
     def wanted(self) -> Command:
         """What is asked at the moment."""
-        ...
+        return FileControl(Path(self._crawl)).wanted
 
     @property
     def in_use(self) -> bool:
         """True while somebody crawls."""
-        ...
+        return CrawlFolder(Path(self._crawl)).in_use
 
     @property
     def resumed(self) -> bool:
         """True if nobody is paused any more."""
-        ...
-
-    @property
-    def stopped(self) -> bool:
-        """True if all who were asked to stop have ended."""
-        ...
-
-    def ask(self, wanted: Command) -> None:
-        """Ask for something."""
-        ...
-
-    def status(self) -> Status | SharedStatus:
-        """Return how it is doing."""
-        ...
-
-
-def ask_of(crawl: str) -> Asked:
-    """Return the crawl called so; UserError if there is none."""
-    open_crawl(crawl).close()
-    return _Shared(crawl) if is_database_url(crawl) else _Alone(crawl)
-
-
-class _Alone:
-    def __init__(self, crawl: str) -> None:
-        self._folder = CrawlFolder(Path(crawl))
-        self._control = FileControl(self._folder.path)
-        self.name = self._control.name
-
-    @property
-    def wanted(self) -> Command:
-        return self._control.wanted
-
-    @property
-    def in_use(self) -> bool:
-        return self._folder.in_use
-
-    @property
-    def resumed(self) -> bool:
         return not self.status().paused
 
     @property
     def stopped(self) -> bool:
+        """True if all who were asked to stop have ended."""
         return not self.in_use
 
     def ask(self, wanted: Command) -> None:
-        self._control.ask(wanted)
+        """Ask for something."""
+        FileControl(Path(self._crawl)).ask(wanted)
 
     def status(self) -> Status | SharedStatus:
-        return status_of(self._folder.path)
+        """Return how it is doing."""
+        return status_of(self._crawl)
 
 
-class _Shared:
+class ControlledWorkers(ControlledCrawl):
+    """A crawl that workers share through a database, and what is asked of all of them."""
+
     def __init__(self, crawl: str) -> None:
-        self._url = crawl
+        super().__init__(crawl)
         self._database = read_database_url(crawl)
         self.name = self._database.shown
 
     @property
     def wanted(self) -> Command:
+        """A pause, or nothing: a stop is for the workers that are there."""
         with closing(self._store()) as store:
             return Command.PAUSE if is_paused(store) else Command.RUN
 
     @property
     def in_use(self) -> bool:
+        """True while a worker is alive."""
         return bool(self._alive())
 
     @property
     def resumed(self) -> bool:
+        """True if no worker is paused any more."""
         return not any(each.paused for each in self._alive())
 
     @property
     def stopped(self) -> bool:
+        """True if all workers that were asked to stop have ended."""
         return not any(each.stop for each in self._alive())
 
     def ask(self, wanted: Command) -> None:
+        """Ask all workers for something."""
         with closing(self._store()) as store:
             if wanted is Command.STOP:
                 ask_stop(store)
             else:
                 ask_pause(store, paused=wanted is Command.PAUSE)
-
-    def status(self) -> Status | SharedStatus:
-        return status_of(self._url)
 
     def _alive(self) -> list[Worker]:
         with closing(self._store()) as store:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from focuscrawl.cli import options
 from focuscrawl.cli.progress_bars import bar
 from focuscrawl.errors import UserError
 
@@ -30,23 +31,17 @@ def critic() -> None:
 
 @critic.command()
 @click.argument("labels", required=False)
-@click.option("--web", help="Where the example pages are: a .warc, .warc.gz, or `demo`.")
+@click.option("--web", help=options.EXAMPLES_WEB)
 @click.option("--out", required=True, help="Folder to write, like models/NAME.")
 @click.option("--kind", default="flat", show_default=True, help="flat or hierarchical.")
 @click.option("--good", help="File of URLs on the topic, one a line (instead of LABELS).")
 @click.option("--bad", help="File of URLs off the topic, one a line.")
 @click.option("--words", help="Comma-separated phrases: a critic without examples.")
-@click.option(
-    "--min-examples", default=1, show_default=True, type=click.IntRange(1),
-    help="Topics with fewer are merged into the topic above.",
-)  # fmt: skip
-@click.option(
-    "--max-examples", default=300, show_default=True, type=click.IntRange(1),
-    help="Topics with more are sampled down.",
-)  # fmt: skip
+@options.number("--min-examples", "Topics with fewer are merged into the topic above.", 1)
+@options.number("--max-examples", "Topics with more are sampled down.", 300)
 @click.option("--uniform-prior", is_flag=True, help="Hold every class for equally likely.")
 @click.option("--calibrate", is_flag=True, help="Let the critic's judgements be calibrated.")
-@click.option("--random-state", default=0, show_default=True, type=click.IntRange(0, 2**32 - 1))
+@options.random_state()
 @click.option("--force", is_flag=True, help="Replace an existing critic.")
 def train(
     *,
@@ -82,9 +77,8 @@ def train(
     from focuscrawl.critic.training import train_critic, two_class_labels
     from focuscrawl.webs import open_web
 
-    if [labels is not None, good is not None or bad is not None, words is not None].count(
-        True
-    ) != 1:
+    sides = good is not None or bad is not None
+    if [labels is not None, sides, words is not None].count(True) != 1:
         raise UserError(
             "learn from what? Give LABELS, or --good and --bad, or --words: one of them"
         )
@@ -159,7 +153,7 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
 @critic.command()
 @click.argument("spec", metavar="CRITIC")
 @click.option("--labels", required=True, help="CSV file url,topic[,split].")
-@click.option("--web", required=True, help="Where the pages are: a .warc, .warc.gz, or `demo`.")
+@click.option("--web", required=True, help=options.EXAMPLES_WEB)
 @click.option("--topic", help="Check relevance to these topics of LABELS instead of classes.")
 @click.option("--focus", help="Topics to mark in the critic, if they have other names there.")
 @click.option("--calibrated/--raw", default=None, help="Which probabilities to show.")

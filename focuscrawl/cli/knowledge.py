@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import click
-import sqlalchemy as sa
-from tqdm import tqdm
 
+from focuscrawl.cli import options
+from focuscrawl.cli.stored_pages import reading
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.knowledge import Knowledge, learn
 from focuscrawl.offline.knowledge_export import collection_of
 from focuscrawl.report.plain_text import counted, middle, one_line, table
 from focuscrawl.report.stores import open_crawl
-from focuscrawl.store import schema
 from focuscrawl.taxonomy import normalise
 
 if TYPE_CHECKING:
     from focuscrawl.knowledge import UpdateCounts
-    from focuscrawl.store import CrawlStore
 
 _URL = 90  # characters
 
@@ -32,11 +30,9 @@ def knowledge() -> None:
 
 
 @knowledge.command(name="learn")
-@click.argument("crawl_dirs", metavar="CRAWL_DIR...", nargs=-1, required=True)
+@options.CRAWL_DIRS
 @click.option("--topic", required=True, help="Topic path(s) of the crawls.")
-@click.option(
-    "--out", type=click.Path(path_type=Path), help="The file.  [default: knowledge/TOPIC.db]"
-)
+@options.path("--out", "The file.  [default: knowledge/TOPIC.db]")
 def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -> None:
     """Take finished crawls of a topic, the oldest first, into one file of knowledge.
 
@@ -85,7 +81,7 @@ def learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
         found = store.identity().get("topic", "")
         if found != topics:
             raise UserError(f"{folder} is a crawl of {found or 'no topic'}, not of {topics}")
-        with _reading(store) as bar:
+        with reading(store, "Learning") as bar:
             return learn(path, collection_of(store, name=str(folder), on_page=bar.update))
 
 
@@ -98,17 +94,10 @@ def in_words(learned: UpdateCounts) -> str:
     )
 
 
-def _reading(store: CrawlStore) -> tqdm[NoReturn]:
-    (pages,) = store.rows(sa.select(sa.func.count().label("n")).select_from(schema.page))
-    return tqdm(total=pages.n, desc="Learning", unit=" pages", disable=None)
-
-
 @knowledge.command()
-@click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+@click.argument("file", metavar="FILE", type=options.PATH)
 @click.argument("urls", metavar="[URL...]", nargs=-1)
-@click.option(
-    "--top", type=click.IntRange(min=1), default=10, show_default=True, help="Rows of each list."
-)
+@options.top()
 def show(file: Path, urls: tuple[str, ...], top: int) -> None:
     """Say what a file of knowledge holds, or what it knows of single URLs."""
     known = Knowledge(file)

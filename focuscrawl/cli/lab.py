@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from tqdm import tqdm
 
+from focuscrawl.cli import options
 from focuscrawl.cli.lab_pages import authorities, feedback, find, pages, takeover
-from focuscrawl.errors import UserError
+from focuscrawl.cli.output import write_files
 from focuscrawl.lab.figures import FIGURES
 from focuscrawl.lab.planning import plan_runs
 from focuscrawl.lab.rendering import markdown_of, text_of
@@ -17,6 +17,9 @@ from focuscrawl.lab.report import PAGE, report_files
 from focuscrawl.lab.results import Results, collect
 from focuscrawl.lab.run_scheduler import crawl_all, unfinished
 from focuscrawl.lab.studyfile import read_study
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 @click.group()
@@ -29,15 +32,9 @@ for of_the_papers in (pages, takeover, authorities, feedback, find):
 
 
 @lab.command()
-@click.argument("study_file", metavar="STUDY.toml", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), required=True, help="Folder of results.")
-@click.option(
-    "--processes",
-    default=len(os.sched_getaffinity(0)),
-    show_default="cores",
-    type=click.IntRange(min=1),
-    help="Crawls at a time.",
-)
+@options.STUDY
+@options.out("Folder of results.")
+@options.processes("Crawls")
 @click.option("--keep/--tidy", default=False, help="Keep every crawl, not only its fetches.")
 def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
     """Crawl every web, topic, draw and strategy of a study.
@@ -67,8 +64,8 @@ def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
 
 
 @lab.command()
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--out", type=click.Path(path_type=Path), help="[default: DIR/report]")
+@options.RESULTS
+@options.path("--out", "[default: DIR/report]")
 @click.option("--csv", is_flag=True, help="Write the tables as CSV, too.")
 @click.option(
     "--open",
@@ -86,14 +83,7 @@ def report(folder: Path, out: Path | None, csv: bool, show: str) -> None:
     results = Results.open(folder)
     files = report_files(results, FIGURES, csv=csv)
     out = out or folder / "report"
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            (out / name).write_bytes(content)
-    except OSError as error:
-        raise UserError(
-            f"{out} cannot be written ({error.strerror}): name another folder with --out"
-        ) from None
+    write_files(out, files)
     click.echo(text_of(results))
     click.echo(f"wrote {out / PAGE} and {len(files) - 1} files beside it")
     if show == "yes":

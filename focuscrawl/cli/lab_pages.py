@@ -1,18 +1,21 @@
-"""``focuscrawl lab pages``, ``takeover``, ``feedback``, ``findings``: the papers' figures."""
+"""``focuscrawl lab pages``, ``takeover``, ``feedback``, ``authorities``, ``findings``.
+
+The first four do some work on every topic of a study, beside its crawls, and keep its tables.
+"""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+from functools import wraps
 from typing import TYPE_CHECKING
 
 import click
 from tqdm import tqdm
 
+from focuscrawl.cli import options
 from focuscrawl.errors import UserError
 from focuscrawl.lab.agreement import study_agreement
 from focuscrawl.lab.feedback import study_feedback
-from focuscrawl.lab.figures.agreement import agreement_table, draw_agreement
+from focuscrawl.lab.figures.authorities import agreement_table, draw_agreement
 from focuscrawl.lab.findings import findings, markdown_of
 from focuscrawl.lab.page_studies.study import study_pages
 from focuscrawl.lab.results import Results
@@ -22,80 +25,88 @@ from focuscrawl.lab.topic_tasks import do_all, plan_tasks, read_tables
 from focuscrawl.report.figure_style import png
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
+    from pathlib import Path
 
-    import pandas as pd
-
-    from focuscrawl.lab.topic_tasks import Task
+    from focuscrawl.lab.topic_tasks import Work
 
 _TOPS = (5, 10, 25, 50, 100)
-_STUDY = click.argument("study_file", metavar="STUDY.toml", type=click.Path(path_type=Path))
-_OUT = click.option(
-    "--out", type=click.Path(path_type=Path), required=True, help="Folder of results."
-)
-_PROCESSES = click.option(
-    "--processes",
-    default=len(os.sched_getaffinity(0)),
-    show_default="cores",
-    type=click.IntRange(min=1),
-    help="Topics at a time.",
-)
 
 
-@click.command()
-@_STUDY
-@_OUT
-@_PROCESSES
-def pages(study_file: Path, out: Path, processes: int) -> None:
+def _on_every_topic(work: Work) -> Callable[[Callable[[Path], None]], click.Command]:
+    """Make a command that does `work` on every topic of a study.
+
+    Its name is that of the function it is made of, which also names the folder in OUT, and is
+    called with that folder when all is done.
+    """
+
+    def command(show: Callable[[Path], None]) -> click.Command:
+        kind = show.__name__
+
+        @click.command()
+        @options.STUDY
+        @options.out("Folder of results.")
+        @options.processes("Topics")
+        @wraps(show)
+        def done(study_file: Path, out: Path, processes: int) -> None:
+            tasks = plan_tasks(read_study(study_file), out, kind)
+            failed = []
+            before = sum(task.done for task in tasks)
+            with tqdm(total=len(tasks), initial=before, unit="topic", desc=kind) as bar:
+                for task, error in do_all(work, tasks, processes):
+                    if error is not None:
+                        failed.append(f"{task.name}: {error}")
+                    bar.update()
+            for line in failed:
+                click.echo(f"failed: {line}", err=True)
+            if failed:
+                raise UserError(f"{len(failed)} of {len(tasks)} topics failed; try the same again")
+            click.echo(f"wrote {out / kind}")
+            show(out / kind)
+
+        return done
+
+    return command
+
+
+@_on_every_topic(study_pages)
+def pages(_: Path) -> None:
     """Study what surrounds links, for every web and topic of a study.
 
     Which words, at which distance, tell where a link leads. Tables go to OUT/pages. Topics that
     are done are not repeated.
     """
-    _do("pages", study_pages, study_file, out, processes)
 
 
-@click.command()
-@_STUDY
-@_OUT
-@_PROCESSES
-def takeover(study_file: Path, out: Path, processes: int) -> None:
+@_on_every_topic(take_over)
+def takeover(_: Path) -> None:
     """Crawl every topic of a study best-first, and by an apprentice from half-way on.
 
     Tables go to OUT/takeover. Topics that are done are not repeated.
     """
-    _do("takeover", take_over, study_file, out, processes)
 
 
-@click.command()
-@_STUDY
-@_OUT
-@_PROCESSES
-def feedback(study_file: Path, out: Path, processes: int) -> None:
+@_on_every_topic(study_feedback)
+def feedback(folder: Path) -> None:
     """Crawl every topic of a study with a poor critic, judge twenty pages, and crawl on.
 
     Tables go to OUT/feedback. Topics that are done are not repeated.
     """
-    _do("feedback", study_feedback, study_file, out, processes)
-    table = read_tables(out / "feedback", "feedback")
+    table = read_tables(folder, "feedback")
     if table is not None:
         columns = ["web", "topic", "strategy"]
         click.echo(table.groupby(columns, sort=False).mean(numeric_only=True).round(2).to_string())
 
 
-@click.command()
-@_STUDY
-@_OUT
-@_PROCESSES
-def authorities(study_file: Path, out: Path, processes: int) -> None:
+@_on_every_topic(study_agreement)
+def authorities(folder: Path) -> None:
     """Compare the best authorities of crawls from disjoint seeds, for every topic of a study.
 
     Tables and a picture go to OUT/authorities. Topics that are done are not repeated.
     """
-    _do("authorities", study_agreement, study_file, out, processes)
-    table = read_tables(out / "authorities", "agreement")
+    table = read_tables(folder, "agreement")
     if table is not None:
-        picture = out / "authorities" / "overlap.png"
+        picture = folder / "overlap.png"
         means = agreement_table(table)
         picture.write_bytes(png(draw_agreement(means)))
         means = means[means["top"].isin(_TOPS)]
@@ -106,30 +117,8 @@ def authorities(study_file: Path, out: Path, processes: int) -> None:
 
 
 @click.command("findings")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
+@options.RESULTS
 @click.option("--topics/--summary", default=False, help="Also every topic's numbers.")
 def find(folder: Path, topics: bool) -> None:
     """Say which findings of the papers hold in the results of a study."""
     click.echo(markdown_of(findings(Results.open(folder)), topics=topics))
-
-
-def _do(
-    kind: str,
-    work: Callable[[Task], Mapping[str, pd.DataFrame]],
-    study_file: Path,
-    out: Path,
-    processes: int,
-) -> None:
-    tasks = plan_tasks(read_study(study_file), out, kind)
-    failed = []
-    done = sum(task.done for task in tasks)
-    with tqdm(total=len(tasks), initial=done, unit="topic", desc=kind) as bar:
-        for task, error in do_all(work, tasks, processes):
-            if error is not None:
-                failed.append(f"{task.name}: {error}")
-            bar.update()
-    for line in failed:
-        click.echo(f"failed: {line}", err=True)
-    if failed:
-        raise UserError(f"{len(failed)} of {len(tasks)} topics failed; try the same again")
-    click.echo(f"wrote {out / kind}")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import json
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +10,8 @@ from typing import TYPE_CHECKING
 import click
 from tqdm import tqdm
 
+from focuscrawl.cli import options
+from focuscrawl.cli.crawling import crawl
 from focuscrawl.cli.paths_check import check
 from focuscrawl.cli.paths_options import labelled
 from focuscrawl.cli.paths_options import training as training_options
@@ -55,7 +55,7 @@ paths.add_command(check)
 @click.option("--goal", required=True, help="The label of the pages looked for.")
 @click.option("--starts", help="Front doors: URLs, or a file of them.  [default: the crawl's own]")
 @click.option("--site-column", help="Of --labels, whose page it is: goals are of the same site.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="paths.jsonl.")
+@options.out("paths.jsonl.")
 @labelled
 def extract(
     *,
@@ -115,11 +115,9 @@ def extract(
 
 
 @paths.command()
-@click.argument(
-    "files", metavar="PATHS.jsonl...", nargs=-1, required=True, type=click.Path(path_type=Path)
-)
-@click.option("--web", required=True, help="Where their pages are: .warc, .warc.gz or `demo`.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="models/NAME.")
+@click.argument("files", metavar="PATHS.jsonl...", nargs=-1, required=True, type=options.PATH)
+@click.option("--web", required=True, help=options.EXAMPLES_WEB)
+@options.out("models/NAME.")
 @training_options
 def train(
     *,
@@ -165,41 +163,13 @@ def _print_model(model: PathModel) -> None:
 @paths.command()
 @click.argument("model", metavar="MODEL")
 @click.argument("sites", metavar="SITES.txt")
-@click.option(
-    "--out", required=True, type=click.Path(path_type=Path), help="Folder of the forage."
-)
+@options.out("Folder of the forage.")
 @click.option("--web", help="A recorded web to forage.  [default: the live Web]")
-@click.option(
-    "--budget",
-    default=1000,
-    show_default=True,
-    type=click.IntRange(0),
-    help="Fetches; 0: no limit.",
-)
-@click.option(
-    "--per-site",
-    default=0,
-    show_default=True,
-    type=click.IntRange(0),
-    help="Fetches after which a site is given up; 0: never.",
-)
-@click.option(
-    "--threshold",
-    default=0.0,
-    show_default=True,
-    type=click.FloatRange(0),
-    help="Score below which nothing is fetched.",
-)
-@click.option(
-    "--least",
-    default=0.5,
-    show_default=True,
-    type=click.FloatRange(0, 1),
-    help="Probability from which a page is called a goal.",
-)
-@click.option(
-    "-s", "settings", multiple=True, metavar="NAME=VALUE", help="A setting of the crawl."
-)
+@options.number("--budget", "Fetches; 0: no limit.", 1000, least=0)
+@options.number("--per-site", "Fetches after which a site is given up; 0: never.", 0, least=0)
+@options.share("--threshold", "Score below which nothing is fetched.", 0.0)
+@options.share("--least", "Probability from which a page is called a goal.", 0.5, max=1)
+@options.SETTINGS
 def forage(
     *,
     model: str,
@@ -222,7 +192,6 @@ def forage(
     """
     read_model(Path(model))  # a slip ends here, not in another process
     read_seeds(sites, ())
-    options = f'{{"threshold": {threshold}, "per_site": {per_site}}}'
     arguments = {
         "critic": model,
         "topic": "/goal",
@@ -230,17 +199,10 @@ def forage(
         "seeds": sites,
         "budget": str(budget),
         "crawl_dir": str(out),
-        **({} if web is None else {"web": web}),
+        "web": web,
     }
-    command = [sys.executable, "-m", "scrapy", "crawl", "focused"]
-    for name, value in arguments.items():
-        command += ["-a", f"{name}={value}"]
-    for setting in (f"FOCUSCRAWL_STRATEGY_OPTIONS={options}", *settings):
-        command += ["-s", setting]
-    default = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"}
-    done = subprocess.run(command, env=default | os.environ, check=False)
-    if done.returncode:
-        raise SystemExit(done.returncode)
+    of_strategy = json.dumps({"threshold": threshold, "per_site": per_site})
+    crawl(arguments, [f"FOCUSCRAWL_STRATEGY_OPTIONS={of_strategy}", *settings])
     with closing(open_crawl(out)) as store:
         found = goal_pages(store, least=least)
     write_goals(found, out / "goals.csv")

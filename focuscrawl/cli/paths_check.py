@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import pandas as pd
 from tqdm import tqdm
 
+from focuscrawl.cli import options
+from focuscrawl.cli.output import write_files
 from focuscrawl.cli.paths_options import labelled
 from focuscrawl.cli.paths_options import training as training_options
 from focuscrawl.crawl.seeds import read_seeds
@@ -24,12 +24,14 @@ from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from focuscrawl.lab.leave_one_site_out import Fold, Forage
     from focuscrawl.paths.extraction import PathSampling
     from focuscrawl.paths.training import TrainingOptions
 
 _RECALLS = (0.5, 0.8, 0.9)
+_MEASURES = ["macro", "micro", "goal_f1"]
 
 
 @click.command()
@@ -37,16 +39,10 @@ _RECALLS = (0.5, 0.8, 0.9)
 @click.option("--goal", "goals", required=True, multiple=True, help="A label; may be repeated.")
 @click.option("--starts", required=True, help="Front doors of the sites: URLs, or a file of them.")
 @click.option("--site-column", required=True, help="Of --labels, whose page it is.")
-@click.option(
-    "--budget",
-    default=500,
-    show_default=True,
-    type=click.IntRange(1),
-    help="Fetches of each forage.",
-)
+@options.number("--budget", "Fetches of each forage.", 500)
 @click.option("--evidence", default="sum", show_default=True, type=click.Choice(EVIDENCE))
-@click.option("--processes", default=1, show_default=True, type=click.IntRange(1))
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="Folder of results.")
+@options.number("--processes", "Sites at a time.", 1)
+@options.out("Folder of results.")
 @labelled
 @training_options
 def check(
@@ -97,10 +93,11 @@ def check(
     )
     folds = _run(experiment, goals, processes)
     forages = [each for fold in folds for each in fold.forages]
+    scores = pd.DataFrame([score for fold in folds for score in fold.labels])
     click.echo("\n".join(_forage_table(forages)))
     click.echo("")
-    click.echo("\n".join(_label_table(folds)))
-    files = {"forages.csv": _forage_csv(forages), "labels.csv": _label_csv(folds)}
+    click.echo("\n".join(_label_table(scores)))
+    files = {"forages.csv": _forage_csv(forages), "labels.csv": _label_csv(scores)}
     for goal in goals:
         of_goal = [each for each in forages if each.goal == goal]
         by_strategy = {
@@ -109,13 +106,7 @@ def check(
         }
         name = goal.strip("/").replace("/", "-")
         files[f"recall-{name}.png"] = png(recall_figure(by_strategy, goal, budget))
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            (out / name).write_bytes(content)
-    except OSError as error:
-        raise UserError(f"{out} cannot be written ({error.strerror}): name another") from None
-    click.echo(f"\nwrote {', '.join(str(out / name) for name in files)}")
+    click.echo(f"\nwrote {', '.join(map(str, write_files(out, files)))}")
 
 
 def _run(experiment: Experiment, goals: Sequence[str], processes: int) -> list[Fold]:
@@ -145,36 +136,21 @@ def _forage_table(forages: Sequence[Forage]) -> list[str]:
     return table(rows, left={0, 1, 2})
 
 
-def _label_table(folds: Sequence[Fold]) -> list[str]:
+def _label_table(scores: pd.DataFrame) -> list[str]:
     """Return the mean F1 over the sites of each goal and model."""
     rows = [["goal", "labels by", "macro F1", "right", "goal F1"]]
-    scores = [score for fold in folds for score in fold.labels]
-    for goal, model in dict.fromkeys((each.goal, each.model) for each in scores):
-        of = [each for each in scores if (each.goal, each.model) == (goal, model)]
-        means = [
-            sum(x) / len(of)
-            for x in zip(*((e.macro, e.micro, e.goal_f1) for e in of), strict=True)
-        ]
-        rows.append([one_line(goal), model, *(f"{mean:.3f}" for mean in means)])
+    means = scores.groupby(["goal", "model"], sort=False)[_MEASURES].mean()
+    for goal, model, *numbers in means.itertuples():
+        rows.append([one_line(goal), model, *(f"{mean:.3f}" for mean in numbers)])
     return table(rows, left={0, 1})
 
 
 def _forage_csv(forages: Sequence[Forage]) -> bytes:
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["goal", "site", "strategy", "reachable", "fetches", "found_at"])
-    for each in forages:
-        found = " ".join(map(str, each.found.tolist()))
-        rows.writerow([each.goal, each.site, each.strategy, each.reachable, each.fetches, found])
-    return text.getvalue().encode()
+    frame = pd.DataFrame(forages).rename(columns={"found": "found_at"})
+    frame["found_at"] = [" ".join(map(str, each.found.tolist())) for each in forages]
+    return frame.to_csv(index=False).encode()
 
 
-def _label_csv(folds: Sequence[Fold]) -> bytes:
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["goal", "site", "model", "macro_f1", "right", "goal_f1"])
-    for fold in folds:
-        for s in fold.labels:
-            numbers = [f"{x:.6f}" for x in (s.macro, s.micro, s.goal_f1)]
-            rows.writerow([s.goal, s.site, s.model, *numbers])
-    return text.getvalue().encode()
+def _label_csv(scores: pd.DataFrame) -> bytes:
+    frame = scores.rename(columns={"macro": "macro_f1", "micro": "right"})
+    return frame.to_csv(index=False, float_format="%.6f").encode()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from focuscrawl.cli import options
 from focuscrawl.paths.extraction import PathSampling
 from focuscrawl.paths.training import TrainingOptions
 
@@ -28,32 +28,13 @@ def labelled(command: Command) -> Command:
         command(sampling=PathSampling(paths, fails), **rest)
 
     for option in (
-        click.option(
-            "--random-state", default=0, type=click.IntRange(0, 2**32 - 1), show_default=True
-        ),
-        click.option(
-            "--fails",
-            default=PathSampling.fails,
-            type=click.FloatRange(0),
-            help="Paths to fails, for each of these.",
-            show_default=True,
-        ),
-        click.option(
-            "--paths",
-            default=PathSampling.goals,
-            type=click.IntRange(1),
-            help="Paths to goals, at most, of each site.",
-            show_default=True,
-        ),
+        options.random_state(),
+        options.share("--fails", "Paths to fails, for each of these.", PathSampling.fails),
+        options.number("--paths", "Paths to goals, at most, of each site.", PathSampling.goals),
         click.option(
             "--column", default="topic", help="Of --labels, the label.", show_default=True
         ),
-        click.option(
-            "--labels",
-            required=True,
-            type=click.Path(path_type=Path),
-            help="CSV: url and a column of labels.",
-        ),
+        options.path("--labels", "CSV: url and a column of labels.", required=True),
     ):
         sampled = option(sampled)
     return sampled
@@ -76,33 +57,20 @@ def training(command: Command) -> Command:
         command(training=chosen, **rest)
 
     for option in (
-        click.option(
-            "--max-iter",
-            default=TrainingOptions.max_iter,
-            type=click.IntRange(1),
-            help="Iterations of L-BFGS.",
-            show_default=True,
-        ),
-        click.option(
+        options.number("--max-iter", "Iterations of L-BFGS.", TrainingOptions.max_iter),
+        options.share(
             "--gamma",
-            default=TrainingOptions.gamma,
-            type=click.FloatRange(0, 1, min_open=True),
-            help="Discount of a goal for each step to it.",
-            show_default=True,
+            "Discount of a goal for each step to it.",
+            TrainingOptions.gamma,
+            max=1,
+            min_open=True,
         ),
-        click.option(
-            "--l2",
-            default=TrainingOptions.l2,
-            type=click.FloatRange(0, min_open=True),
-            help="Penalty on weights.",
-            show_default=True,
-        ),
-        click.option(
+        options.share("--l2", "Penalty on weights.", TrainingOptions.l2, min_open=True),
+        options.number(
             "--farthest",
-            default=TrainingOptions.farthest,
-            type=click.IntRange(1, 50),
-            help="With --ends-only: clicks from a goal that are told apart.",
-            show_default=True,
+            "With --ends-only: clicks from a goal that are told apart.",
+            TrainingOptions.farthest,
+            most=50,
         ),
         click.option(
             "--ends-only", is_flag=True, help="Use goal and fail alone, not the milestones."

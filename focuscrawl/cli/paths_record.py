@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from focuscrawl.cli import options
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
 from focuscrawl.foundation.urls import normalize
@@ -22,6 +22,8 @@ from focuscrawl.webs.live import LiveWeb
 from focuscrawl.webs.record import WarcRecorder
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from focuscrawl.paths.recording import LinkChoice
 
 _KEYS = (
@@ -34,14 +36,10 @@ _WIDTH = 60
 
 @click.command()
 @click.argument("start", metavar="START_URL")
-@click.option(
-    "--out", required=True, type=click.Path(path_type=Path), help="paths.jsonl; paths in it stay."
-)
+@options.out("paths.jsonl; paths in it stay.")
 @click.option("--web", help="Walk a recorded web, or `demo`.  [default: the live Web]")
-@click.option(
-    "--warc",
-    type=click.Path(path_type=Path),
-    help="Live: where pages are recorded, to train on.  [default: beside --out, .warc.gz]",
+@options.path(
+    "--warc", "Live: where pages are recorded, to train on.  [default: beside --out, .warc.gz]"
 )
 @click.option("--agent", help="Live: the User-Agent to send.")
 @click.option(

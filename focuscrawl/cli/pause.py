@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from focuscrawl.cli.crawl_control import ask_of
+from focuscrawl.cli.crawl_control import controlled
 from focuscrawl.crawl.remote_control import Command
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from focuscrawl.cli.crawl_control import Asked
+    from focuscrawl.cli.crawl_control import ControlledCrawl
 
 _EVERY = 0.2  # seconds between two looks
 
@@ -39,7 +39,7 @@ def pause(crawl: str, wait: float) -> None:
     pause then. What is under way is finished. A crawl, or a worker, that is started while it is
     paused waits, too.
     """
-    asked = ask_of(crawl)
+    asked = controlled(crawl)
     asked.ask(Command.PAUSE)
     if not asked.in_use:
         click.echo(f"{asked.name} is not running; it will wait when it does")
@@ -55,7 +55,7 @@ def resume(crawl: str, wait: float) -> None:
 
     CRAWL is as for `focuscrawl pause`.
     """
-    asked = ask_of(crawl)
+    asked = controlled(crawl)
     if asked.wanted is not Command.PAUSE:
         raise UserError(f"{asked.name} is not paused: nothing to resume")
     asked.ask(Command.RUN)
@@ -73,14 +73,14 @@ def stop(crawl: str, wait: float) -> None:
 
     CRAWL is as for `focuscrawl pause`; workers that join later are not meant.
     """
-    asked = ask_of(crawl)
+    asked = controlled(crawl)
     if not asked.in_use:
         raise UserError(f"nobody crawls in {asked.name}: nothing to stop")
     asked.ask(Command.STOP)
     _await(asked, wait, "stopped", lambda: asked.stopped)
 
 
-def _await(asked: Asked, wait: float, what: str, done: Callable[[], bool]) -> None:
+def _await(asked: ControlledCrawl, wait: float, what: str, done: Callable[[], bool]) -> None:
     """Wait until the crawl has done it; it may also end for a reason of its own."""
     until = time.monotonic() + wait
     while not done() and asked.in_use:

@@ -1,28 +1,25 @@
-"""``focuscrawl recrawl``: one command a cron job can run."""
+"""``focuscrawl recrawl``: crawl a topic again with what is known of it; for cron jobs."""
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import sys
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import sqlalchemy as sa
 from filelock import FileLock, Timeout
 
+from focuscrawl.cli import options
+from focuscrawl.cli.crawling import crawl
 from focuscrawl.cli.knowledge import default_path, in_words, learn_crawl, topics_of
+from focuscrawl.cli.stored_pages import pages_of
 from focuscrawl.crawl.folder import CrawlFolder
 from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.values import whole_number
 from focuscrawl.knowledge import Knowledge
 from focuscrawl.report.stores import open_crawl
-from focuscrawl.store import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,16 +28,12 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("topic")
 @click.option("--budget", required=True, help="Fetches; 0: no limit.")
-@click.option(
-    "--knowledge",
-    type=click.Path(path_type=Path),
-    help="File of what is known.  [default: knowledge/TOPIC.db]",
-)
+@options.path("--knowledge", "File of what is known.  [default: knowledge/TOPIC.db]")
 @click.option("--critic", help="Who judges.  [default: who judged before; at first models/demo]")
 @click.option("--seeds", help="Start URLs, or a file, of the first time.  [default: the critic's]")
 @click.option("--web", help="A recorded web.  [default: the live Web]")
 @click.option("--crawl-dir", help="[default: crawls/TOPIC-TIME]")
-@click.option("-s", "settings", multiple=True, metavar="NAME=VALUE", help="A Scrapy setting.")
+@options.SETTINGS
 def recrawl(
     *,
     topic: str,
@@ -65,7 +58,7 @@ def recrawl(
     path = knowledge or default_path(topics)
     whole_number().read("--budget", budget)
     folder = Path(crawl_dir) if crawl_dir else CrawlFolder.new_name(topics, datetime.now())
-    arguments = {"topic": topics, "budget": budget, "crawl_dir": str(folder)}
+    known_at = None
     if path.exists():
         with closing(Knowledge(path)) as known:
             critic = critic or _who_judged(known)
@@ -74,16 +67,26 @@ def recrawl(
                     f"knowledge {path} is of topic {known.about.get('topic')}, not {topics}: "
                     "name the file of this topic with --knowledge"
                 )
-        arguments["knowledge"] = str(path)
+        known_at = str(path)
         settings = ("FOCUSCRAWL_REVISIT=1", *settings)
         seeds = None
-    given = {"critic": critic, "seeds": seeds, "web": web}
-    arguments |= {name: value for name, value in given.items() if value is not None}
     with _alone(path):
-        _crawl(arguments, settings)
-        if _fetched_nothing(folder):
-            click.echo(f"{path}: nothing was due, nothing was fetched")
-            return
+        crawl(
+            {
+                "topic": topics,
+                "budget": budget,
+                "crawl_dir": str(folder),
+                "knowledge": known_at,
+                "critic": critic,
+                "seeds": seeds,
+                "web": web,
+            },
+            settings,
+        )
+        with closing(open_crawl(folder)) as store:
+            if not pages_of(store):
+                click.echo(f"{path}: nothing was due, nothing was fetched")
+                return
         learned = learn_crawl(folder, topics, path)
     click.echo(f"{path}: {in_words(learned)}")
 
@@ -96,30 +99,6 @@ def _who_judged(known: Knowledge) -> str:
             f"the critic {name} of {known.path} is a program: run it with --critic {name}"
         )
     return name
-
-
-def _crawl(arguments: dict[str, str], settings: tuple[str, ...]) -> None:
-    """Run the crawl in a process of its own; end with its exit code if it fails.
-
-    Told to end, by Ctrl-C or a signal, the crawl does so cleanly, and is learned.
-    """
-    command = [sys.executable, "-m", "scrapy", "crawl", "focused"]
-    command += [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
-    command += [part for setting in settings for part in ("-s", setting)]
-    environment = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"} | os.environ
-    with subprocess.Popen(command, env=environment) as process:
-        signal.signal(signal.SIGTERM, lambda *_: process.terminate())
-        while process.poll() is None:
-            with suppress(KeyboardInterrupt):  # the terminal tells the crawl, too
-                process.wait()
-    if process.returncode:
-        raise SystemExit(process.returncode if process.returncode > 0 else 1)
-
-
-def _fetched_nothing(folder: Path) -> bool:
-    with closing(open_crawl(folder)) as store:
-        (pages,) = store.rows(sa.select(sa.func.count().label("n")).select_from(schema.page))
-        return bool(pages.n == 0)
 
 
 @contextmanager

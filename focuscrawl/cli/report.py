@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 import pandas as pd
 
-from focuscrawl.errors import UserError
+from focuscrawl.cli import options
+from focuscrawl.cli.output import write_file, write_files
 from focuscrawl.report import comparison, html
 from focuscrawl.report.figure_style import png
 from focuscrawl.report.figures import harvest_figure, loss_figure
@@ -25,16 +26,13 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("crawl_dirs", metavar="CRAWL_DIR...", nargs=-1, required=True)
-@click.option(
+@options.CRAWL_DIRS
+@options.path(
     "--out",
-    type=click.Path(path_type=Path),
-    help="Folder for the figures and the page.  [default: CRAWL_DIR/report, for several crawls "
+    "Folder for the figures and the page.  [default: CRAWL_DIR/report, for several crawls "
     "./report]",
 )
-@click.option(
-    "--csv", type=click.Path(path_type=Path), help="Also write one row a fetch to this file."
-)
+@options.path("--csv", "Also write one row a fetch to this file.")
 def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> None:
     """Summarise crawls and draw their curves; works while they run.
 
@@ -70,31 +68,16 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
     if out is None:
         alone = len(folders) == 1 and not is_database_url(folders[0])
         out = Path(folders[0]) / "report" if alone else Path("report")
-    written = _write(out, {**curves, "report.html": text.encode()})
+    written = write_files(out, {**curves, "report.html": text.encode()})
     if csv is not None:
-        written.append(
-            _write_csv(
-                csv, dict(zip([summary.home for summary in summaries], crawls, strict=True))
-            )
-        )
+        homes = [summary.home for summary in summaries]
+        written.append(_write_csv(csv, dict(zip(homes, crawls, strict=True))))
     click.echo("wrote " + ", ".join(map(str, written)))
 
 
 def _same(name: str) -> str:
     """Return what two names of one crawl have in common."""
     return name if is_database_url(name) else str(Path(name).resolve())
-
-
-def _write(folder: Path, files: Mapping[str, bytes]) -> list[Path]:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
-    except OSError as error:
-        raise UserError(
-            f"{folder} cannot be written ({error.strerror}): name another folder with --out"
-        ) from None
-    return [folder / name for name in files]
 
 
 def _write_csv(path: Path, crawls: Mapping[str, pd.DataFrame]) -> Path:
@@ -107,11 +90,4 @@ def _write_csv(path: Path, crawls: Mapping[str, pd.DataFrame]) -> Path:
     texts = [str(name) for name in table if table[name].dtype == object]  # some are of strangers
     table[texts] = table[texts].map(lambda value: cell(value) if isinstance(value, str) else value)
     table = table[[*first, *table.columns.difference(first, sort=False)]]
-    try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            table.to_csv(file, index=False)
-    except OSError as error:
-        raise UserError(
-            f"{path} cannot be written ({error.strerror}): name another file with --csv"
-        ) from None
-    return path
+    return write_file(path, table.to_csv(index=False).encode(), "--csv")

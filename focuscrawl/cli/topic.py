@@ -1,4 +1,4 @@
-"""``focuscrawl topic``: what a topic is, in one file, and what a person says of a crawl."""
+"""``focuscrawl topic``: write definitions of topics, and train their critics."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from focuscrawl.cli import options
 from focuscrawl.cli.progress_bars import bar
 from focuscrawl.cli.topic_classes import classify, refine
 from focuscrawl.cli.topic_feedback import apply, suggest_command
@@ -22,13 +23,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.topics import TopicDefinition, read_definition, train_definition
 from focuscrawl.webs import open_web
 
-_DEFINITION = click.argument("definition", metavar="TOPIC.toml", type=click.Path(path_type=Path))
-_BOOKMARKS = click.option(
-    "--bookmarks",
-    type=click.Path(path_type=Path),
-    help="A browser's bookmarks.html: examples of the topic.",
-)
-_FOLDER = click.option("--folder", help="Only bookmarks in a folder of this name.")
 _GOOD = click.option("--good", multiple=True, help="URL on the topic, or a file of them.")
 _BAD = click.option("--bad", multiple=True, help="URL off the topic, or a file of them.")
 
@@ -43,7 +37,7 @@ for command in (apply, classify, refine, suggest_command):
 
 
 @topic.command()
-@_DEFINITION
+@options.DEFINITION
 @click.option("--critic", help="A trained critic: its classes are the taxonomy.")
 @click.option("--topic", "marked", help="Classes of it to mark, comma-separated.")
 @click.option("--web", help="Where the pages of its examples are.")
@@ -51,8 +45,8 @@ for command in (apply, classify, refine, suggest_command):
 @click.option("--seeds", multiple=True, help="Start URL, or a file of them.")
 @_GOOD
 @_BAD
-@_BOOKMARKS
-@_FOLDER
+@options.BOOKMARKS
+@options.BOOKMARK_FOLDER
 def new(
     *,
     definition: Path,
@@ -88,11 +82,11 @@ def new(
 
 
 @topic.command()
-@_DEFINITION
+@options.DEFINITION
 @_GOOD
 @_BAD
-@_BOOKMARKS
-@_FOLDER
+@options.BOOKMARKS
+@options.BOOKMARK_FOLDER
 def add(
     *,
     definition: Path,
@@ -111,7 +105,7 @@ def add(
 
 
 @topic.command()
-@_DEFINITION
+@options.DEFINITION
 @click.option("--out", required=True, help="Folder of the critic, like models/NAME.")
 @click.option("--web", help="Where the pages are, if the definition names no web.")
 def train(*, definition: Path, out: str, web: str | None) -> None:

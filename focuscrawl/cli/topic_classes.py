@@ -1,13 +1,14 @@
-"""``focuscrawl topic classify`` and ``refine``: the classes of a taxonomy."""
+"""``focuscrawl topic classify`` and ``refine``: find the classes of pages, split a class."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
+from focuscrawl.cli import options
 from focuscrawl.cli.progress_bars import bar
 from focuscrawl.critic.corpus import read_bags, resolve
 from focuscrawl.critic.files import read_critic
@@ -19,18 +20,19 @@ from focuscrawl.taxonomy import normalise, read_labels
 from focuscrawl.topics import fit_classes, read_bookmarks, read_definition, write_definition
 from focuscrawl.webs import open_web
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 _EACH = 3  # classes shown of a page
 
 
 @click.command()
 @click.argument("urls", metavar="URL...", nargs=-1)
 @click.option("--critic", required=True, help="Whose classes: a folder, or a name in models/.")
-@click.option("--web", required=True, help="Where the pages are: a .warc, .warc.gz, or `demo`.")
-@click.option(
-    "--bookmarks", type=click.Path(path_type=Path), help="Also the pages of a bookmarks.html."
-)
-@click.option("--folder", help="Only bookmarks in a folder of this name.")
-@click.option("--top", default=10, show_default=True, type=click.IntRange(1), help="Rows.")
+@click.option("--web", required=True, help=options.EXAMPLES_WEB)
+@options.path("--bookmarks", "Also the pages of a bookmarks.html.")
+@options.BOOKMARK_FOLDER
+@options.top("Rows.")
 def classify(
     *,
     urls: tuple[str, ...],
@@ -81,8 +83,8 @@ def classify(
 
 
 @click.command()
-@click.argument("definition", metavar="TOPIC.toml", type=click.Path(path_type=Path))
-@click.argument("pages", metavar="PAGES.csv", type=click.Path(path_type=Path))
+@options.DEFINITION
+@click.argument("pages", metavar="PAGES.csv", type=options.PATH)
 @click.option("--mark", help="Mark only these sub-classes, comma-separated; the rest is off.")
 def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
     """Split a class that is too broad: move pages into sub-classes of it.

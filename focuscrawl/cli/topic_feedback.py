@@ -1,4 +1,4 @@
-"""``focuscrawl topic suggest`` and ``apply``: what a person says of a crawl, and it follows."""
+"""``focuscrawl topic suggest`` and ``apply``: judge pages of a crawl, and have it follow."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from focuscrawl.cli import options
 from focuscrawl.cli.progress_bars import bar
 from focuscrawl.cli.topic_text import in_words, parts, say_left_out
 from focuscrawl.critic.callable_critic import is_callable_spec
@@ -32,13 +33,13 @@ if TYPE_CHECKING:
 
 DEFINITION = "topic.toml"  # of a crawl, in its folder
 
-_CRAWL = click.argument("crawl_dir", metavar="CRAWL_DIR", type=click.Path(path_type=Path))
+_CRAWL = click.argument("crawl_dir", metavar="CRAWL_DIR", type=options.PATH)
 _WEB = click.option("--web", help="Where the crawl's pages are, if it cannot tell itself.")
 
 
 @click.command()
 @_CRAWL
-@click.argument("definition", metavar="TOPIC.toml", type=click.Path(path_type=Path))
+@options.DEFINITION
 @_WEB
 def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
     """Have the crawl in CRAWL_DIR follow TOPIC.toml.
@@ -54,15 +55,15 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
 @click.option(
     "--topic",
     "definition",
-    type=click.Path(path_type=Path),
+    type=options.PATH,
     help=f"The definition.  [default: CRAWL_DIR/{DEFINITION}, made if need be]",
 )
-@click.option("--n", default=20, show_default=True, type=click.IntRange(1), help="Pages to judge.")
+@options.number("--n", "Pages to judge.", 20)
 @click.option(
     "--kind", multiple=True, type=click.Choice(list(KINDS)), help="Only these.  [default: all]"
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Write the questions to this CSV.")
-@click.option("--answers", type=click.Path(path_type=Path), help="Take the answers from this CSV.")
+@options.path("--out", "Write the questions to this CSV.")
+@options.path("--answers", "Take the answers from this CSV.")
 @_WEB
 def suggest_command(
     *,

@@ -1,4 +1,4 @@
-"""Definitions of topics as the commands take and show them."""
+"""Definitions of topics as ``focuscrawl topic`` takes them from options, and shows them."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import click
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import host, normalize
-from focuscrawl.report.plain_text import one_line, printable
+from focuscrawl.report.plain_text import counted, one_line, printable
 from focuscrawl.webs import RecordedWeb, Web, open_web
 
 _HOSTS_SHOWN = 10
@@ -29,7 +29,7 @@ def info(warc: str, all_hosts: bool) -> None:
     urls = list(opened.urls())
     hosts = Counter(map(host, urls)).most_common()
     shown = hosts if all_hosts else hosts[:_HOSTS_SHOWN]
-    click.echo(f"{opened.name}: {_count(len(urls), 'page')} on {_count(len(hosts), 'host')}")
+    click.echo(f"{opened.name}: {counted(len(urls), 'page')} on {counted(len(hosts), 'host')}")
     click.echo(f"fingerprint {opened.fingerprint}")
     if isinstance(opened, RecordedWeb):
         _describe_file(opened)
@@ -37,7 +37,7 @@ def info(warc: str, all_hosts: bool) -> None:
         click.echo(f"{pages:>9,} {name}")
     if len(shown) < len(hosts):
         rest = sum(pages for _, pages in hosts[len(shown) :])
-        click.echo(f"{rest:>9,} on {_count(len(hosts) - len(shown), 'other host')}")
+        click.echo(f"{rest:>9,} on {counted(len(hosts) - len(shown), 'other host')}")
 
 
 @web.command()
@@ -75,14 +75,15 @@ def _describe_file(recorded: RecordedWeb) -> None:
     listed = ", ".join(f"{status}: {pages:,}" for status, pages in sorted(statuses.items()))
     click.echo(f"statuses {listed}")
     if recorded.truncated_at is None:
-        click.echo(f"file whole, {_count(recorded.records, 'record')}")
+        click.echo(f"file whole, {counted(recorded.records, 'record')}")
     else:
         click.echo(
             f"file cut at byte {recorded.truncated_at:,}, "
-            f"{_count(recorded.records, 'whole record')} before it"
+            f"{counted(recorded.records, 'whole record')} before it"
         )
     if recorded.damaged:
-        click.echo(f"{_count(recorded.damaged, 'unreadable stretch', 'es')} left out")
+        thing = "stretch" if recorded.damaged == 1 else "stretches"
+        click.echo(f"{recorded.damaged:,} unreadable {thing} left out")
 
 
 def _resolve(opened: Web, warc: str, url: str) -> str:
@@ -93,7 +94,3 @@ def _resolve(opened: Web, warc: str, url: str) -> str:
     if resolved is None:
         raise UserError(f"{url} is not in {warc}: `focuscrawl web urls {warc}` lists what is")
     return resolved
-
-
-def _count(n: int, thing: str, plural: str = "s") -> str:
-    return f"{n:,} {thing}{'' if n == 1 else plural}"

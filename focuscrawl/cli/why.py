@@ -6,12 +6,13 @@ from contextlib import closing
 
 import click
 
+from focuscrawl.cli.options import CRAWL_DIR
 from focuscrawl.report.stores import open_crawl
 from focuscrawl.report.why import Explanation
 
 
 @click.command()
-@click.argument("crawl_dir", metavar="CRAWL_DIR")
+@CRAWL_DIR
 @click.argument("url", metavar="URL")
 def why(crawl_dir: str, url: str) -> None:
     """Say why a URL was fetched, waits, or was left out.

@@ -87,7 +87,7 @@ class Crawl(CrawlState):
     @property
     def pausing(self) -> bool:
         """True while `next` holds back although URLs wait: for a lesson, limits, the store..."""
-        return self._held_by is not None or self.writer.full or self.frontier.sifting
+        return self._held_by is not None or self.writer.full or self.sifting
 
     @property
     def pause(self) -> float:
@@ -102,11 +102,12 @@ class Crawl(CrawlState):
         self._held_by = None
         if not self.poll(now) or self.stop_reason is not None or self._waits():
             return None
-        number = self.frontier.pop(now)
+        number = self.peek(now)
         while number is None and not self.in_flight and any(p.relent() for p in self.parts):
-            number = self.frontier.pop(now)
+            number = self.peek(now)
         if number is None:
             return None
+        self.frontier.take(number, now)
         self.in_flight[number] = self.frontier.score(number)
         for part in self.parts:
             part.began(number)

@@ -136,6 +136,10 @@ class Part:
         """What keeps the part from its work for good; None while it works."""
         return None
 
+    def admits(self, number: int) -> bool:
+        """Tell whether the best URL may be fetched; if not, it waits until it is readmitted."""
+        return True
+
     def relent(self) -> bool:
         """Let go of what is held back, as nothing else can be fetched; True if there was any."""
         return False

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from focuscrawl.strategies import Strategy
     from focuscrawl.webs.protocol import Web
 
+_SIFTED = 2000  # URLs that one look may defer
+
 
 class CrawlState:
     """A crawl as its parts see it; `focuscrawl.crawl.Crawl` adds the loop.
@@ -46,6 +48,7 @@ class CrawlState:
     last_relevant : the last of them that was relevant
     links : links recorded
     in_flight : numbers of the URLs that were given out, with the scores they had
+    sifting : the last look at the frontier found nothing but URLs to defer, and is not through
     """
 
     def __init__(
@@ -74,6 +77,7 @@ class CrawlState:
         self.writer = StoreWriter(store.engine) if writer is None else writer
         self.parts: list[Part] = []
         self.in_flight: dict[int, float] = {}
+        self.sifting = False
         self._reloading = False
         self._held_records: list[VisitRecord] = []
         self.reset()
@@ -156,6 +160,23 @@ class CrawlState:
         elif state == QUEUED and number not in self.in_flight:
             self.frontier.push(number, self.urls.host(number), score)
         return state == QUEUED and before != QUEUED
+
+    def peek(self, now: float) -> int | None:
+        """Return the best URL that may be fetched now; it stays where it is.
+
+        Those before it that a part does not admit are deferred. None if there is none, or if so
+        many were deferred that the event loop should not be held for more: `sifting` tells.
+        """
+        self.sifting = False
+        for _ in range(_SIFTED):
+            number = self.frontier.peek(now)
+            if number is None or self.frontier.score(number) == math.inf:
+                return number
+            if all(part.admits(number) for part in self.parts):
+                return number
+            self.frontier.defer(number)
+        self.sifting = True
+        return None
 
     def strike_out(self, url: str) -> None:
         """Take a URL out of the frontier whose page has come under another URL."""

@@ -1,24 +1,22 @@
-"""One global order over all queued links that respects every host's limits."""
+"""The frontier: a priority queue of URLs over all hosts that keeps to each host's limits."""
 
 from __future__ import annotations
 
 import heapq
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from focuscrawl.foundation.arrays import GrowingArray
-from focuscrawl.frontier.hosts import Entry, Host
-from focuscrawl.frontier.outlook import outlook
+from focuscrawl.frontier.hosts import AWAY, DEFERRED, QUEUED, Entry, Host
+from focuscrawl.frontier.preview import in_order
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable, Iterator
 
     from numpy.typing import NDArray
 
-_SIFTED = 2000  # URLs that one `pop` may hold back; more would hold the event loop
-_FREED = 4  # entries out of date whose memory one `pop` frees, for the same reason
+_FREED = 4  # entries out of date whose memory one `pop` frees; more would hold the event loop
 
 
 class Arrangement(NamedTuple):
@@ -27,14 +25,12 @@ class Arrangement(NamedTuple):
     Attributes
     ----------
     keys : float64 (n,) of URL numbers below n, scores negated
-    waiting : bool (n,), those that wait in the queue
-    known : bool (n,), those that wait or are held back
-    runs : number, keys and URLs of each host with URLs in the queue, best first
+    state : int8 (n,), where each was then, see `focuscrawl.frontier.hosts`
+    runs : number, keys and URLs of each host with URLs in its queue, best first
     """
 
     keys: NDArray[np.float64]
-    waiting: NDArray[np.bool_]
-    known: NDArray[np.bool_]
+    state: NDArray[np.int8]
     runs: list[tuple[int, NDArray[np.float64], NDArray[np.int64]]]
 
 
@@ -50,46 +46,38 @@ class Frontier:
     per_host : requests to one host that may be under way at once
     delay : seconds from the start of one request to a host to the start of the next
 
-    Attributes
-    ----------
-    admits : asked of each URL that `pop` is about to give out, seeds excepted: False holds it
-        back until `readmit`. It goes on waiting, and its score may change. None: no such limits
-    sifting : the last `pop` found nothing but URLs to hold back, and is not yet through
-
-    A URL pushed with the score inf (a seed) keeps it: `update` and `rescore` pass it over.
-
     Notes
     -----
+    A URL pushed with the score inf (a seed) keeps it: `update` and `rescore` pass it over.
+    One that is *deferred* waits like the others, and its score may change, but it is in no
+    queue: `pop` does not give it out until `readmit` lets it take its place again.
+
     After Frontera's and Heritrix's host queues; mutable priorities by entries that are dropped
     when found out of date, as in deep-deep.
     """
 
     def __init__(self, per_host: int = 1, delay: float = 0.0) -> None:
         self.per_host = per_host
-        self._delay = delay
+        self.delay = delay
         self._delays: dict[int, float] = {}
         self._keys = GrowingArray(np.float64, fill=np.inf)
-        self._queued = GrowingArray(np.bool_, fill=False)
+        self._state = GrowingArray(np.int8, fill=AWAY)
+        self._count = [0, 0, 0]  # of URLs in each state
         self._host_of = GrowingArray(np.int32)
         self._hosts: list[Host] = []
         self._available: list[tuple[float, int, int]] = []  # key, URL, host
         self._timers: list[tuple[float, int]] = []  # ready_at, host
-        self._length = 0
         self._left: set[int] = set()
-        self._held = GrowingArray(np.bool_, fill=False)  # waits, in no heap
-        self._n_held = 0
         self._out_of_date: list[list[Entry]] = []  # heaps from before the last `adopt`
-        self.admits: Callable[[int], bool] | None = None
-        self.sifting = False
 
     def __len__(self) -> int:
-        """URLs waiting, held back or not."""
-        return self._length + self._n_held
+        """URLs waiting, deferred or not."""
+        return self._count[QUEUED] + self._count[DEFERRED]
 
     @property
-    def all_held(self) -> bool:
-        """True if URLs are held back, and none waits but on hosts that are left alone."""
-        return self._n_held > 0 and self._length == self.left
+    def all_deferred(self) -> bool:
+        """True if URLs are deferred, and no other waits but on hosts that are left alone."""
+        return self._count[DEFERRED] > 0 and self._count[QUEUED] == self.left
 
     def score(self, url: int) -> float:
         """Return the present or last score of `url`; -inf if it was never queued."""
@@ -101,29 +89,26 @@ class Frontier:
         return scores
 
     def queued(self) -> NDArray[np.int64]:
-        """Return the numbers of all URLs that wait, ascending."""
-        return np.flatnonzero(self._queued.data | self._held.data)
+        """Return the numbers of all URLs that wait, deferred or not, ascending."""
+        return np.flatnonzero(self._state.data)
+
+    def deferred(self) -> NDArray[np.int64]:
+        """Return the numbers of all URLs that are deferred, ascending."""
+        return np.flatnonzero(self._state.data == DEFERRED)
 
     def push(self, url: int, host: int, score: float) -> None:
         """Queue `url` of `host`, or move it to `score` if it waits already."""
         self._make_room(url + 1, host + 1)
-        keys, queued, state = self._keys.data, self._queued.data, self._hosts[host]
-        if queued[url] and keys[url] == -score:
+        keys, was = self._keys.data, self._state.data[url]
+        if was == QUEUED and keys[url] == -score:
             return
         keys[url] = -score
-        if self._held.data[url]:
-            if score != np.inf:
-                return
-            self._let_go(url)
-        if not queued[url]:
+        if was == DEFERRED and score != np.inf:
+            return
+        if was != QUEUED:
             self._host_of.data[url] = host
-            queued[url] = True  # last: `arrange` may be reading in another thread
-            state.queued += 1
-            self._length += 1
-        entry = (-score, url)
-        state.push(entry)
-        if not state.timed and state.active < self.per_host:
-            self._offer(host, entry)
+            self._turn(url, QUEUED)  # last: `arrange` may be reading in another thread
+        self._enqueue(url)
 
     def update(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
         """Move the URLs among `urls` that wait to their new `scores`."""
@@ -138,15 +123,14 @@ class Frontier:
     def arrange(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> Arrangement:
         """Sort all that waits as `rescore` would; changes nothing and may run in any thread."""
         # views: the arrays may grow, or be changed, meanwhile
-        waiting = self._queued.data.copy()  # first: it grows last
-        size = len(waiting)
+        state = self._state.data.copy()  # first: it grows last
+        size = len(state)
         keys, host_of = self._keys.data[:size].copy(), self._host_of.data
-        known = waiting | self._held.data[:size]
         there = urls < size
         urls, scores = urls[there], scores[there]
         moved = keys[urls] != -np.inf
         keys[urls[moved]] = -scores[moved]
-        order = np.flatnonzero(waiting)
+        order = np.flatnonzero(state == QUEUED)
         order = order[np.lexsort((order, keys[order], host_of[order]))]
         sorted_keys, sorted_hosts = keys[order], host_of[order]
         bounds = np.flatnonzero(np.diff(sorted_hosts, prepend=-1))
@@ -155,7 +139,7 @@ class Frontier:
             (host, sorted_keys[start:end], order[start:end])
             for host, start, end in zip(hosts, starts, [*starts[1:], len(order)], strict=False)
         ]
-        return Arrangement(keys, waiting, known, runs)
+        return Arrangement(keys, state, runs)
 
     def adopt(self, arrangement: Arrangement) -> None:
         """Take over what `arrange` has sorted; URLs that left the queue since stay out.
@@ -163,9 +147,9 @@ class Frontier:
         The event loop stands still meanwhile, so nothing is looked at URL by URL: hosts offer
         what was their best when all was sorted, and `pop` finds out what is not any more.
         """
-        new, waiting, known, runs = arrangement
+        new, then, runs = arrangement
         size = len(new)
-        keys = self._keys.data[:size]
+        keys, known = self._keys.data[:size], then != AWAY
         first = known & (keys == -np.inf)  # put first since all was sorted
         np.copyto(keys, new, where=known & ~first)
         first &= new != -np.inf
@@ -180,14 +164,10 @@ class Frontier:
                 state.offered = float(run_keys[0]), int(run_urls[0])
                 self._available.append((*state.offered, host))
         heapq.heapify(self._available)
-        since = self._queued.data.copy()
-        since[:size] &= ~waiting | first
+        since = self._state.data == QUEUED
+        since[:size] &= (then != QUEUED) | first
         for url in np.flatnonzero(since).tolist():
-            host, entry = int(self._host_of.data[url]), (float(self._keys.data[url]), url)
-            state = self._hosts[host]
-            state.push(entry)
-            if not state.timed and state.active < self.per_host:
-                self._offer(host, entry)
+            self._enqueue(url)
 
     def load(
         self, urls: NDArray[np.int64], hosts: NDArray[np.int64], scores: NDArray[np.float64]
@@ -197,11 +177,11 @@ class Frontier:
             return
         self._make_room(int(urls.max()) + 1, int(hosts.max()) + 1)
         self._keys.data[urls] = -scores
-        self._queued.data[urls] = True
+        self._state.data[urls] = QUEUED
         self._host_of.data[urls] = hosts
         for host, count in enumerate(np.bincount(hosts, minlength=len(self._hosts)).tolist()):
             self._hosts[host].queued += count
-        self._length += len(urls)
+        self._count[QUEUED] += len(urls)
         self.rescore(urls, scores)
 
     def pop(self, now: float) -> int | None:
@@ -209,56 +189,61 @@ class Frontier:
 
         The URL's request counts as under way until `release`.
         """
-        self.sifting = False
-        self._free()
-        found = self._best(now)
-        if found is None:
-            return None
-        key, url, host = found
-        state = self._hosts[host]
-        self._leave(url)
-        state.take((key, url))
-        state.active += 1
-        state.ready_at = now + self._delays.get(host, self._delay)
-        self._make_available(host, now)
+        url = self.peek(now)
+        if url is not None:
+            self.take(url, now)
         return url
 
-    def peek(self, now: float) -> float | None:
-        """Return the score of what `pop` would give out, and leave it where it is."""
-        found = self._best(now)
-        if found is None:
-            return None
-        key, url, host = found
-        self._offer(host, (key, url))
-        return -key
+    def take(self, url: int, now: float) -> None:
+        """Take the URL that `peek` has just returned; `pop` is the two in one."""
+        self._free()
+        key, best, host = heapq.heappop(self._available)
+        assert best == url
+        state = self._hosts[host]
+        state.offered = None
+        self._turn(url, AWAY)
+        state.take((key, url))
+        state.active += 1
+        state.ready_at = now + self._delays.get(host, self.delay)
+        self._make_available(host, now)
 
-    def outlook(self, most: int) -> tuple[list[float], list[int]]:
-        """Return scores and hosts of the next `most` URLs that `pop` would give out, best first.
-
-        As if every request were answered at once; with a delay, a host is good for one URL.
-        """
-        each = 1 if self._delay else most
-        found = outlook(self._available, self._hosts, self._keys.data, self._queued.data, each)
-        best = list(islice(found, most))
-        return [-key for key, _ in best], [host for _, host in best]
+    def peek(self, now: float) -> int | None:
+        """Return the URL that `pop` would give out, and leave it where it is."""
+        while self._timers and self._timers[0][0] <= now:
+            _, host = heapq.heappop(self._timers)
+            self._hosts[host].timed = False
+            self._make_available(host, now)
+        while self._available:
+            key, url, host = self._available[0]
+            state = self._hosts[host]
+            if state.offered == (key, url):
+                best = state.best(self._keys.data, self._state.data)
+                if best == (key, url):
+                    return url
+                state.offered = None
+            else:
+                best = None  # the host has offered a better one since
+            heapq.heappop(self._available)
+            if best is not None:
+                self._offer(host, best)
+        return None
 
     def remove(self, url: int) -> None:
         """Take `url` out without fetching it; nothing happens if it does not wait."""
-        if url < len(self._queued) and self._queued.data[url]:
-            self._leave(url)
-        elif url < len(self._held) and self._held.data[url]:
-            self._let_go(url)
+        if url < len(self._state) and self._state.data[url] != AWAY:
+            self._turn(url, AWAY)
 
-    def held(self) -> list[int]:
-        """Return the numbers of all URLs that are held back, ascending."""
-        return np.flatnonzero(self._held.data).tolist()
+    def defer(self, url: int) -> None:
+        """Put `url` behind all others; nothing happens if it does not wait in a queue."""
+        if url < len(self._state) and self._state.data[url] == QUEUED:
+            self._turn(url, DEFERRED)
 
     def readmit(self, urls: Iterable[int]) -> None:
-        """Let those of `urls` that are held back take their places again."""
+        """Let those of `urls` that are deferred take their places again."""
         for url in urls:
-            if self._held.data[url]:
-                self._let_go(url)
-                self.push(url, int(self._host_of.data[url]), self.score(url))
+            if self._state.data[url] == DEFERRED:
+                self._turn(url, QUEUED)
+                self._enqueue(url)
 
     def release(self, url: int, now: float) -> None:
         """Say that the request for `url` is no longer under way."""
@@ -291,48 +276,31 @@ class Frontier:
         """Return the earliest time at which a host that waits for a timer has room."""
         return self._timers[0][0] if self._timers else None
 
-    def _best(self, now: float) -> tuple[float, int, int] | None:
-        """Take key, URL and host of the best link whose host has room out of the offers."""
-        sifted = 0
-        while self._timers and self._timers[0][0] <= now:
-            _, host = heapq.heappop(self._timers)
-            self._hosts[host].timed = False
-            self._make_available(host, now)
-        while self._available:
-            key, url, host = heapq.heappop(self._available)
-            state = self._hosts[host]
-            if state.offered != (key, url):
-                continue  # the host has offered a better one since
-            state.offered = None
-            best = state.best(self._keys.data, self._queued.data)
-            if best != (key, url):
-                if best is not None:
-                    self._offer(host, best)
-                continue
-            if self.admits is None or key == -np.inf or self.admits(url):
-                return key, url, host
-            self._put_aside(url)
-            state.take(best)
-            self._make_available(host, now)
-            sifted += 1
-            if sifted == _SIFTED:
-                self.sifting = True
-                break
-        return None
+    def offers(self) -> Iterator[tuple[float, int]]:
+        """Iterate over the best score and the number of each host with room, best first.
+
+        Changes nothing. An offer may be out of date: the host has something worse then.
+        """
+        for key, url, host in in_order(self._available):
+            if self._hosts[host].offered == (key, url):
+                yield -key, host
+
+    def best_of(self, host: int, most: int) -> list[float]:
+        """Return the best `most` scores in the queue of `host`, descending; changes nothing."""
+        return [-key for key in self._hosts[host].first(most, self._keys.data, self._state.data)]
 
     def _waiting(
         self, urls: NDArray[np.int64], scores: NDArray[np.float64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        known = urls < len(self._queued)
+        known = urls < len(self._state)
         urls, scores = urls[known], scores[known]
-        waiting = self._queued.data[urls] | self._held.data[urls]
-        waits = waiting & (self._keys.data[urls] != -np.inf)
+        waits = (self._state.data[urls] != AWAY) & (self._keys.data[urls] != -np.inf)
         return urls[waits], scores[waits]
 
     def _make_room(self, urls: int, hosts: int) -> None:
         """Have room for numbers below `urls` and `hosts`; some more, as this is asked often."""
-        if urls > len(self._queued):
-            for array in (self._keys, self._host_of, self._held, self._queued):
+        if urls > len(self._state):
+            for array in (self._keys, self._host_of, self._state):
                 array.grow(urls + urls // 8 + 64)
         while len(self._hosts) < hosts:
             self._hosts.append(Host())
@@ -347,19 +315,21 @@ class Frontier:
             if not heap:
                 self._out_of_date.pop()
 
-    def _put_aside(self, url: int) -> None:
-        self._held.data[url] = True  # first: `arrange` may be reading in another thread
-        self._n_held += 1
-        self._leave(url)
+    def _turn(self, url: int, state: int) -> None:
+        """Change where `url` is, and count it there."""
+        was = int(self._state.data[url])
+        self._state.data[url] = state
+        self._count[was] -= 1
+        self._count[state] += 1
+        self._hosts[int(self._host_of.data[url])].queued += (state == QUEUED) - (was == QUEUED)
 
-    def _let_go(self, url: int) -> None:
-        self._held.data[url] = False
-        self._n_held -= 1
-
-    def _leave(self, url: int) -> None:
-        self._queued.data[url] = False
-        self._hosts[int(self._host_of.data[url])].queued -= 1
-        self._length -= 1
+    def _enqueue(self, url: int) -> None:
+        """Put `url` into the queue of its host, by its present key."""
+        host, entry = int(self._host_of.data[url]), (float(self._keys.data[url]), url)
+        state = self._hosts[host]
+        state.push(entry)
+        if not state.timed and state.active < self.per_host:
+            self._offer(host, entry)
 
     def _make_available(self, host: int, now: float) -> None:
         """Offer the best link of `host`, now or when its delay is over."""
@@ -371,7 +341,7 @@ class Frontier:
             if state.ready_at < np.inf:
                 heapq.heappush(self._timers, (state.ready_at, host))
             return
-        best = state.best(self._keys.data, self._queued.data)
+        best = state.best(self._keys.data, self._state.data)
         if best is not None:
             self._offer(host, best)
 

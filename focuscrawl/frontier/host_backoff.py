@@ -1,4 +1,4 @@
-"""Hosts that cannot answer, or will not: how long each is left in peace."""
+"""Back-off: how long a host is left alone after requests without an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The links of one host, best first, and when the host may be asked."""
+"""The queue of one host: its links, best first, and when it may be asked."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _NO_KEYS, _NO_URLS = np.empty(0), np.empty(0, dtype=np.int64)
+
+#: where a URL is: under way, done or never seen; in the queue of its host; waiting, in no queue
+AWAY, QUEUED, DEFERRED = range(3)
 
 Entry = tuple[float, int]  # key (the score negated, so that the least comes first), URL
 
@@ -77,23 +80,25 @@ class Host:
         """Have these entries, sorted best first, for a run."""
         self._run_keys, self._run_urls = keys, urls
 
-    def best(self, keys: NDArray[np.float64], queued: NDArray[np.bool_]) -> Entry | None:
+    def best(self, keys: NDArray[np.float64], state: NDArray[np.int8]) -> Entry | None:
         """Return the best link, None when there is none.
 
         Parameters
         ----------
-        keys, queued : for every URL, its present key and whether it waits
+        keys, state : for every URL, its present key and where it is
         """
         heap = self._heap
         if len(heap) > 4 * self.queued + 64:
-            heap = self._heap = [e for e in set(heap) if queued[e[1]] and keys[e[1]] == e[0]]
+            heap = self._heap = [
+                (key, url) for key, url in set(heap) if state[url] == QUEUED and keys[url] == key
+            ]
             heapq.heapify(heap)
-        while heap and not (queued[heap[0][1]] and keys[heap[0][1]] == heap[0][0]):
+        while heap and not (state[heap[0][1]] == QUEUED and keys[heap[0][1]] == heap[0][0]):
             heapq.heappop(heap)
         at, end = self._at, len(self._run_urls)
         while at < end:
             url = self._run_urls[at]
-            if queued[url] and keys[url] == self._run_keys[at]:
+            if state[url] == QUEUED and keys[url] == self._run_keys[at]:
                 break
             at += 1
         self._at = at
@@ -102,20 +107,19 @@ class Host:
         head = (float(self._run_keys[at]), int(self._run_urls[at]))
         return heap[0] if heap and heap[0] < head else head
 
-    def first(
-        self, most: int, keys: NDArray[np.float64], queued: NDArray[np.bool_]
-    ) -> list[float]:
+    def first(self, most: int, keys: NDArray[np.float64], state: NDArray[np.int8]) -> list[float]:
         """Return the keys of the best `most` links, ascending; changes nothing.
 
         Parameters
         ----------
-        keys, queued : for every URL, its present key and whether it waits
+        keys, state : for every URL, its present key and where it is
         """
         run: list[float] = []
         if self._at < len(self._run_urls):
             some = slice(self._at, self._at + 2 * most)
             run_keys, run_urls = self._run_keys[some], self._run_urls[some]
-            run = run_keys[queued[run_urls] & (keys[run_urls] == run_keys)].tolist()
+            there = (state[run_urls] == QUEUED) & (keys[run_urls] == run_keys)
+            run = run_keys[there].tolist()
         heap = self._heap if len(self._heap) <= most else heapq.nsmallest(2 * most, self._heap)
-        since = [key for key, url in set(heap) if queued[url] and keys[url] == key]
+        since = [key for key, url in set(heap) if state[url] == QUEUED and keys[url] == key]
         return sorted(run + since)[:most]

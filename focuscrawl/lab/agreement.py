@@ -1,4 +1,4 @@
-"""Do crawls from disjoint seeds find the same authorities [F99 section 4.4, figure 7]."""
+"""Agreement on authorities of crawls from disjoint seeds [F99 section 4.4, figure 7]."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.critic import load_critic
-from focuscrawl.distiller import Distiller, LinkGraph, Sites, best
-from focuscrawl.foundation.urls import host
-from focuscrawl.frontier import NameTable
+from focuscrawl.distiller import Distiller, best
+from focuscrawl.lab.page_studies.authorities import hosts_of, link_graph
 from focuscrawl.lab.page_studies.instances import best_first
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.webs import open_web
@@ -48,8 +47,7 @@ def study_agreement(task: Task) -> dict[str, pd.DataFrame]:
     whole = whole_web(web, critic)
     relevance = whole.relevance(task.topic)
     examples = whole.numbers(critic.examples)
-    names = NameTable()
-    hosts = np.array([names.add(host(url))[0] for url in whole.urls], np.int64)
+    hosts = hosts_of(whole)
     parts = []
     for pair in range(PAIRS):
         drawn = np.random.default_rng(pair).permutation(examples)
@@ -62,7 +60,7 @@ def study_agreement(task: Task) -> dict[str, pd.DataFrame]:
         (fetched_a, a), (fetched_b, b) = crawls
         shared = len({*fetched_a} & {*fetched_b}) / max(len({*fetched_a}), len({*fetched_b}), 1)
         lists = {"pages": (a, b)}
-        if len(names) > 1:
+        if hosts.any():
             lists["hosts"] = (_distinct(hosts[a]), _distinct(hosts[b]))
         chance = _by_chance(whole, relevance, fetched_a, fetched_b)
         for of, (first, second) in lists.items():
@@ -78,22 +76,8 @@ def authorities(
     fetched: Sequence[int],
 ) -> NDArray[np.int64]:
     """Return the best authorities of a crawl that fetched these pages, the best first."""
-    content = whole.content
-    pages = np.array(fetched, np.int64)
-    pages = pages[np.unique(content[pages], return_index=True)[1]]  # each content once
-    first = np.full(len(content), -1)
-    first[content[pages]] = pages
-    targets = [np.array(whole.links(page), np.int64) for page in pages.tolist()]
-    source = np.repeat(pages, [len(each) for each in targets])
-    target = np.concatenate([*targets, np.zeros(0, np.int64)])
-    stands = first[content[target]]  # a copy stands for what was fetched of it
-    target = np.where(stands >= 0, stands, target)
-    known = np.full(len(content), np.nan)
-    known[pages] = relevance[pages]
-    sites = Sites.fitting(source, target, hosts)
-    graph = LinkGraph(source, target, sites.of_pages, known)
-    found = best(Distiller(graph).distill().authorities, TOP)
-    return content[found]
+    found = Distiller(link_graph(whole, relevance, hosts, fetched)).distill().authorities
+    return whole.content[best(found, TOP)]
 
 
 def overlap(first: NDArray[np.int64], second: NDArray[np.int64]) -> pd.DataFrame:

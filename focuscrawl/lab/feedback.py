@@ -1,4 +1,4 @@
-"""What twenty judgements do for a crawl with a poor critic [F99 section 2: feedback]."""
+"""Crawls with a poor critic before and after twenty judgements of a person [F99 section 2]."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
 
     The person is the label of a page; of a page without one, the study's critic, which has
     learned from all training rows. By that critic the harvest is measured, too. The critic of
-    ten pages is tested on the ``test`` rows of the labels.
+    ten pages is tested on the ``test`` rows of the labels; without any, nothing is said of it.
 
     Returns
     -------
@@ -150,9 +150,9 @@ def _crawl(
         judge = load_critic(str(scratch / critic), ON_TOPIC)
         assert isinstance(judge, FocusedCritic)
         said = judge.judge_bags([bag for bag, _ in setting.tested]).relevance > 0.5
-        true = np.array([on_topic for _, on_topic in setting.tested])
+        true = np.array([on_topic for _, on_topic in setting.tested], np.bool_)
         found[f"precision_{when}"] = float(true[said].mean()) if said.any() else np.nan
-        found[f"recall_{when}"] = float(said[true].mean())
+        found[f"recall_{when}"] = float(said[true].mean()) if true.any() else np.nan
     return found
 
 

@@ -1,4 +1,4 @@
-"""The oracle: a strategy that has read the whole web before it crawls it."""
+"""The strategy ``oracle``, which knows all pages of a recorded web before it crawls it."""
 
 from __future__ import annotations
 

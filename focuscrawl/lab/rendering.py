@@ -24,7 +24,7 @@ _NONE = "-"
 
 @dataclass(frozen=True)
 class Grid:
-    """One table.
+    """A table of a study: cells for people, and the same in numbers.
 
     Attributes
     ----------

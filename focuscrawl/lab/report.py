@@ -16,12 +16,12 @@ from focuscrawl.report.plain_text import counted, one_line
 from focuscrawl.report.templates import load_template
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from jinja2 import Template
-    from matplotlib.figure import Figure
 
     from focuscrawl.lab.curves import Curves
+    from focuscrawl.lab.figures import PaperFigure
     from focuscrawl.lab.results import Results
 
 PAGE = "report.html"
@@ -75,25 +75,21 @@ class WebPart:
 
 
 def report_files(
-    results: Results,
-    figures: Mapping[str, tuple[str, Callable[[Results], Figure | None]]],
-    *,
-    csv: bool = False,
+    results: Results, figures: Mapping[str, PaperFigure], *, csv: bool = False
 ) -> dict[str, bytes]:
     """Return the files of a report by name.
 
     Parameters
     ----------
-    figures : further ones by name: title, and what draws one; None where results do not allow it
+    figures : further ones by name; those that the results do not allow are left out
     csv : with the tables in numbers, too
     """
     curves = mean_curves(results)
     webs = [WebPart.of(results, web, curves) for web in dict.fromkeys(results.runs["web"])]
-    drawn = [(name, title, draw(results)) for name, (title, draw) in figures.items()]
     more = [
-        Picture(f"{name}.png", title, png(figure))
-        for name, title, figure in drawn
-        if figure is not None
+        Picture(f"{name}.png", figure.title, png(drawn))
+        for name, figure in figures.items()
+        if (drawn := figure.of(results)) is not None
     ]
     pictures = [picture for web in webs for picture in (*web.whole, *web.topics)] + more
     files = {picture.name: picture.png for picture in pictures}

@@ -1,4 +1,4 @@
-"""What happens in the process of a run.
+"""The process of a run: crawl, keep its fetches, train what others begin with.
 
 Processes are forked from one that has everything imported: a crawl of a few hundred pages would
 otherwise spend a third of its time on imports. Each of them ends with its run, so that runs

@@ -26,10 +26,10 @@ class StudyWeb:
     name: str
     recording: str
     labels: str
-    seeds: str | None
-    critic: str | None
-    seeds_per_draw: int
-    topics: tuple[str, ...]
+    seeds: str | None = None
+    critic: str | None = None
+    seeds_per_draw: int = 5
+    topics: tuple[str, ...] = ()
     portal: str | None = None
 
 
@@ -82,9 +82,9 @@ class Study:
     """
 
     title: str
-    draws: int
-    budget: float
-    most: int
-    baseline: str
-    webs: tuple[StudyWeb, ...]
-    contenders: tuple[Contender, ...]
+    draws: int = 1
+    budget: float = 0.6
+    most: int = 1000
+    baseline: str = ""
+    webs: tuple[StudyWeb, ...] = ()
+    contenders: tuple[Contender, ...] = ()

@@ -1,4 +1,7 @@
-"""Study files: TOML, read strictly, so that a slip is found before an hour has passed."""
+"""Study files: TOML, read strictly, so that a slip is found before an hour has passed.
+
+What may be said are the fields of `Study`, `StudyWeb` and `Contender`.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ import difflib
 import os
 import re
 import tomllib
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import UnionType
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from focuscrawl.crawl.parts.revisit_policy import STRATEGIES as KNOWING
 from focuscrawl.errors import UserError
@@ -18,14 +23,12 @@ from focuscrawl.taxonomy import normalise
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-Kind = TypeVar("Kind")
-_NEEDED: Any = object()
-_KINDS = {
+_KINDS: dict[type, str] = {
     str: "a text in quotes",
     int: "a whole number",
     float: "a number",
     dict: "a table, as in {batch = 5}",
-    list: "a list, as in ['/Science', '/Arts']",
+    tuple: "a list, as in ['/Science', '/Arts']",
 }
 
 
@@ -46,18 +49,12 @@ def read_study(path: Path) -> Study:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UserError(f"study {path} is no TOML file: {error}") from None
     _check_variables(path, given)
-    part = _Part(f"study {path}", given)
-    contenders = tuple(map(_contender, part.parts("strategies")))
-    study = Study(
-        title=part.take("title", str, path.stem),
-        draws=part.number("draws", int, 1),
-        budget=part.number("budget", float, 0.6),
-        most=part.number("most", int, 1000),
-        baseline=part.take("baseline", str, contenders[0].label),
-        webs=tuple(map(_web, part.parts("webs"))),
-        contenders=contenders,
-    )
-    part.end()
+    name = f"study {path}"
+    contenders = tuple(_contender(*each) for each in _tables(name, given, "strategies"))
+    webs = tuple(_web(*each) for each in _tables(name, given, "webs"))
+    said = _read(name, given, Study, also=["webs", "strategies"])
+    default = {"title": path.stem, "baseline": contenders[0].label}
+    study = Study(**default | said, webs=webs, contenders=contenders)
     labels = [contender.label for contender in contenders]
     _check_distinct(path, "strategies", labels)
     _check_distinct(path, "webs", [web.name for web in study.webs])
@@ -67,108 +64,93 @@ def read_study(path: Path) -> Study:
     return study
 
 
-class _Part:
-    """One table of a study file; what is never taken from it is a mistake."""
-
-    def __init__(self, name: str, given: Mapping[str, Any]) -> None:
-        self.name = name
-        self._given = given
-        self._known: list[str] = []
-
-    def take(self, key: str, kind: type[Kind], default: Kind = _NEEDED) -> Kind:
-        """Return what is said under `key`."""
-        self._known.append(key)
-        if key not in self._given:
-            if default is _NEEDED:
-                raise UserError(f"{self.name} does not say {key!r}")
-            return default
-        value = self._given[key]
-        accepted = (int, float) if kind is float else kind
-        if not isinstance(value, accepted) or isinstance(value, bool):
-            raise UserError(f"{self.name}: {key} must be {_KINDS[kind]}, not {value!r}")
-        return value  # type: ignore[return-value]  # an int where a float is asked for
-
-    def maybe(self, key: str, kind: type[Kind]) -> Kind | None:
-        """Return what is said under `key`; None if nothing is."""
-        if key in self._given:
-            return self.take(key, kind)
-        self._known.append(key)
-        return None
-
-    def number(self, key: str, kind: type[Kind], default: Kind) -> Kind:
-        """Return the number above 0 under `key`; as a float, whole from 1 on."""
-        value: Any = self.take(key, kind, default)
-        if value <= 0 or (value > 1 and value != int(value)):
-            must = "a whole number" if kind is int else "a whole number, or a share below 1,"
-            raise UserError(f"{self.name}: {key} must be {must} above 0, not {value!r}")
-        return kind(value)  # type: ignore[call-arg]
-
-    def texts(self, key: str, default: Sequence[str]) -> list[str]:
-        """Return the list of texts under `key`."""
-        found = self.take(key, list, list(default))
-        for each in found:
-            if not isinstance(each, str):
-                raise UserError(f"{self.name}: {key} must be a list of texts, not {each!r}")
-        return found
-
-    def parts(self, key: str) -> list[_Part]:
-        """Return the tables ``[[key]]``; there is at least one."""
-        found = self.take(key, list)
-        if not found or not all(isinstance(each, dict) for each in found):
-            raise UserError(f"{self.name}: {key} must be tables that begin with [[{key}]]")
-        return [_Part(f"{self.name}, {key} {i}", each) for i, each in enumerate(found, 1)]
-
-    def end(self) -> None:
-        """Refuse what nobody asked for."""
-        for key in self._given:
-            if key not in self._known:
-                near = difflib.get_close_matches(key, self._known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"keys are {', '.join(self._known)}"
-                raise UserError(f"{self.name} knows no {key!r}: {hint}")
+def _tables(name: str, given: Mapping[str, Any], key: str) -> list[tuple[str, dict[str, Any]]]:
+    """Return the tables ``[[key]]``, each with a name for messages; there is at least one."""
+    if key not in given:
+        raise UserError(f"{name} does not say {key!r}")
+    found = given[key]
+    if not found or not all(isinstance(each, dict) for each in found):
+        raise UserError(f"{name}: {key} must be tables that begin with [[{key}]]")
+    return [(f"{name}, {key} {i}", each) for i, each in enumerate(found, 1)]
 
 
-def _contender(part: _Part) -> Contender:
-    strategy = part.take("strategy", str)
-    contender = Contender(
-        label=part.take("label", str, strategy),
-        strategy=strategy,
-        options=part.take("options", dict, {}),
-        trained_on=part.maybe("trained_on", str),
-        within=part.maybe("within", str),
-        budget=None if part.maybe("budget", float) is None else part.number("budget", float, 1.0),
-        knows=part.maybe("knows", str),
-        seeds=0 if part.maybe("seeds", int) is None else part.number("seeds", int, 1),
-    )
-    part.end()
-    if contender.trained_on is not None and strategy != "apprentice":
-        raise UserError(f"{part.name}: trained_on goes with the strategy apprentice")
-    if contender.knows is not None and strategy not in KNOWING:
-        raise UserError(f"{part.name}: knows goes with the strategies {' and '.join(KNOWING)}")
+def _read(
+    name: str,
+    given: Mapping[str, Any],
+    kind: type[Study | StudyWeb | Contender],
+    *,
+    needed: Sequence[str] = (),
+    also: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Return what a table says of the fields of `kind`; refuse what it does not know.
+
+    Parameters
+    ----------
+    needed : what it has to say
+    also : keys that are no fields, or are tables themselves
+    """
+    kinds = {key: _plain(hint) for key, hint in get_type_hints(kind).items()}
+    known = [key for key in kinds if key not in ("webs", "contenders")] + [*also]
+    for key in needed:
+        if key not in given:
+            raise UserError(f"{name} does not say {key!r}")
+    for key in given:
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"keys are {', '.join(known)}"
+            raise UserError(f"{name} knows no {key!r}: {hint}")
+    return {
+        key: _checked(f"{name}: {key}", value, kinds[key])
+        for key, value in given.items()
+        if key not in also
+    }
+
+
+def _plain(hint: Any) -> type:
+    """Return the class behind the type of a field."""
+    if get_origin(hint) is UnionType:  # X | None
+        hint = get_args(hint)[0]
+    plain: type = get_origin(hint) or hint
+    return plain
+
+
+def _checked(name: str, value: Any, kind: type) -> Any:
+    """Return a value if it is of a kind; numbers are above 0 and, from 1 on, whole."""
+    accepted: Any = {float: (int, float), tuple: list}.get(kind, kind)
+    if not isinstance(value, accepted) or isinstance(value, bool):
+        raise UserError(f"{name} must be {_KINDS[kind]}, not {value!r}")
+    for each in value if kind is tuple else ():
+        if not isinstance(each, str):
+            raise UserError(f"{name} must be a list of texts, not {each!r}")
+    if kind in (int, float) and (value <= 0 or (value > 1 and value != int(value))):
+        must = "a whole number" if kind is int else "a whole number, or a share below 1,"
+        raise UserError(f"{name} must be {must} above 0, not {value!r}")
+    return kind(value)
+
+
+def _contender(name: str, given: Mapping[str, Any]) -> Contender:
+    said = _read(name, given, Contender, needed=["strategy"])
+    contender = Contender(**{"label": said["strategy"]} | said)
+    if contender.trained_on is not None and contender.strategy != "apprentice":
+        raise UserError(f"{name}: trained_on goes with the strategy apprentice")
+    if contender.knows is not None and contender.strategy not in KNOWING:
+        raise UserError(f"{name}: knows goes with the strategies {' and '.join(KNOWING)}")
     return contender
 
 
-def _web(part: _Part) -> StudyWeb:
-    portal = part.maybe("portal", str)
-    seeds = part.take("seeds", str) if portal is None else part.maybe("seeds", str)
-    if portal is not None and not Path(portal).is_file():
-        raise UserError(f"{part.name}: portal {portal} is no file: name one with a URL a line")
-    of_seeds = [] if seeds is None else _topics_of(part.name, seeds)
-    without = {normalise(topic) for topic in part.texts("without", ())}
-    topics = [normalise(topic) for topic in part.texts("topics", of_seeds)]
-    web = StudyWeb(
-        name=part.take("name", str),
-        recording=part.take("recording", str),
-        labels=part.take("labels", str),
-        seeds=seeds,
-        critic=part.maybe("critic", str),
-        seeds_per_draw=part.number("seeds_per_draw", int, 5),
-        topics=tuple(dict.fromkeys(topic for topic in topics if topic not in without)),
-        portal=portal,
-    )
-    part.end()
-    if not web.topics:
-        raise UserError(f"{part.name} has no topic: name some with topics = ['/Science']")
-    return web
+def _web(name: str, given: Mapping[str, Any]) -> StudyWeb:
+    needed = ["name", "recording", "labels", *([] if "portal" in given else ["seeds"])]
+    said = _read(name, given, StudyWeb, needed=needed, also=["without"])
+    if "portal" in said and not Path(said["portal"]).is_file():
+        raise UserError(f"{name}: portal {said['portal']} is no file: name one with a URL a line")
+    of_seeds = _topics_of(name, said["seeds"]) if "seeds" in said else []
+    without = _checked(f"{name}: without", given.get("without", []), tuple)
+    without = {normalise(topic) for topic in without}
+    topics = [normalise(topic) for topic in said.get("topics", of_seeds)]
+    said["topics"] = tuple(dict.fromkeys(topic for topic in topics if topic not in without))
+    if not said["topics"]:
+        raise UserError(f"{name} has no topic: name some with topics = ['/Science']")
+    return StudyWeb(**said)
 
 
 def _topics_of(name: str, seeds: str) -> list[str]:
@@ -206,12 +188,8 @@ def _check_order(path: Path, contenders: Mapping[str, Contender]) -> None:
                     f"study {path}: {contender.label!r} comes after {first!r}, and no strategy "
                     f"is labelled so: there are {', '.join(contenders)}"
                 )
-    for label in contenders:
-        before, reached = list(contenders[label].after), set[str]()
-        while before:
-            first = before.pop()
-            if first == label:
-                raise UserError(f"study {path}: {label!r} comes after its own crawl: a circle")
-            if first not in reached:
-                reached.add(first)
-                before += contenders[first].after
+    try:
+        TopologicalSorter({label: each.after for label, each in contenders.items()}).prepare()
+    except CycleError as error:
+        label = error.args[1][0]
+        raise UserError(f"study {path}: {label!r} comes after its own crawl: a circle") from None

@@ -1,4 +1,4 @@
-"""Best-first at first, the apprentice from some fetch on [A02 section 3.7]."""
+"""Strategy that is best-first up to some fetch, the apprentice after it [A02 section 3.7]."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PASSES = (
 )
 
 
-class Switched(ApprenticeStrategy):
+class TakeoverStrategy(ApprenticeStrategy):
     """Orders the frontier by R(u) while the apprentice looks on, then by what it has learned.
 
     Parameters

@@ -15,7 +15,7 @@ from focuscrawl.crawl.restore import restore
 from focuscrawl.critic import load_critic
 from focuscrawl.frontier import Frontier
 from focuscrawl.lab.replay import replay
-from focuscrawl.lab.takeover_strategy import Switched
+from focuscrawl.lab.takeover_strategy import TakeoverStrategy
 from focuscrawl.report.measures import load_pages
 from focuscrawl.strategies import StrategyContext
 from focuscrawl.webs import open_web
@@ -38,7 +38,7 @@ def take_over(task: Task) -> dict[str, pd.DataFrame]:
     """
     at = max(task.budget // 2, 1)
     web, critic = open_web(task.recording), load_critic(task.critic, task.topic)
-    strategy = Switched(StrategyContext(critic, 0, web), at=at)
+    strategy = TakeoverStrategy(StrategyContext(critic, 0, web), at=at)
     plan = CrawlPlan(
         topic=task.topic,
         budget=task.budget,

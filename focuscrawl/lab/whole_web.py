@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class WholeWeb:
-    """Pages are numbered in the order recorded.
+    """What a critic says of every page of a recorded web, and where each links to.
+
+    Pages are numbered in the order recorded.
 
     Attributes
     ----------

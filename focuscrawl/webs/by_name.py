@@ -1,4 +1,4 @@
-"""From what a user names to a web."""
+"""`open_web`: a recorded, synthetic or changing web from what the user calls it."""
 
 from __future__ import annotations
 

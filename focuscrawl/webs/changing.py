@@ -1,4 +1,4 @@
-"""A web that changes: versions 1, 2, 3, ... of one that does not, by a seeded rule."""
+"""`ChangingWeb`: version 1, 2, 3, ... of a web whose pages change, by a seeded rule."""
 
 from __future__ import annotations
 

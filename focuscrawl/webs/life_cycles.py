@@ -20,7 +20,7 @@ EDITED = ((0.0, 0.5), (0.1, 0.25), (0.4, 0.15), (0.9, 0.1))
 
 
 class Life(NamedTuple):
-    """What becomes of a page.
+    """The versions of a changing web that a page comes, changes, moves and goes with.
 
     Attributes
     ----------

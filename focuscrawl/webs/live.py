@@ -1,4 +1,4 @@
-"""The live Web, a page at a time, for a person who clicks; crawls go through Scrapy."""
+"""`LiveWeb`: single pages of the live Web, for a person who clicks; crawls go through Scrapy."""
 
 from __future__ import annotations
 

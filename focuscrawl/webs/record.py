@@ -1,4 +1,4 @@
-"""Recording: what was fetched, as a WARC 1.1 file that can be replayed."""
+"""`WarcRecorder`: appends what was fetched to a WARC 1.1 file that can be replayed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A web recorded in a WARC file, asked again."""
+"""`RecordedWeb`: answers URLs from a WARC file, as they were answered then."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.crawl.part import Number, Part
+from focuscrawl.frontier.preview import outlook
 from focuscrawl.workers.distributed_learning import UNTIL_OTHERS
 from focuscrawl.workers.handover import Handover
 from focuscrawl.workers.heartbeat import INTERVAL
@@ -124,13 +125,13 @@ class Worker(Part):
         if not self._heartbeat.holds_surely or self._budget.left < 1:
             return True
         frontier, state = self._crawl.frontier, self._heartbeat.state
-        best = frontier.peek(self._now)
-        self._outdone = best is not None and best < state.threshold
+        best = self._crawl.peek(self._now)
+        self._outdone = best is not None and frontier.score(best) < state.threshold
         if self._outdone and state.seen.model_version != self._crawl.model_version:
             # the threshold is by another model: so many as were good then are good now
             self._outdone = self._begun - state.seen.begun >= state.good
         if best is None:  # unless limits can be raised, since nobody has anything else
-            return state.offered > 0 or not frontier.all_held
+            return state.offered > 0 or not frontier.all_deferred
         return self._outdone
 
     def began(self, number: int) -> None:
@@ -164,7 +165,7 @@ class Worker(Part):
             and not self._handover.draining
         )
         settled = idle and crawl.writer.written == crawl.writer.put_so_far
-        scores, hosts = crawl.frontier.outlook(_OFFERS)
+        scores, hosts = outlook(crawl.frontier, _OFFERS)
         offers, of_shards = self._offers(scores, hosts, state.landed)
         self._heartbeat.standing = WorkerState(
             offers=offers,

@@ -290,7 +290,7 @@ def test_crawls_of_a_study_learn_from_each_other(tmp_path: Path) -> None:
     assert not [*(tmp_path / "out").glob("runs/**/knowledge.db")]
     tables = (tmp_path / "out" / "tables.md").read_text()
     assert "| two |" in tables.partition("learning from crawl to crawl")[2]
-    drawn = FIGURES["l-learning-learnable"][1](results)
+    drawn = FIGURES["l-learning-learnable"].of(results)
     assert drawn is not None
 
 

@@ -1,4 +1,4 @@
-"""Hosts and patterns earn their fetches; what does not is held back, and never lost."""
+"""Hosts and patterns earn their fetches; what does not is deferred, and never lost."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from focuscrawl.crawl import state
 from focuscrawl.crawl.parts.quotas import FIRST_OF_HOST, FIRST_OF_PATTERN, Quotas
 from focuscrawl.report.summary import Summary
 from focuscrawl.report.why import Explanation
@@ -18,6 +19,8 @@ from .shelves import Shelf, answer, at, open_crawl, run, urls
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    import pytest
 
 MONTHS = 300
 
@@ -207,10 +210,31 @@ def test_a_host_opens_when_what_it_links_to_is_relevant() -> None:
 def test_another_topic_begins_with_new_accounts(tmp_path: Path) -> None:
     opened = open_crawl(tmp_path, calendar(), "/")
     run(opened, 80)
-    assert opened.frontier.held()
+    assert opened.frontier.deferred().size
     waiting = len(opened.frontier)
     for part in opened.parts:
         part.reset()
-    assert not opened.frontier.held()
+    assert not opened.frontier.deferred().size
     assert len(opened.frontier) == waiting
+    opened.close("over")
+
+
+def test_deferring_many_is_done_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state, "_SIFTED", 10)
+    web = Shelf()
+    web.page("/", "jazz", *(f"/go?n={i}" for i in range(FIRST_OF_PATTERN + 25)), "/last")
+    for i in range(FIRST_OF_PATTERN + 25):
+        web.page(f"/go?n={i}", f"nothing {i}")
+    web.page("/last", "nothing")
+    opened = open_crawl(tmp_path, web, "/")
+    run(opened, 1 + FIRST_OF_PATTERN)
+    for deferred in (10, 20):
+        assert opened.next(0.0) is None
+        assert opened.pausing
+        assert len(opened.frontier.deferred()) == deferred
+    fetch = opened.next(0.0)
+    assert fetch is not None
+    assert fetch.url == at("/last")
+    assert not opened.pausing
+    assert len(opened.frontier) == len(opened.frontier.deferred()) == 25
     opened.close("over")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,14 +14,11 @@ from focuscrawl.critic.loading import find_model
 from focuscrawl.lab import feedback
 from focuscrawl.lab.agreement import authorities, overlap, study_agreement
 from focuscrawl.lab.feedback import study_feedback
-from focuscrawl.lab.figures.agreement import agreement_table, draw_agreement
+from focuscrawl.lab.figures.authorities import agreement_table, draw_agreement
 from focuscrawl.lab.topic_tasks import Task
 from focuscrawl.lab.whole_web import WholeWeb
 from focuscrawl.report.figure_style import png
 from focuscrawl.webs.synthetic import SyntheticWeb
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOPIC = "/Sports/Cycling"
 
@@ -60,6 +57,20 @@ def test_judgements_are_the_labels_and_the_halves_are_measured_alike(
             assert 0.0 <= row[f"{measure}_{when}"] <= 1.0, (measure, when)
     # the pages of a topic here are on sites of their own: twenty of them are enough
     assert row["harvest_without"] <= 1.0
+
+
+def test_without_test_rows_nothing_is_said_of_the_critic(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feedback, "DRAWS", 1)
+    monkeypatch.setattr(feedback, "STRATEGIES", ("best-first",))
+    labels = Path(task.labels)
+    rows = labels.read_text(encoding="utf-8").splitlines()
+    train = [row for row in rows if not row.endswith(",test")]
+    labels.write_text("\n".join(train), encoding="utf-8")
+    (row,) = study_feedback(task)["feedback"].to_dict("records")
+    assert np.isnan([row["precision_after"], row["recall_after"]]).all()
+    assert 0.0 <= row["harvest_after"] <= 1.0
 
 
 def test_crawls_from_disjoint_seeds_are_compared(task: Task) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from focuscrawl.lab.figures import (
     FIGURES,
-    distance,
+    authorities,
     frontier,
     overlap,
     page_studies,
@@ -72,7 +72,8 @@ def test_a_moving_rate_begins_with_the_first_full_window() -> None:
 
 def test_what_two_strategies_have_in_common() -> None:
     fetches = pd.concat([crawl("x", [1, 1, 1], urls="abc"), crawl("y", [1, 1, 1, 1], urls="cdef")])
-    (row,) = overlap.strategies_table(fetches, "x", "y").to_dict("records")
+    (row,) = overlap.strategies_table(fetches).to_dict("records")
+    assert (row["first"], row["second"]) == ("x", "y")
     assert (row["only_first"], row["both"], row["only_second"]) == (2, 1, 3)
     assert row["shared"] == pytest.approx(1 / 6)
 
@@ -101,7 +102,7 @@ def test_priorities_are_shares_of_the_frontier() -> None:
 
 def test_authorities_are_counted_by_distance() -> None:
     found = pd.DataFrame({**WHOSE, "distance": [0, 2, 2]})
-    table = distance.distance_table(found)
+    table = authorities.distance_table(found)
     assert table["distance"].tolist() == [0, 1, 2]
     assert table["pages"].tolist() == [1, 0, 2]
 
@@ -222,9 +223,8 @@ def results(tmp_path: Path) -> Results:
 
 @pytest.mark.parametrize("name", FIGURES)
 def test_every_figure_is_drawn_and_says_what_it_shows(name: str, results: Results) -> None:
-    title, draw = FIGURES[name]
-    assert title.endswith("]")  # where it is from
-    figure = draw(results)
+    assert FIGURES[name].title.endswith("]")  # where it is from
+    figure = FIGURES[name].of(results)
     assert figure is not None
     assert png(figure).startswith(b"\x89PNG")
     said = [figure.get_supxlabel(), figure.get_supylabel()]
@@ -239,12 +239,12 @@ def test_results_without_what_a_figure_needs_have_no_such_figure(results: Result
     for path in results.folder.glob("*/*/*/*.parquet"):
         path.unlink()
     left = dataclasses.replace(results, strategies={"best-first": "best-first"})
-    drawn = [name for name, (_, draw) in FIGURES.items() if draw(left) is not None]
+    drawn = [name for name, figure in FIGURES.items() if figure.of(left) is not None]
     assert drawn == ["a02-04-good-bad", "a02-05-relevance", "f99-seeds"]
 
 
 def test_fetches_past_the_budget_do_not_count(results: Results) -> None:
-    figure = FIGURES["a02-10-loss"][1](results)
+    figure = FIGURES["a02-10-loss"].of(results)
     assert figure is not None
     assert figure.axes[0].get_xlim() == (0, 30)
 

@@ -14,6 +14,7 @@ import pytest
 
 from focuscrawl.errors import UserError
 from focuscrawl.lab.curves import mean_curves, reduction_figure, topic_figure, web_figure
+from focuscrawl.lab.figures import PaperFigure
 from focuscrawl.lab.measures import by_topic
 from focuscrawl.lab.rendering import grids, markdown_of, text_of
 from focuscrawl.lab.report import PAGE, report_files
@@ -23,6 +24,8 @@ from focuscrawl.lab.study import Contender, Study
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from matplotlib.figure import Figure
 
 BASE, BAD = "base|line", "<b>$x$</b>"  # labels are a user's own
 COST = {"seconds": 2.0, "cpu_seconds": 1.0, "megabytes": 100.0}
@@ -182,11 +185,14 @@ def test_curves_end_at_the_loss_of_the_tables(results: Results) -> None:
 
 
 def test_the_report_needs_nothing_else_and_shows_no_markup_of_others(results: Results) -> None:
-    def one(_: Results) -> object:
+    def one(_: pd.DataFrame) -> Figure:
         return topic_figure(mean_curves(results)["w", "/A"], 4, list(results.strategies))
 
-    more = {"one": ("One <figure>", one), "none": ("None", lambda _: None)}
-    files = report_files(results, more, csv=True)  # type: ignore[arg-type]
+    more = {
+        "one": PaperFigure("One <figure>", lambda found: found.runs, one),
+        "none": PaperFigure("None", lambda _: None, one),
+    }
+    files = report_files(results, more, csv=True)
     page = files[PAGE].decode()
     assert BAD not in page
     assert "&lt;b&gt;$x$&lt;/b&gt;" in page

@@ -17,6 +17,7 @@ from focuscrawl.apprentice.pool import Pool
 from focuscrawl.apprentice.serialization import pack
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
+from focuscrawl.frontier.preview import outlook
 from focuscrawl.store import VisitRecord
 from focuscrawl.store.postgres import read_database_url
 from focuscrawl.store.records import LinkRow
@@ -91,17 +92,17 @@ def test_the_outlook_is_what_comes_next(pushed: list[tuple[int, float]]) -> None
     for times in (1.0, 0.7, 0.4):  # what is out of date does not count
         for url, (_, score) in enumerate(pushed[::2]):
             frontier.push(2 * url, pushed[2 * url][0], score * times)
-    outlook, hosts = frontier.outlook(10)
+    scores, hosts = outlook(frontier, 10)
     popped, asked = [], []
     while (best := frontier.peek(0.0)) is not None:
         taken = frontier.pop(0.0)
         assert taken is not None
-        assert frontier.score(taken) == best
-        popped.append(best)
+        assert taken == best
+        popped.append(frontier.score(taken))
         asked.append(int(frontier._host_of.data[taken]))
         frontier.release(taken, 0.0)
-    assert outlook == popped[:10]
-    assert Counter(zip(outlook, hosts, strict=True)) <= Counter(zip(popped, asked, strict=True))
+    assert scores == popped[:10]
+    assert Counter(zip(scores, hosts, strict=True)) <= Counter(zip(popped, asked, strict=True))
 
 
 def test_a_host_on_hold_waits_and_the_others_do_not() -> None:

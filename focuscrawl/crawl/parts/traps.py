@@ -20,20 +20,19 @@ LIMITED, RAISED = "limited", "raised"
 
 
 class Traps(Part):
-    """Sees every fetch; holds back URLs whose host or pattern has had its share.
+    """Sees every fetch; defers URLs whose host or pattern has had its share.
 
-    Nothing is lost: what is held back waits until nothing else does; then the limits of all are
+    Nothing is lost: what is deferred waits until nothing else does; then the limits of all are
     doubled. So a crawl whose links are all on one host goes on as it would without limits.
     """
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
-        crawl.frontier.admits = self._admits
 
     def reset(self) -> None:
-        """Forget all quotas; what they held back is let go."""
+        """Forget all quotas; what they deferred is let go."""
         self._quotas = Quotas()
-        self._crawl.frontier.readmit(self._crawl.frontier.held())
+        self._crawl.frontier.readmit(self._crawl.frontier.deferred().tolist())
         self._raised = Counter(seq for seq, _ in History(self._crawl.store).events(RAISED))
 
     def restore(self, fetch: RestoredFetch) -> None:
@@ -59,8 +58,8 @@ class Traps(Part):
                 self._readmit(quota.held)
 
     def relent(self) -> bool:
-        """Raise the limits of all, if every URL that waits is held back."""
-        if not self._crawl.frontier.all_held:
+        """Raise the limits of all, if every URL that waits is deferred."""
+        if not self._crawl.frontier.all_deferred:
             return False
         for quota in self._quotas.raise_all():
             self._readmit(quota.held)
@@ -82,7 +81,8 @@ class Traps(Part):
                 events.append((LIMITED, f"{quota.name}: {quota.in_words}; other links come first"))
         return events
 
-    def _admits(self, number: int) -> bool:
+    def admits(self, number: int) -> bool:
+        """Tell whether neither the URL's host nor its pattern has had its share."""
         quota = self._quotas.barred(self._crawl.urls[number])
         if quota is not None:
             quota.held.append(number)

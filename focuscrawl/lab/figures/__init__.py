@@ -1,16 +1,18 @@
 """The figures of the papers, drawn from what a study has left behind.
 
-Each figure is a function that makes a table, and one that draws the table; `FIGURES` names them
-all. Nothing is crawled or computed at length here: that is the rest of `focuscrawl.lab`.
+Each figure is declared in `FIGURES`: what it is made of, a function that makes a table of that,
+and one that draws the table. Nothing is crawled or computed at length here: that is the rest of
+`focuscrawl.lab`.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from focuscrawl.lab.figures import (
-    agreement,
-    distance,
+    authorities,
     frontier,
     learning_curves,
     overlap,
@@ -18,89 +20,176 @@ from focuscrawl.lab.figures import (
     rates,
     relevance,
 )
+from focuscrawl.lab.figures.study_data import (
+    HARD,
+    OFFLINE,
+    RECALL,
+    SOFT,
+    UNFOCUSED,
+    fetches,
+    table,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import pandas as pd
     from matplotlib.figure import Figure
 
+    from focuscrawl.lab.figures.study_data import Data
     from focuscrawl.lab.results import Results
 
-#: name, also of a file: title, and a function that draws it; None where results do not allow it
-FIGURES: dict[str, tuple[str, Callable[[Results], Figure | None]]] = {
-    "a02-04-good-bad": (
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """A figure of a paper.
+
+    Attributes
+    ----------
+    title : what it shows, and where it is from
+    data : finds what it is made of in results
+    draw : draws the table
+    tabulate : makes the table of the data; None: they are the table
+    """
+
+    title: str
+    data: Data
+    draw: Callable[[pd.DataFrame], Figure]
+    tabulate: Callable[[pd.DataFrame], pd.DataFrame] | None = None
+
+    def of(self, results: Results) -> Figure | None:
+        """Draw it; None where results lack what it is made of."""
+        found = self.data(results)
+        if found is None:
+            return None
+        return self.draw(found if self.tabulate is None else self.tabulate(found))
+
+
+_ACCURACY = table("pages", "accuracy")
+_FOCUS = fetches(UNFOCUSED, SOFT, HARD, needed=2)
+
+#: the figures by name, also of a file
+FIGURES = {
+    "a02-04-good-bad": PaperFigure(
         "Good and bad pages that the baseline collects [A02 figure 4]",
-        relevance.good_bad_figure,
+        fetches(SOFT),
+        relevance.draw_good_bad,
+        relevance.good_bad_table,
     ),
-    "a02-05-relevance": (
+    "a02-05-relevance": PaperFigure(
         "Relevance of what the baseline fetches [A02 figure 5]",
-        relevance.baseline_figure,
+        fetches(SOFT),
+        relevance.draw_relevance,
+        relevance.relevance_table,
     ),
-    "a02-06-window": (
+    "a02-06-window": PaperFigure(
         "Accuracy of naive Bayes against d_max, links held out [A02 figure 6]",
-        page_studies.window_figure,
+        _ACCURACY,
+        page_studies.draw_window,
+        partial(page_studies.window_table, folds="links"),
     ),
-    "a02-06-window-unseen": (
+    "a02-06-window-unseen": PaperFigure(
         "Accuracy of naive Bayes against d_max, pages held out [A02 figure 6]",
-        page_studies.unseen_window_figure,
+        _ACCURACY,
+        page_studies.draw_window,
+        partial(page_studies.window_table, folds="pages"),
     ),
-    "a02-07-offsets": (
+    "a02-07-offsets": PaperFigure(
         "Words around a link with and without offsets [A02 figure 7]",
-        page_studies.offsets_figure,
+        _ACCURACY,
+        page_studies.draw_offsets,
+        page_studies.offsets_table,
     ),
-    "a02-08-gain": (
+    "a02-08-gain": PaperFigure(
         "Information gain of words by offset [A02 figure 8]",
-        page_studies.gain_figure,
+        table("pages", "gain"),
+        partial(page_studies.draw_by_offset, column="gain", label="mean gain of a word, bits"),
     ),
-    "a02-09a-rates": ("Share of the text by offset [A02 figure 9a]", page_studies.rate_figure),
-    "a02-09b-tags": ("Frequency of elements by offset [A02 figure 9b]", page_studies.tags_figure),
-    "a02-10-loss": (
+    "a02-09a-rates": PaperFigure(
+        "Share of the text by offset [A02 figure 9a]",
+        table("pages", "rates"),
+        partial(page_studies.draw_by_offset, column="rate", label="share of all words around"),
+    ),
+    "a02-09b-tags": PaperFigure(
+        "Frequency of elements by offset [A02 figure 9b]",
+        table("pages", "tags"),
+        page_studies.draw_tags,
+        page_studies.tags_table,
+    ),
+    "a02-10-loss": PaperFigure(
         "Loss of the baseline and of the apprentice [A02 figure 10]",
-        rates.loss_figure,
+        rates.of_baseline_and_apprentice,
+        rates.draw_curves,
+        rates.loss_table,
     ),
-    "a02-11-overlap": (
+    "a02-11-overlap": PaperFigure(
         "URLs that baseline and apprentice have in common [A02 figure 11]",
-        overlap.strategies_figure,
+        overlap.of_two,
+        overlap.draw_strategies,
+        overlap.strategies_table,
     ),
-    "a02-12-recall": ("The recall crawl [A02 figure 12]", rates.recall_figure),
-    "a02-13-priorities": (
+    "a02-12-recall": PaperFigure(
+        "The recall crawl [A02 figure 12]",
+        fetches(SOFT, RECALL, OFFLINE),
+        rates.draw_curves,
+        rates.loss_table,
+    ),
+    "a02-13-priorities": PaperFigure(
         "The frontier before and after the apprentice takes over [A02 figure 13a]",
-        frontier.priorities_figure,
+        table("takeover", "priorities"),
+        frontier.draw_priorities,
+        frontier.priorities_table,
     ),
-    "a02-14-switch": (
+    "a02-14-switch": PaperFigure(
         "Loss before and after the apprentice takes over [A02 figures 13b and 14]",
-        rates.switch_figure,
+        rates.switched_fetches,
+        rates.draw_curves,
+        rates.switch_table,
     ),
-    "a02-38-features": (
+    "a02-38-features": PaperFigure(
         "What class names and co-citation add [A02 section 3.8]",
-        page_studies.features_figure,
+        _ACCURACY,
+        page_studies.draw_features,
+        page_studies.features_table,
     ),
-    "l-learning-learnable": (
+    "l-learning-learnable": PaperFigure(
         "Learning curves of the learnable crawler [L]",
-        learning_curves.learnable_figure,
+        learning_curves.points_of("learnable"),
+        learning_curves.draw_learning,
     ),
-    "l-learning-apprentice": (
+    "l-learning-apprentice": PaperFigure(
         "Learning curves of the apprentice with knowledge [L]",
-        learning_curves.apprentice_figure,
+        learning_curves.points_of("apprentice"),
+        learning_curves.draw_learning,
     ),
-    "f99-rates": (
+    "f99-rates": PaperFigure(
         "Rate of relevant pages: unfocused, soft and hard focus [F99]",
-        rates.focus_figure,
+        _FOCUS,
+        rates.draw_curves,
+        rates.moving_table,
     ),
-    "f99-relevance": (
+    "f99-relevance": PaperFigure(
         "Relevance of fetches: unfocused, soft and hard focus [F99]",
-        relevance.focus_figure,
+        _FOCUS,
+        relevance.draw_relevance,
+        relevance.relevance_table,
     ),
-    "f99-seeds": (
+    "f99-seeds": PaperFigure(
         "What crawls from different seeds have in common [F99]",
-        overlap.seeds_figure,
+        overlap.of_draws,
+        overlap.draw_seeds,
+        overlap.seeds_table,
     ),
-    "f99-authorities": (
+    "f99-authorities": PaperFigure(
         "Best authorities of crawls from disjoint seeds [F99 figure 7]",
-        agreement.agreement_figure,
+        table("authorities", "agreement"),
+        authorities.draw_agreement,
+        authorities.agreement_table,
     ),
-    "f99-distance": (
+    "f99-distance": PaperFigure(
         "Distance from the seeds of the most linked-to relevant pages [F99]",
-        distance.distance_figure,
+        table("pages", "authorities"),
+        authorities.draw_distance,
+        authorities.distance_table,
     ),
 }

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from focuscrawl.lab.figures.panels import legend, lines, panels
-from focuscrawl.lab.figures.study_data import table_of
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
-
-    from focuscrawl.lab.results import Results
 
 _BEFORE, _AFTER = "before: relevance of the source page", "after: the apprentice"
 
@@ -45,14 +42,7 @@ def draw_priorities(table: pd.DataFrame) -> Figure:
         for plot, rows in plots:
             lines(plot, rows, "score", "share", by="when", order=names)
             for line in plot.get_lines():
-                line.set_marker("o")
-                line.set_markersize(3)
+                line.set(marker="o", markersize=3)
             plot.set(xlim=(0, 1), ylim=(0, 1))
         legend(figure, names, 2)
     return figure
-
-
-def priorities_figure(results: Results) -> Figure | None:
-    """[A02] figure 13a: the apprentice expects less of most of the frontier."""
-    counts = table_of(results, "takeover", "priorities")
-    return None if counts is None else draw_priorities(priorities_table(counts))

@@ -32,14 +32,24 @@ _POINTS = 50  # of a curve
 _LOOKS = {"only_first": GREY, "both": WHITE, "only_second": BLACK}
 
 
-def strategies_table(fetches: pd.DataFrame, first: str, second: str) -> pd.DataFrame:
-    """Count the URLs that one strategy fetched, or the other, or both; mean over draws.
+def of_two(results: Results) -> pd.DataFrame | None:
+    """Return the fetches of the baseline and of the apprentice, trained before if there is one."""
+    for second in (OFFLINE, APPRENTICE):
+        found = fetches_of(results, [SOFT, second], "url")
+        if found is not None:
+            return found
+    return None
+
+
+def strategies_table(fetches: pd.DataFrame) -> pd.DataFrame:
+    """Count the URLs that one of two strategies fetched, or the other, or both; mean over draws.
 
     Returns
     -------
-    One row a web and topic: ``only_first``, ``both``, ``only_second``, and ``shared``: both, as
-    a share of all
+    One row a web and topic: ``first``, ``second`` strategy; ``only_first``, ``both``,
+    ``only_second``, and ``shared``: both, as a share of all
     """
+    first, second = dict.fromkeys(fetches["strategy"])
     rows = []
     for (web, topic, _), run in fetches.groupby(["web", "topic", "draw"], sort=False):
         a, b = (set(run.loc[run["strategy"] == name, "url"]) for name in (first, second))
@@ -48,12 +58,14 @@ def strategies_table(fetches: pd.DataFrame, first: str, second: str) -> pd.DataF
     names = ["only_first", "both", "only_second"]
     table = pd.DataFrame(rows, columns=["web", "topic", *names])
     table = table.groupby(["web", "topic"], sort=False).mean().reset_index()
-    return table.assign(shared=table["both"] / table[names].sum(axis=1))
+    shared = table["both"] / table[names].sum(axis=1)
+    return table.assign(first=first, second=second, shared=shared)
 
 
-def draw_strategies(table: pd.DataFrame, first: str, second: str) -> Figure:
+def draw_strategies(table: pd.DataFrame) -> Figure:
     """Draw `strategies_table`, one bar a topic."""
     place = np.arange(len(table))
+    first, second = table["first"].iloc[0], table["second"].iloc[0]
     said = {"only_first": f"{first} only", "both": "both", "only_second": f"{second} only"}
     with axes(7.0, 0.9 + 0.3 * len(table)) as (figure, plot):
         begin = np.zeros(len(table))
@@ -64,6 +76,12 @@ def draw_strategies(table: pd.DataFrame, first: str, second: str) -> Figure:
         plot.set_xlabel("URLs fetched (mean over draws)")
         figure.legend(loc="outside lower center", ncols=3)
     return figure
+
+
+def of_draws(results: Results) -> pd.DataFrame | None:
+    """Return the fetches of the baseline, if there are several draws of the seeds."""
+    found = fetches_of(results, [SOFT], "url", "host")
+    return None if found is None or found["draw"].nunique() < 2 else found
 
 
 def seeds_table(fetches: pd.DataFrame) -> pd.DataFrame:
@@ -113,20 +131,3 @@ def draw_seeds(table: pd.DataFrame) -> Figure:
             plot.set(xlim=(0, rows["fetches"].max()), ylim=(0, 1))
         legend(figure, ["URLs", "hosts"])
     return figure
-
-
-def strategies_figure(results: Results) -> Figure | None:
-    """[A02] figure 11: baseline and apprentice fetch different pages."""
-    for second in (OFFLINE, APPRENTICE):
-        fetches = fetches_of(results, [SOFT, second], "url")
-        if fetches is not None:
-            return draw_strategies(strategies_table(fetches, SOFT, second), SOFT, second)
-    return None
-
-
-def seeds_figure(results: Results) -> Figure | None:
-    """[F99] overlap of soft-focused crawls from different seeds."""
-    fetches = fetches_of(results, [SOFT], "url", "host")
-    if fetches is None or fetches["draw"].nunique() < 2:
-        return None
-    return draw_seeds(seeds_table(fetches))

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from focuscrawl.lab.figures.panels import legend, lines, panels, topic_axis
-from focuscrawl.lab.figures.study_data import table_of
 from focuscrawl.report.figure_style import axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from focuscrawl.lab.results import Results
-
+_WINDOW = "d_max, DOM leaves on either side"
+_OFFSET = "DOM offset d from the link, leaves"
 _BUCKETS = ["positive", "negative", "average"]
 _TAGS = 5
 _FEATURES = ["offsets", "+ class names", "+ class prefixes", "+ co-citation"]
@@ -38,8 +37,7 @@ def window_table(accuracy: pd.DataFrame, folds: str) -> pd.DataFrame:
 
 def draw_window(table: pd.DataFrame) -> Figure:
     """Draw `window_table`."""
-    x, y = "d_max, DOM leaves on either side", "share told right"
-    with panels(table, x, y) as (figure, plots):
+    with panels(table, _WINDOW, "share told right") as (figure, plots):
         for plot, rows in plots:
             lines(plot, rows, "d_max", "accuracy", by="links", order=_BUCKETS)
         legend(figure, _BUCKETS)
@@ -62,22 +60,19 @@ def offsets_table(accuracy: pd.DataFrame) -> pd.DataFrame:
 def draw_offsets(table: pd.DataFrame) -> Figure:
     """Draw `offsets_table`."""
     names = sorted(set(table["what"]))
-    x, y = "d_max, DOM leaves on either side", "share of links told right"
-    with panels(table, x, y) as (figure, plots):
+    with panels(table, _WINDOW, "share of links told right") as (figure, plots):
         for plot, rows in plots:
             lines(plot, rows, "d_max", "average", by="what", order=names)
         legend(figure, names, 2)
     return figure
 
 
-def draw_by_offset(table: pd.DataFrame, column: str, label: str) -> Figure:
+def draw_by_offset(table: pd.DataFrame, *, column: str, label: str) -> Figure:
     """Draw ``gain`` or ``rates`` of `focuscrawl.lab.page_studies.offsets`."""
-    x = "DOM offset d from the link, leaves"
-    with panels(table, x, label, share_y=False) as (figure, plots):
+    with panels(table, _OFFSET, label, share_y=False) as (figure, plots):
         for plot, rows in plots:
             plot.plot(rows["offset"], rows[column], color="black", marker="o", ms=2.5, lw=1.2)
-            plot.set_ylim(0)
-            plot.set_xticks(range(-8, 9, 4))
+            plot.set(ylim=(0, None), xticks=range(-8, 9, 4))
     return figure
 
 
@@ -106,12 +101,10 @@ def tags_table(tags: pd.DataFrame) -> pd.DataFrame:
 def draw_tags(table: pd.DataFrame) -> Figure:
     """Draw `tags_table`."""
     names = list(dict.fromkeys(table["tag"]))
-    x, y = "DOM offset d from the link, leaves", "share of the leaves at d"
-    with panels(table, x, y, share_y=False) as (figure, plots):
+    with panels(table, _OFFSET, "share of the leaves at d", share_y=False) as (figure, plots):
         for plot, rows in plots:
             lines(plot, rows, "offset", "share", by="tag", order=names)
-            plot.set_ylim(0)
-            plot.set_xticks(range(-8, 9, 4))
+            plot.set(ylim=(0, None), xticks=range(-8, 9, 4))
         legend(figure, names, 5)
     return figure
 
@@ -150,47 +143,3 @@ def draw_features(table: pd.DataFrame) -> Figure:
         plot.set_xlabel("added to the share of links told right, percentage points")
         figure.legend(loc="outside lower center", ncols=3)
     return figure
-
-
-def window_figure(results: Results) -> Figure | None:
-    """[A02] figure 6: accuracy against d_max, links held out as there."""
-    accuracy = table_of(results, "pages", "accuracy")
-    return None if accuracy is None else draw_window(window_table(accuracy, "links"))
-
-
-def unseen_window_figure(results: Results) -> Figure | None:
-    """[A02] figure 6 again, the pages that links lead to held out."""
-    accuracy = table_of(results, "pages", "accuracy")
-    return None if accuracy is None else draw_window(window_table(accuracy, "pages"))
-
-
-def offsets_figure(results: Results) -> Figure | None:
-    """[A02] figure 7: what offsets add to the words."""
-    accuracy = table_of(results, "pages", "accuracy")
-    return None if accuracy is None else draw_offsets(offsets_table(accuracy))
-
-
-def gain_figure(results: Results) -> Figure | None:
-    """[A02] figure 8: information gain by offset."""
-    gain = table_of(results, "pages", "gain")
-    if gain is None:
-        return None
-    return draw_by_offset(gain, "gain", "mean gain of a word, bits")
-
-
-def rate_figure(results: Results) -> Figure | None:
-    """[A02] figure 9a: how much text is at each offset."""
-    rates = table_of(results, "pages", "rates")
-    return None if rates is None else draw_by_offset(rates, "rate", "share of all words around")
-
-
-def tags_figure(results: Results) -> Figure | None:
-    """[A02] figure 9b: frequency of elements by offset."""
-    tags = table_of(results, "pages", "tags")
-    return None if tags is None else draw_tags(tags_table(tags))
-
-
-def features_figure(results: Results) -> Figure | None:
-    """[A02] section 3.8: what class names and co-citation add."""
-    accuracy = table_of(results, "pages", "accuracy")
-    return None if accuracy is None else draw_features(features_table(accuracy))

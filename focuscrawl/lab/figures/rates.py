@@ -10,12 +10,9 @@ import pandas as pd
 from focuscrawl.lab.figures.panels import legend, lines, panels, thin
 from focuscrawl.lab.figures.study_data import (
     APPRENTICE,
-    HARD,
     OFFLINE,
-    RECALL,
     SOFT,
     SWITCHED,
-    UNFOCUSED,
     fetches_of,
     table_of,
 )
@@ -25,6 +22,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from focuscrawl.lab.results import Results
+
+_LABELS = {
+    "loss": "loss rate",
+    "harvest": "mean R of latest fetches",
+    "lost": "fetches lost, sum of 1 - R",
+}
 
 
 def loss_table(fetches: pd.DataFrame) -> pd.DataFrame:
@@ -83,11 +86,12 @@ def _curves(fetches: pd.DataFrame, name: str, curve: object) -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def draw_curves(table: pd.DataFrame, y: str, label: str) -> Figure:
+def draw_curves(table: pd.DataFrame) -> Figure:
     """Draw `loss_table`, `moving_table` or `switch_table`."""
-    names = list(dict.fromkeys(table["strategy"]))
+    names, y = list(dict.fromkeys(table["strategy"])), str(table.columns[-1])
     bounded = y != "lost"
-    with panels(table, "fetches", label, share_x=False, share_y=bounded) as (figure, plots):
+    x, label = "fetches", _LABELS[y]
+    with panels(table, x, label, share_x=False, share_y=bounded) as (figure, plots):
         for plot, rows in plots:
             lines(plot, rows, "fetches", y, by="strategy", order=names)
             plot.set_xlim(0, max(int(rows["fetches"].max()), 1))
@@ -99,18 +103,11 @@ def draw_curves(table: pd.DataFrame, y: str, label: str) -> Figure:
     return figure
 
 
-def loss_figure(results: Results) -> Figure | None:
-    """[A02] figure 10: loss of the baseline and of the apprentice."""
-    fetches = fetches_of(results, [SOFT, APPRENTICE, OFFLINE], needed=2)
-    if fetches is None or set(fetches["strategy"]) == {APPRENTICE, OFFLINE}:
+def of_baseline_and_apprentice(results: Results) -> pd.DataFrame | None:
+    """Return the fetches of the baseline, and of the apprentice with or without training."""
+    if SOFT not in results.strategies:
         return None
-    return draw_curves(loss_table(fetches), "loss", "loss rate")
-
-
-def recall_figure(results: Results) -> Figure | None:
-    """[A02] figure 12: loss of the recall crawl, between the baseline and the apprentice."""
-    fetches = fetches_of(results, [SOFT, RECALL, OFFLINE])
-    return None if fetches is None else draw_curves(loss_table(fetches), "loss", "loss rate")
+    return fetches_of(results, [SOFT, APPRENTICE, OFFLINE], needed=2)
 
 
 def switched_fetches(results: Results) -> pd.DataFrame | None:
@@ -123,19 +120,3 @@ def switched_fetches(results: Results) -> pd.DataFrame | None:
     if baseline is None:
         return switched
     return pd.concat([baseline[baseline["draw"] == 0], switched], ignore_index=True)
-
-
-def switch_figure(results: Results) -> Figure | None:
-    """[A02] figures 13b and 14: loss before and after the apprentice takes over."""
-    fetches = switched_fetches(results)
-    if fetches is None:
-        return None
-    return draw_curves(switch_table(fetches), "lost", "fetches lost, sum of 1 - R")
-
-
-def focus_figure(results: Results) -> Figure | None:
-    """[F99] rate of relevant pages, unfocused, soft and hard focus."""
-    fetches = fetches_of(results, [UNFOCUSED, SOFT, HARD], needed=2)
-    if fetches is None:
-        return None
-    return draw_curves(moving_table(fetches), "harvest", "mean R of latest fetches")

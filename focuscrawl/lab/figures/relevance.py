@@ -8,13 +8,10 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.lab.figures.panels import BARS, GREY, WHITE, legend, panels, topic_axis
-from focuscrawl.lab.figures.study_data import HARD, SOFT, UNFOCUSED, fetches_of
 from focuscrawl.report.figure_style import axes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from focuscrawl.lab.results import Results
 
 BINS = 10
 
@@ -74,21 +71,3 @@ def draw_relevance(table: pd.DataFrame) -> Figure:
             plot.set(xlim=(0, 1), ylim=(0, 1))
         legend(figure, names)
     return figure
-
-
-def good_bad_figure(results: Results) -> Figure | None:
-    """[A02] figure 4: good and bad pages that the baseline collects."""
-    fetches = fetches_of(results, [SOFT])
-    return None if fetches is None else draw_good_bad(good_bad_table(fetches))
-
-
-def baseline_figure(results: Results) -> Figure | None:
-    """[A02] figure 5: the relevance of what the baseline fetches is nearly 0 or nearly 1."""
-    fetches = fetches_of(results, [SOFT])
-    return None if fetches is None else draw_relevance(relevance_table(fetches))
-
-
-def focus_figure(results: Results) -> Figure | None:
-    """[F99] distribution of relevance, unfocused, soft and hard focus."""
-    fetches = fetches_of(results, [UNFOCUSED, SOFT, HARD], needed=2)
-    return None if fetches is None else draw_relevance(relevance_table(fetches))

@@ -5,6 +5,7 @@ Figures ask for strategies by these labels; a study that lacks one lacks the fig
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -23,6 +24,9 @@ APPRENTICE = "apprentice"
 OFFLINE = "apprentice, offline"  # trained on the baseline's crawl
 RECALL = "recall"  # the same, confined to what the baseline fetched
 SWITCHED = "switched"  # of `focuscrawl.lab.takeover_study`: no strategy of a study
+
+#: what finds the data of a figure or a finding in results; None where they have none
+Data = Callable[["Results"], pd.DataFrame | None]
 
 RUN = ["web", "topic", "draw", "strategy"]
 _COLUMNS = [*RUN, "seq", "relevance"]
@@ -66,3 +70,13 @@ def table_of(results: Results, kind: str, name: str) -> pd.DataFrame | None:
     whose = results.runs[["web", "topic"]].astype(object).drop_duplicates()
     found = whose.merge(table, on=["web", "topic"])
     return None if found.empty else found
+
+
+def fetches(*strategies: str, more: Sequence[str] = (), needed: int | None = None) -> Data:
+    """Return what finds the fetches of some strategies, see `fetches_of`."""
+    return lambda results: fetches_of(results, strategies, *more, needed=needed)
+
+
+def table(kind: str, name: str) -> Data:
+    """Return what finds a table of work on every topic, see `table_of`."""
+    return lambda results: table_of(results, kind, name)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 import numpy as np
 import pandas as pd
 
 from focuscrawl.distiller import Distiller, LinkGraph, Sites, best
+from focuscrawl.foundation.urls import host
 from focuscrawl.lab.page_studies.instances import FETCHES, best_first
 
 if TYPE_CHECKING:
@@ -44,11 +44,7 @@ def authority_table(
             if target not in distance:
                 distance[target] = distance[page] + 1
                 waiting.append(target)
-    # a copy is linked to under another URL: the first page with the content stands for all
-    first: dict[int, int] = {}
-    for page in fetched:
-        first.setdefault(int(whole.content[page]), page)
-    scores = Distiller(_graph(whole, relevance, first)).distill()
+    scores = Distiller(link_graph(whole, relevance, hosts_of(whole), fetched)).distill()
     chosen = best(scores.authorities, top).tolist()
     return pd.DataFrame(
         {
@@ -59,17 +55,34 @@ def authority_table(
     )
 
 
-def _graph(whole: WholeWeb, relevance: NDArray[np.float64], first: dict[int, int]) -> LinkGraph:
-    """Return the links of the pages that were fetched first of all with their content."""
-    links = [
-        (page, first.get(int(whole.content[target]), target))
-        for page in first.values()
-        for target in whole.links(page)
-    ]
-    source, target = np.array(links, np.int64).reshape(-1, 2).T
-    hosts: dict[str, int] = {}
-    host = np.array([hosts.setdefault(urlsplit(url).netloc, len(hosts)) for url in whole.urls])
-    known = np.full(len(whole.urls), np.nan)
-    fetched = list(first.values())
-    known[fetched] = relevance[fetched]
-    return LinkGraph(source, target, Sites.fitting(source, target, host).of_pages, known)
+def hosts_of(whole: WholeWeb) -> NDArray[np.int64]:
+    """Return a number for the host of each page, int64 (n,)."""
+    return pd.factorize(np.array([host(url) for url in whole.urls], object))[0]
+
+
+def link_graph(
+    whole: WholeWeb,
+    relevance: NDArray[np.float64],
+    hosts: NDArray[np.int64],
+    fetched: Sequence[int],
+) -> LinkGraph:
+    """Return the links of the pages that were fetched first of all with their content.
+
+    A copy is linked to under another URL: the first page with the content stands for all.
+
+    Parameters
+    ----------
+    relevance, hosts : of all pages, see `hosts_of`
+    fetched : pages, in their order
+    """
+    content, pages = whole.content, np.array(fetched, np.int64)
+    pages = pages[np.sort(np.unique(content[pages], return_index=True)[1])]
+    first = np.full(len(content), -1)
+    first[content[pages]] = pages
+    links = [np.array(whole.links(page), np.int64) for page in pages.tolist()]
+    source = np.repeat(pages, [len(each) for each in links])
+    target = np.concatenate([*links, np.zeros(0, np.int64)])
+    target = np.where(first[content[target]] >= 0, first[content[target]], target)
+    known = np.full(len(content), np.nan)
+    known[pages] = relevance[pages]
+    return LinkGraph(source, target, Sites.fitting(source, target, hosts).of_pages, known)

@@ -7,7 +7,11 @@ from pathlib import Path
 
 import click
 
-from focuscrawl.webs.synthetic.web import Label, SyntheticWeb
+from focuscrawl.taxonomy import Label
+from focuscrawl.webs.synthetic.web import SyntheticWeb
+
+_SCALE = click.option("--scale", default=1.0, show_default=True, help="1 is 3,000 pages.")
+_RANDOM_STATE = click.option("--random-state", default=0, show_default=True)
 
 
 @click.group()
@@ -17,8 +21,8 @@ def main() -> None:
 
 @main.command()
 @click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--scale", default=1.0, show_default=True, help="1 is 3,000 pages.")
-@click.option("--random-state", default=0, show_default=True)
+@_SCALE
+@_RANDOM_STATE
 def labels(out: Path, scale: float, random_state: int) -> None:
     """Write the labels to OUT as CSV: url,topic,split."""
     with out.open("w", newline="", encoding="utf-8") as file:
@@ -29,8 +33,8 @@ def labels(out: Path, scale: float, random_state: int) -> None:
 
 @main.command()
 @click.argument("out", type=click.Path(dir_okay=False, path_type=Path))
-@click.option("--scale", default=1.0, show_default=True, help="1 is 3,000 pages.")
-@click.option("--random-state", default=0, show_default=True)
+@_SCALE
+@_RANDOM_STATE
 def seeds(out: Path, scale: float, random_state: int) -> None:
     """Write five start URLs a topic to OUT as CSV: topic,url."""
     web = SyntheticWeb(scale, random_state)

@@ -67,7 +67,7 @@ _SUFFIX = {
 
 
 class Address(NamedTuple):
-    """A URL, understood.
+    """What a URL of the synthetic web leads to, read from its text.
 
     Attributes
     ----------

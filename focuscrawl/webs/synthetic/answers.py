@@ -1,4 +1,4 @@
-"""From an address to the server's answer."""
+"""What the servers of the synthetic web answer to a request for an address."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from focuscrawl.webs.synthetic.markup import render
 from focuscrawl.webs.synthetic.seeded_random import mix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from focuscrawl.webs.synthetic.layout import Places
 
 _GIF = (
@@ -25,48 +23,51 @@ _MONTHS = (
 )
 
 
-def answer(address: Address, places: Places) -> Answer:
+_MISSING = (
+    "<html><head><title>Not found</title></head><body><h1>Not found</h1>"
+    '<p>This page is gone. <a href="/">Home</a></body></html>'
+)
+
+
+def answer(address: Address, places: Places) -> Answer:  # noqa: PLR0911 - one a kind
     """Return what the server says to a request for `address`."""
-    return _ANSWERS[address.kind](address, places)
+    host, number = address.host, address.number
+    match address.kind:
+        case Kind.PAGE | Kind.COPY:
+            return _html(address, render(Author(places, places.page_at(host, number)).write()))
+        case Kind.MOVED:
+            return _redirect(address, 301, places.page_at(host, number).path)
+        case Kind.TRACKED:
+            return _redirect(address, 302, places.page_at(host, number).path)
+        case Kind.OLD:
+            # relative, as RFC 9110 section 10.2.2 allows and some servers do
+            return Answer(address.url, 301, [("Location", f"/go/{number}")], b"")
+        case Kind.DEAD:
+            gone = mix(host.number, number) % 4 == 0
+            return _html(address, _MISSING, 410 if gone else 404)
+        case Kind.CALENDAR:
+            return _html(address, _month(host.title, number))
+        case Kind.PDF:
+            return _plain(address, "application/pdf", _pdf(places.page_at(host, number).title))
+        case Kind.IMAGE:
+            return _plain(address, "image/gif", _GIF)
+        case Kind.ROBOTS if host.members:
+            return _plain(address, "text/plain", b"User-agent: *\nDisallow: /members/\n")
+        case Kind.ROBOTS:
+            return _html(address, _MISSING, 404)
 
 
-def _page(address: Address, places: Places) -> Answer:
-    page = places.page_at(address.host, address.number)
-    return _html(address, render(Author(places, page).write()))
-
-
-def _moved(address: Address, places: Places) -> Answer:
-    return _redirect(address, 301, places.page_at(address.host, address.number).path)
-
-
-def _tracked(address: Address, places: Places) -> Answer:
-    return _redirect(address, 302, places.page_at(address.host, address.number).path)
-
-
-def _old(address: Address, _: Places) -> Answer:
-    # relative, as RFC 9110 section 10.2.2 allows and some servers do
-    return Answer(address.url, 301, [("Location", f"/go/{address.number}")], b"")
-
-
-def _dead(address: Address, _: Places) -> Answer:
-    gone = mix(address.host.number, address.number) % 4 == 0
-    return _html(address, _MISSING, 410 if gone else 404)
-
-
-def _calendar(address: Address, _: Places) -> Answer:
-    month = address.number
+def _month(site: str, month: int) -> str:
     name = f"{_MONTHS[month % 12]} {month // 12}"
     before = f'<a href="?month={month - 1}">Previous month</a>' if month else ""
-    html = (
-        f"<html><head><title>{name} | {address.host.title}</title></head><body><h1>{name}</h1>"
+    return (
+        f"<html><head><title>{name} | {site}</title></head><body><h1>{name}</h1>"
         f"<p>{before} <a href='?month={month + 1}'>Next month</a>"
         f"<p>Nothing is planned for {name}. <a href='/'>Home</a></body></html>"
     )
-    return _html(address, html)
 
 
-def _pdf(address: Address, places: Places) -> Answer:
-    title = places.page_at(address.host, address.number).title
+def _pdf(title: str) -> bytes:
     body = (
         "%PDF-1.4\n"
         "1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
@@ -74,36 +75,7 @@ def _pdf(address: Address, places: Places) -> Answer:
         f"3 0 obj<</Title({title})>>endobj\n"
         "trailer<</Root 1 0 R/Info 3 0 R>>\n%%EOF\n"
     )
-    return _plain(address, "application/pdf", body.encode("latin-1"))
-
-
-def _image(address: Address, _: Places) -> Answer:
-    return _plain(address, "image/gif", _GIF)
-
-
-def _robots(address: Address, _: Places) -> Answer:
-    if address.host.members:
-        return _plain(address, "text/plain", b"User-agent: *\nDisallow: /members/\n")
-    return _html(address, _MISSING, 404)
-
-
-_ANSWERS: dict[Kind, Callable[[Address, Places], Answer]] = {
-    Kind.PAGE: _page,
-    Kind.COPY: _page,
-    Kind.MOVED: _moved,
-    Kind.TRACKED: _tracked,
-    Kind.OLD: _old,
-    Kind.DEAD: _dead,
-    Kind.CALENDAR: _calendar,
-    Kind.PDF: _pdf,
-    Kind.IMAGE: _image,
-    Kind.ROBOTS: _robots,
-}
-
-_MISSING = (
-    "<html><head><title>Not found</title></head><body><h1>Not found</h1>"
-    '<p>This page is gone. <a href="/">Home</a></body></html>'
-)
+    return body.encode("latin-1")
 
 
 def _html(address: Address, html: str, status: int = 200) -> Answer:

@@ -69,7 +69,7 @@ class Content:
 
 
 class Author:
-    """Writes one page."""
+    """Makes up what stands on one page: paragraphs, lists of links, navigation."""
 
     def __init__(self, places: Places, page: Page) -> None:
         self._places = places

@@ -53,7 +53,7 @@ class Role(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A site.
+    """A site of the synthetic web: its size, its topics, how its pages are served.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page.
+    """A page of the synthetic web: where it is, and what it is about.
 
     Attributes
     ----------

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from string import Formatter
+from typing import TYPE_CHECKING
 
 from focuscrawl.webs.synthetic.seeded_random import Digits, Draws
 from focuscrawl.webs.synthetic.words import COMMON, KIN, TOPICS, Topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Slots: n noun, a adjective, g gerund, p name of the topic; f noun of the family; s season;
 # l place; c noun and d adjective that any page may use
@@ -90,19 +94,16 @@ def _word(slot: str, topic: Topic, draws: Draws | Digits) -> str:
     return draws.pick(topic.urns[slot] if slot in topic.urns else COMMON[slot])
 
 
-def _finish(text: str) -> str:
+def _fill(template: Template, word: Callable[[str], str]) -> str:
+    """Return a template with a word in each slot."""
+    text = "".join(literal + (word(slot) if slot else "") for literal, slot in template)
     return _ARTICLE.sub(r"\1n ", text[0].upper() + text[1:])
 
 
 def title(topic: Topic, bits: int) -> str:
     """Make up a title about `topic` from one 64-bit hash."""
     digits = Digits(bits)
-    parts = []
-    for literal, slot in digits.pick(_TITLE_TEMPLATES):
-        parts.append(literal)
-        if slot:
-            parts.append(_word(slot, topic, digits))
-    return _finish("".join(parts))
+    return _fill(digits.pick(_TITLE_TEMPLATES), lambda slot: _word(slot, topic, digits))
 
 
 def sentence(topic: int, focus: float, draws: Draws) -> str:
@@ -114,33 +115,24 @@ def sentence(topic: int, focus: float, draws: Draws) -> str:
     focus : share of the topic's slots that hold the topic's own words; the others are filled
         by general words, or by those of a topic near it, or of any
     """
-    parts = []
     own = TOPICS[topic]
-    for literal, slot in draws.pick(_SENTENCE_TEMPLATES):
-        parts.append(literal)
-        if not slot:
-            continue
-        if slot in "nagp" and draws.unit() >= focus:
-            where = draws.unit()
-            if where < 0.3:
-                parts.append(_word(slot, TOPICS[draws.pick(KIN[topic])], draws))
-            elif where < 0.5 or slot in "gp":
-                parts.append(_word(slot, draws.pick(TOPICS), draws))
-            else:
-                parts.append(_word("c" if slot == "n" else "d", own, draws))
-        else:
-            parts.append(_word(slot, own, draws))
-    return _finish("".join(parts))
+
+    def word(slot: str) -> str:
+        if slot not in "nagp" or draws.unit() < focus:
+            return _word(slot, own, draws)
+        where = draws.unit()
+        if where < 0.3:
+            return _word(slot, TOPICS[draws.pick(KIN[topic])], draws)
+        if where < 0.5 or slot in "gp":
+            return _word(slot, draws.pick(TOPICS), draws)
+        return _word("c" if slot == "n" else "d", own, draws)
+
+    return _fill(draws.pick(_SENTENCE_TEMPLATES), word)
 
 
 def chatter(draws: Draws) -> str:
     """Make up a sentence about nothing, as on pages about privacy."""
-    parts = []
-    for literal, slot in draws.pick(_CHATTER_TEMPLATES):
-        parts.append(literal)
-        if slot:
-            parts.append(_word(slot, TOPICS[0], draws))
-    return _finish("".join(parts))
+    return _fill(draws.pick(_CHATTER_TEMPLATES), lambda slot: _word(slot, TOPICS[0], draws))
 
 
 def slug(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Whom a page links to.
+"""Which pages a synthetic page links to.
 
 Linked pages are nearer in topic than random ones, the nearer the fewer links apart (Davison,
 SIGIR 2000; Menczer, JASIST 2004): most links of an author stay in the section, with the topic

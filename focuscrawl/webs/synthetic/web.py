@@ -1,12 +1,13 @@
-"""`SyntheticWeb`: the web that answers."""
+"""`SyntheticWeb`: a web of made-up pages that answers URLs, with labels and seeds."""
 
 from __future__ import annotations
 
 from hashlib import blake2b
 from math import gcd, isfinite
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
+from focuscrawl.taxonomy import Label
 from focuscrawl.webs.synthetic.addressing import page_url, read
 from focuscrawl.webs.synthetic.answers import answer
 from focuscrawl.webs.synthetic.layout import Page, Places, Role
@@ -23,14 +24,6 @@ VERSION = 2
 
 _BLOCKS = 3  # at scale 1: 60 hosts, 3,000 pages
 _ARTICLES = frozenset({Role.ARTICLE, Role.NOTE, Role.ROUNDUP})
-
-
-class Label(NamedTuple):
-    """The topic of a page; `split` is "train" or "test"."""
-
-    url: str
-    topic: str
-    split: str
 
 
 class SyntheticWeb:

@@ -1,17 +1,45 @@
-"""How far the best pages are from the seeds: [F99] remote resources."""
+"""Best authorities of crawls: from disjoint seeds ([F99] figure 7), and far from the seeds."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from focuscrawl.lab.figures.panels import GREY, panels
-from focuscrawl.lab.figures.study_data import table_of
+from focuscrawl.lab.figures.panels import GREY, legend, lines, panels
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-    from focuscrawl.lab.results import Results
+_KINDS = ["pages", "hosts"]
+
+
+def agreement_table(agreement: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean over pairs of samples.
+
+    Parameters
+    ----------
+    agreement : of `focuscrawl.lab.agreement`
+
+    Returns
+    -------
+    Rows by web, topic and ``of``: ``top`` n, ``overlap``; n as far as every pair has so many
+    """
+    keys = ["web", "topic", "of", "top"]
+    table = agreement.groupby(keys, sort=False)["overlap"].agg(["mean", "size"]).reset_index()
+    pairs = table.groupby(keys[:3], sort=False)["size"].transform("max")
+    table = table[table["size"] == pairs].rename(columns={"mean": "overlap"})
+    return table.drop(columns="size").reset_index(drop=True)
+
+
+def draw_agreement(table: pd.DataFrame) -> Figure:
+    """Draw `agreement_table`."""
+    x, y = "best authorities of each crawl", "share in common"
+    with panels(table, x, y) as (figure, plots):
+        for plot, rows in plots:
+            lines(plot, rows, "top", "overlap", by="of", order=_KINDS)
+            plot.set(xlim=(0, 100), ylim=(0, 1.02))
+        legend(figure, _KINDS)
+    return figure
 
 
 def distance_table(authorities: pd.DataFrame) -> pd.DataFrame:
@@ -43,11 +71,3 @@ def draw_distance(table: pd.DataFrame) -> Figure:
             plot.bar(rows["distance"], rows["pages"], 0.8, **GREY)
             plot.set_xticks(rows["distance"].tolist())
     return figure
-
-
-def distance_figure(results: Results) -> Figure | None:
-    """[F99] distance of popular pages from the seeds."""
-    found = table_of(results, "pages", "authorities")
-    if found is None or found.empty:
-        return None
-    return draw_distance(distance_table(found))

@@ -1,4 +1,4 @@
-"""What limits hold back waits, is re-scored, and takes its place again."""
+"""What is deferred waits, is re-scored, and takes its place again."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.frontier import Frontier
-from focuscrawl.frontier import frontier as module
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    import pytest
 
 GROUPS = 3
 URLS = 24
@@ -33,17 +30,20 @@ class Limited:
 
     def __init__(self) -> None:
         self.frontier = Frontier(per_host=10**6)
-        self.frontier.admits = self._admits
         self.closed: set[int] = set()
         self.held: dict[int, list[int]] = {group: [] for group in range(GROUPS)}
         self.waiting: dict[int, float] = {}
         self.popped: set[int] = set()
 
-    def _admits(self, url: int) -> bool:
-        if url % GROUPS not in self.closed:
-            return True
-        self.held[url % GROUPS].append(url)
-        return False
+    def _next(self) -> int | None:
+        while (url := self.frontier.peek(0.0)) is not None:
+            if url % GROUPS not in self.closed or self.frontier.score(url) == np.inf:
+                break
+            self.frontier.defer(url)
+            assert url in self.frontier.deferred()
+            self.held[url % GROUPS].append(url)
+        assert self.frontier.pop(0.0) == url
+        return url
 
     def push(self, url: int, score: float) -> None:
         if url not in self.popped and self.waiting.get(url) != np.inf:
@@ -76,7 +76,9 @@ class Limited:
 
     def pop(self) -> None:
         expected = self.best()
-        assert self.frontier.pop(0.0) == expected
+        assert self._next() == expected
+        may = [url for url in self.waiting if url not in self.frontier.deferred()]
+        assert self.frontier.all_deferred == bool(not may and self.waiting) or expected is not None
         if expected is not None:
             del self.waiting[expected]
             self.popped.add(expected)
@@ -142,19 +144,36 @@ def test_what_changes_while_all_is_sorted_keeps_its_place(
         limited.pop()
 
 
-def test_holding_back_many_is_done_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_SIFTED", 10)
-    frontier = Frontier()
-    for url in range(35):
-        frontier.push(url, 0, 0.5 if url < 34 else 0.1)
-    frontier.admits = lambda url: url == 34
-    for _ in range(3):
-        assert frontier.pop(0.0) is None
-        assert frontier.sifting
-        assert not frontier.all_held
-    assert frontier.pop(0.0) == 34
-    assert not frontier.sifting
-    frontier.release(34, 0.0)
-    assert frontier.all_held
-    assert len(frontier) == 34
-    assert frontier.pop(0.0) is None
+def test_what_is_deferred_comes_when_it_is_readmitted() -> None:
+    frontier = Frontier(delay=1.0)
+    for url, score in enumerate([0.9, 0.8, 0.7]):
+        frontier.push(url, 0, score)
+    for url in (0, 1):
+        assert frontier.peek(0.0) == url
+        frontier.defer(url)
+        assert not frontier.all_deferred
+    frontier.defer(7)  # nobody knows it
+    assert frontier.pop(0.0) == 2
+    frontier.defer(2)  # it does not wait any more
+    frontier.release(2, 0.0)
+    assert frontier.all_deferred
+    assert frontier.deferred().tolist() == [0, 1]
+    assert len(frontier) == 2
+    assert frontier.pop(0.5) is None
+    frontier.readmit([0, 2])
+    assert frontier.peek(0.5) is None  # its host has no room yet
+    assert frontier.pop(1.5) == 0
+    frontier.remove(1)
+    assert len(frontier) == 0
+    assert not frontier.all_deferred
+
+
+def test_a_look_changes_nothing() -> None:
+    frontier = Frontier(per_host=2)
+    for url, (host, score) in enumerate([(0, 0.5), (1, 0.9), (0, 0.7), (1, 0.1)]):
+        frontier.push(url, host, score)
+    assert list(frontier.offers()) == [(0.9, 1), (0.7, 0)]
+    assert frontier.best_of(0, 9) == [0.7, 0.5]
+    assert frontier.best_of(1, 1) == [0.9]
+    assert [frontier.peek(0.0) for _ in range(3)] == [1, 1, 1]
+    assert [frontier.pop(0.0) for _ in range(4)] == [1, 2, 0, 3]

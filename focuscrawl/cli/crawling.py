@@ -1,0 +1,39 @@
+"""Crawls that a command runs in a process of their own."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+def crawl(arguments: Mapping[str, str | None], settings: Iterable[str]) -> None:
+    """Run ``scrapy crawl focused``; end with its exit code if it fails.
+
+    Told to end, by Ctrl-C or a signal, the crawl does so cleanly, and this goes on.
+
+    Parameters
+    ----------
+    arguments : of the spider; those that are None are not given
+    settings : ``NAME=VALUE`` each
+    """
+    command = [sys.executable, "-m", "scrapy", "crawl", "focused"]
+    for name, value in arguments.items():
+        if value is not None:
+            command += ["-a", f"{name}={value}"]
+    for setting in settings:
+        command += ["-s", setting]
+    environment = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"} | os.environ
+    with subprocess.Popen(command, env=environment) as process:
+        signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+        while process.poll() is None:
+            with suppress(KeyboardInterrupt):  # the terminal tells the crawl, too
+                process.wait()
+    if process.returncode:
+        raise SystemExit(process.returncode if process.returncode > 0 else 1)
