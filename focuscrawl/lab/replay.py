@@ -40,9 +40,8 @@ def _visit(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> None:
     if answer is None:
         fetched = Download(404)
     else:
-        headers = {name.lower(): value for name, value in answer.headers}
-        media_type, encoding = read_content_type(headers.get("content-type"))
-        location = headers.get("location")
+        media_type, encoding = read_content_type(answer.header("content-type"))
+        location = answer.header("location")
         fetched = Download(
             status=answer.status,
             body=answer.body,

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
-
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.critic_reading import WordReader
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
@@ -16,12 +14,11 @@ from focuscrawl.apprentice.files import read_apprentice
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.page_facts import PageFacts
 from focuscrawl.apprentice.serialization import options_in
+from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.crawl.parts.revisit_policy import KEPT
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import apprentice_in
-from focuscrawl.offline.rereading import Rereader
-from focuscrawl.store import schema
-from focuscrawl.store.history import fetched_again
+from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -111,26 +108,17 @@ def learn_from(
                 f"{store.where}: this crawl {why}; name the web to read its pages again with --web"
             )
         reader = _FactsReader(store, critic, web, apprentice)
-    p, memo = schema.page.c, schema.memo.c
-    pages = (
-        sa.select(p.seq, p.url, p.relevance, p.digest, p.duplicate_of, memo.data)
-        .outerjoin(schema.memo, memo.seq == p.seq)
-        .order_by(p.seq)
-    )
-    again = fetched_again(store)
-    for page in store.rows(pages):
-        on_page()
-        apprentice.observe(page.url, page.relevance)
+    for fetch in History(store).fetches(links=False, memos=reader is None):
+        if not fetch.again:
+            on_page()
+            apprentice.observe(fetch.url, fetch.relevance)
         facts = None
         if reader is None:
-            facts = None if page.data is None else PageFacts.from_bytes(page.data)
-        elif page.digest is not None and page.duplicate_of is None:
-            facts = reader.read(page.url, page.relevance)
+            facts = None if fetch.memo is None else PageFacts.from_bytes(fetch.memo)
+        elif fetch.is_page:
+            facts = reader.read(fetch.url, fetch.relevance)
         if facts is not None:
-            apprentice.expand(page.url, facts)
-        for later in again.get(page.seq, ()) if reader is None else ():
-            if later.data is not None:
-                apprentice.expand(later.url, PageFacts.from_bytes(later.data))
+            apprentice.expand(fetch.url, facts)
     if not apprentice.judged:
         raise UserError(
             f"{store.where}: no link of this crawl was followed: nothing to learn from"
@@ -157,16 +145,13 @@ class _FactsReader:
         self._reader = FeatureExtractor(
             words, groups=options.groups, d_max=options.d_max, classes=critic.classes
         )
-        self._pages = Rereader(
-            store,
-            web,
-            critic=critic if "classes" in options.groups else None,
-            depths=self._reader.needs_depths,
-        )
+        self._judge = critic if "classes" in options.groups else None
+        names = [url.url for url in History(store).urls()]
+        self._pages = PageSource(web, names, depths=self._reader.needs_depths)
 
     def read(self, number: int, relevance: float) -> PageFacts | None:
         """Return the facts of a page; None if the web no longer has it."""
-        page = self._pages.read(number)
+        page = self._pages.read_with_links(number, self._judge)
         if page is None:
             return None
         return self._reader.read(
