@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
-import sqlalchemy as sa
 from tqdm import tqdm
 
 from focuscrawl.apprentice.files import save_apprentice
@@ -18,8 +17,8 @@ from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.offline.training import learn_from, options_of
 from focuscrawl.report.plain_text import table
-from focuscrawl.report.stores import open_crawl
-from focuscrawl.store import schema
+from focuscrawl.report.stores import open_store
+from focuscrawl.store.history import History
 from focuscrawl.store.postgres import is_database_url
 from focuscrawl.webs import open_web
 
@@ -74,7 +73,7 @@ def train(
         raise UserError(
             "an apprentice is trained on the crawl of one worker, which is kept in a folder"
         )
-    with closing(open_crawl(crawl_dir)) as store:
+    with closing(open_store(crawl_dir)) as store:
         options = _options(
             options_of(store) or Options(),
             groups=None if groups is None else tuple(g.strip() for g in groups.split(",")),
@@ -127,9 +126,8 @@ def _whole_number(d_max: str) -> int:
 
 
 def _reading(store: CrawlStore) -> tqdm[NoReturn]:
-    count = sa.select(sa.func.count().label("n")).select_from(schema.page)
-    (pages,) = store.rows(count)
-    return tqdm(total=pages.n, desc="Reading", unit=" pages", disable=None)
+    n = History(store).n_fetches()
+    return tqdm(total=n, desc="Reading", unit=" pages", disable=None)
 
 
 def _choose(store: CrawlStore, options: Options, critic: Critic, web: Web) -> int:

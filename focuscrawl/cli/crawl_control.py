@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.remote_control import Command, FileControl
-from focuscrawl.report.stores import open_crawl, status_of
+from focuscrawl.report.stores import open_store, status_of
 from focuscrawl.store.postgres import is_database_url, read_database, read_database_url
 from focuscrawl.store.worker_registry import ask_pause, ask_stop, is_paused, read_workers
 
@@ -60,7 +60,7 @@ class Asked(Protocol):
 
 def ask_of(crawl: str) -> Asked:
     """Return the crawl called so; UserError if there is none."""
-    open_crawl(crawl).close()
+    open_store(crawl).close()
     return _Shared(crawl) if is_database_url(crawl) else _Alone(crawl)
 
 

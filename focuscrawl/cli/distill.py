@@ -11,7 +11,7 @@ from focuscrawl.distiller import RULES
 from focuscrawl.errors import UserError
 from focuscrawl.report.prestige import Distillation
 from focuscrawl.report.prestige_text import page, scored, text
-from focuscrawl.report.stores import open_crawl
+from focuscrawl.report.stores import open_store
 
 
 @click.command()
@@ -41,7 +41,7 @@ def distill(
     Hubs link to relevant pages, authorities are what hubs link to. Then the sites that are
     densest with relevant pages.
     """
-    with closing(open_crawl(crawl_dir)) as store:
+    with closing(open_store(crawl_dir)) as store:
         found = Distillation.of(store, sites)
     click.echo(text(found, top))
     written = []

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
-import sqlalchemy as sa
 from tqdm import tqdm
 
 from focuscrawl.errors import UserError
@@ -15,8 +14,8 @@ from focuscrawl.foundation.urls import normalize
 from focuscrawl.knowledge import Knowledge, learn
 from focuscrawl.offline.knowledge_export import collection_of
 from focuscrawl.report.plain_text import counted, middle, one_line, table
-from focuscrawl.report.stores import open_crawl
-from focuscrawl.store import schema
+from focuscrawl.report.stores import open_store
+from focuscrawl.store.history import History
 from focuscrawl.taxonomy import normalise
 
 if TYPE_CHECKING:
@@ -81,7 +80,7 @@ def learn_crawl(folder: Path, topics: str, path: Path) -> Learned:
     UserError
         It is of another topic, or cannot be read or learned.
     """
-    with closing(open_crawl(folder)) as store:
+    with closing(open_store(folder)) as store:
         found = store.identity().get("topic", "")
         if found != topics:
             raise UserError(f"{folder} is a crawl of {found or 'no topic'}, not of {topics}")
@@ -99,8 +98,8 @@ def in_words(learned: Learned) -> str:
 
 
 def _reading(store: CrawlStore) -> tqdm[NoReturn]:
-    (pages,) = store.rows(sa.select(sa.func.count().label("n")).select_from(schema.page))
-    return tqdm(total=pages.n, desc="Learning", unit=" pages", disable=None)
+    n = History(store).n_fetches()
+    return tqdm(total=n, desc="Learning", unit=" pages", disable=None)
 
 
 @knowledge.command()

@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import sqlalchemy as sa
 
 from focuscrawl.cli.knowledge import default_path, in_words, learn_crawl, topics_of
 from focuscrawl.crawl import CrawlFolder, CrawlPlan
 from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge
-from focuscrawl.report.stores import open_crawl
-from focuscrawl.store import schema
+from focuscrawl.report.stores import open_store
+from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -116,9 +115,8 @@ def _crawl(arguments: dict[str, str], settings: tuple[str, ...]) -> None:
 
 
 def _fetched_nothing(folder: Path) -> bool:
-    with closing(open_crawl(folder)) as store:
-        (pages,) = store.rows(sa.select(sa.func.count().label("n")).select_from(schema.page))
-        return bool(pages.n == 0)
+    with closing(open_store(folder)) as store:
+        return History(store).n_fetches() == 0
 
 
 @contextmanager

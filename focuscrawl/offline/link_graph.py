@@ -54,7 +54,7 @@ class CrawlLinks:
         history = History(store)
         # what is read later holds what was written with the earlier: the crawl may be running
         links = history.links()
-        fetches = [each for each in history.fetches(links=False, memos=False) if not each.again]
+        fetches = [*history.first_fetches()]
         urls = [*history.urls()]
         hosts = [*history.numbered_hosts()]
         n, ids = len(urls), _numbers(url.id for url in urls)
@@ -114,7 +114,7 @@ class CrawlGraph:
         """Read the links from the store of a crawl; redirects are links."""
         history = History(store)
         links = history.links()
-        fetches = [each for each in history.fetches(links=False, memos=False) if not each.again]
+        fetches = [*history.first_fetches()]
         name = {fetch.url: fetch.name for fetch in fetches}
         targets: dict[str, list[str]] = {fetch.name: [] for fetch in fetches}
         redirects = {fetch.url for fetch in fetches if 300 <= fetch.status < 400}

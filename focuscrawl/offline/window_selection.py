@@ -102,7 +102,7 @@ def try_windows(
             "nothing to choose"
         )
     history = History(store)
-    pages = [each for each in history.fetches(links=False, memos=False) if not each.again]
+    pages = [*history.first_fetches()]
     number = {page.url: i for i, page in enumerate(pages)}
     relevance = np.array([page.relevance for page in pages])
     linked = _linked(history, number)

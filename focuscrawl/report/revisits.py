@@ -31,7 +31,7 @@ class Again(NamedTuple):
     @classmethod
     def of(cls, store: CrawlStore) -> Self:
         """Count them; none in a store of a schema before 3."""
-        if not sa.inspect(store.engine).has_table(schema.revisit.name):
+        if not store.has(schema.revisit):
             return cls()
         r = schema.revisit.c
         counts = sa.select(

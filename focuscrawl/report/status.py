@@ -12,6 +12,7 @@ from focuscrawl.report.plain_text import counted, one_line, table
 from focuscrawl.report.stop_reasons import BREAK, in_words
 from focuscrawl.report.summary import RECENT
 from focuscrawl.store import schema
+from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
@@ -181,13 +182,10 @@ def rate(times: list[datetime], now: datetime) -> float:
 
 
 def _state(store: CrawlStore, fetched: int, *, running: bool) -> str:
-    e = schema.events.c
-    kinds = ("start", "stop", "paused", "resumed")
-    statement = sa.select(e.kind, e.detail).where(e.kind.in_(kinds)).order_by(e.id.desc()).limit(1)
-    for row in store.rows(statement):
-        if row.kind == "stop":
-            return "ending" if running else in_words(row.detail, fetched)
-        return _STATES[row.kind] if running else "killed; the same command goes on from here"
+    for event in History(store).events("start", "stop", "paused", "resumed", last=1):
+        if event.kind == "stop":
+            return "ending" if running else in_words(event.detail, fetched)
+        return _STATES[event.kind] if running else "killed; the same command goes on from here"
     return "starting" if running else "never began"
 
 

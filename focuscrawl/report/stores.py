@@ -13,7 +13,7 @@ from focuscrawl.store import CrawlStore
 from focuscrawl.store.postgres import is_database_url, read_database, read_database_url
 
 
-def open_crawl(crawl_dir: str | os.PathLike[str]) -> CrawlStore:
+def open_store(crawl_dir: str | os.PathLike[str]) -> CrawlStore:
     """Open the store of the crawl kept in `crawl_dir`, which may be running.
 
     Parameters
@@ -32,8 +32,8 @@ def open_crawl(crawl_dir: str | os.PathLike[str]) -> CrawlStore:
 
 
 def status_of(crawl_dir: str | os.PathLike[str]) -> Status | SharedStatus:
-    """Return how a crawl is doing; takes and raises what `open_crawl` does."""
-    with closing(open_crawl(crawl_dir)) as store:
+    """Return how a crawl is doing; takes and raises what `open_store` does."""
+    with closing(open_store(crawl_dir)) as store:
         if is_database_url(os.fspath(crawl_dir)):
             return SharedStatus.of(store)
         return Status.of(store, running=CrawlFolder(Path(crawl_dir)).in_use)

@@ -212,6 +212,10 @@ class History:
                 got = found.of(later.url) if found is not None and n_links else ()
                 yield later._replace(links=got)
 
+    def first_fetches(self) -> Iterator[StoredFetch]:
+        """Return every page once, without its links and memo, in the order first fetched."""
+        return (fetch for fetch in self.fetches(links=False, memos=False) if not fetch.again)
+
     def answers(self) -> Iterator[StoredAnswer]:
         """Return what is kept of all first fetches, in the order of the numbers of their URLs.
 
@@ -222,7 +226,7 @@ class History:
         nothing = sa.null()
         kept: list[Any] = [nothing.label(name) for name in ("content", "headings", "etag")]
         kept.append(nothing.label("last_modified"))
-        has_answers = _has(self._store, schema.answer)
+        has_answers = self._store.has(schema.answer)
         if has_answers:
             kept = [a.content, a.headings, a.etag, a.last_modified]
         columns: list[Any] = [p.digest, p.duplicate_of, p.title, p.fetched_at]
@@ -250,7 +254,7 @@ class History:
     def _again(self) -> dict[int, list[tuple[StoredFetch, int]]]:
         """Return second fetches by how many pages were fetched before, in the order of links."""
         rows: defaultdict[int, list[tuple[StoredFetch, int]]] = defaultdict(list)
-        if not _has(self._store, schema.revisit):
+        if not self._store.has(schema.revisit):
             return rows
         a, u = schema.revisit.c, schema.url.c
         columns = (a.url, a.seq, a.status, a.relevance, a.links, a.memo, a.error)
@@ -273,11 +277,6 @@ class History:
         return rows
 
 
-def _has(store: CrawlStore, table: sa.Table) -> bool:
-    """Tell whether a store, maybe of an earlier schema, has a table."""
-    return sa.inspect(store.engine).has_table(table.name)
-
-
 class _Links:
     """The links of a crawl in the order of its fetches, cut into those of each."""
 
@@ -289,7 +288,7 @@ class _Links:
             rows = rows.join(schema.page, p.url == link.source).order_by(p.seq, link.id)
         else:
             rows = rows.order_by(link.id)
-            if _has(store, schema.revisit):
+            if store.has(schema.revisit):
                 first = sa.select(again.first_link).where(again.first_link.is_not(None))
                 starts = [row.first_link for row in store.rows(first.order_by(again.first_link))]
         # a page may be fetched again right after itself: its source alone would not do

@@ -106,6 +106,10 @@ class CrawlStore:
             rows = connection.execute(sa.select(schema.meta.c.key, schema.meta.c.value))
             return {row.key: row.value for row in rows}
 
+    def has(self, table: sa.Table) -> bool:
+        """Tell whether a store, maybe of an earlier schema, has a table."""
+        return sa.inspect(self.engine).has_table(table.name)
+
     def rows(self, statement: sa.Select[Any] | sa.TextClause) -> Iterator[Row[Any]]:
         """Stream the rows of `statement` without holding them all."""
         with self.engine.connect() as connection:
