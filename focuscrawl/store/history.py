@@ -162,6 +162,8 @@ class History:
     def fetches(self, *, links: bool = True, memos: bool = True) -> Iterator[StoredFetch]:
         """Return every fetch, pages fetched again among them, in the order they were made.
 
+        Of second fetches made after the same page, those without a new link come first.
+
         Parameters
         ----------
         links, memos : False leaves them out, which is faster
@@ -260,7 +262,7 @@ class History:
         columns = (a.url, a.seq, a.status, a.relevance, a.links, a.memo, a.error)
         made = sa.select(*columns, u.url.label("name"), u.depth, u.referrer)
         made = made.join(schema.url, u.id == a.url).where(a.seq.is_not(None))
-        for row in self._store.rows(made.order_by(a.seq, a.first_link, a.id)):
+        for row in self._store.rows(made.order_by(a.seq, a.first_link.nulls_first(), a.id)):
             fetch = StoredFetch(
                 seq=row.seq,
                 url=row.url,
