@@ -13,8 +13,8 @@ from focuscrawl.store.postgres import is_database_url, read_database, read_datab
 from focuscrawl.store.worker_registry import ask_pause, ask_stop, is_paused, read_workers
 
 if TYPE_CHECKING:
+    from focuscrawl.report.shared_status import SharedStatus
     from focuscrawl.report.status import Status
-    from focuscrawl.report.workers import SharedStatus
     from focuscrawl.store.postgres import DatabaseStore
     from focuscrawl.store.worker_registry import Worker
 

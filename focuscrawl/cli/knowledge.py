@@ -91,7 +91,7 @@ def learn_crawl(folder: Path, topics: str, path: Path) -> Learned:
 def in_words(learned: Learned) -> str:
     """Say what a crawl has brought."""
     return (
-        f"{counted(learned.fetches, 'fetch').replace('fetchs', 'fetches')}, "
+        f"{counted(learned.fetches, 'fetch')}, "
         f"{learned.relevant:,} relevant; {counted(learned.new, 'new page')}, "
         f"{learned.changed:,} changed, {learned.unchanged:,} unchanged, {learned.failed:,} failed"
     )

@@ -91,7 +91,7 @@ def _fetches(store: CrawlStore, on_page: Callable[[], object]) -> Iterator[Colle
             url=row.name,
             status=row.status,
             relevance=row.relevance,
-            content=row.content,
+            content=row.content if row.is_page else None,
             etag=row.etag,
             last_modified=row.last_modified,
             day=datetime.fromisoformat(row.fetched_at).timestamp() / _DAY,

@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 from focuscrawl.crawl import CrawlFolder
+from focuscrawl.report.shared_status import SharedStatus
 from focuscrawl.report.status import Status
-from focuscrawl.report.workers import SharedStatus
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.postgres import is_database_url, read_database, read_database_url
 

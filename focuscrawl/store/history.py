@@ -48,32 +48,32 @@ class StoredFetch(NamedTuple):
     seq : its place in the crawl, from 1; of a page fetched again, that of the last first fetch
     url, name : number of the URL, and the URL itself
     status : of the answer; 0 where none was received
-    again : the page was fetched before, and is here for the links that were new on it
+    error : why there is no status, or no judgement
+    depth, referrer : clicks from a seed, and the number of the URL that it was first found on,
+        None for a seed
     digest : of its body, None for what was no page
     minhash : of its words, None for few of them or where nobody asked
     memo : what the strategy wanted back of its links
-    depth, referrer : clicks from a seed, and the number of the URL that it was first found on,
-        None for a seed
-    error : why there is no status, or no judgement
+    again : the page was fetched before, and is here for the links that were new on it
     """
 
     seq: int
     url: int
+    name: str
+    depth: int
+    referrer: int | None
     status: int
+    error: str | None
     relevance: float
     topic: str | None = None
+    title: str | None = None
     canonical: str | None = None
     digest: bytes | None = None
-    minhash: bytes | None = None
     duplicate_of: int | None = None
     memo: bytes | None = None
+    minhash: bytes | None = None
     links: tuple[StoredLink, ...] = ()
     again: bool = False
-    name: str = ""
-    depth: int = 0
-    referrer: int | None = None
-    title: str | None = None
-    error: str | None = None
 
     @property
     def is_page(self) -> bool:
@@ -82,7 +82,7 @@ class StoredFetch(NamedTuple):
 
 
 class StoredAnswer(NamedTuple):
-    """What the next crawl wants to know of a fetch; `content` is the digest of a page's text."""
+    """What the next crawl wants to know of a fetch; `content` is the digest of the text."""
 
     url: int
     name: str
@@ -113,8 +113,8 @@ class History:
 
     def n_fetches(self) -> int:
         """Return how many pages were fetched; one fetched again counts once."""
-        (row,) = self._store.rows(sa.select(sa.func.count().label("n")).select_from(schema.page))
-        return int(row.n)
+        count = sa.select(sa.func.count().label("n")).select_from(schema.page)
+        return int(self._store.row(count).n)
 
     def hosts(self) -> Iterator[str]:
         """Return the hosts in the order of their numbers."""
@@ -168,51 +168,25 @@ class History:
         ----------
         links, memos : False leaves them out, which is faster
         """
-        p, u, memo = schema.page.c, schema.url.c, schema.memo.c
-        columns: list[Any] = [
-            p.seq,
-            p.url,
-            p.status,
-            p.relevance,
-            p.topic,
-            p.canonical,
-            p.digest,
-            p.duplicate_of,
-            p.title,
-            p.error,
-            u.url.label("name"),
-            u.depth,
-            u.referrer,
-            memo.data if memos else sa.null().label("data"),
-        ]
-        pages = sa.select(*columns).join(schema.url, u.id == p.url).order_by(p.seq)
+        p, u, m = schema.page.c, schema.url.c, schema.memo.c
+        address = (p.url, u.url, u.depth, u.referrer)
+        judged = (p.relevance, p.topic, p.title, p.canonical, p.digest, p.duplicate_of)
+        memo = m.data if memos else sa.null()
+        pages = sa.select(p.seq, *address, p.status, p.error, *judged, memo)
+        pages = pages.join(schema.url, u.id == p.url).order_by(p.seq)
         if memos:
-            pages = pages.outerjoin(schema.memo, memo.seq == p.seq)
+            pages = pages.outerjoin(schema.memo, m.seq == p.seq)
         found = _Links(self._store) if links else None
         again = self._again()
         for row in self._store.rows(pages):
-            digest = row.digest
-            yield StoredFetch(
-                seq=row.seq,
-                url=row.url,
-                name=row.name,
-                status=row.status,
-                relevance=row.relevance,
-                topic=row.topic,
-                canonical=row.canonical,
-                digest=None if digest is None else digest[:DIGEST],
-                minhash=digest[DIGEST:] or None if digest is not None else None,
-                duplicate_of=row.duplicate_of,
-                memo=row.data,
-                links=found.of(row.url) if found is not None else (),
-                depth=row.depth,
-                referrer=row.referrer,
-                title=row.title,
-                error=row.error,
-            )
-            for later, n_links in again.get(row.seq, ()):
-                got = found.of(later.url) if found is not None and n_links else ()
-                yield later._replace(links=got)
+            fetch = StoredFetch(*tuple(row))
+            if fetch.digest is not None:
+                minhash = fetch.digest[DIGEST:] or None
+                fetch = fetch._replace(digest=fetch.digest[:DIGEST], minhash=minhash)
+            yield fetch if found is None else fetch._replace(links=found.of(fetch.url))
+            for later, n_links in again.get(fetch.seq, ()):
+                new = found.of(later.url) if found is not None and n_links else ()
+                yield later._replace(links=new)
 
     def first_fetches(self) -> Iterator[StoredFetch]:
         """Return every page once, without its links and memo, in the order first fetched."""
@@ -225,57 +199,36 @@ class History:
         for that of the text.
         """
         p, u, a = schema.page.c, schema.url.c, schema.answer.c
-        nothing = sa.null()
-        kept: list[Any] = [nothing.label(name) for name in ("content", "headings", "etag")]
-        kept.append(nothing.label("last_modified"))
+        is_page = sa.and_(p.digest.is_not(None), p.duplicate_of.is_(None))
+        content = sa.func.substr(p.digest, 1, DIGEST)
+        kept: tuple[sa.ColumnElement[Any], ...] = (content, sa.null(), sa.null(), sa.null())
         has_answers = self._store.has(schema.answer)
         if has_answers:
-            kept = [a.content, a.headings, a.etag, a.last_modified]
-        columns: list[Any] = [p.digest, p.duplicate_of, p.title, p.fetched_at]
-        statement = sa.select(u.id, u.url, p.status, p.relevance, *columns, *kept).join(
-            schema.url, u.id == p.url
-        )
+            content = sa.func.coalesce(a.content, content)
+            kept = (content, a.headings, a.etag, a.last_modified)
+        fetched = (u.id, u.url, p.status, p.relevance, p.fetched_at, is_page, p.title)
+        rows = sa.select(*fetched, *kept).join(schema.url, u.id == p.url)
         if has_answers:
-            statement = statement.outerjoin(schema.answer, a.seq == p.seq)
-        for row in self._store.rows(statement.order_by(u.id)):
-            is_page = row.digest is not None and row.duplicate_of is None
-            yield StoredAnswer(
-                url=row.id,
-                name=row.url,
-                status=row.status,
-                relevance=row.relevance,
-                fetched_at=row.fetched_at,
-                is_page=is_page,
-                title=row.title,
-                content=(row.content or row.digest[:DIGEST]) if is_page else None,
-                headings=row.headings,
-                etag=row.etag,
-                last_modified=row.last_modified,
-            )
+            rows = rows.outerjoin(schema.answer, a.seq == p.seq)
+        return (StoredAnswer._make(row) for row in self._store.rows(rows.order_by(u.id)))
 
     def _again(self) -> dict[int, list[tuple[StoredFetch, int]]]:
-        """Return second fetches by how many pages were fetched before, in the order of links."""
+        """Return second fetches by how many pages were fetched before, in the order of links.
+
+        Each with the number of its links.
+        """
         rows: defaultdict[int, list[tuple[StoredFetch, int]]] = defaultdict(list)
         if not self._store.has(schema.revisit):
             return rows
         a, u = schema.revisit.c, schema.url.c
-        columns = (a.url, a.seq, a.status, a.relevance, a.links, a.memo, a.error)
-        made = sa.select(*columns, u.url.label("name"), u.depth, u.referrer)
+        status, relevance = sa.func.coalesce(a.status, 0), sa.func.coalesce(a.relevance, 0.0)
+        address = (a.url, u.url, u.depth, u.referrer)
+        made = sa.select(a.links, a.memo, a.seq, *address, status, a.error, relevance)
         made = made.join(schema.url, u.id == a.url).where(a.seq.is_not(None))
-        for row in self._store.rows(made.order_by(a.seq, a.first_link.nulls_first(), a.id)):
-            fetch = StoredFetch(
-                seq=row.seq,
-                url=row.url,
-                name=row.name,
-                status=row.status or 0,
-                relevance=row.relevance or 0.0,
-                memo=row.memo,
-                again=True,
-                depth=row.depth,
-                referrer=row.referrer,
-                error=row.error,
-            )
-            rows[row.seq].append((fetch, row.links))
+        in_order = made.order_by(a.seq, a.first_link.nulls_first(), a.id)
+        for n_links, memo, *fetched in map(tuple, self._store.rows(in_order)):
+            fetch = StoredFetch(*fetched)._replace(memo=memo, again=True)
+            rows[fetch.seq].append((fetch, n_links))
         return rows
 
 

@@ -118,6 +118,11 @@ class CrawlStore:
             with streaming.execute(statement) as result:
                 yield from result
 
+    def row(self, statement: sa.Select[*tuple[Any, ...]]) -> Row[*tuple[Any, ...]]:
+        """Return the one row of `statement`."""
+        (row,) = self.rows(statement)
+        return row
+
     def close(self) -> None:
         """Give back the connections."""
         self.engine.dispose()

@@ -190,7 +190,7 @@ def test_earlier_schemas(tmp_path: Path, version: int) -> None:
             digest = {fetch.url: fetch.digest for fetch in now}
             answers = [
                 each._replace(
-                    content=digest[each.url] if each.is_page else None,
+                    content=digest[each.url],
                     headings=None,
                     etag=None,
                     last_modified=None,
