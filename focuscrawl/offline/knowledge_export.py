@@ -48,7 +48,7 @@ def collection_of(
         It fetched nothing.
     """
     identity = store.identity()
-    (pages,) = store.rows(sa.select(sa.func.min(schema.page.c.fetched_at).label("first")))
+    pages = store.row(sa.select(sa.func.min(schema.page.c.fetched_at).label("first")))
     if pages.first is None:
         raise UserError(f"{store.where}: this crawl fetched nothing: nothing to learn from")
     about = "\n".join(f"{key}={identity[key]}" for key in sorted(identity))

@@ -136,7 +136,7 @@ def _events(store: CrawlStore) -> list[tuple[str, int, str, str]]:
         sa.func.max(e.seq).label("seq"),
         sa.func.count().label("n"),
     ]
-    (last_one,) = store.rows(sa.select(*figures).where(e.kind == "excluded"))
+    last_one = store.row(sa.select(*figures).where(e.kind == "excluded"))
     if last_one.n:
         detail = f"{counted(last_one.n, 'URL')} so far, for robots.txt and the like"
         events.append((last_one.at, last_one.seq, "excluded", detail))

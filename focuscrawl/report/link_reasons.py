@@ -97,7 +97,7 @@ def _replay(store: CrawlStore, apprentice: Apprentice, url: int) -> list[str]:
     model = history.last_model()
     if model is not None:
         apprentice.load(model[1])
-    (count,) = store.rows(sa.select(sa.func.count().label("urls")).select_from(schema.url))
+    count = store.row(sa.select(sa.func.count().label("urls")).select_from(schema.url))
     for fetch in history.fetches(links=False):
         if not fetch.again:
             # what the fetch itself has shown must not count as a reason for it
@@ -160,7 +160,7 @@ def _words(
     said = np.abs(weights) > 0.0
     p, u = schema.page.c, schema.url.c
     classes = sa.select(p.topic).where(p.topic.is_not(None)).distinct().order_by(p.topic)
-    (row,) = store.rows(sa.select(u.url).where(u.id == url))
+    row = store.row(sa.select(u.url).where(u.id == url))
     names = name_features(
         features[said],
         url=row.url,

@@ -39,8 +39,7 @@ class Again(NamedTuple):
             sa.func.count(sa.case((r.status == NOT_MODIFIED, 1))),
             sa.func.coalesce(sa.func.sum(r.links), 0),
         )
-        (row,) = store.rows(counts.where(r.seq.is_not(None)))
-        return cls(*row)
+        return cls(*store.row(counts.where(r.seq.is_not(None))))
 
     def in_words(self) -> str:
         """Say it in a few words; nothing if there were none."""
