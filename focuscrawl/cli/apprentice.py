@@ -132,7 +132,7 @@ def _reading(store: CrawlStore) -> tqdm[NoReturn]:
 
 def _choose(store: CrawlStore, options: Options, critic: Critic, web: Web) -> int:
     """Choose d_max by cross-validation, and print what was compared."""
-    from focuscrawl.offline.window_selection import FITS, chosen, try_windows
+    from focuscrawl.offline.d_max_selection import FITS, chosen, try_windows
 
     with (
         _reading(store) as pages,

@@ -16,8 +16,8 @@ from focuscrawl.apprentice.sparse_rows import SparseRows
 from focuscrawl.apprentice.validation import auc
 from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.errors import UserError
-from focuscrawl.offline.folds import FOLDS, HIGH, Folds, Parts, predict
-from focuscrawl.offline.window_features import AROUND, WindowReader
+from focuscrawl.offline.cross_validation import FOLDS, HIGH, Folds, Parts, predict
+from focuscrawl.offline.d_max_features import AROUND, WindowReader
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -81,7 +81,8 @@ def try_windows(
 ) -> list[Trial]:
     """Cross-validate d_max = 0 ... `FARTHEST` on the fetches of a crawl that is over.
 
-    See `focuscrawl.offline.folds` for what is held out. The same crawl has the same trials.
+    What is held out: see `focuscrawl.offline.cross_validation`. The same crawl has the same
+    trials.
 
     Parameters
     ----------
