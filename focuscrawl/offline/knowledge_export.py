@@ -1,4 +1,4 @@
-"""From the store of a crawl that is over to the knowledge of its topic."""
+"""Export of a finished crawl to the knowledge of its topic: pages, prestige, what to try next."""
 
 from __future__ import annotations
 

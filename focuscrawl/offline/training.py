@@ -1,4 +1,4 @@
-"""An apprentice that learns from a crawl that is over [A02 section 3.5: offline training]."""
+"""Offline training: an apprentice taught by the links of a finished crawl [A02 section 3.5]."""
 
 from __future__ import annotations
 

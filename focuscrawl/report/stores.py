@@ -1,4 +1,4 @@
-"""From what people call a crawl to its store."""
+"""Opens the store of a crawl by what a user calls it: its folder, or the URL of a database."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A crawl in twenty lines."""
+"""Summary of a crawl in twenty lines: why it stopped, harvest, outcomes, frontier, best hosts."""
 
 from __future__ import annotations
 

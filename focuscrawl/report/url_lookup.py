@@ -1,4 +1,4 @@
-"""From what a person types to a URL of the store."""
+"""Finds the URL of a store that a user means: http or https, and what comes near."""
 
 from __future__ import annotations
 
