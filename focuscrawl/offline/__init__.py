@@ -1,8 +1,8 @@
 """What is done after a crawl: training an apprentice on it, choosing d_max, exporting knowledge.
 
 - `training`: offline training of an apprentice on the links (u,v) of a crawl
-- `d_max_selection`: d_max by cross-validation, with `cross_validation` (what is held out, fits) and
-  `d_max_features` (the features of links at every d_max)
+- `d_max_selection`: d_max by cross-validation; with `cross_validation` (what is held out, and
+  fits) and `d_max_features` (the features of links at every d_max)
 - `knowledge_export`: a crawl as `focuscrawl.knowledge` learns it
 - `link_graph`: the links between the pages of a crawl, for the distiller and for paths
 
