@@ -117,6 +117,8 @@ def test_status_shows_every_worker(operated: dict[str, Any]) -> None:
         assert worker["heard"] + worker["lease_left"] == pytest.approx(60.0, abs=0.1)
         assert worker["pages_per_second"] > 0.0
         assert worker["unread"] is not None
+        assert (worker["paused"], worker["stop"], worker["state"]) == (False, False, "crawling")
+        assert worker["pace"] >= 0.0
     assert sum(worker["trains"] for worker in seen["workers"]) == 1
 
 
