@@ -17,7 +17,7 @@ import numpy as np
 
 from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.report.status import Status
-from focuscrawl.report.stores import open_crawl as open_store
+from focuscrawl.report.stores import open_store
 from focuscrawl.store import VisitRecord
 
 LIMIT = 30.0  # seconds, all that a supervisor gives

@@ -18,7 +18,7 @@ from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.offline.training import learn_from, options_of
 from focuscrawl.report.plain_text import table
-from focuscrawl.report.stores import open_crawl
+from focuscrawl.report.stores import open_store
 from focuscrawl.store.postgres import is_database_url
 from focuscrawl.webs import open_web
 
@@ -74,7 +74,7 @@ def train(
         raise UserError(
             "an apprentice is trained on the crawl of one worker, which is kept in a folder"
         )
-    with closing(open_crawl(crawl_dir)) as store:
+    with closing(open_store(crawl_dir)) as store:
         options = _options(
             options_of(store) or Options(),
             groups=None if groups is None else tuple(g.strip() for g in groups.split(",")),
@@ -128,7 +128,7 @@ def _whole_number(d_max: str) -> int:
 
 def _choose(store: CrawlStore, options: Options, critic: Critic, web: Web) -> int:
     """Choose d_max by cross-validation, and print what was compared."""
-    from focuscrawl.offline.window_selection import FITS, chosen, try_windows
+    from focuscrawl.offline.d_max_selection import FITS, chosen, try_windows
 
     with (
         reading(store, "Reading") as pages,

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.remote_control import Command, FileControl
-from focuscrawl.report.stores import open_crawl, status_of
+from focuscrawl.report.stores import status_of
 from focuscrawl.store.postgres import is_database_url, read_database, read_database_url
 from focuscrawl.store.worker_registry import ask_pause, ask_stop, is_paused, read_workers
 
 if TYPE_CHECKING:
+    from focuscrawl.report.shared_status import SharedStatus
     from focuscrawl.report.status import Status
-    from focuscrawl.report.workers import SharedStatus
     from focuscrawl.store.postgres import DatabaseStore
     from focuscrawl.store.worker_registry import Worker
 
 
 def controlled(crawl: str) -> ControlledCrawl:
     """Return the crawl called so; UserError if there is none."""
-    open_crawl(crawl).close()
+    open_store(crawl).close()
     return ControlledWorkers(crawl) if is_database_url(crawl) else ControlledCrawl(crawl)
 
 

@@ -12,7 +12,7 @@ from focuscrawl.cli.output import write_file
 from focuscrawl.distiller import RULES
 from focuscrawl.report.prestige import Distillation
 from focuscrawl.report.prestige_text import page, scored, text
-from focuscrawl.report.stores import open_crawl
+from focuscrawl.report.stores import open_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ def distill(
     Hubs link to relevant pages, authorities are what hubs link to. Then the sites that are
     densest with relevant pages.
     """
-    with closing(open_crawl(crawl_dir)) as store:
+    with closing(open_store(crawl_dir)) as store:
         found = Distillation.of(store, sites)
     click.echo(text(found, top))
     written = []

@@ -15,7 +15,7 @@ from focuscrawl.foundation.urls import normalize
 from focuscrawl.knowledge import Knowledge, learn
 from focuscrawl.offline.knowledge_export import collection_of
 from focuscrawl.report.plain_text import counted, middle, one_line, table
-from focuscrawl.report.stores import open_crawl
+from focuscrawl.report.stores import open_store
 from focuscrawl.taxonomy import normalise
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
     UserError
         It is of another topic, or cannot be read or learned.
     """
-    with closing(open_crawl(folder)) as store:
+    with closing(open_store(folder)) as store:
         found = store.identity().get("topic", "")
         if found != topics:
             raise UserError(f"{folder} is a crawl of {found or 'no topic'}, not of {topics}")
@@ -88,7 +88,7 @@ def learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
 def in_words(learned: UpdateCounts) -> str:
     """Say what a crawl has brought."""
     return (
-        f"{counted(learned.fetches, 'fetch').replace('fetchs', 'fetches')}, "
+        f"{counted(learned.fetches, 'fetch')}, "
         f"{learned.relevant:,} relevant; {counted(learned.new, 'new page')}, "
         f"{learned.changed:,} changed, {learned.unchanged:,} unchanged, {learned.failed:,} failed"
     )

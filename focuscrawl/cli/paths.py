@@ -29,7 +29,7 @@ from focuscrawl.paths.training import observe
 from focuscrawl.paths.training import train as train_model
 from focuscrawl.report.goals import goal_pages, write_goals
 from focuscrawl.report.plain_text import counted, one_line
-from focuscrawl.report.stores import open_crawl
+from focuscrawl.report.stores import open_store
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def extract(
     """
     walked = None
     if (Path(source) / "crawl.db").is_file():
-        with closing(open_crawl(source)) as store:
+        with closing(open_store(source)) as store:
             walked = CrawlGraph.of(store)
         links, resolve = walked.links, walked.resolve
     else:
@@ -203,7 +203,7 @@ def forage(
     }
     of_strategy = json.dumps({"threshold": threshold, "per_site": per_site})
     crawl(arguments, [f"FOCUSCRAWL_STRATEGY_OPTIONS={of_strategy}", *settings])
-    with closing(open_crawl(out)) as store:
+    with closing(open_store(out)) as store:
         found = goal_pages(store, least=least)
     write_goals(found, out / "goals.csv")
     for page in found[:_LISTED]:

@@ -19,7 +19,6 @@ from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.values import whole_number
 from focuscrawl.knowledge import Knowledge
-from focuscrawl.report.stores import open_crawl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -83,7 +82,7 @@ def recrawl(
             },
             settings,
         )
-        with closing(open_crawl(folder)) as store:
+        with closing(open_store(folder)) as store:
             if not pages_of(store):
                 click.echo(f"{path}: nothing was due, nothing was fetched")
                 return

@@ -17,7 +17,7 @@ from focuscrawl.report.figures import harvest_figure, loss_figure
 from focuscrawl.report.learning_curves import learned, learning_curves, learning_figure
 from focuscrawl.report.measures import harvest_rate, load_pages, loss_rate
 from focuscrawl.report.plain_text import cell
-from focuscrawl.report.stores import open_crawl
+from focuscrawl.report.stores import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.store.postgres import is_database_url
 
@@ -42,7 +42,7 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
     """
     folders = list({_same(name): name for name in crawl_dirs}.values())
     with ExitStack() as opened:
-        stores = [opened.enter_context(closing(open_crawl(folder))) for folder in folders]
+        stores = [opened.enter_context(closing(open_store(folder))) for folder in folders]
         summaries = [Summary.of(store) for store in stores]
         crawls = [load_pages(store) for store in stores]
         labels = comparison.labels(summaries)

@@ -17,8 +17,8 @@ from focuscrawl.report.stores import shown, status_of
 from focuscrawl.store.postgres import is_database_url
 
 if TYPE_CHECKING:
+    from focuscrawl.report.shared_status import SharedStatus
     from focuscrawl.report.status import Status
-    from focuscrawl.report.workers import SharedStatus
 
 _Found: TypeAlias = "dict[str, Status | SharedStatus | UserError]"
 

@@ -22,7 +22,7 @@ from focuscrawl.feedback import (
 )
 from focuscrawl.feedback.judgements import read_verdict
 from focuscrawl.report.plain_text import middle, one_line
-from focuscrawl.report.stores import open_crawl
+from focuscrawl.report.stores import open_store
 from focuscrawl.topics import TopicDefinition, read_definition, write_definition
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def suggest_command(
     if out is not None and answers is not None:
         raise UserError("--out asks and --answers tells: give one of them")
     path = crawl_dir / DEFINITION if definition is None else definition
-    with closing(open_crawl(crawl_dir)) as store:
+    with closing(open_store(crawl_dir)) as store:
         if definition is None and not path.exists():
             known = _of_crawl(store)
         else:

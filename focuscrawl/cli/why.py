@@ -7,7 +7,7 @@ from contextlib import closing
 import click
 
 from focuscrawl.cli.options import CRAWL_DIR
-from focuscrawl.report.stores import open_crawl
+from focuscrawl.report.stores import open_store
 from focuscrawl.report.why import Explanation
 
 
@@ -20,5 +20,5 @@ def why(crawl_dir: str, url: str) -> None:
     Shows its place and its score, the links that lead there with the scores they had when their
     pages were read, the path from the seed, and what the apprentice counts for and against it.
     """
-    with closing(open_crawl(crawl_dir)) as store:
+    with closing(open_store(crawl_dir)) as store:
         click.echo(Explanation.of(store, url).text())

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.errors import UserError
-from focuscrawl.page import is_html, parse_page, read_content_type
-from focuscrawl.webs import open_web
+from focuscrawl.webs import open_web, read_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.critic.protocol import Critic
     from focuscrawl.page import PageView
     from focuscrawl.webs.protocol import Web
 
@@ -54,6 +54,24 @@ def web_of(identity: Mapping[str, str], folder: Path, named: str | None = None) 
     return web
 
 
+class ReadPage(NamedTuple):
+    """A page read again, and where its links led in the crawl.
+
+    Attributes
+    ----------
+    view : the page
+    links : int64 (n,), which of its links lead to URLs the crawl knew
+    targets : int64 (n,), the numbers of these
+    probabilities : float64 (n_classes,), posteriors of the page; None if nobody asked, or the
+        critic has none
+    """
+
+    view: PageView
+    links: NDArray[np.int64]
+    targets: NDArray[np.int64]
+    probabilities: NDArray[np.float64] | None
+
+
 class PageSource:
     """Reads pages of a crawl again, with the links that led into it.
 
@@ -69,10 +87,14 @@ class PageSource:
         self._urls = urls
         self._depths = depths
 
+    @cached_property
+    def _numbers(self) -> dict[str | None, int]:
+        return {url: number for number, url in enumerate(self._urls)}
+
     def read(
         self, number: int, digest: bytes, targets: Sequence[int] = ()
     ) -> tuple[PageView, NDArray[np.int64]] | None:
-        """Read the page of a URL.
+        """Read the page of a URL as the crawl got it.
 
         Parameters
         ----------
@@ -84,18 +106,29 @@ class PageSource:
         The page, and which of its links these were, int64 (n_targets,); None if the web has no
         such page, or another by now
         """
-        (known,) = self._web.resolve([self._urls[number]])
-        answer = None if known is None else self._web.fetch(known)
-        if answer is None or Duplicates.digest(answer.body) != digest:
+        view = read_page(self._web, self._urls[number], digest=digest, depths=self._depths)
+        links = None if view is None else self._links(view, targets)
+        return None if view is None or links is None else (view, links)
+
+    def read_with_links(self, number: int, critic: Critic | None = None) -> ReadPage | None:
+        """Read the page of a URL as it is now, with all its links to URLs of the crawl.
+
+        Parameters
+        ----------
+        critic : judges it again, for its class probabilities; None: no need
+
+        Returns
+        -------
+        None if the web has no such page any more
+        """
+        view = read_page(self._web, self._urls[number], depths=self._depths)
+        if view is None:
             return None
-        header = next((v for name, v in answer.headers if name.lower() == "content-type"), None)
-        media_type, encoding = read_content_type(header)
-        if not is_html(media_type, answer.body):
-            return None
-        url = self._urls[number]
-        view = parse_page(answer.body, url, encoding=encoding, depths=self._depths)
-        links = self._links(view, targets)
-        return None if links is None else (view, links)
+        found = [self._numbers.get(url, -1) for url in self._web.resolve(view.links.urls)]
+        targets = np.array(found, np.int64)
+        links = np.flatnonzero(targets >= 0)
+        judged = None if critic is None else critic.judge([view]).probabilities
+        return ReadPage(view, links, targets[links], None if judged is None else judged[0])
 
     def _links(self, view: PageView, targets: Sequence[int]) -> NDArray[np.int64] | None:
         """Find the links that led to `targets`: the crawl kept some of them, in their order."""

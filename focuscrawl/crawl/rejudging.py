@@ -105,7 +105,7 @@ class Rejudging:
         up = down = 0
         lesson_at = 1.0
         history = History(self._store)
-        last = history.last_seq()
+        last = history.n_fetches()
         for fetch in history.fetches():
             if fetch.again:
                 # of a page fetched twice, a recording answers with the first only

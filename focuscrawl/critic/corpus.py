@@ -11,12 +11,12 @@ from contextlib import closing
 from importlib import resources
 from itertools import islice
 from multiprocessing import parent_process
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from focuscrawl.foundation.cache import cache_dir
 from focuscrawl.foundation.progress import SILENT
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.page import PageView, is_html, parse_page, read_content_type
+from focuscrawl.webs.pages import HtmlAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -29,25 +29,11 @@ _BATCH = 32  # pages a task: few enough for a smooth progress bar, enough to be 
 _WORTH_PROCESSES = 400  # pages; below, starting worker processes takes longer than reading
 
 
-class _Source(NamedTuple):
-    """What a worker process needs to parse a page."""
-
-    url: str
-    body: bytes
-    encoding: str | None
-
-
 def resolve(web: Web, urls: Sequence[str]) -> list[str | None]:
     """Map `urls` as people write them to the URLs `web` has; None where it has none."""
     normalized = [normalize(url) for url in urls]
     known = iter(web.resolve([url for url in normalized if url is not None]))
     return [None if url is None else next(known) for url in normalized]
-
-
-def read_page(web: Web, url: str) -> PageView | None:
-    """Fetch and parse a URL that `web` has; None if the answer is not an HTML page."""
-    source = _source(web, url)
-    return None if source is None else _parse(source)
 
 
 def read_bags(
@@ -64,8 +50,8 @@ def read_bags(
 
     Returns
     -------
-    One bag a URL; None where the answer is not an HTML page with status 200: the crawl would not
-    ask the critic about it either.
+    One bag a URL; None where the answer is no HTML page: the crawl would not ask the critic about
+    it either.
     """
     with closing(_Cache(web.fingerprint)) as cache:
         bags: dict[str, Bag | None] = cache.get(dict.fromkeys(urls))
@@ -77,7 +63,7 @@ def read_bags(
         worth = len(missing) >= _WORTH_PROCESSES and parent_process() is None
         parallel = Parallel(n_jobs=n_jobs if worth else 1, return_as="generator")
         tasks = (
-            delayed(_read)(batch, [_source(web, url) for url in batch])
+            delayed(_read)(batch, [HtmlAnswer.of(web.fetch(url)) for url in batch])
             for batch in _batches(missing)
         )
         for found in parallel(tasks):
@@ -93,25 +79,10 @@ def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
         yield batch
 
 
-def _source(web: Web, url: str) -> _Source | None:
-    answer = web.fetch(url)
-    if answer is None or answer.status != 200:
-        return None
-    header = next(
-        (value for name, value in answer.headers if name.lower() == "content-type"), None
-    )
-    media_type, charset = read_content_type(header)
-    return _Source(answer.url, answer.body, charset) if is_html(media_type, answer.body) else None
-
-
-def _parse(source: _Source) -> PageView:
-    return parse_page(source.body, source.url, encoding=source.encoding)
-
-
-def _read(urls: list[str], sources: list[_Source | None]) -> dict[str, Bag | None]:
+def _read(urls: list[str], pages: list[HtmlAnswer | None]) -> dict[str, Bag | None]:
     return {
-        url: None if source is None else Counter(_parse(source).tokens)
-        for url, source in zip(urls, sources, strict=True)
+        url: None if page is None else Counter(page.parse().tokens)
+        for url, page in zip(urls, pages, strict=True)
     }
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.critic.corpus import read_bags, read_page, resolve
+from focuscrawl.critic.corpus import read_bags, resolve
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.critic.reliability import (
     Reliability,
@@ -18,6 +18,7 @@ from focuscrawl.critic.reliability import (
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress import SILENT
 from focuscrawl.taxonomy import Label, Taxonomy, lies_under
+from focuscrawl.webs.pages import read_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import sqlalchemy as sa
-
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.page_source import web_of
 from focuscrawl.crawl.parts.topic_change import ask_to_follow, follow
@@ -17,8 +15,9 @@ from focuscrawl.critic import load_critic
 from focuscrawl.critic.files import save_critic
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress import SILENT
-from focuscrawl.report.stores import open_crawl
-from focuscrawl.store import CrawlStore, schema
+from focuscrawl.report.stores import open_store
+from focuscrawl.store import CrawlStore
+from focuscrawl.store.history import History
 from focuscrawl.topics import train_definition
 from focuscrawl.webs import open_web
 
@@ -74,10 +73,10 @@ def apply_definition(
         The pages or examples cannot be read; the crawl has not been changed then.
     """
     folder = CrawlFolder(Path(crawl_dir))
-    with closing(open_crawl(crawl_dir)) as store:
+    with closing(open_store(crawl_dir)) as store:
         identity = store.identity()
         crawled = web_of(identity, folder.path, web)
-        (fetches,) = store.rows(sa.select(sa.func.count()).select_from(schema.page))
+        fetches = History(store).n_fetches()
     webs: list[Web] = [crawled]
     if definition.web is not None:
         webs.append(open_web(definition.web))
@@ -92,7 +91,7 @@ def apply_definition(
         ask_to_follow(folder.path, name, topic, web)
         return Applied(folder.path / name, topics, trained, None)
     try:
-        pages.start(fetches[0])
+        pages.start(fetches)
         with closing(CrawlStore.open(folder.store_path)) as store:
             _, _, found = follow(
                 store, folder.path, name, topic, web=crawled, on_page=pages.advance

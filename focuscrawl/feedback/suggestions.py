@@ -6,13 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import sqlalchemy as sa
 
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import host
-from focuscrawl.store import schema
+from focuscrawl.offline.link_graph import CrawlLinks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -157,34 +156,23 @@ def _neighbourhood(pages: _Pages, i: int) -> str:
 
 
 def _read(store: CrawlStore) -> _Pages:
-    p, u, link = schema.page.c, schema.url.c, schema.link.c
-    statement = (
-        sa.select(p.url, u.url.label("name"), p.title, p.relevance)
-        .join(schema.url, u.id == p.url)
-        .where(p.digest.is_not(None), p.duplicate_of.is_(None))
-        .order_by(p.seq)
-    )
-    rows = [tuple(row) for row in store.rows(statement)]
-    url = np.array([row[0] for row in rows], np.int64)
-    relevance = np.array([row[3] for row in rows], np.float64)
-    place = np.full(int(url.max(initial=-1)) + 1, -1)
+    crawl = CrawlLinks.of(store)
+    url = crawl.pages[crawl.judged[crawl.pages]]
+    relevance = crawl.relevance[url]
+    place = np.full(len(crawl.names), -1)
     place[url] = np.arange(len(url))
-    fetched = sa.select(p.url).where(p.digest.is_not(None), p.duplicate_of.is_(None))
-    between = sa.select(link.source, link.target).where(
-        link.target.in_(fetched), link.source != link.target
-    )
-    links = np.array([tuple(row) for row in store.rows(between)], np.int64).reshape(-1, 2)
-    ends = np.sort(place[links], axis=1)
-    ends = np.unique(ends[ends[:, 0] >= 0], axis=0)  # a pair counts once, whoever links
-    one, other = np.concatenate([ends, ends[:, ::-1]]).T
+    ends = np.sort(place[np.stack([crawl.source, crawl.target], axis=1)], axis=1)
+    ends = ends[(ends[:, 0] >= 0) & (ends[:, 0] != ends[:, 1])]
+    one, other = np.unique(ends, axis=0).T  # a pair counts once, whoever links
+    one, other = np.concatenate([one, other]), np.concatenate([other, one])
     n = len(url)
     neighbours = np.bincount(one, minlength=n)
     mean = float(relevance.mean()) if n else 0.0
     sums = np.bincount(one, relevance[other], minlength=n)
     return _Pages(
         url=url,
-        names=[row[1] for row in rows],
-        titles=[row[2] or "" for row in rows],
+        names=[crawl.names[each] for each in url.tolist()],
+        titles=[crawl.titles[each] or "" for each in url.tolist()],
         relevance=relevance,
         around=(sums + _BELIEF * mean) / (neighbours + _BELIEF),
         neighbours=neighbours,

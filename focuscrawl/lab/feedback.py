@@ -23,7 +23,7 @@ from focuscrawl.feedback import apply_definition, suggest
 from focuscrawl.lab.replay import replay
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.report.measures import load_pages
-from focuscrawl.report.stores import open_crawl as open_store
+from focuscrawl.report.stores import open_store
 from focuscrawl.taxonomy import Label, lies_under, read_labels
 from focuscrawl.topics import TopicDefinition, train_definition
 from focuscrawl.webs import open_web

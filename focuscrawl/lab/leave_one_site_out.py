@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import sqlalchemy as sa
 
 from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.crawl.link_filter import may_be_page
@@ -28,7 +27,8 @@ from focuscrawl.paths.files import save_model
 from focuscrawl.paths.page_labels import PageLabels, read_page_labels
 from focuscrawl.paths.page_source import WebPages
 from focuscrawl.paths.training import TrainingOptions, observe, train
-from focuscrawl.store import CrawlStore, schema
+from focuscrawl.store import CrawlStore
+from focuscrawl.store.history import History
 from focuscrawl.taxonomy import Label
 from focuscrawl.webs import open_web
 
@@ -193,9 +193,7 @@ def _forage(
         )
     )
     replay(crawl)
-    page, url = schema.page.c, schema.url.c
-    order = sa.select(url.url).join(schema.page, page.url == url.id).order_by(page.seq)
     with closing(CrawlStore.open(folder / "crawl.db", read_only=True)) as store:
-        fetched = [row.url for row in store.rows(order)]
+        fetched = [fetch.name for fetch in History(store).first_fetches()]
     found = [seq for seq, each in enumerate(fetched, 1) if each in goals]
     return Forage(goal, site, strategy, len(goals), len(fetched), np.array(found, np.int64))

@@ -48,9 +48,8 @@ def visit(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
 
 
 def _download(fetch: Fetch, answer: Answer) -> Download:
-    headers = {name.lower(): value for name, value in answer.headers}
-    media_type, encoding = read_content_type(headers.get("content-type"))
-    location = headers.get("location")
+    media_type, encoding = read_content_type(answer.header("content-type"))
+    location = answer.header("location")
     return Download(
         status=answer.status,
         body=answer.body,

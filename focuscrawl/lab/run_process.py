@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from focuscrawl.lab.results import keep_fetches
 from focuscrawl.report.measures import load_pages
 from focuscrawl.report.stop_reasons import stop_reason
-from focuscrawl.report.stores import open_crawl
+from focuscrawl.report.stores import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +78,7 @@ def work(run: Run) -> None:
         os.dup2(log.fileno(), 2)
     os.environ["SCRAPY_SETTINGS_MODULE"] = "focuscrawl.settings"
     _call(run.crawl_command())
-    with closing(open_crawl(run.crawl_dir)) as store:
+    with closing(open_store(run.crawl_dir)) as store:
         reason = stop_reason(store)
         pages = load_pages(store)
     if reason not in ("budget", "frontier_empty"):

@@ -19,7 +19,7 @@ from focuscrawl.critic.files import pack_model
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.foundation.cache import cache_dir
 from focuscrawl.foundation.urls import host, resolve
-from focuscrawl.page import is_html, parse_page, read_content_type
+from focuscrawl.webs.pages import HtmlAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.protocol import Critic
-    from focuscrawl.webs.protocol import Answer, Web
+    from focuscrawl.webs.protocol import Web
 
 
 @dataclass(frozen=True)
@@ -143,12 +143,11 @@ def _read(web: Web, critic: Critic, urls: list[str]) -> dict[str, NDArray[np.gen
         answer = web.fetch(url)
         assert answer is not None
         found, names = [], []
-        location = _header(answer, "location")
-        media_type, encoding = read_content_type(_header(answer, "content-type"))
+        location, page = answer.header("location"), HtmlAnswer.of(answer, url)
         if 300 <= answer.status < 400 and location:
             found = resolve(url, [location])
-        elif 200 <= answer.status < 300 and is_html(media_type, answer.body):
-            view = parse_page(answer.body, url, encoding=encoding)
+        elif page is not None:
+            view = page.parse()
             judged = critic.judge([view]).probabilities
             assert judged is not None
             probabilities[i] = judged[0]
@@ -168,7 +167,3 @@ def _read(web: Web, critic: Critic, urls: list[str]) -> dict[str, NDArray[np.gen
         "bounds": np.array(bounds),
         "targets": np.array(targets, dtype=np.int64),
     }
-
-
-def _header(answer: Answer, name: str) -> str:
-    return next((value for key, value in answer.headers if key.lower() == name), "")

@@ -1,26 +1,28 @@
-"""From the store of a crawl that is over to the knowledge of its topic."""
+"""Export of a finished crawl to the knowledge of its topic: pages, prestige, what to try next."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
-import numpy as np
 import sqlalchemy as sa
 
-from focuscrawl.distiller import Distiller, LinkGraph, Sites, stand_ins
+from focuscrawl.distiller import Distiller
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import CrawlRecord, FetchRecord
 from focuscrawl.knowledge.update import WAITING
+from focuscrawl.offline.link_graph import CrawlLinks
 from focuscrawl.offline.training import learn_from
 from focuscrawl.store import schema
+from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    import numpy as np
     from numpy.typing import NDArray
 
     from focuscrawl.store import CrawlStore
@@ -46,10 +48,8 @@ def collection_of(
         It fetched nothing.
     """
     identity = store.identity()
-    p = schema.page.c
-    found: list[Any] = [sa.func.min(p.fetched_at).label("first"), sa.func.count().label("n")]
-    (pages,) = store.rows(sa.select(*found))
-    if not pages.n:
+    pages = store.row(sa.select(sa.func.min(schema.page.c.fetched_at).label("first")))
+    if pages.first is None:
         raise UserError(f"{store.where}: this crawl fetched nothing: nothing to learn from")
     about = "\n".join(f"{key}={identity[key]}" for key in sorted(identity))
     told = hashlib.blake2b(f"{about}\n{pages.first}".encode(), digest_size=16)
@@ -72,109 +72,51 @@ def _graduate(store: CrawlStore) -> bytes | None:
     """Return what the crawl's apprentice has learned; None if there was none, or no lesson."""
     if store.identity().get("strategy") != "apprentice":
         return None
-    m = schema.models.c
-    if not [*store.rows(sa.select(m.version).limit(1))]:
+    if History(store).last_model() is None:
         return None
     return learn_from(store, go_on=True).graduate()
 
 
-@dataclass
-class _Anchors:
-    """Texts of the links into each URL, streamed in the order of the URLs."""
-
-    store: CrawlStore
-    _groups: Iterator[tuple[int, Any]] = field(init=False)
-    _next: tuple[int, Any] | None = None
-
-    def __post_init__(self) -> None:
-        link = schema.link.c
-        rows = self.store.rows(sa.select(link.target, link.anchor).order_by(link.target, link.id))
-        self._groups = itertools.groupby(rows, key=lambda row: row.target)
-        self._next = next(self._groups, None)
-
-    def of(self, url: int) -> tuple[str, ...]:
-        """Return those of a URL; numbers come in ascending order."""
-        while self._next is not None and self._next[0] < url:
-            self._next = next(self._groups, None)
-        if self._next is None or self._next[0] != url:
-            return ()
-        distinct: dict[str, None] = {}
-        for row in itertools.islice(self._next[1], 10 * _ANCHORS):
-            if row.anchor:
-                distinct[row.anchor[:_ANCHOR]] = None
-        return tuple(itertools.islice(distinct, _ANCHORS))
-
-
 def _fetches(store: CrawlStore, on_page: Callable[[], object]) -> Iterator[FetchRecord]:
+    history = History(store)
     hub, authority = _prestige(store)
-    p, u = schema.page.c, schema.url.c
-    columns: list[Any] = [
-        u.id,
-        u.url,
-        p.status,
-        p.relevance,
-        p.title,
-        p.fetched_at,
-        p.duplicate_of,
-        p.digest,
-    ]
-    statement = sa.select(*columns).join(schema.url, u.id == p.url)
-    a = schema.answer.c
-    if sa.inspect(store.engine).has_table(schema.answer.name):
-        statement = statement.add_columns(a.content, a.headings, a.etag, a.last_modified)
-        statement = statement.outerjoin(schema.answer, a.seq == p.seq)
-    else:  # a crawl of an older version: its text was not kept, its bytes have to do
-        nothing = sa.null()
-        statement = statement.add_columns(
-            p.digest.label("content"),
-            nothing.label("headings"),
-            nothing.label("etag"),
-            nothing.label("last_modified"),
-        )
-    anchors = _Anchors(store)
-    for row in store.rows(statement.order_by(u.id)):
+    anchors = itertools.groupby(history.anchors(), key=itemgetter(0))
+    target, texts = next(anchors, (None, iter(())))
+    for row in history.answers():
         on_page()
-        is_page = row.digest is not None and row.duplicate_of is None
-        headings = (row.headings or "").splitlines() if is_page else []
+        while target is not None and target < row.url:
+            target, texts = next(anchors, (None, iter(())))
+        headings = (row.headings or "").splitlines()
         yield FetchRecord(
-            url=row.url,
+            url=row.name,
             status=row.status,
             relevance=row.relevance,
-            content=(row.content or row.digest) if is_page else None,
+            content=row.content if row.is_page else None,
             etag=row.etag,
             last_modified=row.last_modified,
             day=datetime.fromisoformat(row.fetched_at).timestamp() / _DAY,
-            texts=(row.title or "", *headings) if is_page else (),
-            anchors=anchors.of(row.id) if is_page else (),
-            hub=float(hub[row.id]),
-            authority=float(authority[row.id]),
+            texts=(row.title or "", *headings) if row.is_page else (),
+            anchors=_distinct(texts) if row.is_page and target == row.url else (),
+            hub=float(hub[row.url]),
+            authority=float(authority[row.url]),
         )
+
+
+def _distinct(links: Iterator[tuple[int, str]]) -> tuple[str, ...]:
+    """Return the first texts of links that differ, cut to `_ANCHOR` characters."""
+    texts = (text[:_ANCHOR] for _, text in itertools.islice(links, 10 * _ANCHORS) if text)
+    return tuple(itertools.islice(dict.fromkeys(texts), _ANCHORS))
 
 
 def _prestige(store: CrawlStore) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return hub and authority scores by URL, over the greatest (METHODS 7)."""
-    link, p, u = schema.link.c, schema.page.c, schema.url.c
-    links = _table(store, sa.select(link.source, link.target).order_by(link.id), 2)
-    fetches = _table(store, sa.select(p.url, p.relevance, sa.func.coalesce(p.duplicate_of, -1)), 3)
-    urls = _table(store, sa.select(u.host, sa.func.coalesce(u.referrer, -1)).order_by(u.id), 2)
-    source, target = links.astype(np.int64).T
-    page, repeats = fetches[:, 0].astype(np.int64), fetches[:, 2].astype(np.int64)
-    host, referrer = urls.astype(np.int64).T
-    relevance = np.full(len(urls), np.nan)
-    relevance[page] = fetches[:, 1]
-    target = stand_ins(page, repeats, referrer, source)[target]
-    sites = Sites.fitting(source, target, host)
-    scores = Distiller(LinkGraph(source, target, sites.of_pages, relevance)).distill()
+    links = CrawlLinks.of(store)
+    scores = Distiller(links.graph(links.sites())).distill()
     return _over_greatest(scores.hubs), _over_greatest(scores.authorities)
 
 
 def _over_greatest(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     return scores / max(float(scores.max(initial=0.0)), 1e-12)
-
-
-def _table(store: CrawlStore, statement: sa.Select[Any], width: int) -> NDArray[np.float64]:
-    flat = itertools.chain.from_iterable(store.rows(statement))
-    return np.fromiter(flat, np.float64).reshape(-1, width)
 
 
 def _waiting(store: CrawlStore) -> Iterator[tuple[str, float]]:

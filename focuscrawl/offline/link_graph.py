@@ -1,20 +1,100 @@
-"""The links between the pages of a crawl."""
+"""The links between the pages of a crawl: as arrays of all URLs, and by the URLs fetched."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
+import numpy as np
 
 from focuscrawl.crawl.redirects import has_moved
-from focuscrawl.store import schema
+from focuscrawl.distiller import LinkGraph, Sites, stand_ins
+from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from typing import Self
 
+    from numpy.typing import NDArray
+
     from focuscrawl.store import CrawlStore
+
+
+@dataclass(frozen=True)
+class CrawlLinks:
+    """All URLs of a crawl and the links between them; URLs are told by their place here.
+
+    Attributes
+    ----------
+    names : n URLs in the order of their numbers in the store
+    host : int64 (n,), the place of each URL's host in `host_names`
+    host_names : with their ports
+    relevance : float64 (n,), NaN where nothing was fetched
+    fetched, judged : bool (n,); judged are the HTML pages, each content once
+    titles : of the pages
+    pages : int64 (n_fetched,), the URLs fetched in their order
+    source, target : int64 (n_links,), in the order the links were found
+    stand_in : int64 (n,), where a link to a URL leads in the end, see `stand_ins`
+    """
+
+    names: list[str]
+    host: NDArray[np.int64]
+    host_names: list[str]
+    relevance: NDArray[np.float64]
+    fetched: NDArray[np.bool_]
+    judged: NDArray[np.bool_]
+    titles: list[str | None]
+    pages: NDArray[np.int64]
+    source: NDArray[np.int64]
+    target: NDArray[np.int64]
+    stand_in: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, store: CrawlStore) -> Self:
+        """Read the links of a crawl, which may be running."""
+        history = History(store)
+        # what is read later holds what was written with the earlier: the crawl may be running
+        links = history.links()
+        fetches = [*history.first_fetches()]
+        urls = [*history.urls()]
+        hosts = [*history.numbered_hosts()]
+        n, ids = len(urls), _numbers(url.id for url in urls)
+        page = _places(ids, (fetch.url for fetch in fetches))
+        repeats = _places(ids, (fetch.duplicate_of for fetch in fetches))
+        referrer = _places(ids, (url.referrer for url in urls))
+        source, target = np.searchsorted(ids, links).T
+        relevance, fetched = np.full(n, np.nan), np.zeros(n, np.bool_)
+        relevance[page] = [fetch.relevance for fetch in fetches]
+        fetched[page] = True
+        judged = fetched.copy()
+        judged[page] = [fetch.is_page for fetch in fetches]
+        titles: list[str | None] = [None] * n
+        for place, fetch in zip(page.tolist(), fetches, strict=True):
+            titles[place] = fetch.title
+        return cls(
+            names=[url.url for url in urls],
+            host=_places(_numbers(number for number, _ in hosts), (url.host for url in urls)),
+            host_names=[name for _, name in hosts],
+            relevance=relevance,
+            fetched=fetched,
+            judged=judged,
+            titles=titles,
+            pages=page,
+            source=source,
+            target=target,
+            stand_in=stand_ins(page, repeats, referrer, source),
+        )
+
+    def sites(self, rule: str | None = None) -> Sites:
+        """Return what counts as a site: by a rule of `RULES`; None: see `Sites.fitting`."""
+        if rule is None:
+            return Sites.fitting(self.source, self.stand_in[self.target], self.host)
+        return Sites.by(rule, self.host, self.host_names)
+
+    def graph(self, sites: Sites) -> LinkGraph:
+        """Return the links as the distiller takes them, each to the page it leads to."""
+        target = self.stand_in[self.target]
+        return LinkGraph(self.source, target, sites.of_pages, self.relevance)
 
 
 @dataclass(frozen=True)
@@ -33,24 +113,19 @@ class CrawlGraph:
     @classmethod
     def of(cls, store: CrawlStore) -> Self:
         """Read the links from the store of a crawl; redirects are links."""
-        p, u, link = schema.page.c, schema.url.c, schema.link.c
-        fetched = (
-            sa.select(u.id, u.url, u.depth, u.referrer, p.status, p.error)
-            .join(schema.page, p.url == u.id)
-            .order_by(p.seq)
-        )
-        pages = list(store.rows(fetched))
-        name = {page.id: page.url for page in pages}
-        targets: dict[str, list[str]] = {page.url: [] for page in pages}
-        redirects = {page.id for page in pages if has_moved(page.status, page.error)}
-        for page in pages:
-            if page.referrer in redirects:
-                targets[name[page.referrer]].append(page.url)
-        found = sa.select(link.source, link.target).order_by(link.id)
-        for row in store.rows(found):
-            if row.target in name:
-                targets[name[row.source]].append(name[row.target])
-        starts = [page.url for page in pages if page.depth == 0 and page.referrer is None]
+        history = History(store)
+        links = history.links()
+        fetches = [*history.first_fetches()]
+        name = {fetch.url: fetch.name for fetch in fetches}
+        targets: dict[str, list[str]] = {fetch.name: [] for fetch in fetches}
+        redirects = {fetch.url for fetch in fetches if has_moved(fetch.status, fetch.error)}
+        for fetch in fetches:
+            if fetch.referrer in redirects:
+                targets[name[fetch.referrer]].append(fetch.name)
+        inside = links[np.isin(links[:, 1], np.fromiter(name, np.int64))]
+        for source, target in inside.tolist():
+            targets[name[source]].append(name[target])
+        starts = [each.name for each in fetches if each.depth == 0 and each.referrer is None]
         return cls(starts, targets)
 
     def links(self, url: str) -> list[str]:
@@ -60,3 +135,14 @@ class CrawlGraph:
     def resolve(self, urls: Sequence[str]) -> list[str | None]:
         """Return each URL that was fetched, None for the others."""
         return [url if url in self.targets else None for url in urls]
+
+
+def _numbers(column: Iterable[int | None]) -> NDArray[np.int64]:
+    """Return a column of numbers; -1 for NULL."""
+    return np.fromiter((-1 if each is None else each for each in column), np.int64)
+
+
+def _places(ids: NDArray[np.int64], column: Iterable[int | None]) -> NDArray[np.int64]:
+    """Return where in `ids`, ascending, the numbers of a column are; -1 for NULL."""
+    numbers = _numbers(column)
+    return np.where(numbers < 0, -1, np.searchsorted(ids, numbers))

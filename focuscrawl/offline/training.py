@@ -1,4 +1,4 @@
-"""An apprentice that learns from a crawl that is over [A02 section 3.5: offline training]."""
+"""Offline training: an apprentice taught by the links of a finished crawl [A02 section 3.5]."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from focuscrawl.apprentice.files import read_apprentice
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.page_facts import PageFacts
 from focuscrawl.apprentice.serialization import options_in
+from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.crawl.parts.revisit_policy import KEPT
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import apprentice_in
-from focuscrawl.offline.rereading import Rereader
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
@@ -108,13 +108,10 @@ def learn_from(
                 f"{store.where}: this crawl {why}; name the web to read its pages again with --web"
             )
         reader = _FactsReader(store, critic, web, apprentice)
-    for fetch in History(store).fetches(links=False):
-        if fetch.again:
-            if reader is None and fetch.memo is not None:
-                apprentice.expand(fetch.url, PageFacts.from_bytes(fetch.memo))
-            continue
-        on_page()
-        apprentice.observe(fetch.url, fetch.relevance)
+    for fetch in History(store).fetches(links=False, memos=reader is None):
+        if not fetch.again:
+            on_page()
+            apprentice.observe(fetch.url, fetch.relevance)
         facts = None
         if reader is None:
             facts = None if fetch.memo is None else PageFacts.from_bytes(fetch.memo)
@@ -148,16 +145,13 @@ class _FactsReader:
         self._reader = FeatureExtractor(
             words, groups=options.groups, d_max=options.d_max, classes=critic.classes
         )
-        self._pages = Rereader(
-            store,
-            web,
-            critic=critic if "classes" in options.groups else None,
-            depths=self._reader.needs_depths,
-        )
+        self._judge = critic if "classes" in options.groups else None
+        names = [url.url for url in History(store).urls()]
+        self._pages = PageSource(web, names, depths=self._reader.needs_depths)
 
     def read(self, number: int, relevance: float) -> PageFacts | None:
         """Return the facts of a page; None if the web no longer has it."""
-        page = self._pages.read(number)
+        page = self._pages.read_with_links(number, self._judge)
         if page is None:
             return None
         return self._reader.read(

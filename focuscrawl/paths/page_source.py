@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 from focuscrawl.foundation.urls import resolve
-from focuscrawl.page import is_html, parse_page, read_content_type
+from focuscrawl.webs.pages import HtmlAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,19 +49,16 @@ class WebPages:
             answer = self._source.fetch(url)
             if answer is None:
                 return None
-            headers = {name.lower(): value for name, value in answer.headers}
-            if 300 <= answer.status < 400 and "location" in headers:
-                (to,) = self._source.resolve(
-                    [each for each in resolve(url, [headers["location"]]) if each is not None]
-                ) or (None,)
-                if to is None:
-                    return None
-                url = to
-                continue
-            media_type, encoding = read_content_type(headers.get("content-type"))
-            if not 200 <= answer.status < 300 or not is_html(media_type, answer.body):
+            location = answer.header("location")
+            if location is None or not 300 <= answer.status < 400:
+                page = HtmlAnswer.of(answer, url)
+                return None if page is None else page.parse()
+            (to,) = self._source.resolve(
+                [each for each in resolve(url, [location]) if each is not None]
+            ) or (None,)
+            if to is None:
                 return None
-            return parse_page(answer.body, url, encoding=encoding)
+            url = to
         return None
 
     def _targets(self, url: str) -> list[str | None]:

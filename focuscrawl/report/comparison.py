@@ -1,4 +1,4 @@
-"""Several crawls beside each other."""
+"""Comparison of several crawls: loss rates at equal numbers of fetches, against the first."""
 
 from __future__ import annotations
 

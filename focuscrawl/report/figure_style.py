@@ -8,12 +8,14 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from matplotlib.axes import Axes
+    from numpy.typing import ArrayLike, NDArray
 
 _DPI = 150
 _STYLE: dict[str, Any] = {
@@ -45,6 +47,15 @@ class Line(NamedTuple):
     def of(cls, number: int) -> Line:
         """Return the look of crawl `number`, from 0; 35 differ."""
         return cls(_COLOURS[number % len(_COLOURS)], _DASHES[number % len(_DASHES)])
+
+    def draw(self, plot: Axes, x: ArrayLike, y: ArrayLike, label: str) -> None:
+        """Draw a curve and name it in the legend."""
+        plot.plot(x, y, color=self.colour, ls=self.dashes, lw=1.8, label=plain(label))
+
+
+def evenly_spread(n: int, most: int) -> NDArray[np.int64]:
+    """Choose at most `most` of n points of a curve, the first and the last among them."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).round().astype(np.int64))
 
 
 @contextmanager

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from focuscrawl.report import measures
-from focuscrawl.report.figure_style import Line, axes, plain
+from focuscrawl.report.figure_style import Line, axes, evenly_spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
 _POINTS = 2000  # of a curve; more than a figure has pixels
 
@@ -78,20 +75,13 @@ def _curves(crawls: Mapping[str, pd.DataFrame], name: str, *, lossy: bool) -> Fi
             moving = measures.moving_harvest_rate(pages, window)
             if lossy:
                 moving = 1.0 - moving
-            shown = _thin(len(pages))
+            shown = evenly_spread(len(pages), _POINTS)
             if len(pages) > window:
                 windows.add(window)
                 plot.plot(
                     pages.index[shown], moving.iloc[shown], color=line.colour, lw=0.7, alpha=0.45
                 )
-            plot.plot(
-                pages.index[shown],
-                rate.iloc[shown],
-                color=line.colour,
-                ls=line.dashes,
-                lw=1.8,
-                label=plain(label),
-            )
+            line.draw(plot, pages.index[shown], rate.iloc[shown], label)
         if windows:
             spans = " or ".join(map(str, sorted(windows)))
             plot.plot([], [], color="0.4", lw=0.7, label=f"thin: the last {spans} fetches only")
@@ -101,12 +91,6 @@ def _curves(crawls: Mapping[str, pd.DataFrame], name: str, *, lossy: bool) -> Fi
             figure.legend(loc="outside lower left", ncols=2 if len(crawls) > 1 else 3)
         _say_if_empty(plot, longest)
     return figure
-
-
-def _thin(fetches: int) -> NDArray[np.int64]:
-    """Choose the fetches to draw: all of a short crawl, evenly spread ones of a long one."""
-    shown = np.linspace(0, fetches - 1, min(fetches, _POINTS))
-    return np.unique(shown.round().astype(np.int64))
 
 
 def _say_if_empty(plot: Axes, fetches: int) -> None:

@@ -6,11 +6,9 @@ import csv
 import io
 from typing import TYPE_CHECKING, NamedTuple
 
-import sqlalchemy as sa
-
 from focuscrawl.errors import UserError
 from focuscrawl.report.plain_text import cell, one_line
-from focuscrawl.store import schema
+from focuscrawl.store.history import History
 from focuscrawl.strategies.paths import PathMemo
 
 if TYPE_CHECKING:
@@ -53,21 +51,16 @@ def goal_pages(store: CrawlStore, *, least: float = 0.5) -> list[GoalPage]:
     strategy = store.identity().get("strategy")
     if strategy != _STRATEGY:
         raise UserError(f"{store.where} is no forage: its strategy is {strategy}")
-    p, m, u = schema.page.c, schema.memo.c, schema.url.c
-    rows = (
-        sa.select(p.seq, p.title, u.id, u.url, m.data)
-        .join(schema.memo, m.seq == p.seq)
-        .join(schema.url, u.id == p.url)
-        .order_by(p.seq)
-    )
     name: dict[int, str] = {}
     before: dict[int, int] = {}
     found = []
-    for row in store.rows(rows):
-        memo = PathMemo.from_bytes(row.data)
-        name[row.id], before[row.id] = row.url, memo.parent
+    for fetch in History(store).fetches(links=False):
+        if fetch.memo is None or fetch.again:
+            continue
+        memo = PathMemo.from_bytes(fetch.memo)
+        name[fetch.url], before[fetch.url] = fetch.name, memo.parent
         if memo.goal >= least:
-            found.append((row.seq, memo.goal, row.title or "", row.id))
+            found.append((fetch.seq, memo.goal, fetch.title or "", fetch.url))
     pages = []
     for seq, probability, title, page in found:
         path = [page]

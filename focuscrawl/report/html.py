@@ -17,7 +17,7 @@ from focuscrawl.report.figures import relevance_figure
 from focuscrawl.report.harvest_falls import watch_again
 from focuscrawl.report.outcome import PAGE
 from focuscrawl.report.plain_text import counted, middle, one_line
-from focuscrawl.report.templates import load_template
+from focuscrawl.report.templates import load_template, rows_of
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
@@ -85,11 +85,11 @@ class Section:
             label=label,
             summary=summary.lines(),
             relevance=data_uri(png(relevance_figure(pages))),
-            best_hosts=_rows(hosts[hosts["relevance"] > 0].head(_ROWS)),
-            worst_hosts=_rows(wasted.head(_ROWS)),
-            best_pages=_rows(best),
+            best_hosts=rows_of(hosts[hosts["relevance"] > 0].head(_ROWS)),
+            worst_hosts=rows_of(wasted.head(_ROWS)),
+            best_pages=rows_of(best),
             outcomes=[(str(name), int(n)) for name, n in measures.by_outcome(pages).items()],
-            depths=_rows(measures.by_depth(pages)),
+            depths=rows_of(measures.by_depth(pages)),
             events=_events(store),
             models=_models(store),
             alarms=watch_again(store)[1][-_ALARMS:],
@@ -127,10 +127,6 @@ def _template() -> Template:
         one_line=lambda text: one_line(text, _TITLE),
         shortened=lambda url: middle(one_line(url), _TITLE),
     )
-
-
-def _rows(frame: pd.DataFrame) -> list[Any]:
-    return list(frame.itertuples(name="Row"))
 
 
 def _events(store: CrawlStore) -> list[tuple[str, int, str, str]]:

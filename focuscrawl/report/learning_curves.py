@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.report.figure_style import Line, axes, plain
+from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.report.figure_style import Line, axes, evenly_spread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-RELEVANT = 0.5  # a page counts as relevant above
 _POINTS = 200  # of a curve
 
 
@@ -86,10 +86,7 @@ def learning_figure(curves: Sequence[Curve]) -> Figure:
     """Draw learning curves."""
     with axes() as (figure, plot):
         for number, curve in enumerate(curves):
-            line, (at, share) = Line.of(number), points(curve)
-            plot.plot(
-                at, share, color=line.colour, ls=line.dashes, lw=1.8, label=plain(curve.label)
-            )
+            Line.of(number).draw(plot, *points(curve), curve.label)
         plot.set(
             xlabel="% of the fetches",
             ylabel="% of the relevant pages found by any",
@@ -104,6 +101,6 @@ def learning_figure(curves: Sequence[Curve]) -> Figure:
 def points(curve: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return a curve in percent, thinned, from (0, 0) on."""
     n = len(curve.share)
-    chosen = np.unique(np.linspace(0, n - 1, min(n, _POINTS)).round().astype(np.int64))
+    chosen = evenly_spread(n, _POINTS)
     at = np.concatenate([[0.0], 100.0 * (chosen + 1) / max(n, 1)])
     return at, np.concatenate([[0.0], 100.0 * curve.share[chosen]])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections import defaultdict
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,13 +16,16 @@ from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.page_facts import PageFacts, unpack_words
 from focuscrawl.offline.training import begun_with
 from focuscrawl.report.plain_text import one_line
-from focuscrawl.report.worker_replay import retell
 from focuscrawl.store import schema
+from focuscrawl.store.history import History
+from focuscrawl.store.worker_registry import is_shared
+from focuscrawl.store.worker_tables import evidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from focuscrawl.apprentice.apprentice import Apprentice
+    from focuscrawl.apprentice.distributed import DistributedApprentice
     from focuscrawl.store import CrawlStore
 
 _SHOWN = 5  # of each side
@@ -75,8 +79,8 @@ def reasons(store: CrawlStore, url: int) -> Reasons | None:
         return None
     given = json.loads(identity.get("options", "{}"))
     apprentice = make_apprentice(Options.of(given), graduate=begun_with(store))
-    if "shards" in identity:
-        number, words = retell(store, apprentice, url)
+    if is_shared(store):
+        number, words = _retell(store, apprentice, url)
     else:
         number, words = url, _replay(store, apprentice, url)
     if not apprentice.has_links(number):
@@ -89,28 +93,64 @@ def reasons(store: CrawlStore, url: int) -> Reasons | None:
 
 def _replay(store: CrawlStore, apprentice: Apprentice, url: int) -> list[str]:
     """Let the apprentice see all pages again; return the words of those that link to `url`."""
-    p, memo, models = schema.page.c, schema.memo.c, schema.models.c
-    last = sa.select(models.state).where(models.state.is_not(None))
-    for model in store.rows(last.order_by(models.version.desc()).limit(1)):
-        apprentice.load(model.state)
-    pages = (
-        sa.select(p.url, p.relevance, memo.data)
-        .outerjoin(schema.memo, memo.seq == p.seq)
-        .order_by(p.seq)
-    )
-    (count,) = store.rows(sa.select(sa.func.count().label("urls")).select_from(schema.url))
-    words: dict[str, None] = {}
-    left = _PAGES
-    for page in store.rows(pages):
-        # what the fetch itself has shown must not count as a reason for it
-        apprentice.observe(count.urls if page.url == url else page.url, page.relevance)
-        if page.data is not None:
-            facts = PageFacts.from_bytes(page.data)
-            apprentice.expand(page.url, facts)
-            if left and url in facts.targets:
-                words.update(dict.fromkeys(unpack_words(facts.vocabulary)))
-                left -= 1
-    return [*words]
+    history, words = History(store), _Words(url)
+    model = history.last_model()
+    if model is not None:
+        apprentice.load(model[1])
+    count = store.row(sa.select(sa.func.count().label("urls")).select_from(schema.url))
+    for fetch in history.fetches(links=False):
+        if not fetch.again:
+            # what the fetch itself has shown must not count as a reason for it
+            number = count.urls if fetch.url == url else fetch.url
+            apprentice.observe(number, fetch.relevance)
+        if fetch.memo is not None:
+            facts = PageFacts.from_bytes(fetch.memo)
+            apprentice.expand(fetch.url, facts)
+            words.look_at(facts)
+    return [*words.found]
+
+
+def _retell(
+    store: CrawlStore, apprentice: DistributedApprentice, url: int
+) -> tuple[int, list[str]]:
+    """Tell an apprentice all that workers have told each other, except what came of `url`.
+
+    So it knows what it would know had it been all workers on the crawl at once.
+
+    Returns
+    -------
+    The number that the URL has for the apprentice, and the words of pages that link to it
+    """
+    history, e = History(store), evidence.c
+    numbers: defaultdict[int, int] = defaultdict(lambda: len(numbers))
+    words = _Words(numbers[url])
+    model = history.last_model()
+    if model is not None:
+        apprentice.adopt(apprentice.take_up(1, model[1]))
+    told = sa.select(e.source, e.targets, e.memo).where(e.memo.is_not(None)).order_by(e.id)
+    for row in store.rows(told):
+        targets = [numbers[each] for each in np.frombuffer(row.targets, "<i8").tolist()]
+        facts = PageFacts.from_bytes(row.memo).numbered(np.array(targets, np.int64))
+        apprentice.expand(numbers[row.source], facts)
+        words.look_at(facts)
+    for fetch in history.first_fetches():
+        if fetch.url != url:
+            apprentice.hear(numbers[fetch.url], fetch.relevance)
+    return words.url, [*words.found]
+
+
+@dataclass
+class _Words:
+    """Collects the words of the first `_PAGES` pages that link to a URL."""
+
+    url: int
+    found: dict[str, None] = field(default_factory=dict)
+    left: int = _PAGES
+
+    def look_at(self, facts: PageFacts) -> None:
+        if self.left and self.url in facts.targets:
+            self.found.update(dict.fromkeys(unpack_words(facts.vocabulary)))
+            self.left -= 1
 
 
 def _words(
@@ -120,7 +160,7 @@ def _words(
     said = np.abs(weights) > 0.0
     p, u = schema.page.c, schema.url.c
     classes = sa.select(p.topic).where(p.topic.is_not(None)).distinct().order_by(p.topic)
-    (row,) = store.rows(sa.select(u.url).where(u.id == url))
+    row = store.row(sa.select(u.url).where(u.id == url))
     names = name_features(
         features[said],
         url=row.url,

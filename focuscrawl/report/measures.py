@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.outcome import PAGE, outcome
-from focuscrawl.report.stores import open_crawl
+from focuscrawl.report.stores import open_store
 from focuscrawl.store import CrawlStore
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def load_pages(crawl: str | os.PathLike[str] | CrawlStore) -> pd.DataFrame:
         There is no crawl, or none this version can read.
     """
     if not isinstance(crawl, CrawlStore):
-        store = open_crawl(crawl)
+        store = open_store(crawl)
         try:
             return load_pages(store)
         finally:

@@ -51,8 +51,9 @@ def middle(text: str, width: int) -> str:
 
 
 def counted(n: int, thing: str) -> str:
-    """Return ``1 page``, ``2 pages``."""
-    return f"{n:,} {thing}{'' if n == 1 else 's'}"
+    """Return ``1 page``, ``2 pages``, ``2 fetches``."""
+    plural = "es" if thing.endswith("ch") else "s"
+    return f"{n:,} {thing}{'' if n == 1 else plural}"
 
 
 def _obeyed(character: str) -> bool:

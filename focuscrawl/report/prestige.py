@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import sqlalchemy as sa
 
-from focuscrawl.distiller import Distiller, LinkGraph, Scores, Sites, best, stand_ins
+from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.distiller import Distiller, Scores, Sites, best
 from focuscrawl.distiller.distiller import THRESHOLD
 from focuscrawl.distiller.sites import registered_domain
 from focuscrawl.errors import UserError
-from focuscrawl.store import schema
+from focuscrawl.offline.link_graph import CrawlLinks
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.store import CrawlStore
 
-RELEVANT = 0.5  # a page counts as relevant above
 _Z = 1.96  # of the 95 % interval
 _SITE = {"host": "host", "domain": "registered domain", "none": "page"}
 
@@ -69,19 +66,15 @@ class Distillation:
         UserError
             There is nothing to distil.
         """
-        crawl = _Links.read(store)
-        hosts = crawl.host_names
-        if rule is None:
-            sites = Sites.fitting(crawl.source, crawl.target, crawl.host)
-        else:
-            sites = Sites.by(rule, crawl.host, hosts)
-        graph = LinkGraph(crawl.source, crawl.target, sites.of_pages, crawl.relevance)
+        crawl = CrawlLinks.of(store)
+        sites = crawl.sites(rule)
+        graph = crawl.graph(sites)
         source, target = graph.off_site()
         scores = Distiller(graph).distill()
         if not scores.hubs.any():
             raise UserError(_nothing(store.where, sites.rule, on_site=not len(source)))
+        hosts = crawl.host_names
         named = [registered_domain(name) for name in hosts] if sites.rule == "domain" else hosts
-        site = np.array(named, object)[crawl.host]
         relevant = crawl.relevance > RELEVANT
         n = graph.n_pages
         counts = {
@@ -90,10 +83,17 @@ class Distillation:
             "in": np.bincount(target, minlength=n),
             "relevant_in": np.bincount(target[relevant[source]], minlength=n),
         }
-        pages = crawl.pages.assign(
-            site=site, hub=scores.hubs, authority=scores.authorities, **counts
+        pages = pd.DataFrame(
+            {
+                "url": crawl.names,
+                "title": pd.Series(crawl.titles, dtype=object),
+                "site": np.array(named, object)[crawl.host],
+                "relevance": crawl.relevance,
+                "hub": scores.hubs,
+                "authority": scores.authorities,
+                **counts,
+            }
         )
-        pages = pages[["url", "title", "site", "relevance", "hub", "authority", *counts]]
         return cls(
             where=store.where,
             topic=store.identity().get("topic", ""),
@@ -172,69 +172,3 @@ def popular_sites(pages: pd.DataFrame) -> pd.DataFrame:
     table = table.assign(density=share, at_least=lower)
     table = table[["pages", "relevant", "density", "at_least", "relevant_in"]]
     return table.sort_values(["at_least", "relevant"], ascending=False, kind="stable")
-
-
-@dataclass(frozen=True)
-class _Links:
-    """Pages and links of a store, by the numbers of URLs; links lead to what stands for a URL."""
-
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    host: NDArray[np.int64]
-    host_names: list[str]
-    relevance: NDArray[np.float64]
-    fetched: NDArray[np.bool_]
-    judged: NDArray[np.bool_]
-    pages: pd.DataFrame
-
-    @classmethod
-    def read(cls, store: CrawlStore) -> _Links:
-        # what is read later holds what was written with the earlier: the crawl may be running
-        link, p, u, h = (table.c for table in (schema.link, schema.page, schema.url, schema.host))
-        links = _columns(store, sa.select(link.source, link.target).order_by(link.id))
-        fetches = _columns(
-            store,
-            sa.select(p.url, p.relevance, p.title, p.duplicate_of, p.digest.is_not(None)).order_by(
-                p.seq
-            ),
-        )
-        urls = _columns(store, sa.select(u.id, u.url, u.host, u.referrer).order_by(u.id))
-        hosts = _columns(store, sa.select(h.id, h.name).order_by(h.id))
-        n, ids = len(urls[0]), _numbers(urls[0])
-        page, repeats = _places(ids, fetches[0]), _places(ids, fetches[3])
-        source, target = _places(ids, links[0]), _places(ids, links[1])
-        relevance, fetched = np.full(n, np.nan), np.zeros(n, np.bool_)
-        judged, title = fetched.copy(), np.full(n, None, object)
-        relevance[page] = fetches[1]
-        fetched[page] = True
-        judged[page] = np.array(fetches[4], np.bool_) & (repeats < 0)
-        title[page] = fetches[2]
-        referrer = _places(ids, urls[3])
-        return cls(
-            source=source,
-            target=stand_ins(page, repeats, referrer, source)[target],
-            host=_places(_numbers(hosts[0]), urls[2]),
-            host_names=list(hosts[1]),
-            relevance=relevance,
-            fetched=fetched,
-            judged=judged,
-            pages=pd.DataFrame({"url": urls[1], "title": title, "relevance": relevance}),
-        )
-
-
-def _columns(store: CrawlStore, statement: sa.Select[Any]) -> list[list[Any]]:
-    rows = [tuple(row) for row in store.rows(statement)]
-    return [list(column) for column in zip(*rows, strict=True)] or [
-        [] for _ in statement.selected_columns
-    ]
-
-
-def _numbers(column: list[int | None]) -> NDArray[np.int64]:
-    """Return a column of numbers; -1 for NULL."""
-    return np.array([-1 if each is None else each for each in column], np.int64)
-
-
-def _places(ids: NDArray[np.int64], column: list[int | None]) -> NDArray[np.int64]:
-    """Return where in `ids`, ascending, the numbers of a column are; -1 for NULL."""
-    numbers = _numbers(column)
-    return np.where(numbers < 0, -1, np.searchsorted(ids, numbers))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from focuscrawl.report.plain_text import middle, one_line, table
-from focuscrawl.report.templates import load_template
+from focuscrawl.report.templates import load_template, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,7 @@ def text(found: Distillation, top: int) -> str:
             f"{row.relevant_in:,}",
             one_line(row.Index, _URL),
         ]
-        for place, row in enumerate(_rows(found.popular.head(top)), 1)
+        for place, row in enumerate(rows_of(found.popular.head(top)), 1)
     ]
     return "\n".join([*lines, *table(rows, {5})])
 
@@ -55,7 +55,7 @@ def page(found: Distillation, top: int) -> str:
             ("Authorities", "Hubs link to them", "authority", found.authorities(top)),
         ],
         elsewhere="" if found.sites.rule == "none" else " of other sites",
-        popular=_rows(found.popular.head(top)),
+        popular=rows_of(found.popular.head(top)),
     )
 
 
@@ -96,7 +96,3 @@ def _template() -> Template:
         shortened=lambda url: middle(one_line(url), _URL),
         records=lambda frame: frame.to_dict("records"),
     )
-
-
-def _rows(frame: pd.DataFrame) -> list[Any]:
-    return list(frame.itertuples(name="Row"))

@@ -31,7 +31,7 @@ class Again(NamedTuple):
     @classmethod
     def of(cls, store: CrawlStore) -> Self:
         """Count them; none in a store of a schema before 3."""
-        if not sa.inspect(store.engine).has_table(schema.revisit.name):
+        if not store.has(schema.revisit):
             return cls()
         r = schema.revisit.c
         counts = sa.select(
@@ -39,8 +39,7 @@ class Again(NamedTuple):
             sa.func.count(sa.case((r.status == NOT_MODIFIED, 1))),
             sa.func.coalesce(sa.func.sum(r.links), 0),
         )
-        (row,) = store.rows(counts.where(r.seq.is_not(None)))
-        return cls(*row)
+        return cls(*store.row(counts.where(r.seq.is_not(None))))
 
     def in_words(self) -> str:
         """Say it in a few words; nothing if there were none."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,12 @@ from focuscrawl.report.plain_text import counted, one_line, table
 from focuscrawl.report.stop_reasons import BREAK, in_words
 from focuscrawl.report.summary import RECENT
 from focuscrawl.store import schema
+from focuscrawl.store.history import History
+from focuscrawl.store.worker_registry import is_shared
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from focuscrawl.store import CrawlStore
 
 _MINUTE = timedelta(minutes=1)
@@ -23,7 +28,45 @@ _STATES = {"start": "crawling", "resumed": "crawling", "paused": "paused"}
 
 
 @dataclass(frozen=True)
-class WorkerStatus:
+class Recent:
+    """How fast somebody fetches, and how well, of late.
+
+    Attributes
+    ----------
+    pages_per_second : in the last minute
+    harvest_rate : mean relevance of the last `RECENT` fetches; None before the first
+    idle : seconds since the last fetch; None before the first
+    """
+
+    pages_per_second: float
+    harvest_rate: float | None
+    idle: float | None
+
+    @classmethod
+    def of(cls, pages: Sequence[tuple[datetime, float]], now: datetime) -> Recent:
+        """Measure it by times and relevance of the last pages, the last one first."""
+        times = sorted((time for time, _ in pages), reverse=True)
+        last = [relevance for _, relevance in pages[:RECENT]]
+        return Recent(
+            pages_per_second=rate(times, now),
+            harvest_rate=sum(last) / len(last) if last else None,
+            idle=(now - times[0]).total_seconds() if times else None,
+        )
+
+    def recent_cells(self) -> list[str]:
+        """Return what is shown of it, under `RECENT_HEADING`."""
+        return [
+            f"{self.pages_per_second:.1f}",
+            "-" if self.harvest_rate is None else f"{self.harvest_rate:.3f}",
+            "-" if self.idle is None else f"{in_brief(self.idle)} ago",
+        ]
+
+
+RECENT_HEADING = ["pages/s", f"last {RECENT}", "last fetch"]
+
+
+@dataclass(frozen=True)
+class WorkerStatus(Recent):
     """One process that crawls.
 
     Attributes
@@ -31,17 +74,11 @@ class WorkerStatus:
     name : what to call it
     state : ``crawling``, ``paused``, or why it does not crawl
     fetched : fetches, those of earlier runs included
-    pages_per_second : in the last minute
-    harvest_rate : mean relevance of its last `RECENT` fetches; None before the first
-    idle : seconds since its last fetch; None before the first
     """
 
     name: str
     state: str
     fetched: int
-    pages_per_second: float
-    harvest_rate: float | None
-    idle: float | None
 
 
 @dataclass(frozen=True)
@@ -78,14 +115,14 @@ class Status:
         running : whether a process crawls; a store cannot tell that one was killed
         now : the time it is; None: now
         """
-        p, u, m = schema.page.c, schema.url.c, schema.models.c
-        fetched, mean = _one(store, sa.select(sa.func.count(), sa.func.avg(p.relevance)))
+        p, u = schema.page.c, schema.url.c
+        fetched, mean = store.row(sa.select(sa.func.count(), sa.func.avg(p.relevance)))
         hosts_of = sa.func.count(sa.distinct(u.host))
         queued = sa.select(sa.func.count(), hosts_of).where(u.state == schema.QUEUED)
-        waiting, hosts = _one(store, queued)
-        newest = sa.select(sa.func.max(m.version), sa.func.max(m.trained_at_seq))
-        version, begun = _one(store, newest)
+        waiting, hosts = store.row(queued)
+        version, begun = newest_lesson(store)
         state = _state(store, fetched, running=running)
+        recent = Recent.of(last_pages(store, fetched)[None], now or datetime.now(UTC))
         return cls(
             about=of_whom(store),
             state=state,
@@ -93,9 +130,9 @@ class Status:
             harvest_rate=mean or 0.0,
             waiting=waiting,
             hosts=hosts,
-            model=version or 0,
-            behind=fetched - (begun or 0),
-            workers=[_alone(store, state, fetched, now or datetime.now(UTC))],
+            model=version,
+            behind=fetched - begun,
+            workers=[WorkerStatus(**vars(recent), name="alone", state=state, fetched=fetched)],
         )
 
     @property
@@ -110,26 +147,16 @@ class Status:
 
     def text(self) -> str:
         """Return a table of the workers, with the crawl in two lines above it."""
-        rows = [["worker", "state", "fetches", "pages/s", f"last {RECENT}", "last fetch"]]
+        rows = [["worker", "state", "fetches", *RECENT_HEADING]]
         rows += [
-            [
-                worker.name,
-                worker.state,
-                f"{worker.fetched:,}",
-                f"{worker.pages_per_second:.1f}",
-                "-" if worker.harvest_rate is None else f"{worker.harvest_rate:.3f}",
-                "-" if worker.idle is None else f"{in_brief(worker.idle)} ago",
-            ]
+            [worker.name, worker.state, f"{worker.fetched:,}", *worker.recent_cells()]
             for worker in self.workers
         ]
-        lesson = (
-            f"lesson {self.model}, begun {counted(self.behind, 'fetch').replace('hs', 'hes')} ago"
-        )
         crawl = [
             f"{self.fetched:,} fetched",
             f"harvest rate {self.harvest_rate:.3f}",
             f"{self.waiting:,} URLs wait on {counted(self.hosts, 'host')}",
-            *([lesson] if self.model else []),
+            *lesson_in_words(self.model, self.behind),
         ]
         return "\n".join([f"{self.about}: {self.state}", ", ".join(crawl), *table(rows, {0, 1})])
 
@@ -145,26 +172,33 @@ def of_whom(store: CrawlStore) -> str:
     return "{} of {} on {}".format(*(one_line(identity.get(key, "?"), 60) for key in keys))
 
 
-def _alone(store: CrawlStore, state: str, fetched: int, now: datetime) -> WorkerStatus:
-    """Return the one process that crawls into a folder."""
+def newest_lesson(store: CrawlStore) -> tuple[int, int]:
+    """Return the number of the newest lesson, and the fetches when it was begun; 0 for none."""
+    m = schema.models.c
+    version, begun = store.row(sa.select(sa.func.max(m.version), sa.func.max(m.trained_at_seq)))
+    return version or 0, begun or 0
+
+
+def lesson_in_words(model: int, behind: int) -> list[str]:
+    """Say which lesson was the last; nothing where the strategy learns nothing."""
+    return [f"lesson {model}, begun {counted(behind, 'fetch')} ago"] if model else []
+
+
+def last_pages(
+    store: CrawlStore, fetched: int
+) -> defaultdict[int | None, list[tuple[datetime, float]]]:
+    """Return time and relevance of the last pages of each worker, the last one first.
+
+    The number of a process that crawls alone is None.
+    """
     p = schema.page.c
-    statement = (
-        sa.select(p.fetched_at, p.relevance)
-        .where(p.seq > fetched - MINUTE_ROWS)
-        .order_by(p.seq.desc())
-        .limit(MINUTE_ROWS)
-    )
-    rows = [*store.rows(statement)]
-    times = [datetime.fromisoformat(row.fetched_at) for row in rows]
-    last = [row.relevance for row in rows[:RECENT]]
-    return WorkerStatus(
-        name="alone",
-        state=state,
-        fetched=fetched,
-        pages_per_second=rate(times, now),
-        harvest_rate=sum(last) / len(last) if last else None,
-        idle=(now - times[0]).total_seconds() if times else None,
-    )
+    worker = p.worker if is_shared(store) else sa.null().label("worker")
+    last = sa.select(worker, p.fetched_at, p.relevance)
+    last = last.where(p.seq > fetched - MINUTE_ROWS).order_by(p.seq.desc())
+    pages: defaultdict[int | None, list[tuple[datetime, float]]] = defaultdict(list)
+    for row in store.rows(last):
+        pages[row.worker].append((datetime.fromisoformat(row.fetched_at), row.relevance))
+    return pages
 
 
 def rate(times: list[datetime], now: datetime) -> float:
@@ -181,18 +215,11 @@ def rate(times: list[datetime], now: datetime) -> float:
 
 
 def _state(store: CrawlStore, fetched: int, *, running: bool) -> str:
-    e = schema.events.c
-    kinds = ("start", "stop", "paused", "resumed")
-    statement = sa.select(e.kind, e.detail).where(e.kind.in_(kinds)).order_by(e.id.desc()).limit(1)
-    for row in store.rows(statement):
-        if row.kind == "stop":
-            return "ending" if running else in_words(row.detail, fetched)
-        return _STATES[row.kind] if running else "killed; the same command goes on from here"
+    for event in History(store).events("start", "stop", "paused", "resumed", last=1):
+        if event.kind == "stop":
+            return "ending" if running else in_words(event.detail, fetched)
+        return _STATES[event.kind] if running else "killed; the same command goes on from here"
     return "starting" if running else "never began"
-
-
-def _one(store: CrawlStore, statement: Any) -> Any:
-    return next(iter([*store.rows(statement)]))
 
 
 def in_brief(seconds: float) -> str:

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from focuscrawl.frontier.host_backoff import LEFT
 from focuscrawl.store import schema
+from focuscrawl.store.history import History
 from focuscrawl.store.worker_registry import is_shared, read_workers
 
 if TYPE_CHECKING:
@@ -50,27 +51,18 @@ def stop_reason(store: CrawlStore) -> str | None:
 
 def last_reason(store: CrawlStore) -> str | None:
     """Return why the last run ended; None if it did not, or did not live to say so."""
-    e = schema.events.c
-    statement = (
-        sa.select(e.kind, e.detail)
-        .where(e.kind.in_(("start", "stop")))
-        .order_by(e.id.desc())
-        .limit(1)
-    )
-    reasons = [row.detail for row in store.rows(statement) if row.kind == "stop"]
-    return reasons[0] if reasons else None
+    ends = History(store).events("start", "stop", last=1)
+    return ends[0].detail if ends and ends[0].kind == "stop" else None
 
 
 def hosts_left(store: CrawlStore) -> dict[str, str]:
     """Return the hosts that the last run left alone, and why, in the order of leaving."""
-    e = schema.events.c
-    statement = sa.select(e.kind, e.detail).where(e.kind.in_(("start", LEFT))).order_by(e.id)
     left: dict[str, str] = {}
-    for row in store.rows(statement):
-        if row.kind == "start":
+    for event in History(store).events("start", LEFT):
+        if event.kind == "start":
             left.clear()
         else:
-            host, _, why = row.detail.partition(": ")
+            host, _, why = event.detail.partition(": ")
             left[host] = why
     return left
 
@@ -96,9 +88,8 @@ def time_crawling(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
     A break is where a run ends or begins between two fetches, or more than `BREAK` passed. The
     first fetch of a run takes no time that the store knows of and is not counted.
     """
-    e, p = schema.events.c, schema.page.c
-    ends = e.kind.in_(("start", "stop"))
-    stops = {row.seq for row in store.rows(sa.select(e.seq).where(ends))}
+    p = schema.page.c
+    stops = {event.seq for event in History(store).events("start", "stop")}
     statement = sa.select(p.seq, p.fetched_at).where(p.seq <= fetched).order_by(p.seq)
     return _time_between((tuple(row) for row in store.rows(statement)), stops)
 

@@ -1,4 +1,4 @@
-"""From what people call a crawl to its store."""
+"""Opens the store of a crawl by what a user calls it: its folder, or the URL of a database."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from contextlib import closing
 from pathlib import Path
 
 from focuscrawl.crawl import CrawlFolder
+from focuscrawl.report.shared_status import SharedStatus
 from focuscrawl.report.status import Status
-from focuscrawl.report.workers import SharedStatus
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.postgres import is_database_url, read_database, read_database_url
 
 
-def open_crawl(crawl_dir: str | os.PathLike[str]) -> CrawlStore:
+def open_store(crawl_dir: str | os.PathLike[str]) -> CrawlStore:
     """Open the store of the crawl kept in `crawl_dir`, which may be running.
 
     Parameters
@@ -32,8 +32,8 @@ def open_crawl(crawl_dir: str | os.PathLike[str]) -> CrawlStore:
 
 
 def status_of(crawl_dir: str | os.PathLike[str]) -> Status | SharedStatus:
-    """Return how a crawl is doing; takes and raises what `open_crawl` does."""
-    with closing(open_crawl(crawl_dir)) as store:
+    """Return how a crawl is doing; takes and raises what `open_store` does."""
+    with closing(open_store(crawl_dir)) as store:
         if is_database_url(os.fspath(crawl_dir)):
             return SharedStatus.of(store)
         return Status.of(store, running=CrawlFolder(Path(crawl_dir)).in_use)

@@ -1,4 +1,4 @@
-"""A crawl in twenty lines."""
+"""Summary of a crawl in twenty lines: why it stopped, harvest, outcomes, frontier, best hosts."""
 
 from __future__ import annotations
 
@@ -90,26 +90,21 @@ class Summary:
     def of(cls, store: CrawlStore) -> Summary:
         """Read the summary of a crawl, which may be running; the frontier is only counted."""
         p = schema.page.c
-        totals = _one(
-            store,
+        totals = store.row(
             sa.select(
                 sa.func.coalesce(sa.func.max(p.seq), 0).label("fetched"),
                 sa.func.coalesce(sa.func.sum(p.relevance), 0.0).label("relevance"),
                 sa.func.count(sa.case((p.relevance > RELEVANT, 1))).label("relevant"),
                 sa.func.coalesce(sa.func.sum(p.links), 0).label("links"),
                 sa.func.coalesce(sa.func.sum(p.dropped), 0).label("dropped"),
-            ),
+            )
         )
         fetched: int = totals.fetched
-        recent = _one(
-            store,
-            sa.select(sa.func.coalesce(sa.func.avg(p.relevance), 0.0).label("mean")).where(
-                p.seq > fetched - RECENT, p.seq <= fetched
-            ),
-        )
+        mean = sa.select(sa.func.coalesce(sa.func.avg(p.relevance), 0.0).label("relevance"))
+        recent = store.row(mean.where(p.seq > fetched - RECENT, p.seq <= fetched))
         m = schema.models.c
         newest = sa.select(m.version, m.trained_at_seq).order_by(m.version.desc()).limit(1)
-        model = next(iter([*store.rows(newest)]), None)
+        model = next(store.rows(newest), None)
         time, timed = time_crawling(store, fetched)
         outcomes, again = _outcomes(store, fetched), Again.of(store)
         unchanged = outcomes.get(UNCHANGED, 0) + again.unchanged
@@ -119,7 +114,7 @@ class Summary:
             stopped=in_words(stop_reason(store), fetched + again.fetches, unchanged),
             fetched=fetched,
             harvest_rate=totals.relevance / fetched if fetched else 0.0,
-            recent_harvest_rate=recent.mean,
+            recent_harvest_rate=recent.relevance,
             relevant=totals.relevant,
             outcomes=outcomes,
             links=totals.links,
@@ -280,13 +275,6 @@ def _best_hosts(store: CrawlStore, fetched: int) -> list[HostYield]:
         .limit(_HOSTS)
     )
     return [HostYield(row.name, row.fetches, row.relevance) for row in store.rows(statement)]
-
-
-def _one(
-    store: CrawlStore, statement: sa.Select[tuple[object, ...]]
-) -> sa.Row[tuple[object, ...]]:
-    (row,) = store.rows(statement)
-    return row
 
 
 def _duration(time: timedelta) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 if TYPE_CHECKING:
+    import pandas as pd
     from jinja2 import Template
+
+
+def rows_of(frame: pd.DataFrame) -> list[Any]:
+    """Return the rows of a table for a template, which reads their columns by name."""
+    return list(frame.itertuples(name="Row"))
 
 
 def load_template(name: str, *, package: str = "focuscrawl.report", **filters: object) -> Template:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
-
 from focuscrawl.crawl.parts.near_duplicates import NEAR_DUPLICATE
 from focuscrawl.crawl.parts.quotas import Quota, Quotas
 from focuscrawl.crawl.parts.traps import LIMITED, RAISED
@@ -14,7 +12,7 @@ from focuscrawl.crawl.url_patterns import pattern
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.plain_text import counted
-from focuscrawl.store import schema
+from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,13 +24,11 @@ _HOSTS, _PATTERNS = "hosts", "patterns"
 
 def trap_events(store: CrawlStore) -> dict[str, int]:
     """Return how many ``hosts`` and ``patterns`` were limited, and other events by their kind."""
-    e = schema.events.c
-    kinds = (LIMITED, RAISED, NEAR_DUPLICATE)
     counts: Counter[str] = Counter()
-    for row in store.rows(sa.select(e.kind, e.detail).where(e.kind.in_(kinds))):
-        name = row.detail.partition(": ")[0]
+    for event in History(store).events(LIMITED, RAISED, NEAR_DUPLICATE):
+        name = event.detail.partition(": ")[0]
         of_limit = _PATTERNS if "/" in name else _HOSTS
-        counts[of_limit if row.kind == LIMITED else row.kind] += 1
+        counts[of_limit if event.kind == LIMITED else event.kind] += 1
     return dict(counts)
 
 
@@ -49,11 +45,8 @@ def limits_in_words(events: Mapping[str, int]) -> str | None:
 
 def near_duplicate(store: CrawlStore, seq: int, url: str) -> str | None:
     """Return what the page fetched as number `seq` is much alike, in words; None if nothing."""
-    e = schema.events.c
-    told = sa.select(e.detail).where(e.kind == NEAR_DUPLICATE, e.seq == seq)
-    for row in [*store.rows(told.limit(1))]:
-        return str(row.detail[len(url) + 2 :])
-    return None
+    told = History(store).events(NEAR_DUPLICATE)
+    return next((event.detail[len(url) + 2 :] for event in told if event.seq == seq), None)
 
 
 def held_back(store: CrawlStore, url: str) -> str | None:
@@ -61,36 +54,27 @@ def held_back(store: CrawlStore, url: str) -> str | None:
 
     The accounts of the crawl are kept again from its pages, as a resumed crawl does.
     """
-    e = schema.events.c
-    limited = sa.select(e.detail).where(e.kind == LIMITED)
-    names = {host(url), pattern(url)}
-    if not any(row.detail.partition(": ")[0] in names for row in store.rows(limited)):
+    history, names = History(store), {host(url), pattern(url)}
+    if not any(event.detail.partition(": ")[0] in names for event in history.events(LIMITED)):
         return None
-    account = _accounts(store).barred(url)
+    account = _accounts(history).barred(url)
     return None if account is None else _in_words(account)
 
 
-def _accounts(store: CrawlStore) -> Quotas:
-    e, p, u, r = schema.events.c, schema.page.c, schema.url.c, schema.url.alias()
-    near = sa.select(e.seq).where(e.kind == NEAR_DUPLICATE)
-    nothing_new = {row.seq for row in store.rows(near)}
-    raised_at = Counter(row.seq for row in store.rows(sa.select(e.seq).where(e.kind == RAISED)))
-    pages = (
-        sa.select(p.seq, u.url, p.relevance, p.duplicate_of, r.c.url.label("referrer"))
-        .select_from(schema.page)
-        .join(schema.url, u.id == p.url)
-        .join(r, r.c.id == u.referrer, isouter=True)
-        .order_by(p.seq)
-    )
-    allowances = Quotas()
-    for row in store.rows(pages):
-        repeats = row.seq in nothing_new or row.duplicate_of is not None
-        earns = row.relevance > RELEVANT and not repeats
-        for _ in allowances.count(row.url, row.referrer, earns=earns, repeats=repeats):
+def _accounts(history: History) -> Quotas:
+    nothing_new = {event.seq for event in history.events(NEAR_DUPLICATE)}
+    raised_at = Counter(event.seq for event in history.events(RAISED))
+    name = {url.id: url.url for url in history.urls()}
+    quotas = Quotas()
+    for fetch in history.first_fetches():
+        repeats = fetch.seq in nothing_new or fetch.duplicate_of is not None
+        earns = fetch.relevance > RELEVANT and not repeats
+        referrer = None if fetch.referrer is None else name[fetch.referrer]
+        for _ in quotas.count(fetch.name, referrer, earns=earns, repeats=repeats):
             pass
-        for _ in range(raised_at[row.seq]):
-            allowances.raise_all()
-    return allowances
+        for _ in range(raised_at[fetch.seq]):
+            quotas.raise_all()
+    return quotas
 
 
 def _in_words(account: Quota) -> str:

@@ -1,4 +1,4 @@
-"""From what a person types to a URL of the store."""
+"""Finds the URL of a store that a user means: http or https, and what comes near."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def find_url(store: CrawlStore, text: str) -> sa.Row[Any]:
         raise UserError(f"the crawl has not seen {shown}: did you mean {near.url}?")
     h, u = schema.host.c, schema.url.c
     known = sa.select(sa.func.count().label("n")).select_from(schema.url)
-    (count,) = store.rows(known.join(schema.host, h.id == u.host).where(h.name == host(url)))
+    count = store.row(known.join(schema.host, h.id == u.host).where(h.name == host(url)))
     hint = f"it knows {counted(count.n, 'URL')}" if count.n else "it knows no URL"
     raise UserError(
         f"the crawl has not seen {shown}: {hint} of {host(url)}; give the exact URL, as in the "
@@ -47,7 +47,7 @@ def find_url(store: CrawlStore, text: str) -> sa.Row[Any]:
 
 def _first(store: CrawlStore, urls: Iterable[str]) -> sa.Row[Any] | None:
     for url in urls:
-        for row in [*store.rows(sa.select(schema.url).where(schema.url.c.url == url))]:
+        for row in store.rows(sa.select(schema.url).where(schema.url.c.url == url)):
             return row
     return None
 

@@ -88,7 +88,7 @@ class Explanation:
         to_it = schema.link.c.target == row.id
         return cls(
             url=row.url,
-            state=_STATES[row.state](store, row),
+            state=_state(store, row),
             score=_score(store, row),
             depth=row.depth,
             links=_links(store, to_it, fetched_at),
@@ -125,7 +125,7 @@ class Explanation:
             [
                 f"  {_number(link.score)}",
                 f"{link.model_version}",
-                "-" if link.seq is None else f"{link.seq:,}",
+                _place(link.seq),
                 _number(link.relevance),
                 one_line(link.anchor, _ANCHOR) or "-",
                 link.source,
@@ -137,12 +137,7 @@ class Explanation:
     def _path_table(self) -> list[str]:
         rows = [["  fetch", "R", "page"]]
         rows += [
-            [
-                "  -" if step.seq is None else f"  {step.seq:,}",
-                _number(step.relevance),
-                step.url,
-            ]
-            for step in self.path
+            [f"  {_place(step.seq)}", _number(step.relevance), step.url] for step in self.path
         ]
         lines = table(rows, left={2})
         left_out = len(self.path) - 2 * _ENDS
@@ -155,15 +150,16 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
+def _place(seq: int | None) -> str:
+    return "-" if seq is None else f"{seq:,}"
+
+
 def _page(store: CrawlStore, number: int) -> sa.Row[Any]:
-    p = schema.page.c
-    (page,) = store.rows(sa.select(schema.page).where(p.url == number))
-    return page
+    return store.row(sa.select(schema.page).where(schema.page.c.url == number))
 
 
 def _url(store: CrawlStore, number: int) -> str:
-    (row,) = store.rows(sa.select(schema.url.c.url).where(schema.url.c.id == number))
-    return str(row.url)
+    return str(store.row(sa.select(schema.url.c.url).where(schema.url.c.id == number)).url)
 
 
 def _fetched(store: CrawlStore, row: sa.Row[Any]) -> str:
@@ -193,7 +189,7 @@ def _queued(store: CrawlStore, row: sa.Row[Any]) -> str:
         sa.func.count(sa.case((better, 1))).label("ahead"),
         sa.func.count(sa.case((equal, 1))).label("level"),
     ]
-    (found,) = store.rows(sa.select(*counts).where(u.state == QUEUED))
+    found = store.row(sa.select(*counts).where(u.state == QUEUED))
     words = f"waits in the frontier at rank {found.ahead + 1:,} of {found.waiting:,}"
     if found.level > 1:
         words += f", level with {counted(found.level - 1, 'other')}"
@@ -206,24 +202,18 @@ def _excluded(store: CrawlStore, row: sa.Row[Any]) -> str:
     events = sa.select(e.detail).where(
         e.kind == "excluded", e.detail.startswith(f"{row.url}: ", autoescape=True)
     )
-    for event in [*store.rows(events.limit(1))]:
+    for event in store.rows(events.limit(1)):
         return f"excluded: {one_line(event.detail[len(row.url) + 2 :], 120)}"
     named = sa.select(p.seq, p.url).where(p.canonical == row.url, p.duplicate_of.is_(None))
-    for page in [*store.rows(named.order_by(p.seq).limit(1))]:
+    for page in store.rows(named.order_by(p.seq).limit(1)):
         return f"excluded: its page came as fetch {page.seq:,}, under {_url(store, page.url)}"
     return "excluded: it will not be fetched"
 
 
-def _unfollowed(store: CrawlStore, row: sa.Row[Any]) -> str:
-    return "known, but the strategy follows no link to it"
-
-
-_STATES = {
-    QUEUED: _queued,
-    FETCHED: _fetched,
-    EXCLUDED: _excluded,
-    UNFOLLOWED: _unfollowed,
-}
+def _state(store: CrawlStore, row: sa.Row[Any]) -> str:
+    if row.state == UNFOLLOWED:
+        return "known, but the strategy follows no link to it"
+    return {QUEUED: _queued, FETCHED: _fetched, EXCLUDED: _excluded}[row.state](store, row)
 
 
 def _score(store: CrawlStore, row: sa.Row[Any]) -> str:
@@ -242,8 +232,7 @@ def _count(store: CrawlStore, to_it: sa.ColumnElement[bool], before: int | None 
         p = schema.page.c
         statement = statement.join(schema.page, p.url == schema.link.c.source)
         statement = statement.where(p.seq < before)
-    (row,) = store.rows(statement)
-    return int(row.n)
+    return int(store.row(statement).n)
 
 
 def _links(
@@ -267,17 +256,12 @@ def _links(
 
 def _path(store: CrawlStore, row: sa.Row[Any]) -> list[Step]:
     u, p = schema.url.c, schema.page.c
-    statement = (
-        sa.select(u.id, u.url, u.referrer, p.seq, p.relevance)
-        .select_from(schema.url)
-        .join(schema.page, p.url == u.id, isouter=True)
-    )
-    steps: list[Step] = []
+    pages = sa.select(u.id, u.url, u.referrer, p.seq, p.relevance)
+    pages = pages.select_from(schema.url).join(schema.page, p.url == u.id, isouter=True)
+    steps: dict[int, Step] = {}
     number: int | None = row.id
-    passed: set[int] = set()
-    while number is not None and number not in passed:  # a stranger's store may go in circles
-        passed.add(number)
-        (step,) = store.rows(statement.where(u.id == number))
-        steps.append(Step(step.url, step.seq, step.relevance))
+    while number is not None and number not in steps:  # a stranger's store may go in circles
+        step = store.row(pages.where(u.id == number))
+        steps[number] = Step(step.url, step.seq, step.relevance)
         number = step.referrer
-    return steps[::-1]
+    return [*steps.values()][::-1]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_right
 from collections import defaultdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.store import schema
@@ -14,6 +15,8 @@ from focuscrawl.store.records import NewUrl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from numpy.typing import NDArray
 
     from focuscrawl.store.store import CrawlStore
 
@@ -28,29 +31,47 @@ class StoredLink(NamedTuple):
     score: float | None
 
 
+class StoredEvent(NamedTuple):
+    """Something that happened when `seq` pages had been fetched; `at` is UTC, ISO 8601."""
+
+    seq: int
+    kind: str
+    detail: str
+    at: str
+
+
 class StoredFetch(NamedTuple):
     """A fetch, with the links that were first found by it.
 
     Attributes
     ----------
     seq : its place in the crawl, from 1; of a page fetched again, that of the last first fetch
-    again : the page was fetched before, and is here for the links that were new on it
+    url, name : number of the URL, and the URL itself
+    status : of the answer; 0 where none was received
+    error : why there is no status, or no judgement
+    depth, referrer : clicks from a seed, and the number of the URL that it was first found on,
+        None for a seed
     digest : of its body, None for what was no page
     minhash : of its words, None for few of them or where nobody asked
     memo : what the strategy wanted back of its links
+    again : the page was fetched before, and is here for the links that were new on it
     """
 
     seq: int
     url: int
+    name: str
+    depth: int
+    referrer: int | None
     status: int
+    error: str | None
     relevance: float
     topic: str | None = None
+    title: str | None = None
     canonical: str | None = None
     digest: bytes | None = None
-    minhash: bytes | None = None
     duplicate_of: int | None = None
-    error: str | None = None
     memo: bytes | None = None
+    minhash: bytes | None = None
     links: tuple[StoredLink, ...] = ()
     again: bool = False
 
@@ -60,27 +81,68 @@ class StoredFetch(NamedTuple):
         return self.digest is not None and self.duplicate_of is None
 
 
+class StoredAnswer(NamedTuple):
+    """What the next crawl wants to know of a fetch; `content` is the digest of the text."""
+
+    url: int
+    name: str
+    status: int
+    relevance: float
+    fetched_at: str
+    is_page: bool
+    title: str | None
+    content: bytes | None
+    headings: str | None
+    etag: str | None
+    last_modified: str | None
+
+
 class History:
-    """Reads a store in the order things happened; rows are streamed.
+    """Reads a store, of a crawl in a folder or of one that workers share; rows are streamed.
+
+    URLs, hosts and links are numbered from 0 in the order found in a folder. Workers that share
+    a crawl number them by hashes, and their links worker by worker.
 
     Parameters
     ----------
-    store : of a crawl in a folder; one that workers share numbers its links otherwise
+    store : of any schema that this version reads; the crawl may be running
     """
 
     def __init__(self, store: CrawlStore) -> None:
         self._store = store
 
+    def n_fetches(self) -> int:
+        """Return how many pages were fetched; one fetched again counts once."""
+        count = sa.select(sa.func.count().label("n")).select_from(schema.page)
+        return int(self._store.row(count).n)
+
     def hosts(self) -> Iterator[str]:
         """Return the hosts in the order of their numbers."""
+        return (name for _, name in self.numbered_hosts())
+
+    def numbered_hosts(self) -> Iterator[tuple[int, str]]:
+        """Return the hosts with their numbers, in the order of these."""
         h = schema.host.c
-        return (row.name for row in self._store.rows(sa.select(h.name).order_by(h.id)))
+        rows = self._store.rows(sa.select(h.id, h.name).order_by(h.id))
+        return ((row.id, row.name) for row in rows)
 
     def urls(self) -> Iterator[NewUrl]:
         """Return the URLs in the order of their numbers."""
         u = schema.url.c
         columns = (u.id, u.url, u.host, u.depth, u.referrer, u.score, u.state)
         return map(NewUrl._make, self._store.rows(sa.select(*columns).order_by(u.id)))
+
+    def links(self) -> NDArray[np.int64]:
+        """Return source and target of all links in the order of their numbers, int64 (n, 2)."""
+        link = schema.link.c
+        rows = self._store.rows(sa.select(link.source, link.target).order_by(link.id))
+        return np.fromiter(itertools.chain.from_iterable(rows), np.int64).reshape(-1, 2)
+
+    def anchors(self) -> Iterator[tuple[int, str]]:
+        """Return targets and texts of all links in the order of the targets' numbers."""
+        link = schema.link.c
+        rows = self._store.rows(sa.select(link.target, link.anchor).order_by(link.target, link.id))
+        return ((row.target, row.anchor) for row in rows)
 
     def last_model(self) -> tuple[int, bytes] | None:
         """Return the fetches when the last lesson began, and its state; None without a lesson."""
@@ -90,94 +152,100 @@ class History:
             return int(row.trained_at_seq), row.state
         return None
 
-    def events(self, kind: str) -> list[tuple[int, str]]:
-        """Return (seq, detail) of the events of a kind, in their order."""
+    def events(self, *kinds: str, last: int | None = None) -> list[StoredEvent]:
+        """Return the events of some kinds in their order; only the `last` ones if told so."""
         e = schema.events.c
-        rows = sa.select(e.seq, e.detail).where(e.kind == kind).order_by(e.id)
-        return [(row.seq, row.detail) for row in self._store.rows(rows)]
+        rows = sa.select(e.seq, e.kind, e.detail, e.at).where(e.kind.in_(kinds))
+        newest_first = self._store.rows(rows.order_by(e.id.desc()).limit(last))
+        return [StoredEvent._make(row) for row in newest_first][::-1]
 
-    def last_seq(self) -> int:
-        """Return the number of pages fetched, second fetches apart."""
-        (row,) = self._store.rows(sa.select(sa.func.max(schema.page.c.seq)))
-        return row[0] or 0
-
-    def fetches(self, *, links: bool = True) -> Iterator[StoredFetch]:
+    def fetches(self, *, links: bool = True, memos: bool = True) -> Iterator[StoredFetch]:
         """Return every fetch, pages fetched again among them, in the order they were made.
+
+        Of second fetches made after the same page, those without a new link come first.
 
         Parameters
         ----------
-        links : False leaves them out, which is faster
+        links, memos : False leaves them out, which is faster
         """
-        p, memo = schema.page.c, schema.memo.c
-        pages = (
-            sa.select(
-                p.seq,
-                p.url,
-                p.status,
-                p.relevance,
-                p.topic,
-                p.canonical,
-                p.digest,
-                p.duplicate_of,
-                p.error,
-                memo.data,
-            )
-            .outerjoin(schema.memo, memo.seq == p.seq)
-            .order_by(p.seq)
-        )
+        p, u, m = schema.page.c, schema.url.c, schema.memo.c
+        address = (p.url, u.url, u.depth, u.referrer)
+        judged = (p.relevance, p.topic, p.title, p.canonical, p.digest, p.duplicate_of)
+        memo = m.data if memos else sa.null()
+        pages = sa.select(p.seq, *address, p.status, p.error, *judged, memo)
+        pages = pages.join(schema.url, u.id == p.url).order_by(p.seq)
+        if memos:
+            pages = pages.outerjoin(schema.memo, m.seq == p.seq)
         found = _Links(self._store) if links else None
         again = self._again()
         for row in self._store.rows(pages):
-            digest = row.digest
-            yield StoredFetch(
-                seq=row.seq,
-                url=row.url,
-                status=row.status,
-                relevance=row.relevance,
-                topic=row.topic,
-                canonical=row.canonical,
-                digest=None if digest is None else digest[:DIGEST],
-                minhash=digest[DIGEST:] or None if digest is not None else None,
-                duplicate_of=row.duplicate_of,
-                error=row.error,
-                memo=row.data,
-                links=found.of(row.url) if found is not None else (),
-            )
-            for later, n_links in again.get(row.seq, ()):
-                got = found.of(later.url) if found is not None and n_links else ()
-                yield later._replace(links=got)
+            fetch = StoredFetch(*tuple(row))
+            if fetch.digest is not None:
+                minhash = fetch.digest[DIGEST:] or None
+                fetch = fetch._replace(digest=fetch.digest[:DIGEST], minhash=minhash)
+            yield fetch if found is None else fetch._replace(links=found.of(fetch.url))
+            for later, n_links in again.get(fetch.seq, ()):
+                new = found.of(later.url) if found is not None and n_links else ()
+                yield later._replace(links=new)
+
+    def first_fetches(self) -> Iterator[StoredFetch]:
+        """Return every page once, without its links and memo, in the order first fetched."""
+        return (fetch for fetch in self.fetches(links=False, memos=False) if not fetch.again)
+
+    def answers(self) -> Iterator[StoredAnswer]:
+        """Return what is kept of all first fetches, in the order of the numbers of their URLs.
+
+        A store of schema 1 has neither headings nor validators, and has the digest of the body
+        for that of the text.
+        """
+        p, u, a = schema.page.c, schema.url.c, schema.answer.c
+        is_page = sa.and_(p.digest.is_not(None), p.duplicate_of.is_(None))
+        content = sa.func.substr(p.digest, 1, DIGEST)
+        kept: tuple[sa.ColumnElement[Any], ...] = (content, sa.null(), sa.null(), sa.null())
+        has_answers = self._store.has(schema.answer)
+        if has_answers:
+            content = sa.func.coalesce(a.content, content)
+            kept = (content, a.headings, a.etag, a.last_modified)
+        fetched = (u.id, u.url, p.status, p.relevance, p.fetched_at, is_page, p.title)
+        rows = sa.select(*fetched, *kept).join(schema.url, u.id == p.url)
+        if has_answers:
+            rows = rows.outerjoin(schema.answer, a.seq == p.seq)
+        return (StoredAnswer._make(row) for row in self._store.rows(rows.order_by(u.id)))
 
     def _again(self) -> dict[int, list[tuple[StoredFetch, int]]]:
-        """Return second fetches by how many pages were fetched before, in the order of links."""
+        """Return second fetches by how many pages were fetched before, in the order of links.
+
+        Each with the number of its links.
+        """
         rows: defaultdict[int, list[tuple[StoredFetch, int]]] = defaultdict(list)
-        if not sa.inspect(self._store.engine).has_table(schema.revisit.name):
-            return rows  # a store of a schema before 3
-        a = schema.revisit.c
-        made = sa.select(a.url, a.seq, a.status, a.relevance, a.links, a.memo)
-        made = made.where(a.status.is_not(None)).order_by(a.seq, a.first_link, a.id)
-        for row in self._store.rows(made):
-            fetch = StoredFetch(
-                seq=row.seq,
-                url=row.url,
-                status=row.status,
-                relevance=row.relevance or 0.0,
-                memo=row.memo,
-                again=True,
-            )
-            rows[row.seq].append((fetch, row.links))
+        if not self._store.has(schema.revisit):
+            return rows
+        a, u = schema.revisit.c, schema.url.c
+        relevance = sa.func.coalesce(a.relevance, 0.0)
+        address = (a.url, u.url, u.depth, u.referrer)
+        made = sa.select(a.links, a.memo, a.seq, *address, a.status, a.error, relevance)
+        made = made.join(schema.url, u.id == a.url).where(a.status.is_not(None))
+        in_order = made.order_by(a.seq, a.first_link.nulls_first(), a.id)
+        for n_links, memo, *fetched in map(tuple, self._store.rows(in_order)):
+            fetch = StoredFetch(*fetched)._replace(memo=memo, again=True)
+            rows[fetch.seq].append((fetch, n_links))
         return rows
 
 
 class _Links:
-    """The links of a crawl in the order found, cut into those of each fetch."""
+    """The links of a crawl in the order of its fetches, cut into those of each."""
 
     def __init__(self, store: CrawlStore) -> None:
-        link, again = schema.link.c, schema.revisit.c
+        link, again, p = schema.link.c, schema.revisit.c, schema.page.c
+        rows = sa.select(link.source, link.id, link.target, link.score)
         starts: list[int] = []
-        if sa.inspect(store.engine).has_table(schema.revisit.name):
-            first = sa.select(again.first_link).where(again.first_link.is_not(None))
-            starts = [row.first_link for row in store.rows(first.order_by(again.first_link))]
-        rows = sa.select(link.source, link.id, link.target, link.score).order_by(link.id)
+        if store.engine.dialect.name == "postgresql":  # where workers fetch no page again
+            rows = rows.join(schema.page, p.url == link.source).order_by(p.seq, link.id)
+        else:
+            rows = rows.order_by(link.id)
+            if store.has(schema.revisit):
+                first = sa.select(again.first_link).where(again.first_link.is_not(None))
+                starts = [row.first_link for row in store.rows(first.order_by(again.first_link))]
         # a page may be fetched again right after itself: its source alone would not do
         self._groups = itertools.groupby(
             store.rows(rows), key=lambda row: (row.source, bisect_right(starts, row.id))

@@ -109,6 +109,10 @@ class CrawlStore:
             rows = connection.execute(sa.select(schema.meta.c.key, schema.meta.c.value))
             return {row.key: row.value for row in rows}
 
+    def has(self, table: sa.Table) -> bool:
+        """Tell whether a store, maybe of an earlier schema, has a table."""
+        return sa.inspect(self.engine).has_table(table.name)
+
     def rows(self, statement: sa.Select[Any] | sa.TextClause) -> Iterator[Row[Any]]:
         """Stream the rows of `statement` without holding them all."""
         with self.engine.connect() as connection:
@@ -116,6 +120,11 @@ class CrawlStore:
             # closed also where somebody wants the first rows only: it is a cursor of the server
             with streaming.execute(statement) as result:
                 yield from result
+
+    def row(self, statement: sa.Select[*tuple[Any, ...]]) -> Row[*tuple[Any, ...]]:
+        """Return the one row of `statement`."""
+        (row,) = self.rows(statement)
+        return row
 
     def close(self) -> None:
         """Give back the connections."""

@@ -102,8 +102,7 @@ def is_paused(store: CrawlStore) -> bool:
     """Tell whether a person wants the workers to pause, those to come included."""
     if _schema(store) < _ASKED:
         return False
-    (row,) = store.rows(sa.select(crawl.c.paused))
-    return bool(row.paused)
+    return bool(store.row(sa.select(crawl.c.paused)).paused)
 
 
 def ask_pause(store: DatabaseStore, *, paused: bool) -> None:

@@ -5,8 +5,9 @@ download handler that serves them, which is `focuscrawl.downloadhandlers`.
 """
 
 from focuscrawl.webs.by_name import open_web
+from focuscrawl.webs.pages import read_page
 from focuscrawl.webs.protocol import Answer, Web
 from focuscrawl.webs.record import WarcRecorder
 from focuscrawl.webs.recorded import RecordedWeb
 
-__all__ = ["Answer", "RecordedWeb", "WarcRecorder", "Web", "open_web"]
+__all__ = ["Answer", "RecordedWeb", "WarcRecorder", "Web", "open_web", "read_page"]

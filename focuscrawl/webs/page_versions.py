@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from lxml import etree
 
 from focuscrawl.foundation.urls import resolve
-from focuscrawl.page import is_html, read_content_type
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.tree import parse_tree
 from focuscrawl.webs.life_cycles import fraction
+from focuscrawl.webs.pages import HtmlAnswer
 from focuscrawl.webs.protocol import Answer
 
 if TYPE_CHECKING:
@@ -47,11 +47,8 @@ def revised(
     life : of the page
     births : gives the versions that the targets of links come with
     """
-    field = next((v for name, v in answer.headers if name.lower() == "content-type"), None)
-    media_type, encoding = read_content_type(field)
-    if answer.status != 200 or not is_html(media_type, answer.body):
-        return replace(answer, url=url)
-    root = parse_tree(to_utf8(answer.body, encoding)[0])
+    page = HtmlAnswer.of(answer)
+    root = None if page is None else parse_tree(to_utf8(page.body, page.encoding)[0])
     if root is None:
         return replace(answer, url=url)
     anchors = list(root.iter("a", "area"))

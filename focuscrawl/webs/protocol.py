@@ -27,6 +27,10 @@ class Answer:
     headers: list[tuple[str, str]]
     body: bytes
 
+    def header(self, name: str) -> str | None:
+        """Return the first value of the field `name` (in lower case); None if there is none."""
+        return next((value for field, value in self.headers if field.lower() == name), None)
+
 
 class Web(Protocol):
     """A web that can be asked without a network.

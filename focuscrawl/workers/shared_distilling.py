@@ -60,7 +60,7 @@ class SharedDistilling(Part):
             return False
         if self._last is None:
             told = History(self._crawl.store).events(DISTILLED)
-            self._last = max((seq for seq, _ in told), default=0)
+            self._last = max((event.seq for event in told), default=0)
         if self._under_way is None and state.fetched // self._every > self._last // self._every:
             self._last = state.fetched
             self._under_way = self._thread.submit(self._distil)

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from focuscrawl.cli.main import main
 from focuscrawl.feedback import KINDS, suggest
-from focuscrawl.report.stores import open_crawl
+from focuscrawl.report.stores import open_store
 from focuscrawl.topics import read_definition
 from focuscrawl.webs.synthetic import SyntheticWeb
 
@@ -55,7 +55,7 @@ def pages_of(folder: Path) -> list[dict[str, object]]:
 
 
 def test_suggestions_are_of_all_kinds_and_of_pages_not_judged(crawled: Run) -> None:
-    with closing(open_crawl(crawled.kept.folder)) as store:
+    with closing(open_store(crawled.kept.folder)) as store:
         pages = suggest(store, 20)
         assert pages == suggest(store, 20)
         urls = [page.url for page in pages]

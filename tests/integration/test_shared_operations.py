@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from focuscrawl.errors import UserError
+from focuscrawl.report.stores import open_store
+from focuscrawl.store.history import History
 from focuscrawl.store.schema import SCHEMA_VERSION
 from focuscrawl.workers import open_shared_crawl
 from focuscrawl.workers.joining import SharingOptions
@@ -114,6 +117,8 @@ def test_status_shows_every_worker(operated: dict[str, Any]) -> None:
         assert worker["heard"] + worker["lease_left"] == pytest.approx(60.0, abs=0.1)
         assert worker["pages_per_second"] > 0.0
         assert worker["unread"] is not None
+        assert (worker["paused"], worker["stop"], worker["state"]) == (False, False, "crawling")
+        assert worker["pace"] >= 0.0
     assert sum(worker["trains"] for worker in seen["workers"]) == 1
 
 
@@ -187,6 +192,22 @@ def test_reports_are_of_the_whole_crawl(operated: dict[str, Any]) -> None:
     hubs = (folder / "hubs.html").read_text(encoding="utf-8")
     for text in (operated["report"], operated["distill"], operated["why"], html, pages, hubs):
         assert PASSWORD not in text
+
+
+def test_its_history_is_read_fetch_by_fetch(operated: dict[str, Any]) -> None:
+    url = operated["url"]
+    with closing(open_store(url)) as store:
+        history = History(store)
+        fetches = [*history.fetches()]
+        assert [each.seq for each in fetches] == [*range(1, history.n_fetches() + 1)]
+        links = [(each.url, link.target) for each in fetches for link in each.links]
+        assert sorted(links) == sorted(map(tuple, history.links().tolist()))
+    on_page = query(url, "SELECT p.seq, l.id FROM link l JOIN page p ON p.url = l.source")
+    assert sorted((each.seq, link.id) for each in fetches for link in each.links) == sorted(
+        on_page
+    )
+    assert all([*each.links] == sorted(each.links) for each in fetches)
+    assert query(url, "SELECT url FROM pages ORDER BY seq") == [(each.name,) for each in fetches]
 
 
 def test_slips_are_one_line(

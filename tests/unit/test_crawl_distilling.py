@@ -156,7 +156,8 @@ class Loop:
             time.sleep(0.001)
             self.distilling.poll(0.0)
         self.crawl.flush()
-        return History(self.crawl.store).events("distilled")
+        told = History(self.crawl.store).events("distilled")
+        return [(event.seq, event.detail) for event in told]
 
 
 @pytest.fixture

@@ -12,6 +12,9 @@ import pytest
 
 from focuscrawl.crawl import CrawlPlan, Download, open_crawl
 from focuscrawl.errors import UserError
+from focuscrawl.report.link_reasons import reasons
+from focuscrawl.store import CrawlStore
+from focuscrawl.store.history import History
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .test_crawl_distilling import BUDGET, EVENTS, EVERY, TOPIC, crawl_on, kept
@@ -160,3 +163,22 @@ def test_it_takes_the_distiller(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="set FOCUSCRAWL_DISTILL, too"):
         open_crawl(plan)
     assert not (tmp_path / "c").exists()
+
+
+def test_reasons_are_also_the_links_that_a_hub_has_gained(
+    tmp_path: Path, pages: list[str]
+) -> None:
+    """A URL that only second fetches link to has reasons, and they are of those links."""
+    crawl = crawl_on(
+        tmp_path, BUDGET, "apprentice", grown=lambda url: new_links(url, pages), revisit_hubs=AGE
+    )
+    crawl.close("budget")
+    with closing(CrawlStore.open(tmp_path / "crawl.db", read_only=True)) as store:
+        fetches = [*History(store).fetches()]
+        first = {link.target for each in fetches if not each.again for link in each.links}
+        gained = {link.target for each in fetches if each.again for link in each.links} - first
+        assert gained
+        for url in gained:
+            found = reasons(store, url)
+            assert found is not None
+            assert found.parts

@@ -17,7 +17,7 @@ from focuscrawl.critic import load_critic
 from focuscrawl.critic.loading import find_model
 from focuscrawl.errors import UserError
 from focuscrawl.lab.replay import replay
-from focuscrawl.report.stores import open_crawl as open_store
+from focuscrawl.report.stores import open_store
 from focuscrawl.store import CrawlStore
 
 if TYPE_CHECKING:

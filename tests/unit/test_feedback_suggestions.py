@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from focuscrawl.errors import UserError
 from focuscrawl.feedback import KINDS, Suggestion, read_judgements, suggest, write_questions
 from focuscrawl.feedback.judgements import read_verdict
-from focuscrawl.report.stores import open_crawl as open_store
+from focuscrawl.report.stores import open_store
 
 from .shelves import Shelf, at, open_crawl, run
 

@@ -18,7 +18,7 @@ from focuscrawl.lab.replay import replay
 from focuscrawl.paths.forager import Forager
 from focuscrawl.paths.site_path import read_paths
 from focuscrawl.report.goals import goal_pages
-from focuscrawl.report.stores import open_crawl as open_store
+from focuscrawl.report.stores import open_store
 from focuscrawl.store.schema import FETCHED
 from focuscrawl.strategies.paths import PathMemo
 from focuscrawl.strategies.protocol import Appraiser

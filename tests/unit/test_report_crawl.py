@@ -16,7 +16,7 @@ from focuscrawl.report import comparison, html
 from focuscrawl.report.figure_style import png
 from focuscrawl.report.figures import loss_figure
 from focuscrawl.report.measures import load_pages
-from focuscrawl.report.stores import open_crawl
+from focuscrawl.report.stores import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.report.why import Explanation
 from focuscrawl.store import CrawlStore, NewUrl, PageRow, StoreWriter, VisitRecord
@@ -242,7 +242,7 @@ def test_an_empty_crawl_is_loaded_with_the_same_types(building: Building, tmp_pa
 
 def test_a_folder_without_a_crawl_stays_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no crawl"):
-        open_crawl(tmp_path)
+        open_store(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -7,9 +7,19 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+import sqlalchemy as sa
 
+from focuscrawl.report.plain_text import counted
 from focuscrawl.report.status import Status
-from focuscrawl.store import CrawlStore, ModelRow, NewUrl, PageRow, StoreWriter, VisitRecord
+from focuscrawl.store import (
+    CrawlStore,
+    ModelRow,
+    NewUrl,
+    PageRow,
+    StoreWriter,
+    VisitRecord,
+    schema,
+)
 from focuscrawl.store.schema import FETCHED, QUEUED
 
 if TYPE_CHECKING:
@@ -112,3 +122,19 @@ def test_before_the_first_fetch(store: CrawlStore) -> None:
     status = Status.of(store, running=True, now=NOW)
     assert (status.state, status.fetched) == ("starting", 0)
     assert status.text().splitlines()[-1].split()[-2:] == ["-", "-"]
+
+
+def test_the_one_row_of_a_statement(store: CrawlStore) -> None:
+    write(store, *fetched([3.0, 2.0]))
+    count = sa.select(sa.func.count().label("n"))
+    assert store.row(count.select_from(schema.page)).n == 2
+    with pytest.raises(ValueError, match="too many values"):
+        store.row(sa.select(schema.page.c.seq))
+
+
+@pytest.mark.parametrize(
+    ("n", "thing", "words"),
+    [(1, "page", "1 page"), (1200, "page", "1,200 pages"), (2, "fetch", "2 fetches")],
+)
+def test_counted(n: int, thing: str, words: str) -> None:
+    assert counted(n, thing) == words

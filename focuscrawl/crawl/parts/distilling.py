@@ -161,7 +161,7 @@ class Distilling(Part):
         """Begin again what was under way when the last run ended."""
         if not self._every:
             return
-        raised = [seq for seq, _ in History(self._crawl.store).events(DISTILLED)]
+        raised = [event.seq for event in History(self._crawl.store).events(DISTILLED)]
         due = len(self._page) - len(self._page) % self._every
         if due and max(raised, default=0) < due + self._lag:
             self._begin(due)

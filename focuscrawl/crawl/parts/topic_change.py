@@ -118,7 +118,7 @@ def follow(
         urls=found.urls,
         models=found.models,
         identity=now,
-        event=(History(store).last_seq(), REDEFINED, f"{critic_name}: {found.describe()}"),
+        event=(History(store).n_fetches(), REDEFINED, f"{critic_name}: {found.describe()}"),
     )
     return critic, fresh(), found
 

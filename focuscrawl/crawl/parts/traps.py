@@ -33,7 +33,7 @@ class Traps(Part):
         """Forget all quotas; what they deferred is let go."""
         self._quotas = Quotas()
         self._crawl.frontier.readmit(self._crawl.frontier.deferred().tolist())
-        self._raised = Counter(seq for seq, _ in History(self._crawl.store).events(RAISED))
+        self._raised = Counter(event.seq for event in History(self._crawl.store).events(RAISED))
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Count a fetch of an earlier run, and raise the limits where that run did."""

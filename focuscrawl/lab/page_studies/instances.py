@@ -11,7 +11,7 @@ import numpy as np
 from focuscrawl.apprentice.hashing import WordHashes
 from focuscrawl.apprentice.link_context import window
 from focuscrawl.apprentice.sparse_rows import pointers
-from focuscrawl.page import parse_page, read_content_type
+from focuscrawl.webs.pages import read_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -154,15 +154,6 @@ def sample_instances(
             links.append(_Link(target[kept], left.astype(np.int64), right.astype(np.int64)))
     chosen = _choose(links, most, np.random.default_rng(random_state))
     return _gather(pages, links, chosen, order, outcome)
-
-
-def read_page(web: Web, url: str) -> PageView | None:
-    """Parse a page of `web`; None if there is none."""
-    answer = web.fetch(url)
-    if answer is None:
-        return None
-    header = next((v for name, v in answer.headers if name.lower() == "content-type"), None)
-    return parse_page(answer.body, url, encoding=read_content_type(header)[1])
 
 
 def around(

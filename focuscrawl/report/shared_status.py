@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
 from focuscrawl.report.plain_text import counted, one_line, table
-from focuscrawl.report.status import MINUTE_ROWS, in_brief, of_whom, rate
+from focuscrawl.report.status import (
+    RECENT_HEADING,
+    Recent,
+    in_brief,
+    last_pages,
+    lesson_in_words,
+    newest_lesson,
+    of_whom,
+    rate,
+)
 from focuscrawl.report.stop_reasons import in_words, last_reason
-from focuscrawl.report.summary import RECENT
 from focuscrawl.store import schema, worker_tables
 from focuscrawl.store.worker_registry import Worker, is_paused, read_workers
 
@@ -23,74 +30,48 @@ _NAME = 28  # characters
 
 
 @dataclass(frozen=True)
-class SharedWorkerStatus:
-    """One of several workers; most is as in `focuscrawl.store.worker_registry.Worker`.
+class SharedWorkerStatus(Recent):
+    """One of several workers.
 
     Attributes
     ----------
+    worker : what it says of itself
     state : ``crawling``, ``loading`` its shards, ``pausing``, ``paused``, ``ending``, ``silent``:
         its lease has run out, and nobody has taken over yet
-    pages_per_second : in the last minute
-    harvest_rate : mean relevance of its last `RECENT` fetches; None before the first
-    idle : seconds since its last fetch; None before the first
     trains : it is the one that trains
     """
 
-    id: int
-    name: str
+    worker: Worker
     state: str
-    since: float
-    heard: float
-    lease_left: float
-    fetched: int
-    outstanding: int
-    in_flight: int | None
-    pages_per_second: float
-    harvest_rate: float | None
-    idle: float | None
-    shards: int
-    queued: int
-    unread: int | None
-    model_version: int
     trains: bool
-    budget: int | None
 
     def cells(self) -> list[str]:
-        """Return what is shown of it."""
+        """Return what is shown of it, under `_HEADING`."""
+        worker = self.worker
         return [
-            f"{self.id}",
-            one_line(self.name, _NAME),
+            f"{worker.id}",
+            one_line(worker.name, _NAME),
             self.state,
-            in_brief(self.since),
-            f"{self.fetched:,}",
-            f"{self.pages_per_second:.1f}",
-            "-" if self.harvest_rate is None else f"{self.harvest_rate:.3f}",
-            "-" if self.idle is None else f"{in_brief(self.idle)} ago",
-            f"{self.shards}",
-            f"{self.queued:,}",
-            "-" if self.unread is None else f"{self.unread:,}",
-            f"{self.model_version}{'*' if self.trains else ''}",
-            f"{self.heard:.1f} s ago",
-            in_brief(self.lease_left),
+            in_brief(worker.since),
+            f"{worker.fetched:,}",
+            *self.recent_cells(),
+            f"{worker.shards}",
+            f"{worker.queued:,}",
+            "-" if worker.unread is None else f"{worker.unread:,}",
+            f"{worker.model_version}{'*' if self.trains else ''}",
+            f"{worker.heard:.1f} s ago",
+            in_brief(worker.lease_left),
         ]
 
+    def plain(self) -> dict[str, Any]:
+        """Return everything as plain values; those of `worker` are not apart."""
+        own = vars(self) | self.worker._asdict()
+        del own["worker"]
+        return own
 
-_HEADING = [
-    "id",
-    "worker",
-    "state",
-    "since",
-    "fetches",
-    "pages/s",
-    f"last {RECENT}",
-    "last fetch",
-    "shards",
-    "waiting",
-    "unread",
-    "model",
-    "heard",
-    "lease",
-]
+
+_HEADING = ["id", "worker", "state", "since", "fetches", *RECENT_HEADING]
+_HEADING += ["shards", "waiting", "unread", "model", "heard", "lease"]
 
 
 @dataclass(frozen=True)
@@ -135,17 +116,15 @@ class SharedStatus:
     @classmethod
     def of(cls, store: CrawlStore) -> SharedStatus:
         """Read how a crawl is doing; cheap, however large it is, while somebody crawls."""
-        m = schema.models.c
         c, time = worker_tables.crawl.c, sa.func.clock_timestamp().label("time")
-        now = _one(store, c.fetched, c.granted, c.relevance, c.trainer, time)
+        now = store.row(sa.select(c.fetched, c.granted, c.relevance, c.trainer, time))
         workers, paused = read_workers(store), is_paused(store)
         alive = [each for each in workers if each.alive]
-        version, begun = sa.func.max(m.version), sa.func.max(m.trained_at_seq)
-        newest = _one(store, version.label("version"), begun.label("begun"))
-        by_worker, at = _last_pages(store, now.fetched), now.time.astimezone(UTC)
+        model, begun = newest_lesson(store)
+        by_worker, at = last_pages(store, now.fetched), now.time.astimezone(UTC)
         last = sorted((page for pages in by_worker.values() for page in pages), reverse=True)
         owner = worker_tables.shard.c.owner
-        shards = _one(store, sa.func.count().label("all"), sa.func.count(owner).label("held"))
+        shards, held = store.row(sa.select(sa.func.count(), sa.func.count(owner)))
         gone = _gone(store)
         return cls(
             about=of_whom(store),
@@ -158,12 +137,17 @@ class SharedStatus:
             harvest_rate=now.relevance / now.fetched if now.fetched else 0.0,
             pages_per_second=rate([time for time, _ in last], at),
             waiting=sum(each.queued for each in alive) if alive else _queued(store),
-            shards=shards.all,
-            free=shards.all - shards.held,
-            model=newest.version or 0,
-            behind=now.fetched - (newest.begun or 0),
+            shards=shards,
+            free=shards - held,
+            model=model,
+            behind=now.fetched - begun,
             workers=[
-                _worker(each, by_worker[each.id], at, now.trainer, paused=paused)
+                SharedWorkerStatus(
+                    **vars(Recent.of(by_worker[each.id], at)),
+                    worker=each,
+                    state=_does(each, paused=paused),
+                    trains=each.id == now.trainer,
+                )
                 for each in workers
             ],
             gone={state: n for state, n, _ in gone},
@@ -182,10 +166,8 @@ class SharedStatus:
             f"{counted(self.waiting, 'URL')} waiting",
         ]
         shards = counted(self.shards, "shard") + (f", {self.free} free" if self.free else "")
-        parts = [counted(len(self.workers), "worker"), shards]
-        if self.model:
-            fetches = counted(self.behind, "fetch").replace("hs", "hes")
-            parts.append(f"lesson {self.model}, begun {fetches} ago")
+        lesson = lesson_in_words(self.model, self.behind)
+        parts = [counted(len(self.workers), "worker"), shards, *lesson]
         lines = [f"{self.about}: {self.state}", ", ".join(crawl), ", ".join(parts)]
         if self.gone:
             words = ", ".join(f"{n:,} {state}" for state, n in self.gone.items())
@@ -196,7 +178,7 @@ class SharedStatus:
 
     def plain(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
-        return asdict(self)
+        return vars(self) | {"workers": [each.plain() for each in self.workers]}
 
 
 def _state(store: CrawlStore, alive: list[Worker], *, paused: bool, fetched: int) -> str:
@@ -215,38 +197,6 @@ def _state(store: CrawlStore, alive: list[Worker], *, paused: bool, fetched: int
     return f"{words}; who joins is paused" if paused else words
 
 
-def _worker(
-    each: Worker,
-    pages: list[tuple[datetime, float]],
-    now: datetime,
-    trainer: int | None,
-    *,
-    paused: bool,
-) -> SharedWorkerStatus:
-    last = [relevance for _, relevance in pages[:RECENT]]
-    times = sorted((time for time, _ in pages), reverse=True)
-    return SharedWorkerStatus(
-        id=each.id,
-        name=each.name,
-        state=_does(each, paused=paused),
-        since=each.since,
-        heard=each.heard,
-        lease_left=each.lease_left,
-        fetched=each.fetched,
-        outstanding=each.outstanding,
-        in_flight=each.in_flight,
-        pages_per_second=rate(times, now),
-        harvest_rate=sum(last) / len(last) if last else None,
-        idle=(now - times[0]).total_seconds() if times else None,
-        shards=each.shards,
-        queued=each.queued,
-        unread=each.unread,
-        model_version=each.model_version,
-        trains=each.id == trainer,
-        budget=each.budget,
-    )
-
-
 def _does(each: Worker, *, paused: bool) -> str:
     if not each.alive:
         return "silent"
@@ -260,24 +210,9 @@ def _does(each: Worker, *, paused: bool) -> str:
     return "loading" if each.unread is None and each.in_flight is not None else "crawling"
 
 
-def _last_pages(store: CrawlStore, fetched: int) -> defaultdict[int, list[tuple[datetime, float]]]:
-    """Return time and relevance of the last pages of each worker, the last one first."""
-    p = schema.page.c
-    last = (
-        sa.select(p.worker, p.fetched_at, p.relevance)
-        .where(p.seq > fetched - MINUTE_ROWS)
-        .order_by(p.seq.desc())
-    )
-    pages: defaultdict[int, list[tuple[datetime, float]]] = defaultdict(list)
-    for row in store.rows(last):
-        pages[row.worker].append((datetime.fromisoformat(row.fetched_at), row.relevance))
-    return pages
-
-
 def _queued(store: CrawlStore) -> int:
     waiting = sa.select(sa.func.count().label("n")).where(schema.url.c.state == schema.QUEUED)
-    (row,) = store.rows(waiting)
-    return int(row.n)
+    return int(store.row(waiting).n)
 
 
 def _gone(store: CrawlStore) -> list[tuple[str, int, int]]:
@@ -289,8 +224,3 @@ def _gone(store: CrawlStore) -> list[tuple[str, int, int]]:
         groups.where(w.state != worker_tables.ALIVE).group_by(w.state).order_by(w.state)
     )
     return [(row.state, row.n, int(row.fetched)) for row in rows]
-
-
-def _one(store: CrawlStore, *columns: sa.ColumnElement[Any]) -> sa.Row[Any]:
-    (row,) = store.rows(sa.select(*columns))
-    return row

@@ -10,16 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import sqlalchemy as sa
 
 from focuscrawl.apprentice.learners import Instances, LogisticLearner
 from focuscrawl.apprentice.sparse_rows import SparseRows
 from focuscrawl.apprentice.validation import auc
+from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.errors import UserError
-from focuscrawl.offline.folds import FOLDS, HIGH, Folds, Parts, predict
-from focuscrawl.offline.rereading import Rereader
-from focuscrawl.offline.window_features import AROUND, WindowReader
-from focuscrawl.store import schema
+from focuscrawl.offline.cross_validation import FOLDS, HIGH, Folds, Parts, predict
+from focuscrawl.offline.d_max_features import AROUND, WindowReader
+from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,7 +81,8 @@ def try_windows(
 ) -> list[Trial]:
     """Cross-validate d_max = 0 ... `FARTHEST` on the fetches of a crawl that is over.
 
-    See `focuscrawl.offline.folds` for what is held out. The same crawl has the same trials.
+    What is held out: see `focuscrawl.offline.cross_validation`. The same crawl has the same
+    trials.
 
     Parameters
     ----------
@@ -102,31 +102,25 @@ def try_windows(
             f"d_max is for the groups {', '.join(sorted(AROUND))}, and none of them is on: "
             "nothing to choose"
         )
-    p = schema.page.c
-    statement = sa.select(p.url, p.relevance, p.digest, p.duplicate_of).order_by(p.seq)
-    pages = list(store.rows(statement))
+    history = History(store)
+    pages = [*history.first_fetches()]
     number = {page.url: i for i, page in enumerate(pages)}
     relevance = np.array([page.relevance for page in pages])
-    linked = _linked(store, number)
+    linked = _linked(history, number)
     _check(store, relevance[linked])
     folds = Folds(relevance, linked)
     reader = WindowReader(critic, options.groups, farthest=FARTHEST)
-    rereader = Rereader(
-        store,
-        web,
-        critic=critic if "classes" in options.groups else None,
-        depths=reader.needs_depths,
-    )
+    names = [url.url for url in history.urls()]
+    source = PageSource(web, names, depths=reader.needs_depths)
+    judge = critic if "classes" in options.groups else None
     for u, page in enumerate(pages):
         on_page()
-        reread = None
-        if page.digest is not None and page.duplicate_of is None:
-            reread = rereader.read(page.url)
-        if reread is not None:
-            v = np.array([number.get(target, u) for target in reread.targets.tolist()], np.int64)
+        read = source.read_with_links(page.url, judge) if page.is_page else None
+        if read is not None:
+            v = np.array([number.get(target, u) for target in read.targets.tolist()], np.int64)
             other = v != u
             shown = folds.parts(u, v[other])
-            links = reread._replace(links=reread.links[other], targets=shown)
+            links = read._replace(links=read.links[other], targets=shown)
             reader.add(u, links, page.relevance)
     parts = Parts.of(reader.urls(), folds, relevance)
     tested = parts.tested
@@ -138,12 +132,11 @@ def try_windows(
     return compare(predicted, y, parts.fold[tested])
 
 
-def _linked(store: CrawlStore, number: dict[int, int]) -> NDArray[np.int64]:
+def _linked(history: History, number: dict[int, int]) -> NDArray[np.int64]:
     """Return the fetched URLs that another page links to, ascending."""
-    link = schema.link.c
-    targets = sa.select(link.target).where(link.source != link.target).distinct()
-    found = [number[row.target] for row in store.rows(targets) if row.target in number]
-    return np.sort(np.array(found, np.int64))
+    source, target = history.links().T
+    targets = np.unique(target[source != target]).tolist()
+    return np.sort(np.array([number[url] for url in targets if url in number], np.int64))
 
 
 def _check(store: CrawlStore, y: NDArray[np.float64]) -> None:

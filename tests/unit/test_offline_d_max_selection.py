@@ -13,12 +13,12 @@ from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.critic_reading import WordReader
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.options import LINK_GROUPS, PAGE_GROUPS, Options
+from focuscrawl.crawl.page_source import ReadPage
 from focuscrawl.errors import UserError
-from focuscrawl.offline.folds import FOLDS, HIGH, Folds, Parts
-from focuscrawl.offline.rereading import Reread
+from focuscrawl.offline.cross_validation import FOLDS, HIGH, Folds, Parts
+from focuscrawl.offline.d_max_features import AROUND, WindowReader
+from focuscrawl.offline.d_max_selection import FARTHEST, FITS, chosen, compare, try_windows
 from focuscrawl.offline.training import learn_from, options_of
-from focuscrawl.offline.window_features import AROUND, WindowReader
-from focuscrawl.offline.window_selection import FARTHEST, FITS, chosen, compare, try_windows
 from focuscrawl.page import parse_page
 from focuscrawl.store import CrawlStore, schema
 from focuscrawl.webs.protocol import Answer
@@ -72,7 +72,7 @@ def test_the_windows_of_every_d_max_are_what_a_page_reader_finds(
             facts.append(
                 reader.read(view, links, targets, new, relevance=0.7, probabilities=judged)
             )
-        windows.add(u, Reread(view, links, targets, judged), 0.7)
+        windows.add(u, ReadPage(view, links, targets, judged), 0.7)
         seen[targets] = True
     for known, facts in zip(windows.known, expected, strict=True):
         rows = known.links.rows(len(known))

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.crawl.page_source import ReadPage
     from focuscrawl.critic.protocol import Critic
-    from focuscrawl.offline.rereading import Reread
     from focuscrawl.page import PageView
 
 #: the groups that look as far as d_max
@@ -59,7 +59,7 @@ class WindowReader:
             classes=critic.classes,
         )
 
-    def add(self, url: int, page: Reread, relevance: float) -> None:
+    def add(self, url: int, page: ReadPage, relevance: float) -> None:
         """Take in a page numbered `url` and the links that it was read with."""
         targets = page.targets
         largest = max(url, int(targets.max(initial=0)))

@@ -1,0 +1,64 @@
+"""HTML pages of a web that needs no network: found, told from what is no page, and parsed."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from focuscrawl.page import is_html, parse_page, read_content_type
+
+if TYPE_CHECKING:
+    from focuscrawl.page import PageView
+    from focuscrawl.webs.protocol import Answer, Web
+
+
+class HtmlAnswer(NamedTuple):
+    """An HTML page that is not parsed yet; small enough to be sent to another process."""
+
+    url: str
+    body: bytes
+    encoding: str | None
+
+    @classmethod
+    def of(cls, answer: Answer | None, url: str | None = None) -> Self | None:
+        """Return what the crawl would take for a page: HTML, with a status of 2xx; or None.
+
+        Parameters
+        ----------
+        url : that the page is to have; None: the one that was answered
+        """
+        if answer is None or not 200 <= answer.status < 300:
+            return None
+        media_type, encoding = read_content_type(answer.header("content-type"))
+        if not is_html(media_type, answer.body):
+            return None
+        return cls(url or answer.url, answer.body, encoding)
+
+    def parse(self, *, depths: bool = False) -> PageView:
+        """Return the page; for `depths` see `parse_page`."""
+        return parse_page(self.body, self.url, encoding=self.encoding, depths=depths)
+
+
+def read_page(
+    web: Web, url: str, *, digest: bytes | None = None, depths: bool = False
+) -> PageView | None:
+    """Read a page of a web.
+
+    Parameters
+    ----------
+    web : where it is
+    url : normalised, as the page is to have it; the web may spell it with http for https
+    digest : BLAKE2b of the body, of any length, if no other page will do
+    depths : note where in the tree the leaves are, see `parse_page`
+
+    Returns
+    -------
+    None if the web has no such URL, or what it answers is no HTML page, or another one
+    """
+    (known,) = web.resolve([url])
+    page = None if known is None else HtmlAnswer.of(web.fetch(known), url)
+    if page is None:
+        return None
+    if digest is not None and blake2b(page.body, digest_size=len(digest)).digest() != digest:
+        return None
+    return page.parse(depths=depths)
