@@ -45,7 +45,6 @@ from focuscrawl.crawl.parts.learning import Lessons
 from focuscrawl.store import PageRow, VisitRecord
 from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import FETCHED, QUEUED
-from focuscrawl.strategies.sharing import SharedLearner
 from focuscrawl.workers import SharedCrawl, open_shared_crawl
 from focuscrawl.workers.joining import SharingOptions
 
@@ -281,7 +280,7 @@ def _fill(crawl: SharedCrawl, pages: int, server: PostgresServer) -> None:
 
 def _rescore(crawl: SharedCrawl) -> None:
     strategy = crawl.strategy
-    assert isinstance(strategy, SharedLearner)
+    assert strategy.learns
     if isinstance(crawl._lessons, Lessons):
         raise TypeError
     learner = fresh_learner(Options())

@@ -34,7 +34,7 @@ from focuscrawl.foundation.urls import normalize
 from focuscrawl.frontier import Frontier
 from focuscrawl.paths.files import is_path_model, load_path_critic
 from focuscrawl.store import CrawlStore, schema
-from focuscrawl.strategies import LearningStrategy, StrategyContext, make_strategy
+from focuscrawl.strategies import StrategyContext, make_strategy
 from focuscrawl.strategies.informed import SURE, Informed
 from focuscrawl.webs import open_web
 
@@ -67,7 +67,7 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
     known, urls = returning(knowledge, plan, now), UrlTable()
     if knowledge is not None:
         keep_knowledge(knowledge, folder)
-        if isinstance(strategy, LearningStrategy):
+        if strategy.learns:
             strategy = Informed(strategy, known.scores, urls, 1.0 if plan.revisit else SURE)
     of_kind = RevisitingCrawl if plan.revisit_hubs or any_revisits(store) else Crawl
     crawl = of_kind(

@@ -14,7 +14,7 @@ from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.errors import UserError
 from focuscrawl.store import ModelRow, schema
 from focuscrawl.store.history import LinkHistory, fetched_again
-from focuscrawl.strategies import JudgedPage, LearningStrategy, RecalledPage
+from focuscrawl.strategies import JudgedPage, RecalledPage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -174,9 +174,7 @@ class Rejudging:
 
     def _expand(self, page: JudgedPage, links: Sequence[Row]) -> None:
         """Score the links of a page."""
-        version = (
-            self._strategy.model_version if isinstance(self._strategy, LearningStrategy) else 0
-        )
+        version = self._strategy.model_version
         expansion = self._strategy.expand(page)
         self._scores[expansion.urls] = expansion.scores
         self._found.memos.append((page.seq, expansion.memo))
@@ -203,7 +201,7 @@ class Rejudging:
     def _lesson(self) -> bool:
         """Have the strategy learn if it is due."""
         strategy = self._strategy
-        if not isinstance(strategy, LearningStrategy) or not strategy.lesson_due():
+        if not strategy.learns or not strategy.lesson_due():
             return False
         lesson = strategy.learn()
         since, scores = strategy.adopt(lesson)

@@ -14,7 +14,7 @@ from focuscrawl.crawl.parts.distilling import DISTILLED
 from focuscrawl.crawl.parts.traps import RAISED
 from focuscrawl.store import NewUrl, schema
 from focuscrawl.store.history import LinkHistory, fetched_again
-from focuscrawl.strategies import LearningStrategy, RecalledPage
+from focuscrawl.strategies import RecalledPage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +64,7 @@ def _recall(crawl: Crawl) -> None:
     """Let everything but the frontier go through the crawl again."""
     learned_at = _load_model(crawl)
     urls, scores = _load_pages(crawl, learned_at)
-    if isinstance(crawl.strategy, LearningStrategy):
+    if crawl.strategy.learns:
         crawl.frontier.rescore(urls, scores)
     e = schema.events.c
     raised = sa.select(sa.func.max(e.seq)).where(e.kind == DISTILLED)
@@ -129,7 +129,7 @@ def _load_pages(crawl: Crawl, learned_at: int) -> tuple[NDArray[np.int64], NDArr
             if row.seq > learned_at:
                 scores[urls] = new
         if row.seq == learned_at:
-            if isinstance(crawl.strategy, LearningStrategy):
+            if crawl.strategy.learns:
                 urls, new = crawl.strategy.rescore()
                 scores[urls] = new
             crawl.begin_lesson()
@@ -171,7 +171,7 @@ def _load_model(crawl: Crawl) -> int:
         .order_by(m.version.desc())
         .limit(1)
     )
-    if isinstance(crawl.strategy, LearningStrategy):
+    if crawl.strategy.learns:
         for row in crawl.store.rows(statement):
             adopted_at = crawl.strategy.load(row.state)
             return int(row.trained_at_seq if adopted_at is None else adopted_at)

@@ -14,19 +14,20 @@ from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.options import DEFAULT_GROUPS, Options
 from focuscrawl.apprentice.page_facts import PageFacts
 from focuscrawl.apprentice.pool import Pool
-from focuscrawl.strategies.protocol import Expansion, Lesson
+from focuscrawl.strategies.base import Strategy
+from focuscrawl.strategies.exchange import Expansion, Lesson
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.protocol import JudgedPage, RecalledPage, StrategyContext
+    from focuscrawl.strategies.exchange import JudgedPage, RecalledPage, Scores, StrategyContext
 
 _LAG = 3  # fetches a replay may go on while a lesson is learned
 
 
-class ApprenticeStrategy:
+class ApprenticeStrategy(Strategy):
     """Priority of v = its expected value, by all known links into it (METHODS 4 and 5).
 
     The rules of learning are `focuscrawl.apprentice.Apprentice`'s; this class gives it what a
@@ -40,6 +41,9 @@ class ApprenticeStrategy:
         it looks at and how it learns comes with it. Without it, the apprentice of the
         `context`'s knowledge, if there is one, goes on.
     """
+
+    learns = True
+    shareable = True
 
     def __init__(
         self,
@@ -82,12 +86,6 @@ class ApprenticeStrategy:
         self._reader = FeatureExtractor(
             words, groups=options.groups, d_max=options.d_max, classes=critic.classes
         )
-        self.needs_depths = self._reader.needs_depths
-
-    @property
-    def model_version(self) -> int:
-        """Version of the model that scores links now."""
-        return self._apprentice.version
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Take note of what came of a fetch; a duplicate is a fetch wasted like any other."""
@@ -106,7 +104,7 @@ class ApprenticeStrategy:
         link_scores, urls, scores = self._apprentice.expand(page.url, facts)
         return Expansion(link_scores, urls, _rounded(scores), memo=facts.to_bytes())
 
-    def recall(self, page: RecalledPage) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def recall(self, page: RecalledPage) -> Scores:
         """Take in the links of an earlier run."""
         facts = _facts(page).numbered(page.targets)
         _, urls, scores = self._apprentice.expand(page.url, facts)
@@ -117,7 +115,7 @@ class ApprenticeStrategy:
         return self._apprentice.lesson_due()
 
     def learn(self) -> Lesson:
-        """Learn from all that was observed; see `Learner.learn`."""
+        """Learn from all that was observed."""
         taught = self._apprentice.learn()
         return Lesson(
             version=taught.version,
@@ -130,22 +128,25 @@ class ApprenticeStrategy:
             model=taught,
         )
 
-    def adopt(self, lesson: Lesson) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Score with the lesson's model from now on; see `Learner.adopt`."""
+    def adopt(self, lesson: Lesson) -> Scores:
+        """Score with the lesson's model from now on."""
+        self.model_version = lesson.version
         urls, scores = self._apprentice.adopt(lesson.model)
         lesson.state = self._apprentice.state(lesson.model)
         return urls, _rounded(scores)
 
     def load(self, state: bytes) -> int:
-        """Take up the model of the last lesson of an earlier run; see `Learner.load`."""
-        return self._apprentice.load(state)
+        """Take up the model of the last lesson of an earlier run."""
+        adopted_at = self._apprentice.load(state)
+        self.model_version = self._apprentice.version
+        return adopted_at
 
-    def rescore(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def rescore(self) -> Scores:
         """Return the scores of all URLs that have links and were not fetched."""
         urls, scores = self._apprentice.rescore()
         return urls, _rounded(scores)
 
-    # -- beside other workers, see `focuscrawl.strategies.sharing` -------------------------
+    # -- beside other workers --------------------------------------------------------------
 
     def parts(
         self, memo: bytes | None, groups: Sequence[NDArray[np.int64]]
@@ -154,9 +155,7 @@ class ApprenticeStrategy:
         assert memo is not None
         return (each.to_bytes() for each in PageFacts.from_bytes(memo).parts(groups))
 
-    def recall_all(
-        self, pages: Sequence[RecalledPage]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def recall_all(self, pages: Sequence[RecalledPage]) -> Scores:
         """Take in links of pages that other workers fetched."""
         found = []
         for url, parts in groupby(pages, key=attrgetter("url")):  # a page comes shard by shard

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from threading import Lock
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.strategies.base import Strategy
+from focuscrawl.strategies.exchange import Expansion, Lesson
 from focuscrawl.strategies.link_history import LinkHistory, PathFacts
 from focuscrawl.strategies.option_checks import check_count, check_number
-from focuscrawl.strategies.protocol import Expansion, Lesson
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from focuscrawl.strategies.exchange import JudgedPage, RecalledPage, Scores
     from focuscrawl.strategies.link_history import Past
-    from focuscrawl.strategies.protocol import JudgedPage, RecalledPage
 
 
 def check_batches(strategy: str, batch: object, growth: object) -> None:
@@ -59,8 +60,8 @@ class _Taught(NamedTuple):
     standing: _Standing
 
 
-class BatchLearner(ABC):
-    """The `Learner` that keeps what the crawl has shown and fits a model to it in batches.
+class BatchLearner(Strategy):
+    """A strategy that keeps what the crawl has shown and fits a model to it in batches.
 
     A model is a function of the crawl so far and of nothing else, so what the store has to keep
     of a lesson is when it was: a resumed crawl learns the last lesson again.
@@ -71,6 +72,7 @@ class BatchLearner(ABC):
         so that lessons cost each fetch the same at any age of the crawl
     """
 
+    learns = True
     #: how the evidence of several links into one URL is joined: `numpy.maximum` or `numpy.add`
     join: ClassVar[np.ufunc] = np.maximum
     columns: ClassVar[int] = 1
@@ -84,8 +86,6 @@ class BatchLearner(ABC):
         self._due = 0
         self._lesson_at: tuple[int, int] | None = None  # no scores until all that is back
         self._lock = Lock()
-        #: of the model that scores links now; 0 before the first lesson
-        self.model_version = 0
 
     @abstractmethod
     def read(self, page: JudgedPage) -> PathFacts:
@@ -112,7 +112,7 @@ class BatchLearner(ABC):
         link_scores, urls, scores = self._take_in(page.url, facts)
         return Expansion(link_scores, urls, scores, memo=facts.to_bytes())
 
-    def recall(self, page: RecalledPage) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def recall(self, page: RecalledPage) -> Scores:
         """Take in the links of an earlier run."""
         assert page.memo is not None
         _, urls, scores = self._take_in(page.url, PathFacts.from_bytes(page.memo))
@@ -124,7 +124,7 @@ class BatchLearner(ABC):
         return self._due >= batch and self._crawled.relevant > 0
 
     def learn(self) -> Lesson:
-        """Learn from all that was observed; see `Learner.learn`."""
+        """Learn from all that was observed."""
         with self._lock:
             self._due = 0
             past, observed = self._crawled.past(), self._crawled.observed
@@ -143,8 +143,8 @@ class BatchLearner(ABC):
             model=_Taught(model, len(past.target), standing),
         )
 
-    def adopt(self, lesson: Lesson) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Score with the lesson's model from now on; see `Learner.adopt`."""
+    def adopt(self, lesson: Lesson) -> Scores:
+        """Score with the lesson's model from now on."""
         with self._lock:
             taught: _Taught = lesson.model
             self._model, self._standing = taught.model, taught.standing
@@ -160,7 +160,7 @@ class BatchLearner(ABC):
         self.model_version, observed, pages = np.frombuffer(state, "<i8").tolist()
         self._lesson_at = observed, pages
 
-    def rescore(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def rescore(self) -> Scores:
         """Return the scores of all URLs that have links and were not fetched."""
         with self._lock:
             urls = self._crawled.now().waiting

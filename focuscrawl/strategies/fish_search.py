@@ -15,10 +15,11 @@ from focuscrawl.strategies.option_checks import check_count, check_number
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.protocol import (
+    from focuscrawl.strategies.exchange import (
         Expansion,
         JudgedPage,
         RecalledPage,
+        Scores,
         StrategyContext,
     )
 
@@ -76,7 +77,7 @@ class FishSearch(LinkStrategy):
         self._strength.hand_on(page.targets, strength)
         return replace(expansion, memo=Strength.pack(strength))
 
-    def recall(self, page: RecalledPage) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def recall(self, page: RecalledPage) -> Scores:
         """Weigh the links of an earlier run again, and hand on the page's strength."""
         self._strength.hand_on(page.targets, Strength.unpack(page.memo))
         return super().recall(page)

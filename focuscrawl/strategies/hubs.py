@@ -11,8 +11,8 @@ from focuscrawl.distiller import Distiller, LinkGraph, Sites
 from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.foundation.urls import host
 from focuscrawl.strategies.evidence import Maximum
+from focuscrawl.strategies.exchange import Expansion
 from focuscrawl.strategies.option_checks import check_number
-from focuscrawl.strategies.protocol import Expansion
 from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.protocol import JudgedPage, RecalledPage, StrategyContext
-    from focuscrawl.strategies.rescoring_strategy import Scores
+    from focuscrawl.strategies.exchange import JudgedPage, RecalledPage, Scores, StrategyContext
 
 
 class HubScores:

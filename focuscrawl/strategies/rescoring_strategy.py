@@ -3,28 +3,24 @@
 from __future__ import annotations
 
 import struct
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-import numpy as np
-
+from focuscrawl.strategies.base import Strategy, latest
+from focuscrawl.strategies.exchange import Lesson
 from focuscrawl.strategies.option_checks import check_count, check_number
-from focuscrawl.strategies.protocol import Lesson
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from focuscrawl.strategies.protocol import Expansion, JudgedPage, RecalledPage
+    from focuscrawl.strategies.exchange import Scores
 
 Model = TypeVar("Model")
-Scores = tuple["NDArray[np.int64]", "NDArray[np.float64]"]
 
 _STATE = struct.Struct("<qqq")
 _NO_LATER = struct.pack("<q", 2**62)  # more pages than there are
 
 
-class RescoringStrategy(ABC, Generic[Model]):
-    """A `Learner` whose model is a function of the pages taken in before the lesson.
+class RescoringStrategy(Strategy, Generic[Model]):
+    """A strategy that learns a model which is a function of the pages taken in before the lesson.
 
     Between two lessons, links are scored by the model of the last one. Nothing of it has to be
     kept for a resumed crawl, which takes in the same pages and then works it out again. For
@@ -37,19 +33,17 @@ class RescoringStrategy(ABC, Generic[Model]):
     every, growth : fetches from one lesson to the next, at least and as a share of all fetches,
         so that the cost of all lessons stays in proportion to the number of fetches
 
-    Attributes
-    ----------
-    model_version : lessons adopted so far
     """
+
+    learns = True
 
     def __init__(self, name: str, every: int, growth: float) -> None:
         check_count(f"{name}: every", every, 1)
         check_number(f"{name}: growth", growth, 0)
         self.every = every
         self.growth = growth
-        self.model_version = 0
         self._observed = 0
-        self._taught_at = 0  # fetches observed when the last lesson began
+        self._learned_at = 0  # fetches observed when the last lesson began
         self._extent = (0, 0)  # fetches and pages that the lesson under way is about
 
     @property
@@ -73,21 +67,13 @@ class RescoringStrategy(ABC, Generic[Model]):
         URLs whose scores differ from what `work_out` has returned, because of later pages
         """
 
-    @abstractmethod
-    def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`, and the URLs they lead to."""
-
-    @abstractmethod
-    def recall(self, page: RecalledPage) -> Scores:
-        """Take in the links of an earlier run."""
-
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Count the fetch."""
         self._observed += 1
 
     def lesson_due(self) -> bool:
         """Tell whether it is time; if it is, the lesson will be about what is known now."""
-        since = self._observed - self._taught_at
+        since = self._observed - self._learned_at
         due = since >= max(self.every, self.growth * self._observed)
         if due:
             # not in `learn`, which may run while another page is half taken in
@@ -95,7 +81,7 @@ class RescoringStrategy(ABC, Generic[Model]):
         return due
 
     def learn(self) -> Lesson:
-        """Work everything out anew; see `Learner.learn`."""
+        """Work everything out anew."""
         observed, pages = self._extent
         model, (urls, scores) = self.work_out(pages)
         version = self.model_version + 1
@@ -111,22 +97,20 @@ class RescoringStrategy(ABC, Generic[Model]):
         )
 
     def adopt(self, lesson: Lesson) -> Scores:
-        """Score with the lesson's model from now on; see `Learner.adopt`."""
+        """Score with the lesson's model from now on."""
         self.model_version = lesson.version
-        self._taught_at = lesson.trained_at_seq
+        self._learned_at = lesson.trained_at_seq
         return self.take_over(*lesson.model)
 
     def load(self, state: bytes) -> None:
         """Take note of when the last lesson was; `rescore` holds it again."""
         if len(state) < _STATE.size:  # of a version that fetched every page once
             state += _NO_LATER
-        self.model_version, self._taught_at, pages = _STATE.unpack(state)
-        self._extent = (self._taught_at, pages)
+        self.model_version, self._learned_at, pages = _STATE.unpack(state)
+        self._extent = (self._learned_at, pages)
 
     def rescore(self) -> Scores:
         """Hold the last lesson again, when all its pages have been recalled."""
         pages = min(self._extent[1], self.pages)  # more, if one was fetched again right after
-        model, (urls, scores) = self.work_out(pages)
-        later, new = self.take_over(model, pages)
-        other = ~np.isin(urls, later)
-        return np.append(urls[other], later), np.append(scores[other], new)
+        model, scores = self.work_out(pages)
+        return latest([scores, self.take_over(model, pages)])

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.page import PageView
-    from focuscrawl.strategies.protocol import (
+    from focuscrawl.strategies.exchange import (
         Expansion,
         JudgedPage,
         RecalledPage,
+        Scores,
         StrategyContext,
     )
 
@@ -101,7 +102,7 @@ class SharkSearch(LinkStrategy):
         self._hand_on(page, strength)
         return replace(expansion, memo=Strength.pack(strength))
 
-    def recall(self, page: RecalledPage) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def recall(self, page: RecalledPage) -> Scores:
         """Weigh the links of an earlier run again, and hand on what the page has."""
         self._hand_on(page, Strength.unpack(page.memo))
         return super().recall(page)

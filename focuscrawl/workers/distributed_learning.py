@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.frontier import Arrangement, Frontier
-    from focuscrawl.strategies import Lesson
-    from focuscrawl.strategies.sharing import SharedLearner
+    from focuscrawl.strategies import Lesson, Strategy
     from focuscrawl.workers.heartbeat import Heartbeat
 
 logger = logging.getLogger(__name__)
@@ -38,7 +37,7 @@ _LEARNED = "handed_in"  # metric: how far the table of instances was learned fro
 
 
 class _Judged(NamedTuple):
-    """What `SharedLearner.hand_in` returned; `pooled`: it was put into the pool here at once."""
+    """What `Strategy.hand_in` returned; `pooled`: it was put into the pool here at once."""
 
     data: bytes
     fetches: int
@@ -62,7 +61,7 @@ class SharedLessons:
 
     def __init__(
         self,
-        learner: SharedLearner,
+        learner: Strategy,
         frontier: Frontier,
         *,
         engine: Engine,
@@ -71,7 +70,7 @@ class SharedLessons:
         replay: bool,
     ) -> None:
         self._learner = learner
-        self._lag: int | None = getattr(learner, "lag", 0) if replay else None
+        self._lag: int | None = learner.lag if replay else None
         self._frontier = frontier
         self._engine = engine
         self._courier = courier

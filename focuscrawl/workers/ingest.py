@@ -11,14 +11,10 @@ import numpy as np
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED
 from focuscrawl.strategies import RecalledPage
-from focuscrawl.strategies.sharing import SharedLearner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
-    from focuscrawl.strategies import Strategy
     from focuscrawl.workers.inbox import Delivery, Links, Outcome, StoredUrl
     from focuscrawl.workers.worker import SharedCrawl
 
@@ -93,9 +89,9 @@ class Ingest:
                     memo=links.memo,
                 )
             )
-        for found, scores in _recalled(crawl.strategy, pages):
-            for number, score in zip(found.tolist(), scores.tolist(), strict=True):
-                crawl.queue(number, score)
+        found, scores = crawl.strategy.recall_all(pages)
+        for number, score in zip(found.tolist(), scores.tolist(), strict=True):
+            crawl.queue(number, score)
 
     def _put_first(self, rows: list[Links]) -> None:
         """Queue URLs that come next wherever they are: start URLs, targets of redirects."""
@@ -113,7 +109,7 @@ class Ingest:
             crawl.duplicates.hear(outcome.digest, outcome.url)
         number = crawl.urls.number(outcome.id)
         if number is not None:
-            crawl.strategy.hear(number, outcome.relevance)  # type: ignore[attr-defined]
+            crawl.strategy.hear(number, outcome.relevance)
             if crawl.holds(number) and outcome.digest is not None:
                 names = Duplicates.names(outcome.url, outcome.canonical)
                 crawl.duplicates.add(number, outcome.digest, names)
@@ -134,7 +130,7 @@ class Ingest:
         scores = np.full(len(urls), np.nan)
         scores[mine] = [math.nan if s is None else s for s in map(urls.score, mine.tolist())]
         yield
-        if isinstance(crawl.strategy, SharedLearner):
+        if crawl.strategy.learns:
             waiting, new = crawl.strategy.rescore()
             met = waiting < len(scores)  # what was found since is not in a new shard's way
             waiting, new = waiting[met], new[met]
@@ -182,12 +178,3 @@ def _together(rows: list[Links]) -> Iterator[list[Links]]:
         size += len(links.targets)
     if some:
         yield some
-
-
-def _recalled(
-    strategy: Strategy, pages: list[RecalledPage]
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64]]]:
-    if isinstance(strategy, SharedLearner):
-        yield strategy.recall_all(pages)
-    else:
-        yield from map(strategy.recall, pages)

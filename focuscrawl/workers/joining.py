@@ -13,8 +13,6 @@ from focuscrawl.crawl.folder import CrawlFolder
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
 from focuscrawl.store.postgres import holds_crawl, open_database, read_database_url, refused
-from focuscrawl.strategies import LearningStrategy
-from focuscrawl.strategies.sharing import Shareable, SharedLearner
 from focuscrawl.workers.budget import BudgetShare
 from focuscrawl.workers.heartbeat import Heartbeat
 from focuscrawl.workers.inbox import InboxReader
@@ -83,8 +81,7 @@ def open_shared_crawl(plan: CrawlPlan, store: str, options: SharingOptions) -> S
 
 
 def _check_strategy(plan: CrawlPlan, parts: Parts) -> None:
-    wanted = SharedLearner if isinstance(parts.strategy, LearningStrategy) else Shareable
-    if not isinstance(parts.strategy, wanted):
+    if not parts.strategy.shareable:
         raise UserError(
             f"strategy {plan.strategy} has to see the whole crawl, and a worker sees its shards: "
             "take apprentice, best-first or another one that judges links by their pages"
@@ -102,7 +99,7 @@ def _join(
         seconds=options.lease,
         shards=shards,
         budget=plan.budget,
-        learns=isinstance(parts.strategy, SharedLearner),
+        learns=parts.strategy.learns,
     )
     folder = CrawlFolder(Path(plan.crawl_dir or f"crawls/{name}/worker-{me}"))
     try:
@@ -122,7 +119,6 @@ def _begin(
     folder: CrawlFolder,
     membership: Membership,
 ) -> SharedCrawl:
-    assert isinstance(parts.strategy, Shareable)
     me, shards = membership.me, membership.shards
     urls = SharedUrlTable(shards)
     allowance = BudgetShare(limited=plan.budget > 0)

@@ -12,7 +12,6 @@ import numpy as np
 from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.store import VisitRecord
 from focuscrawl.store.schema import QUEUED
-from focuscrawl.strategies.sharing import SharedLearner
 from focuscrawl.workers.distributed_learning import SharedLessons
 from focuscrawl.workers.duplicates import SharedDuplicates
 from focuscrawl.workers.handover import Handover
@@ -84,7 +83,7 @@ class SharedCrawl(Crawl):
         self._finds = LinkYield()
         self._parting = Handover(self)
         self._intake = Ingest(self)
-        if isinstance(self.strategy, SharedLearner):
+        if self.strategy.learns:
             self._lessons = SharedLessons(
                 self.strategy,
                 self.frontier,

@@ -13,7 +13,7 @@ from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
 from focuscrawl.critic.protocol import Judgement
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
-from focuscrawl.strategies import JudgedPage, LearningStrategy, RecalledPage, StrategyContext
+from focuscrawl.strategies import JudgedPage, RecalledPage, StrategyContext
 from focuscrawl.strategies.best_first import BestFirst
 from focuscrawl.strategies.context_graphs import ContextGraphs
 from focuscrawl.strategies.discounting import discounted_rewards
@@ -81,7 +81,7 @@ class Crawl:
     def run(self, fetches: int) -> Crawl:
         for _ in range(fetches):
             self.fetch(max(self.queue, key=lambda url: (self.queue[url], -url)))
-            if isinstance(self.strategy, LearningStrategy) and self.strategy.lesson_due():
+            if self.strategy.learns and self.strategy.lesson_due():
                 lesson = self.strategy.learn()
                 self.state = lesson.trained_at_seq, lesson.state
                 self.take(lesson.urls, lesson.scores)
@@ -154,7 +154,7 @@ def test_it_learns_to_go_through_pages_that_are_not_relevant(
     strategy: Callable[..., Any],
 ) -> None:
     learning = Crawl(strategy(CONTEXT, batch=10)).run(70)
-    assert isinstance(learning.strategy, LearningStrategy)
+    assert learning.strategy.learns
     assert learning.strategy.model_version >= 2
     assert learning.relevant > 3 * Crawl(BestFirst(CONTEXT)).run(70).relevant
 

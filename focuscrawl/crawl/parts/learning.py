@@ -7,7 +7,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
 from focuscrawl.store import ModelRow
-from focuscrawl.strategies import LearningStrategy
 
 if TYPE_CHECKING:
     from typing import Self
@@ -52,11 +51,11 @@ class Lessons:
         Else it does as soon as it can: the live Web is slower than any lesson.
     """
 
-    def __init__(self, learner: LearningStrategy, frontier: Frontier, *, replay: bool) -> None:
+    def __init__(self, learner: Strategy, frontier: Frontier, *, replay: bool) -> None:
         self._learner = learner
         self._frontier = frontier
         self._replay = replay
-        self._lag: int = getattr(learner, "lag", 0)
+        self._lag = learner.lag
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="lesson")
         self._lesson: Future[tuple[Lesson, Arrangement]] | None = None
         self._begun_at = 0
@@ -64,11 +63,7 @@ class Lessons:
     @classmethod
     def of(cls, strategy: Strategy, frontier: Frontier, *, replay: bool) -> Self | None:
         """Return the lessons of a strategy; None for one that does not learn."""
-        return (
-            cls(strategy, frontier, replay=replay)
-            if isinstance(strategy, LearningStrategy)
-            else None
-        )
+        return cls(strategy, frontier, replay=replay) if strategy.learns else None
 
     @property
     def model_version(self) -> int:

@@ -8,7 +8,6 @@ from focuscrawl.crawl.duplicates import DIGEST
 from focuscrawl.crawl.minhash import MinHashIndex, sketch
 from focuscrawl.crawl.parts.quotas import Quotas
 from focuscrawl.crawl.visit import RELEVANT
-from focuscrawl.strategies.protocol import Appraiser
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.frontier import Frontier
     from focuscrawl.page import PageView
-    from focuscrawl.strategies.protocol import Strategy
+    from focuscrawl.strategies import Strategy
 
 #: kinds of events
 LIMITED, RAISED, NEAR_DUPLICATE = "limited", "raised", "near-duplicate"
@@ -35,7 +34,7 @@ class Traps:
     urls, frontier : the crawl's
     plan : its `limits`: hold back, else nothing is; its `near_duplicates`: look for pages that
         say nearly the same as an earlier one
-    strategy : may know better what a page was worth, see `Appraiser`
+    strategy : may know better what a page was worth, see `Strategy.worth`
     """
 
     def __init__(
@@ -46,7 +45,7 @@ class Traps:
         strategy: Strategy | None = None,
     ) -> None:
         self._urls = urls
-        self._appraiser = strategy if isinstance(strategy, Appraiser) else None
+        self._strategy = strategy
         self._frontier = frontier
         self._allowances = Quotas() if plan.limits else None
         self._sketches = MinHashIndex() if plan.near_duplicates else None
@@ -120,8 +119,8 @@ class Traps:
         if self._allowances is None:
             return []
         events = []
-        if self._appraiser is not None:
-            relevance = self._appraiser.worth(number, relevance)
+        if self._strategy is not None:
+            relevance = self._strategy.worth(number, relevance)
         earns = relevance > RELEVANT and not repeats
         url, referrer = self._urls[number], self._urls.referrer(number)
         for account in self._allowances.count(url, referrer, earns=earns, repeats=repeats):
