@@ -16,7 +16,7 @@ from focuscrawl.apprentice.feature_extraction import (
 )
 from focuscrawl.apprentice.hashing import WordHashes, bucket
 from focuscrawl.apprentice.instances import SPACE
-from focuscrawl.apprentice.link_context import ANCESTOR_SALT, FAR, OFFSET_SALT, PATH_SALT
+from focuscrawl.apprentice.link_context import OFFSET_SALT
 from focuscrawl.apprentice.page_facts import BITS
 from focuscrawl.apprentice.url_features import PLACE, PLACES, WORD, address_keys, address_words
 from focuscrawl.apprentice.url_relations import RELATIONS, SITE
@@ -89,13 +89,6 @@ def _word_forms(options: Options) -> Iterable[tuple[int, int, str]]:
         for d in sorted(range(-options.d_max, options.d_max + 1), key=abs):
             where = "in the link" if d == 0 else f"{abs(d)} {'before' if d < 0 else 'after'}"
             yield _LINK, OFFSET_SALT + d, f"'{{}}' {where}"
-    for group, first, form in (
-        ("paths", PATH_SALT, "steps through the tree away"),
-        ("ancestors", ANCESTOR_SALT, "levels below the common ancestor"),
-    ):
-        if group in on:
-            for k in range(FAR + 1):
-                yield _LINK, first + k, f"'{{}}' {k} {form}"
 
 
 def _prefixes(classes: Sequence[str]) -> Iterable[str]:

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 #: hashed features of a link (u, v)
 LINK_GROUPS = {
     "context": "words around the link by DOM offset [A02 section 2.2.2]",
-    "paths": "words around the link by the length of the DOM path to them [A02 section 4]",
-    "ancestors": "words around the link by how far up the common ancestor is [A02 section 4]",
     "anchor": "words of the anchor, wherever they stand",
     "section": "words of the heading above the link",
     "site": "v on the same host as u, in its directory, below or above it",

@@ -233,8 +233,7 @@ class Crawl:
     def parse(self, number: int, fetched: Download) -> PageView | None:
         """Parse what came for a URL given out; None if it is no page. May run in any thread."""
         if 200 <= fetched.status < 300 and is_html(fetched.content_type, fetched.body):
-            url, depths = self.urls[number], getattr(self.strategy, "needs_depths", False)
-            return parse_page(fetched.body, url, encoding=fetched.encoding, depths=depths)
+            return parse_page(fetched.body, self.urls[number], encoding=fetched.encoding)
         return None
 
     def visit(self, number: int, fetched: Download, view: PageView | None, now: float) -> Visit:

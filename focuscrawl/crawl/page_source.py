@@ -61,13 +61,11 @@ class PageSource:
     ----------
     web : where the pages are
     urls : all URLs of the crawl, by number
-    depths : note where in the tree the leaves are, see `parse_page`
     """
 
-    def __init__(self, web: Web, urls: Sequence[str], *, depths: bool = False) -> None:
+    def __init__(self, web: Web, urls: Sequence[str]) -> None:
         self._web = web
         self._urls = urls
-        self._depths = depths
 
     def read(
         self, number: int, digest: bytes, targets: Sequence[int] = ()
@@ -93,7 +91,7 @@ class PageSource:
         if not is_html(media_type, answer.body):
             return None
         url = self._urls[number]
-        view = parse_page(answer.body, url, encoding=encoding, depths=self._depths)
+        view = parse_page(answer.body, url, encoding=encoding)
         links = self._links(view, targets)
         return None if links is None else (view, links)
 

@@ -93,8 +93,7 @@ class Rejudging:
         self._urls: list[str] = [row[0] for row in urls]
         self._depth = [row[1] for row in urls]
         self._waiting = [(row[2], row[3]) for row in urls]
-        depths = getattr(strategy, "needs_depths", False)
-        self._source = PageSource(web, self._urls, depths=depths)
+        self._source = PageSource(web, self._urls)
         self._scores = np.full(len(urls), np.nan)
         self._duplicates = Duplicates()
         self._found = Rejudged()

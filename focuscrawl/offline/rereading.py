@@ -45,18 +45,14 @@ class Rereader:
     store : of the crawl
     web : where the pages are
     critic : judges them again, for their class probabilities; None: no need
-    depths : note where in the tree the leaves are, see `parse_page`
     """
 
-    def __init__(
-        self, store: CrawlStore, web: Web, *, critic: Critic | None, depths: bool
-    ) -> None:
+    def __init__(self, store: CrawlStore, web: Web, *, critic: Critic | None) -> None:
         u = schema.url.c
         self.urls = [row.url for row in store.rows(sa.select(u.url).order_by(u.id))]
         self._numbers: dict[str | None, int] = {url: i for i, url in enumerate(self.urls)}
         self._web = web
         self._critic = critic
-        self._depths = depths
 
     def read(self, number: int) -> Reread | None:
         """Read the page of a URL; None if the web has no such page any more."""
@@ -69,7 +65,7 @@ class Rereader:
         media_type, encoding = read_content_type(header)
         if not is_html(media_type, answer.body):
             return None
-        view = parse_page(answer.body, url, encoding=encoding, depths=self._depths)
+        view = parse_page(answer.body, url, encoding=encoding)
         found = [self._numbers.get(link) for link in self._web.resolve(view.links.urls)]
         links = [i for i, target in enumerate(found) if target is not None]
         targets = [target for target in found if target is not None]

@@ -161,7 +161,6 @@ class _FactsReader:
             store,
             web,
             critic=critic if "classes" in options.groups else None,
-            depths=self._reader.needs_depths,
         )
 
     def read(self, number: int, relevance: float) -> PageFacts | None:

@@ -97,11 +97,8 @@ def try_windows(
     UserError
         No group that is on has to do with d_max, or there are too few fetches of either kind.
     """
-    if not AROUND & set(options.groups):
-        raise UserError(
-            f"d_max is for the groups {', '.join(sorted(AROUND))}, and none of them is on: "
-            "nothing to choose"
-        )
+    if AROUND not in options.groups:
+        raise UserError(f"d_max is for the group {AROUND}, and that is not on: nothing to choose")
     p = schema.page.c
     statement = sa.select(p.url, p.relevance, p.digest, p.duplicate_of).order_by(p.seq)
     pages = list(store.rows(statement))
@@ -111,12 +108,7 @@ def try_windows(
     _check(store, relevance[linked])
     folds = Folds(relevance, linked)
     reader = WindowReader(critic, options.groups, farthest=FARTHEST)
-    rereader = Rereader(
-        store,
-        web,
-        critic=critic if "classes" in options.groups else None,
-        depths=reader.needs_depths,
-    )
+    rereader = Rereader(store, web, critic=critic if "classes" in options.groups else None)
     for u, page in enumerate(pages):
         on_page()
         reread = None

@@ -22,9 +22,7 @@ MAX_LINKS = 10_000
 MAX_TOKENS = 100_000
 
 
-def parse_page(
-    body: bytes, url: str, *, encoding: str | None = None, depths: bool = False
-) -> PageView:
+def parse_page(body: bytes, url: str, *, encoding: str | None = None) -> PageView:
     """Parse a page once, for all who read it.
 
     Parameters
@@ -32,7 +30,6 @@ def parse_page(
     body : the page, decompressed; any bytes will do
     url : absolute URL it was fetched from
     encoding : charset parameter of its ``Content-Type`` header, if there is one
-    depths : note where in the tree the leaves are, which takes a little longer
 
     Returns
     -------
@@ -49,7 +46,7 @@ def parse_page(
     if len(utf8) > MAX_SIZE:
         utf8 = utf8[:MAX_SIZE].decode("utf-8", "ignore").encode()  # no half of a character
     root = parse_tree(utf8)
-    seen = Outline() if root is None else outline(root, depths=depths)
+    seen = Outline() if root is None else outline(root)
     meta = read_metadata(seen.metadata)
     own = urls.normalize(url) or url
     base = (meta.base is not None and urls.resolve(own, [meta.base])[0]) or own
@@ -72,8 +69,6 @@ def parse_page(
         encoding=read_in,
         headings=[text for text, _ in seen.headings],
         heading_leaf=np.array([leaf for _, leaf in seen.headings], np.int32),
-        leaf_depth=np.array(seen.depth, np.int32),
-        leaf_meeting=np.array(seen.meeting, np.int32),
     )
 
 

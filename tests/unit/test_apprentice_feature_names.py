@@ -34,14 +34,6 @@ NAMES = {
         *("'many' in the link", "'knots' in the link", "'today' 1 after", "'read' 1 before"),
         *("'of' 1 before", "'far' 2 before", "'money' 2 after"),
     },
-    "paths": {
-        *("'many' 0 steps", "'knots' 0 steps", "'today' 3 steps", "'read' 2 steps"),
-        *("'of' 2 steps", "'far' 6 steps", "'money' 6 steps"),
-    },
-    "ancestors": {
-        *("'many' 0 levels", "'knots' 0 levels", "'today' 3 levels", "'read' 2 levels"),
-        *("'of' 2 levels", "'far' 4 levels", "'money' 5 levels"),
-    },
     "anchor": {"'many' in the anchor", "'knots' in the anchor"},
     "section": {"'sailing' in the heading above", "'far' in the heading above"},
     "site": {"link to directory below"},
@@ -55,11 +47,10 @@ NAMES = {
         "on boats.example/sea/far/reef%20knots.php",
     },
 }
-SAID = {"paths": " through the tree away", "ancestors": " below the common ancestor"}
 
 
 def read(groups: tuple[str, ...], page: str = PAGE) -> PageFacts:
-    view = parse_page(page.encode(), HERE, depths=True)
+    view = parse_page(page.encode(), HERE)
     critic = toy_critic()
     reader = FeatureExtractor(WordReader(critic), groups=groups, d_max=2, classes=critic.classes)
     n = len(view.links)
@@ -96,7 +87,7 @@ def names_of(facts: PageFacts, link: int, url: str, groups: tuple[str, ...]) -> 
 @pytest.mark.parametrize("groups", [*((name,) for name in GROUPS), tuple(GROUPS)])
 def test_every_feature_has_its_name(groups: tuple[str, ...]) -> None:
     names = names_of(read(groups), 0, THERE, groups)
-    expected = {name + SAID.get(group, "") for group in groups for name in NAMES.get(group, ())}
+    expected = {name for group in groups for name in NAMES.get(group, ())}
     assert set(names.values()) == expected
     assert len(names) == len(expected)
 

@@ -95,9 +95,9 @@ def test_each_word_is_kept_once_a_leaf_where_it_came_first(tokens: list[tuple[in
     tokens.sort(key=lambda token: token[0])  # in document order
     words = np.array([word for _, word in tokens], np.uint64)
     leaf = np.array([at for at, _ in tokens], np.int32)
-    everywhere = np.array([0], np.int32), np.array([3], np.int32)
-    near = window(words, leaf, *everywhere, d_max=0)
-    assert list(zip(near.leaf.tolist(), near.words.tolist(), strict=True)) == [
+    first = np.array([0], np.int32)
+    near = window(words, leaf, first, first, d_max=3)
+    assert list(zip(near.offset.tolist(), near.words.tolist(), strict=True)) == [
         *dict.fromkeys(tokens)
     ]
 

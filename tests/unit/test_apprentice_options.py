@@ -50,11 +50,10 @@ OF_INPUTS = {
 
 @cache
 def facts(*groups: str) -> PageFacts:
-    view = parse_page(PAGE, "http://boats.example/sea/index.html", depths=True)
+    view = parse_page(PAGE, "http://boats.example/sea/index.html")
     reader = FeatureExtractor(
         WordReader(toy_critic()), groups=groups, d_max=3, classes=toy_critic().classes
     )
-    assert reader.needs_depths == bool({"paths", "ancestors"} & set(groups))
     return reader.read(
         view,
         np.arange(3),
@@ -128,6 +127,12 @@ def test_a_link_is_in_the_section_of_the_heading_it_begins() -> None:
     reader = FeatureExtractor(WordReader(toy_critic()), groups=("section",))
     read = reader.read(view, np.arange(4), np.arange(4), np.ones(4, bool), relevance=1.0)
     assert read.links.lengths.tolist() == [0, 1, 1, 0]
+
+
+@pytest.mark.parametrize("gone", ["paths", "ancestors"])
+def test_groups_that_are_gone_are_refused_like_any_unknown_one(gone: str) -> None:
+    with pytest.raises(UserError, match=f"has no group of features '{gone}': "):
+        Options(groups=("context", gone))
 
 
 def test_only_unlikely_classes_are_not_named() -> None:

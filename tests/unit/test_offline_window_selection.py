@@ -64,7 +64,7 @@ def test_the_windows_of_every_d_max_are_what_a_page_reader_finds(
     seen = np.zeros(1000, bool)
     for u, leaves in enumerate(bodies):
         body = f"<title>t{u}</title>{'<hr>'.join(leaves)}".encode()
-        view = parse_page(body, f"http://h.example/d/{u}.html", depths=windows.needs_depths)
+        view = parse_page(body, f"http://h.example/d/{u}.html")
         targets = np.array([100 + sum(map(ord, url)) % 800 for url in view.links.urls], np.int64)
         links, judged = np.arange(len(targets)), np.array([0.7, 0.3])
         for reader, facts in zip(plain, expected, strict=True):
@@ -259,12 +259,14 @@ def test_what_only_names_pages_and_urls_tells_nothing(tmp_path: Path) -> None:
     assert trials == again
 
 
-@pytest.mark.parametrize("groups", sorted(AROUND))
-def test_every_group_around_a_link_goes_as_far_as_d_max(groups: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("others", [("classes",), ("classes", "section", "anchor")])
+def test_the_words_around_a_link_go_as_far_as_d_max(
+    others: tuple[str, ...], tmp_path: Path
+) -> None:
     web = Hinting(2)
     with closing(web.crawled(tmp_path / "crawl.db")) as store:
         trials = try_windows(
-            store, Options(groups=(groups, "classes")), critic=toy_critic(), web=web
+            store, Options(groups=(AROUND, *others)), critic=toy_critic(), web=web
         )
     assert chosen(trials) == 2
 

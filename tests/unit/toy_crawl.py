@@ -98,7 +98,7 @@ class Pages:
             ]
             body = f"<title>{name[u]}</title><h1>all {name[u]}</h1><ul>{''.join(items[:4])}</ul>"
             body += f"<h2>other things</h2><div><ol>{''.join(items[4:])}</ol></div>"
-            self._views.append(parse_page(body.encode(), urls[u], depths=True))
+            self._views.append(parse_page(body.encode(), urls[u]))
         self._reader = FeatureExtractor(
             WordReader(critic),
             groups=options.groups,
