@@ -1,4 +1,4 @@
-"""A crawl of a recorded web in this process, without Scrapy."""
+"""The loop over a recorded web in this process, without Scrapy."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from focuscrawl.foundation.urls import resolve
 from focuscrawl.page import read_content_type
 
 if TYPE_CHECKING:
-    from focuscrawl.crawl import Crawl, Fetch
+    from focuscrawl.crawl import Crawl, Fetch, Visit
     from focuscrawl.webs.protocol import Answer
 
-_NOW = 0.0  # a replay has no clock
+NOW = 0.0  # a replay has no clock
 _WAIT = 0.001  # seconds, for the store or a lesson
 
 
@@ -24,11 +24,10 @@ def replay(crawl: Crawl) -> None:
     ----------
     crawl : of a web; opened, and not begun
     """
-    assert crawl.web is not None
     while True:
-        fetch = crawl.next(_NOW)
+        fetch = crawl.next(NOW)
         if fetch is not None:
-            _visit(crawl, fetch, crawl.web.fetch(fetch.url))
+            visit(crawl, fetch, answer_of(crawl, fetch))
         elif crawl.stop_reason is not None:
             crawl.close(crawl.stop_reason)
             return
@@ -36,7 +35,14 @@ def replay(crawl: Crawl) -> None:
             time.sleep(_WAIT)
 
 
-def _visit(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> None:
+def answer_of(crawl: Crawl, fetch: Fetch) -> Answer | None:
+    """Return what the crawl's web has for a fetch; None if it has nothing."""
+    assert crawl.web is not None
+    return crawl.web.fetch(fetch.url)
+
+
+def visit(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
+    """Give the crawl an answer for what it asked for; None: there is no such page."""
     if answer is None:
         fetched = Download(404)
     else:
@@ -51,4 +57,4 @@ def _visit(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> None:
             location=resolve(fetch.url, [location])[0] if location else None,
             size=len(answer.body),
         )
-    crawl.visit(fetch.id, fetched, crawl.parse(fetch.id, fetched), _NOW)
+    return crawl.visit(fetch.id, fetched, crawl.parse(fetch.id, fetched), NOW)

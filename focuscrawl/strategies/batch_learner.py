@@ -84,6 +84,7 @@ class BatchLearner(Strategy):
         self._model: FittedModel = self.unlearned()
         self._standing = _Standing(self.join, self.columns)
         self._due = 0
+        self._subject: tuple[Past, int] | None = None  # of the lesson that is due
         self._lesson_at: tuple[int, int] | None = None  # no scores until all that is back
         self._lock = Lock()
 
@@ -121,13 +122,22 @@ class BatchLearner(Strategy):
     def lesson_due(self) -> bool:
         """Tell whether a batch is complete and anything relevant was seen yet."""
         batch = max(self._batch, int(self._growth * self._crawled.observed))
-        return self._due >= batch and self._crawled.relevant > 0
+        if self._due < batch or not self._crawled.relevant:
+            return False
+        self._begin_lesson()
+        return True
+
+    def _begin_lesson(self) -> None:
+        with self._lock:
+            self._due = 0
+            self._subject = self._crawled.past(), self._crawled.observed
 
     def learn(self) -> Lesson:
         """Learn from all that was observed."""
-        with self._lock:
-            self._due = 0
-            past, observed = self._crawled.past(), self._crawled.observed
+        if self._subject is None:
+            self._begin_lesson()
+        assert self._subject is not None
+        (past, observed), self._subject = self._subject, None
         model = self.fit(past)
         standing = self._stand(model, past)
         waiting = past.waiting
