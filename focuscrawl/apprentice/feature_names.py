@@ -43,7 +43,7 @@ def name_features(
 
     Parameters
     ----------
-    features : numbers in the space of `focuscrawl.apprentice.instances.bags`
+    features : numbers in the space of `focuscrawl.apprentice.instances.make_instances`
     url : the URL they are features of
     words : of the pages that link to it
     classes : of the critic

@@ -75,7 +75,7 @@ def _graduate(store: CrawlStore) -> bytes | None:
     m = schema.models.c
     if not [*store.rows(sa.select(m.version).limit(1))]:
         return None
-    return learn_from(store, go_on=True).graduate()
+    return learn_from(store, go_on=True).export()
 
 
 @dataclass

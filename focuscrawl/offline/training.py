@@ -97,9 +97,9 @@ def learn_from(
     kept = options_of(store)
     options = options or kept or Options()
     apprentice = Apprentice(replace(options, memory=_ALL))
-    graduate = begun_with(store) if go_on else None
-    if graduate is not None:
-        apprentice.begin_with(graduate)
+    exported = begun_with(store) if go_on else None
+    if exported is not None:
+        apprentice.warm_start(exported)
     remembered = kept is not None and _looks_at(kept) == _looks_at(options)
     reader = None
     if not remembered:
@@ -131,7 +131,7 @@ def learn_from(
         for later in again.get(page.seq, ()) if reader is None else ():
             if later.data is not None:
                 apprentice.expand(later.url, PageFacts.from_bytes(later.data))
-    if not apprentice.judged:
+    if not apprentice.n_judged:
         raise UserError(
             f"{store.where}: no link of this crawl was followed: nothing to learn from"
         )

@@ -13,8 +13,8 @@ import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.apprentice.learners import Instances, LogisticLearner
+from focuscrawl.apprentice.metrics import auc
 from focuscrawl.apprentice.sparse_rows import SparseRows
-from focuscrawl.apprentice.validation import auc
 from focuscrawl.errors import UserError
 from focuscrawl.offline.folds import FOLDS, HIGH, Folds, Parts, predict
 from focuscrawl.offline.rereading import Rereader

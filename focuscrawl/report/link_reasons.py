@@ -9,19 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sqlalchemy as sa
 
-from focuscrawl.apprentice.factory import make_apprentice
+from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.feature_names import name_features
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.page_facts import PageFacts, unpack_words
 from focuscrawl.offline.training import begun_with
 from focuscrawl.report.plain_text import one_line
-from focuscrawl.report.worker_replay import retell
+from focuscrawl.report.worker_replay import replay_workers
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from focuscrawl.apprentice.apprentice import Apprentice
     from focuscrawl.store import CrawlStore
 
 _SHOWN = 5  # of each side
@@ -74,15 +73,15 @@ def reasons(store: CrawlStore, url: int) -> Reasons | None:
     if identity.get("strategy") != "apprentice":
         return None
     given = json.loads(identity.get("options", "{}"))
-    apprentice = make_apprentice(Options.of(given), graduate=begun_with(store))
+    apprentice = Apprentice.warm_started(Options.of(given), begun_with(store))
     if "shards" in identity:
-        number, words = retell(store, apprentice, url)
+        number, words = replay_workers(store, apprentice, url)
     else:
         number, words = url, _replay(store, apprentice, url)
     if not apprentice.has_links(number):
         return None
     parts = apprentice.explain(number)
-    score = apprentice.model.learner.response(np.array([sum(parts.values())]))
+    score = apprentice.scorer.learner.response(np.array([sum(parts.values())]))
     named = _words(store, apprentice, number, url, words)
     return Reasons(parts, named, float(score[0]))
 

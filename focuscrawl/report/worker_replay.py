@@ -1,4 +1,4 @@
-"""What an apprentice would know had it been all workers on a crawl at once."""
+"""The replay of a shared crawl for one apprentice: what all workers have found together."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sqlalchemy as sa
 
+from focuscrawl.apprentice.distributed_training import SharedTraining
 from focuscrawl.apprentice.page_facts import PageFacts, unpack_words
 from focuscrawl.store import schema
 from focuscrawl.store.worker_tables import evidence
 
 if TYPE_CHECKING:
-    from focuscrawl.apprentice.distributed import DistributedApprentice
+    from focuscrawl.apprentice.apprentice import Apprentice
     from focuscrawl.store import CrawlStore
 
 _ROWS = 100  # of evidence on a URL whose words are looked through
 
 
-def retell(
-    store: CrawlStore, apprentice: DistributedApprentice, url: int
-) -> tuple[int, list[str]]:
+def replay_workers(store: CrawlStore, apprentice: Apprentice, url: int) -> tuple[int, list[str]]:
     """Tell an apprentice all that workers have told each other, except what came of `url`.
 
     Returns
@@ -33,7 +32,7 @@ def retell(
     m, p, e = schema.models.c, schema.page.c, evidence.c
     last = sa.select(m.version, m.state).where(m.state.is_not(None)).order_by(m.version.desc())
     for model in store.rows(last.limit(1)):
-        apprentice.adopt(apprentice.take_up(model.version, model.state))
+        apprentice.adopt(SharedTraining(apprentice).take_up(model.version, model.state))
     left = _ROWS
     told = sa.select(e.source, e.targets, e.memo).where(e.memo.is_not(None)).order_by(e.id)
     for row in store.rows(told):

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.critic_reading import WordReader
-from focuscrawl.apprentice.factory import make_apprentice
+from focuscrawl.apprentice.distributed_training import Pool, SharedTraining
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
+from focuscrawl.apprentice.files import read_apprentice
 from focuscrawl.apprentice.options import DEFAULT_GROUPS, Options
 from focuscrawl.apprentice.page_facts import PageFacts
-from focuscrawl.apprentice.pool import Pool
 from focuscrawl.strategies.base import Strategy
 from focuscrawl.strategies.exchange import Expansion, Lesson
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.apprentice.lesson import ApprenticeLesson
     from focuscrawl.strategies.exchange import JudgedPage, RecalledPage, Scores, StrategyContext
 
 _LAG = 3  # fetches a replay may go on while a lesson is learned
@@ -78,8 +81,11 @@ class ApprenticeStrategy(Strategy):
             }
         )
         known = context.knowledge
-        graduate = None if known is None else known.graduate
-        self._apprentice = make_apprentice(options, begin_with, graduate)
+        exported = None if known is None else known.graduate
+        if begin_with is not None:
+            exported = read_apprentice(Path(begin_with))
+        self._apprentice = Apprentice.warm_started(options, exported)
+        self._training = SharedTraining(self._apprentice)
         self.lag = min(_LAG, options.batch // 2)
         options, critic = self._apprentice.options, context.critic
         words = WordReader(critic, ask=getattr(critic, "reads_words", False))
@@ -106,7 +112,8 @@ class ApprenticeStrategy(Strategy):
 
     def recall(self, page: RecalledPage) -> Scores:
         """Take in the links of an earlier run."""
-        facts = _facts(page).numbered(page.targets)
+        assert page.memo is not None
+        facts = PageFacts.from_bytes(page.memo).numbered(page.targets)
         _, urls, scores = self._apprentice.expand(page.url, facts)
         return urls, _rounded(scores)
 
@@ -116,17 +123,8 @@ class ApprenticeStrategy(Strategy):
 
     def learn(self) -> Lesson:
         """Learn from all that was observed."""
-        taught = self._apprentice.learn()
-        return Lesson(
-            version=taught.version,
-            trained_at_seq=taught.observed,
-            instances=taught.instances,
-            metrics=taught.metrics,
-            state=b"",
-            urls=taught.urls,
-            scores=_rounded(taught.scores),
-            model=taught,
-        )
+        lesson = self._apprentice.learn()
+        return _lesson(lesson, lesson.about.observed)
 
     def adopt(self, lesson: Lesson) -> Scores:
         """Score with the lesson's model from now on."""
@@ -179,8 +177,8 @@ class ApprenticeStrategy(Strategy):
 
     def hand_in(self) -> tuple[bytes, int] | None:
         """Return what was judged since the last call, and how many URLs that is."""
-        judgements = self._apprentice.hand_in()
-        return None if judgements is None else (judgements.to_bytes(), len(judgements.y))
+        judged = self._training.hand_in()
+        return None if judged is None else (judged.to_bytes(), len(judged.y))
 
     def pool(self) -> Pool:
         """Return an empty pool."""
@@ -188,26 +186,24 @@ class ApprenticeStrategy(Strategy):
 
     def train(self, pool: Pool) -> tuple[bytes, int, dict[str, float]]:
         """Learn from what all workers have judged."""
-        return self._apprentice.train(pool)
+        return self._training.train(pool)
 
     def take_up(self, version: int, state: bytes, fetched: int) -> Lesson:
         """Make a lesson of what another worker has learned."""
-        taught = self._apprentice.take_up(version, state)
-        return Lesson(
-            version=version,
-            trained_at_seq=fetched,
-            instances=0,
-            metrics=taught.metrics,
-            state=b"",
-            urls=taught.urls,
-            scores=_rounded(taught.scores),
-            model=taught,
-        )
+        return _lesson(self._training.take_up(version, state), fetched)
 
 
-def _facts(page: RecalledPage) -> PageFacts:
-    assert page.memo is not None
-    return PageFacts.from_bytes(page.memo)
+def _lesson(learned: ApprenticeLesson, trained_at: int) -> Lesson:
+    return Lesson(
+        version=learned.version,
+        trained_at_seq=trained_at,
+        instances=learned.instances,
+        metrics=learned.metrics,
+        state=b"",
+        urls=learned.urls,
+        scores=_rounded(learned.scores),
+        model=learned,
+    )
 
 
 def _rounded(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -131,7 +131,7 @@ def test_the_weights_of_features_add_up_to_what_words_say(learner: str, evidence
         assert weights.sum() == pytest.approx(words, abs=1e-4)
         address = (features >= SPACE) & (features < 2 * SPACE)
         assert weights[address].sum() == pytest.approx(parts["address (words)"], abs=1e-9)
-        score = apprentice.model.learner.response(np.array([sum(parts.values())]))
+        score = apprentice.scorer.learner.response(np.array([sum(parts.values())]))
         assert score[0] == pytest.approx(crawl.queue[url], abs=1e-6)
         said += abs(words)
     assert said > 0.1

@@ -14,7 +14,6 @@ from focuscrawl.apprentice.critic_reading import WordReader
 from focuscrawl.apprentice.dense_inputs import INPUTS, input_names, prior_of, switched_on
 from focuscrawl.apprentice.evidence import FetchOutcomes
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
-from focuscrawl.apprentice.model import ApprenticeModel, fresh_learner
 from focuscrawl.apprentice.options import (
     GROUPS,
     INPUT_GROUPS,
@@ -23,6 +22,7 @@ from focuscrawl.apprentice.options import (
     URL_GROUPS,
     Options,
 )
+from focuscrawl.apprentice.scorer import Scorer, new_learner
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 
@@ -161,12 +161,12 @@ def crawled() -> Crawl:
 
 def inputs_with(crawl: Crawl, *groups: str) -> dict[str, NDArray[np.float64]]:
     options = Options(groups=groups)
-    known, fetched = crawl.apprentice.known, FetchOutcomes()
+    known, fetched = crawl.apprentice.table, FetchOutcomes()
     for u in crawl.order:
         fetched.observe(known.keys(np.array([u]))[0], float(crawl.web.relevance[u]))
-    model = ApprenticeModel(fresh_learner(options), options)
-    standing = model.stand(known, len(known), known.n_urls, known.y.data)
-    inputs = model.inputs(standing, known, fetched, standing.urls())
+    scorer = Scorer(new_learner(options), options, known, fetched)
+    scorer.rebuild(len(known), known.y.data)
+    inputs = scorer.inputs(scorer.evidence.urls())
     return dict(zip(input_names(options), inputs.T, strict=True))
 
 

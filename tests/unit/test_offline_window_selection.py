@@ -298,7 +298,7 @@ def test_what_another_strategy_kept_is_not_taken_for_facts(tmp_path: Path) -> No
             learn_from(store)
         learned = learn_from(store, critic=toy_critic(), web=web)
     assert learned.options.d_max == Options().d_max
-    assert learned.judged > 80
+    assert learned.n_judged > 80
 
 
 def test_a_crawl_of_the_apprentice_is_learned_from_under_its_own_options(tmp_path: Path) -> None:
@@ -316,7 +316,7 @@ def test_a_crawl_of_the_apprentice_is_learned_from_under_its_own_options(tmp_pat
         as_before = learn_from(store, options=Options(d_max=3, groups=options.groups))
     assert (learned.options.learner, learned.options.d_max) == ("nb", 3)
     assert as_before.options.learner == "logistic"
-    one, other_one = learned.model.learner.linear(), read_again.model.learner.linear()
+    one, other_one = learned.scorer.learner.linear(), read_again.scorer.learner.linear()
     assert all(np.array_equal(a, b) for a, b in zip(one, other_one, strict=True))
 
 
