@@ -154,7 +154,7 @@ class Hubs(RescoringStrategy["NDArray[np.float64]"]):
         hosts = np.frombuffer(page.memo, "<i8").astype(np.int64)
         return self._take_in(page.url, page.relevance, page.targets, hosts)
 
-    def work_out(self, pages: int) -> tuple[NDArray[np.float64], Scores]:
+    def work_out(self, observed: int, pages: int) -> tuple[NDArray[np.float64], Scores]:
         """Distil the first `pages` pages; the model is the promise of each URL."""
         _, promise = self._hubs.work_out(pages)
         source, target = self._hubs.links(pages)

@@ -1,4 +1,4 @@
-"""What a crawl has shown so far: fetches, the links between them, and their words."""
+"""The history of a crawl for strategies that learn of paths: fetches, links, their words."""
 
 from __future__ import annotations
 
@@ -89,15 +89,17 @@ class LinkHistory:
     """Takes in fetches and pages; what was taken in never moves."""
 
     def __init__(self) -> None:
-        self._relevance = GrowingArray(np.float64, fill=np.nan)
+        self._relevance = GrowingArray(np.float64, fill=np.nan)  # by URL
+        self._fetched = GrowingArray(np.int64)  # URL of each fetch
+        self._outcome = GrowingArray(np.float64)  # and its relevance
         self._source = GrowingArray(np.int64)
         self._target = GrowingArray(np.int64)
         self._page = GrowingArray(np.int64)
         self._first = GrowingArray(np.bool_)
         self._pages = GrowingArray(np.int64)
+        self._ends = GrowingArray(np.int64)  # where the links of each page end
         self._page_words = RowStore()
         self._link_words = RowStore()
-        self.observed = 0
         self.relevant = 0
 
     @property
@@ -109,7 +111,8 @@ class LinkHistory:
         """Take in what came of a fetch."""
         self._relevance.grow(url + 1)
         self._relevance.data[url] = relevance
-        self.observed += 1
+        self._outcome.extend([relevance])
+        self._fetched.extend([url])
         self.relevant += relevance > 0.5
 
     def add(self, url: int, facts: PathFacts) -> int:
@@ -123,24 +126,37 @@ class LinkHistory:
         self._first.extend(first)
         self._link_words.extend(facts.links)
         self._page_words.extend(SparseRows(facts.page, np.array([0, len(facts.page)], np.int64)))
-        self._pages.extend([url])
         self._target.extend(facts.targets)
+        self._ends.extend([len(self._target)])
+        self._pages.extend([url])
         return start
 
-    def past(self) -> Past:
-        """Return all of it, to be read while more is taken in."""
-        return self.now()._replace(relevance=self._relevance.data.copy())
+    def links_of(self, pages: int) -> int:
+        """Return how many links the first `pages` pages have."""
+        return int(self._ends.data[pages - 1]) if pages else 0
+
+    def past(self, observed: int, pages: int) -> Past:
+        """Return what was known after so many fetches and pages; more may come meanwhile."""
+        n_links = self.links_of(pages)
+        fetched, target = self._fetched.data[:observed], self._target.data[:n_links]
+        own = self._pages.data[:pages]
+        n_urls = max(int(urls.max(initial=-1)) for urls in (fetched, target, own)) + 1
+        relevance = np.full(n_urls, np.nan)
+        relevance[fetched] = self._outcome.data[:observed]
+        return self._until(n_links, pages, relevance)
 
     def now(self) -> Past:
         """Return all of it, for as long as nothing more is taken in."""
-        n_links, n_pages = len(self._target), len(self._pages)
+        return self._until(len(self._target), len(self._pages), self._relevance.data)
+
+    def _until(self, n_links: int, pages: int, relevance: NDArray[np.float64]) -> Past:
         return Past(
-            relevance=self._relevance.data,
-            source=self._source.data,
-            target=self._target.data,
-            page=self._page.data,
-            first=self._first.data,
-            pages=self._pages.data,
-            page_words=self._page_words.rows(n_pages),
+            relevance=relevance,
+            source=self._source.data[:n_links],
+            target=self._target.data[:n_links],
+            page=self._page.data[:n_links],
+            first=self._first.data[:n_links],
+            pages=self._pages.data[:pages],
+            page_words=self._page_words.rows(pages),
             link_words=self._link_words.rows(n_links),
         )

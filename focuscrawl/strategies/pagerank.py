@@ -74,7 +74,7 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
         urls, _ = self._take_in(page.url, page.targets)
         return urls, self._ranks(urls)
 
-    def work_out(self, pages: int) -> tuple[NDArray[np.float64], Scores]:
+    def work_out(self, observed: int, pages: int) -> tuple[NDArray[np.float64], Scores]:
         """Solve the equation for the first `pages` pages; the model is the inflow of each URL."""
         page = self._page.data[:pages]
         n_links = int(self._bounds.data[pages - 1]) if pages else 0

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import struct
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from focuscrawl.strategies.base import Strategy, latest
 from focuscrawl.strategies.exchange import Lesson
 from focuscrawl.strategies.option_checks import check_count, check_number
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from focuscrawl.strategies.exchange import Scores
 
 Model = TypeVar("Model")
@@ -33,18 +35,25 @@ class RescoringStrategy(Strategy, Generic[Model]):
     every, growth : fetches from one lesson to the next, at least and as a share of all fetches,
         so that the cost of all lessons stays in proportion to the number of fetches
 
+    Attributes
+    ----------
+    before_lesson : True in a resumed crawl until the last lesson is held again: scores do not
+        matter until then
     """
 
     learns = True
+    #: how users name the option `every`
+    period_option: ClassVar[str] = "every"
 
     def __init__(self, name: str, every: int, growth: float) -> None:
-        check_count(f"{name}: every", every, 1)
+        check_count(f"{name}: {self.period_option}", every, 1)
         check_number(f"{name}: growth", growth, 0)
         self.every = every
         self.growth = growth
         self._observed = 0
         self._learned_at = 0  # fetches observed when the last lesson began
         self._extent = (0, 0)  # fetches and pages that the lesson under way is about
+        self.before_lesson = False
 
     @property
     @abstractmethod
@@ -52,10 +61,14 @@ class RescoringStrategy(Strategy, Generic[Model]):
         """Number of pages taken in."""
 
     @abstractmethod
-    def work_out(self, pages: int) -> tuple[Model, Scores]:
+    def work_out(self, observed: int, pages: int) -> tuple[Model, Scores]:
         """Make the model of the first `pages` pages, and the scores of all URLs they link to.
 
         Runs in another thread while pages are taken in, and changes nothing.
+
+        Parameters
+        ----------
+        observed : fetches when the lesson began
         """
 
     @abstractmethod
@@ -67,14 +80,21 @@ class RescoringStrategy(Strategy, Generic[Model]):
         URLs whose scores differ from what `work_out` has returned, because of later pages
         """
 
+    def describe(self, model: Model, pages: int) -> tuple[int, Mapping[str, float]]:
+        """Return the number of instances of a lesson, and its metrics."""
+        return pages, {}
+
+    def interval(self) -> float:
+        """Return how many fetches come between two lessons by now."""
+        return max(self.every, self.growth * self._observed)
+
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Count the fetch."""
         self._observed += 1
 
     def lesson_due(self) -> bool:
         """Tell whether it is time; if it is, the lesson will be about what is known now."""
-        since = self._observed - self._learned_at
-        due = since >= max(self.every, self.growth * self._observed)
+        due = self._observed - self._learned_at >= self.interval()
         if due:
             # not in `learn`, which may run while another page is half taken in
             self._extent = (self._observed, self.pages)
@@ -83,13 +103,14 @@ class RescoringStrategy(Strategy, Generic[Model]):
     def learn(self) -> Lesson:
         """Work everything out anew."""
         observed, pages = self._extent
-        model, (urls, scores) = self.work_out(pages)
+        model, (urls, scores) = self.work_out(observed, pages)
         version = self.model_version + 1
+        instances, metrics = self.describe(model, pages)
         return Lesson(
             version=version,
             trained_at_seq=observed,
-            instances=pages,
-            metrics={},
+            instances=instances,
+            metrics=metrics,
             state=_STATE.pack(version, observed, pages),
             urls=urls,
             scores=scores,
@@ -108,9 +129,12 @@ class RescoringStrategy(Strategy, Generic[Model]):
             state += _NO_LATER
         self.model_version, self._learned_at, pages = _STATE.unpack(state)
         self._extent = (self._learned_at, pages)
+        self.before_lesson = True
 
     def rescore(self) -> Scores:
         """Hold the last lesson again, when all its pages have been recalled."""
-        pages = min(self._extent[1], self.pages)  # more, if one was fetched again right after
-        model, scores = self.work_out(pages)
+        self.before_lesson = False
+        observed, pages = self._extent
+        pages = min(pages, self.pages)  # there are more, if one was fetched again right after
+        model, scores = self.work_out(observed, pages)
         return latest([scores, self.take_over(model, pages)])

@@ -90,7 +90,7 @@ class TfidfCentroid(RescoringStrategy[Topic]):
         counts = np.frombuffer(page.memo, np.uint8, n, 4 * n)
         return self._take_in(page, terms, counts)[1]
 
-    def work_out(self, pages: int) -> tuple[Topic, Scores]:
+    def work_out(self, observed: int, pages: int) -> tuple[Topic, Scores]:
         """Make the centroid of the relevant ones of the first `pages` pages, score all by it."""
         n_terms, n_links = _ends(self._term_bounds, pages), _ends(self._link_bounds, pages)
         terms, counts = self._term.data[:n_terms], self._count.data[:n_terms]

@@ -197,7 +197,7 @@ def test_interest_ratios_by_hand() -> None:
     crawled.add(1, page_of([6, 7, 8, 9, 11], 8))  # neither
     for url in range(2, 10):
         crawled.observe(url, float(url < 6))
-    past = crawled.past()
+    past = crawled.past(10, 2)
     assert past.waiting.tolist() == [10, 11]
     model = Intelligent(CONTEXT).fit(past)
     assert model.base == 0.5
@@ -223,7 +223,7 @@ def test_layers_order_pages_by_their_distance() -> None:
             next_one = [url + offset + 1] if offset < 2 else []
             crawled.add(url + offset, page_of([*next_one, 90 + offset], word, word + 10))
         url += 4
-    model = ContextGraphs(CONTEXT, layers=3, threshold=0.4).fit(crawled.past())
+    model = ContextGraphs(CONTEXT, layers=3, threshold=0.4).fit(crawled.now())
     assert model.metrics == {"layer_0": 6.0, "layer_1": 6.0, "layer_2": 6.0}
     for number, words in enumerate([(3, 13), (2, 12), (1, 11), (4, 14), (70, 71)]):
         crawled.observe(50 + number, 0.0)
