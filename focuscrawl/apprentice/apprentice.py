@@ -329,10 +329,10 @@ class Apprentice:
     # -- from crawl to crawl -------------------------------------------------------------
 
     def export(self) -> bytes:
-        """Return what another crawl can start with: model, and rates of places and shapes."""
+        """Return what another crawl can start with: model, and rates of prefixes and patterns."""
         with self.lock:
             outcomes = self.memory.outcomes
-            rates = {"p": outcomes.places.get_state(), "s": outcomes.shapes.get_state()}
+            rates = {"p": outcomes.prefixes.get_state(), "s": outcomes.patterns.get_state()}
             return pack(
                 self.scorer.learner,
                 options=pack_options(asdict(self.options)),
@@ -345,8 +345,8 @@ class Apprentice:
         """Begin a crawl with what an earlier one has learned; see `export`."""
         with np.load(io.BytesIO(exported)) as arrays:
             learner = self._learner_in(arrays)
-            self.memory.outcomes.places.set_state(part_of(arrays, "p_"))
-            self.memory.outcomes.shapes.set_state(part_of(arrays, "s_"))
+            self.memory.outcomes.prefixes.set_state(part_of(arrays, "p_"))
+            self.memory.outcomes.patterns.set_state(part_of(arrays, "s_"))
         self.scorer = self._scorer_of(learner.believe())
 
     # -- what is asked -------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""From a page to the facts of its links: every group of features that is switched on."""
+"""Feature extraction: from a parsed page to `PageFacts`, by the groups that are on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pages an apprentice forgets when it knows too many links."""
+"""Forgetting: which pages go when there are more links than the options allow."""
 
 from __future__ import annotations
 

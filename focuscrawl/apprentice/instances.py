@@ -1,4 +1,4 @@
-"""A URL as an instance: all links into it, their pages, and its address, in one row."""
+"""Training instances: one row of features a URL, of all links into it; and sums by weights."""
 
 from __future__ import annotations
 

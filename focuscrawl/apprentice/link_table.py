@@ -1,4 +1,4 @@
-"""All links and URLs the crawl knows, as columns that only grow."""
+"""The link table: all links, pages and URLs known, as columns that only grow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.apprentice.sparse_rows import SparseRows
-from focuscrawl.apprentice.url_features import PLACES, SHAPES, TWINS
+from focuscrawl.apprentice.url_features import ALIASES, PATTERNS, PREFIXES
 from focuscrawl.foundation.arrays import GrowingArray
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("source", "target", "weight", "reading", "relevance", "first", "position")
 _SLICE = 100_000  # links copied in one go, so that many need little memory
-_KEYS = PLACES + SHAPES + TWINS
+_KEYS = PREFIXES + PATTERNS + ALIASES
 _SEEN_BITS = 22
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -80,7 +80,7 @@ class LinkTable:
     page : int64, which row of `page_rows` belongs to each link
     y : float64 by URL, the relevance a fetch has shown, NaN before
     links, pages, addresses : features of links, pages, URLs; `address` by URL: which row
-    keys : uint32 (n_urls, _KEYS) by URL: places, shapes, twins; 0 where unknown
+    keys : uint32 (n_urls, _KEYS) by URL: path prefixes, URL patterns, aliases; 0 where unknown
     """
 
     def __init__(self) -> None:

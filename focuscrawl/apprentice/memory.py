@@ -58,7 +58,7 @@ class CrawlMemory:
     Attributes
     ----------
     table : links and URLs
-    outcomes : rates of relevance by place and kind of URL
+    outcomes : rates of relevance by path prefix and URL pattern
     labels : what fetches were worth
     buffer : URLs that were judged, with the inputs they had before
     score : float64 by URL, as last given out

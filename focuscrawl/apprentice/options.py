@@ -30,7 +30,7 @@ URL_GROUPS = {"url": "words of v's URL, its host and directories"}
 INPUT_GROUPS = {
     "relevance": "R(u) over the links: mean, greatest, first, share of relevant pages, number",
     "reading": "what the critic says of the words of the links and the URL",
-    "rates": "how the fetches in v's directory and of URLs of v's shape went; twins of v",
+    "rates": "how the fetches in v's directory and of URLs of v's pattern went; aliases of v",
     "hubs": "how the followed links of the pages u and beside the links went",
     "cocitation": "(HIGH|LOW, d): followed links within d_max leaves [A02 section 2.2.3]",
 }

@@ -53,7 +53,7 @@ class Scorer:
     learner : whose weights these are; to learn on from
     options : of the apprentice
     table : links and URLs known
-    outcomes : rates of relevance of places and kinds of URL
+    outcomes : rates of relevance of path prefixes and URL patterns
 
     Attributes
     ----------

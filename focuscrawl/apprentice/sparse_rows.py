@@ -1,4 +1,4 @@
-"""Rows of sparse binary features."""
+"""Sparse binary rows in the CSR layout without values."""
 
 from __future__ import annotations
 

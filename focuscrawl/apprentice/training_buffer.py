@@ -1,4 +1,4 @@
-"""The URLs an apprentice has seen judged, with what it knew of them before."""
+"""The training buffer: the latest judged URLs, with the inputs they had before the fetch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From the scores of the links into a URL to the score of the URL (METHODS 3 and 5)."""
+"""Evidence rules: one score of a URL from those of the links into it (METHODS 3 and 5)."""
 
 from __future__ import annotations
 

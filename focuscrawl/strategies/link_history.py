@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from focuscrawl.apprentice.link_table import RowStore
+from focuscrawl.apprentice.serialization import pack_columns, unpack_columns
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
 from focuscrawl.foundation.arrays import GrowingArray
 
@@ -33,22 +33,13 @@ class PathFacts:
 
     def to_bytes(self) -> bytes:
         """Pack the facts, for the store."""
-        file = io.BytesIO()
-        lengths = self.links.lengths.astype(np.int32)
-        columns = (self.targets.astype(np.int64), self.page, self.links.indices, lengths)
-        sizes = np.array([len(column) for column in columns], "<i4")
-        for part in (sizes, *columns):
-            file.write(part.astype(part.dtype.newbyteorder("<"), copy=False).tobytes())
-        return file.getvalue()
+        lengths = self.links.lengths
+        return pack_columns((self.targets, self.page, self.links.indices, lengths), _COLUMNS)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PathFacts:
         """Unpack what `to_bytes` has packed."""
-        found, at = [], 16
-        for size, dtype in zip(np.frombuffer(data, "<i4", 4), _COLUMNS, strict=True):
-            found.append(np.frombuffer(data, dtype, int(size), at))
-            at += found[-1].nbytes
-        targets, page, indices, lengths = found
+        targets, page, indices, lengths = unpack_columns(data, _COLUMNS)
         return cls(targets, page, SparseRows(indices, pointers(lengths)))
 
 

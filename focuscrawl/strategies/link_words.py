@@ -1,4 +1,4 @@
-"""Words of pages, links and addresses as numbers."""
+"""Hashed words of pages, of links with their surroundings, and of addresses."""
 
 from __future__ import annotations
 

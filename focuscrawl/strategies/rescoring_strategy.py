@@ -1,4 +1,4 @@
-"""Strategies whose scores of the whole frontier are worked out anew from time to time."""
+"""A base of strategies that work out the scores of the whole frontier anew now and then."""
 
 from __future__ import annotations
 

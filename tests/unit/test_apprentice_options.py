@@ -43,7 +43,7 @@ OF_INPUTS = {
         *("mean_relevance", "best_relevance", "links", "relevant_links", "first_relevance"),
     },
     "reading": {"reading", "read_relevance", "agreement"},
-    "rates": {"place", "place_fetches", "shape", "twin", "twin_query"},
+    "rates": {"prefix", "prefix_fetches", "pattern", "alias", "alias_query"},
     "hubs": {"hub", "siblings", "best_hub"},
 }
 
@@ -179,7 +179,7 @@ def test_a_group_of_inputs_is_those_inputs(group: str, crawled: Crawl) -> None:
         on, off = (alone, rest) if name in OF_INPUTS[group] else (rest, alone)
         assert np.array_equal(on[name], all_on[name])
         assert not off[name].any()
-        if name not in {"twin", "twin_query"}:  # the toy has none but what was fetched itself
+        if name not in {"alias", "alias_query"}:  # the toy has none but what was fetched itself
             assert on[name].any()
 
 

@@ -1,4 +1,4 @@
-"""Linear learners over hashed features and a few dense inputs, with a prior."""
+"""Logistic and ridge regression over hashed features and dense inputs, with a prior."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's own apprentice: two-bucket multinomial naive Bayes [A02 section 2.3]."""
+"""Two-bucket multinomial naive Bayes, the paper's own learner [A02 section 2.3]."""
 
 from __future__ import annotations
 

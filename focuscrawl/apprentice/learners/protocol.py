@@ -1,4 +1,4 @@
-"""What every learner can do."""
+"""The protocol of learners: an incremental linear estimator of relevance."""
 
 from __future__ import annotations
 
