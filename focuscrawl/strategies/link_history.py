@@ -13,6 +13,8 @@ from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
 from focuscrawl.foundation.arrays import GrowingArray
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 
@@ -76,22 +78,16 @@ class Past(NamedTuple):
         return np.flatnonzero(linked & np.isnan(self.relevance))
 
 
-class LinkHistory:
-    """Takes in fetches and pages; what was taken in never moves."""
+class LinkLog:
+    """Fetches, pages and links in the order they came; what was taken in never moves."""
 
     def __init__(self) -> None:
-        self._relevance = GrowingArray(np.float64, fill=np.nan)  # by URL
         self._fetched = GrowingArray(np.int64)  # URL of each fetch
         self._outcome = GrowingArray(np.float64)  # and its relevance
         self._source = GrowingArray(np.int64)
         self._target = GrowingArray(np.int64)
-        self._page = GrowingArray(np.int64)
-        self._first = GrowingArray(np.bool_)
-        self._pages = GrowingArray(np.int64)
         self._ends = GrowingArray(np.int64)  # where the links of each page end
-        self._page_words = RowStore()
-        self._link_words = RowStore()
-        self.relevant = 0
+        self._pages = GrowingArray(np.int64)
 
     @property
     def pages(self) -> int:
@@ -100,10 +96,60 @@ class LinkHistory:
 
     def observe(self, url: int, relevance: float) -> None:
         """Take in what came of a fetch."""
-        self._relevance.grow(url + 1)
-        self._relevance.data[url] = relevance
         self._outcome.extend([relevance])
         self._fetched.extend([url])
+
+    def add_links(self, url: int, targets: NDArray[np.int64]) -> None:
+        """Take in a page numbered `url`, and the URLs it links to."""
+        self._source.extend(np.full(len(targets), url))
+        self._target.extend(targets)
+        self._ends.extend([len(self._target)])
+        self._pages.extend([url])
+
+    def links_of(self, pages: int) -> int:
+        """Return how many links the first `pages` pages have."""
+        return int(self._ends.data[pages - 1]) if pages else 0
+
+    def links(self, pages: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return source and target of the links of the first `pages` pages."""
+        n = self.links_of(pages)
+        return self._source.data[:n], self._target.data[:n]
+
+    def pages_since(self, pages: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Iterate over the pages after the first `pages`: URL, and URLs linked to."""
+        start = self.links_of(pages)
+        for url, end in zip(
+            self._pages.data[pages:].tolist(), self._ends.data[pages:].tolist(), strict=True
+        ):
+            yield url, self._target.data[start:end]
+            start = end
+
+    def relevance(self, observed: int, n_urls: int) -> NDArray[np.float64]:
+        """Return R of the first `observed` fetches by URL below `n_urls`, NaN of other URLs."""
+        known = np.full(n_urls, np.nan)
+        fetched, outcome = self._fetched.data[:observed], self._outcome.data[:observed]
+        there = fetched < n_urls
+        known[fetched[there]] = outcome[there]
+        return known
+
+
+class LinkHistory(LinkLog):
+    """A `LinkLog` with the words of pages and links, for strategies that learn of paths."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._relevance = GrowingArray(np.float64, fill=np.nan)  # by URL
+        self._page = GrowingArray(np.int64)
+        self._first = GrowingArray(np.bool_)
+        self._page_words = RowStore()
+        self._link_words = RowStore()
+        self.relevant = 0
+
+    def observe(self, url: int, relevance: float) -> None:
+        """Take in what came of a fetch."""
+        super().observe(url, relevance)
+        self._relevance.grow(url + 1)
+        self._relevance.data[url] = relevance
         self.relevant += relevance > 0.5
 
     def add(self, url: int, facts: PathFacts) -> int:
@@ -112,29 +158,19 @@ class LinkHistory:
         self._relevance.grow(int(facts.targets.max(initial=url)) + 1)
         first = np.zeros(n, bool)
         first[np.unique(facts.targets, return_index=True)[1]] = True
-        self._source.extend(np.full(n, url))
         self._page.extend(np.full(n, len(self._pages)))
         self._first.extend(first)
         self._link_words.extend(facts.links)
         self._page_words.extend(SparseRows(facts.page, np.array([0, len(facts.page)], np.int64)))
-        self._target.extend(facts.targets)
-        self._ends.extend([len(self._target)])
-        self._pages.extend([url])
+        self.add_links(url, facts.targets)
         return start
-
-    def links_of(self, pages: int) -> int:
-        """Return how many links the first `pages` pages have."""
-        return int(self._ends.data[pages - 1]) if pages else 0
 
     def past(self, observed: int, pages: int) -> Past:
         """Return what was known after so many fetches and pages; more may come meanwhile."""
-        n_links = self.links_of(pages)
-        fetched, target = self._fetched.data[:observed], self._target.data[:n_links]
-        own = self._pages.data[:pages]
-        n_urls = max(int(urls.max(initial=-1)) for urls in (fetched, target, own)) + 1
-        relevance = np.full(n_urls, np.nan)
-        relevance[fetched] = self._outcome.data[:observed]
-        return self._until(n_links, pages, relevance)
+        _, target = self.links(pages)
+        urls = (self._fetched.data[:observed], self._pages.data[:pages], target)
+        n_urls = max(int(each.max(initial=-1)) for each in urls) + 1
+        return self._until(len(target), pages, self.relevance(observed, n_urls))
 
     def now(self) -> Past:
         """Return all of it, for as long as nothing more is taken in."""
