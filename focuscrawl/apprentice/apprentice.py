@@ -26,6 +26,7 @@ from focuscrawl.apprentice.serialization import (
     part_of,
     parts_of,
 )
+from focuscrawl.apprentice.training_buffer import JudgedUrls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -115,7 +116,8 @@ class Apprentice:
             if self._replay is None and self.scorer.evidence.has_links(url):
                 urls = np.array([url])
                 inputs = self.scorer.inputs(urls)
-                self.memory.buffer.add(urls, inputs, self.scorer.scores(urls, inputs))
+                predicted = self.scorer.scores(urls, inputs)
+                self.memory.buffer.add(JudgedUrls(urls, inputs, predicted))
             self.memory.observe(url, relevance)
             self._due += 1
             self._go_on_replaying()
@@ -202,11 +204,12 @@ class Apprentice:
         does not depend on what comes meanwhile.
         """
         about = self._subject()
-        learner, urls = copy.copy(self.scorer.learner), about.urls
-        chosen = np.arange(max(0, len(urls) - about.new) if learner.remembers else 0, len(urls))
+        learner, judged = copy.copy(self.scorer.learner), about.judged
+        n = len(judged.urls)
+        chosen = np.arange(max(0, n - about.new) if learner.remembers else 0, n)
         if self.options.contrast < 1.0:
             chosen = most_contrasting(chosen, self.table, about, self.options.contrast)
-        of_urls = (self.table, about.links, urls[chosen], about.inputs[chosen])
+        of_urls = (self.table, about.links, judged.urls[chosen], judged.inputs[chosen])
         if self.options.evidence == "first":
             instances, owner = make_instances(
                 *of_urls, unit_length=learner.unit_length, each_link=True
@@ -222,13 +225,7 @@ class Apprentice:
             self._scorer_of(learner),
             version=version,
             instances=len(instances),
-            state=pack(
-                learner,
-                lesson=np.array(at),
-                urls=urls,
-                inputs=about.inputs,
-                predicted=about.predicted,
-            ),
+            state=pack(learner, lesson=np.array(at), **judged._asdict()),
         )
 
     def lesson_of(self, learner: Learner, version: int) -> ApprenticeLesson:
@@ -268,16 +265,13 @@ class Apprentice:
     def state(self, lesson: ApprenticeLesson) -> bytes:
         """Return what `load` needs, right after the lesson was adopted."""
         buffer = self.memory.buffer
-        since = buffer.ever - lesson.about.judged_ever
-        window = slice(max(0, len(buffer) - since), None)
+        since = buffer.judged.latest(buffer.ever - lesson.about.judged_ever)
         return join(
             lesson.state,
             pack_arrays(
                 adopted=np.array([self.memory.observed, self.table.links_ever]),
                 forgotten=np.packbits(lesson.forgotten),
-                urls=buffer.urls[window],
-                inputs=buffer.inputs[window],
-                predicted=buffer.predicted[window],
+                **since._asdict(),
             ),
         )
 
@@ -292,8 +286,8 @@ class Apprentice:
         self.scorer = self._scorer_of(self._learner_in(learned))
         memory, buffer = self.memory, self.memory.buffer
         self.version, observed, links, memory.learned_from = (int(x) for x in learned["lesson"])
-        buffer.add(learned["urls"], learned["inputs"], learned["predicted"])
-        buffer.add(since["urls"], since["inputs"], since["predicted"])
+        buffer.add(JudgedUrls.among(learned))
+        buffer.add(JudgedUrls.among(since))
         buffer.ever = memory.learned_from + len(since["urls"])
         adopted = tuple(int(x) for x in since["adopted"])
         # crawls that began before anything was forgotten have no such array

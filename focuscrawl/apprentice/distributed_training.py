@@ -146,16 +146,16 @@ class SharedTraining:
             buffer, n_links = memory.buffer, len(memory.table)
             new = min(buffer.ever - self._handed_in, len(buffer))
             self._handed_in = buffer.ever
-            urls, inputs, predicted = buffer.urls, buffer.inputs, buffer.predicted
-            own, window = memory.labels.of(urls, memory.table.y.data[urls])
+            judged = buffer.judged
+            own, window = memory.labels.of(judged.urls, memory.table.y.data[judged.urls])
         if not new:
             return None
-        fresh = slice(len(urls) - new, None)
+        fresh = judged.latest(new)
         instances, owner = make_instances(
             memory.table,
             n_links,
-            urls[fresh],
-            inputs[fresh],
+            fresh.urls,
+            fresh.inputs,
             unit_length=apprentice.scorer.learner.unit_length,
             each_link=apprentice.options.evidence == "first",
         )
@@ -165,8 +165,8 @@ class SharedTraining:
             values=instances.values.astype(np.float32),
             dense=instances.dense,
             owner=owner.astype(np.int32),
-            y=own[fresh],
-            predicted=predicted[fresh],
+            y=own[-new:],
+            predicted=fresh.predicted,
             window=window,
         )
 

@@ -79,7 +79,7 @@ def rescore_waiting(
         about=about,
         instances=instances,
         metrics={
-            **validate(about.predicted[_RECENT], about.own[_RECENT]),
+            **validate(about.judged.predicted[_RECENT], about.own[_RECENT]),
             **drift(about.score[waiting], scores),
         },
         state=state,
@@ -124,12 +124,12 @@ def most_contrasting(
 
     Parameters
     ----------
-    chosen : int64 (n,), ascending, instances to choose from, as places in ``about.urls``
+    chosen : int64 (n,), ascending, instances to choose from, as places in ``about.judged``
     """
     if not len(chosen):
         return chosen
     best = np.zeros(len(about.y))  # R(u); not the input, which is 0 where its group is off
-    links, urls = slice(about.links), about.urls[chosen]
+    links, urls = slice(about.links), about.judged.urls[chosen]
     np.maximum.at(best, table.target.data[links], table.relevance.data[links])
     most = np.argsort(-np.abs(best[urls] - about.y[urls]), kind="stable")
     return np.sort(chosen[most[: max(1, round(share * len(chosen)))]])

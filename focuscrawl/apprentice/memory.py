@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.apprentice.options import Options
     from focuscrawl.apprentice.page_facts import PageFacts
+    from focuscrawl.apprentice.training_buffer import JudgedUrls
 
 
 class Snapshot(NamedTuple):
@@ -31,8 +32,8 @@ class Snapshot(NamedTuple):
     new : URLs judged since the last lesson
     judged_ever : URLs ever judged
     y : float64 by URL, R(v), NaN where it was not fetched
-    urls, inputs, predicted : those of the training buffer
-    own, value : labels of `urls`, see `Labels.of`
+    judged : those of the training buffer
+    own, value : their labels, see `Labels.of`
     score : float64 by URL, as last given out
     """
 
@@ -44,9 +45,7 @@ class Snapshot(NamedTuple):
     new: int
     judged_ever: int
     y: NDArray[np.float64]
-    urls: NDArray[np.int64]
-    inputs: NDArray[np.float64]
-    predicted: NDArray[np.float64]
+    judged: JudgedUrls
     own: NDArray[np.float64]
     value: NDArray[np.float64]
     score: NDArray[np.float64]
@@ -130,7 +129,8 @@ class CrawlMemory:
         """Return what is known now, for a lesson about it."""
         table, buffer = self.table, self.buffer
         y = table.y.data[: table.n_urls]
-        own, value = self.labels.of(buffer.urls, y[buffer.urls])
+        judged = buffer.judged
+        own, value = self.labels.of(judged.urls, y[judged.urls])
         new, self.learned_from = buffer.ever - self.learned_from, buffer.ever
         return Snapshot(
             observed=self.observed,
@@ -141,9 +141,7 @@ class CrawlMemory:
             new=new,
             judged_ever=buffer.ever,
             y=y,
-            urls=buffer.urls,
-            inputs=buffer.inputs,
-            predicted=buffer.predicted,
+            judged=judged,
             own=own,
             value=value,
             score=self.score.data.copy(),

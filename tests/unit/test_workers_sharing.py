@@ -301,7 +301,7 @@ def test_what_a_page_opened_is_learned_later() -> None:
         assert judgements is not None
         pool.add(3, judgements.to_bytes())
     values = np.concatenate([value for _, _, value in pool._parts])
-    judged = apprentice.memory.buffer.urls
+    judged = apprentice.memory.buffer.judged.urls
     labels = apprentice.memory.labels.of(judged, apprentice.table.y.data[judged])
     assert np.array_equal(values, labels[1])
     assert len(pool) == len(judged)
