@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.learners.protocol import Learner
+    from focuscrawl.apprentice.learners.base import Learner
     from focuscrawl.apprentice.lesson import ApprenticeLesson
     from focuscrawl.apprentice.link_table import LinkTable
     from focuscrawl.apprentice.memory import Snapshot

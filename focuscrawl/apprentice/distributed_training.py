@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.apprentice import Apprentice
-    from focuscrawl.apprentice.learners.protocol import Learner
+    from focuscrawl.apprentice.learners.base import Learner
     from focuscrawl.apprentice.lesson import ApprenticeLesson
     from focuscrawl.apprentice.options import Options
 

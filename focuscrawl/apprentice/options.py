@@ -1,4 +1,4 @@
-"""What can be set of an apprentice, and the kinds of features it may look at."""
+"""Options of the apprentice, checked; and the groups of features that can be switched on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PAGE_GROUPS = {
 }
 #: hashed features of v
 URL_GROUPS = {"url": "words of v's URL, its host and directories"}
-#: numbers, see `focuscrawl.apprentice.evidence.INPUTS`
+#: numbers, see `focuscrawl.apprentice.dense_inputs.INPUTS`
 INPUT_GROUPS = {
     "relevance": "R(u) over the links: mean, greatest, first, share of relevant pages, number",
     "reading": "what the critic says of the words of the links and the URL",
@@ -58,8 +58,8 @@ class Options:
     evidence : ``all`` known links into a URL, or its ``first`` one only, as the paper has it
     contrast : learn only from this share of the instances, those whose R(v) differs most from
         R(u) [A02 section 4]
-    tunnel : what an irrelevant page opened counts as its value, see `Rewards`
-    graded : while hardly a fetch goes wrong, relevance is learned by its log-odds, see `Values`
+    tunnel : what an irrelevant page opened counts as its value, see `TunnelRewards`
+    graded : while hardly a fetch goes wrong, relevance is learned by its log-odds, see `Labels`
 
     Raises
     ------

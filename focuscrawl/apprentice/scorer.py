@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.evidence import FetchOutcomes
-    from focuscrawl.apprentice.learners.protocol import Learner
+    from focuscrawl.apprentice.learners.base import Learner
     from focuscrawl.apprentice.link_table import LinkTable
     from focuscrawl.apprentice.options import Options
 

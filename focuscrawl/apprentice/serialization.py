@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.learners.protocol import Learner
+    from focuscrawl.apprentice.learners.base import Learner
 
 
 def pack_columns(columns: Sequence[NDArray[Any]], dtypes: Sequence[str]) -> bytes:
