@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.critic_reading import TextReader
+from focuscrawl.apprentice.critic_reading import TextReader, WordReader
 from focuscrawl.apprentice.hashing import WordHashes, bucket
 from focuscrawl.apprentice.link_context import by_offset, window
 from focuscrawl.apprentice.options import DEFAULT_GROUPS
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.critic_reading import WordReader
+    from focuscrawl.apprentice.options import Options
+    from focuscrawl.critic.protocol import Critic
     from focuscrawl.page.view import PageView
 
 TITLE, CLASS, HEADING, ANCHOR, SECTION = 3, 4, 5, 6, 7  # salts
@@ -55,6 +56,12 @@ class FeatureExtractor:
         self._d_max = d_max
         self._hashes = WordHashes()
         self._class_features = [self._prefixes(name) for name in classes]
+
+    @classmethod
+    def of(cls, critic: Critic, options: Options) -> Self:
+        """Return one for the pages that a critic judges, as an apprentice's options have it."""
+        words = WordReader(critic, ask=getattr(critic, "reads_words", False))
+        return cls(words, groups=options.groups, d_max=options.d_max, classes=critic.classes)
 
     def read(
         self,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.critic_reading import WordReader
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.files import read_apprentice
 from focuscrawl.apprentice.options import Options
@@ -152,11 +151,8 @@ class _FactsReader:
         self, store: CrawlStore, critic: Critic, web: Web, apprentice: Apprentice
     ) -> None:
         options = apprentice.options
-        words = WordReader(critic, ask=getattr(critic, "reads_words", False))
         self._apprentice = apprentice
-        self._reader = FeatureExtractor(
-            words, groups=options.groups, d_max=options.d_max, classes=critic.classes
-        )
+        self._reader = FeatureExtractor.of(critic, options)
         self._pages = Rereader(
             store,
             web,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.critic_reading import WordReader
 from focuscrawl.apprentice.distributed_training import Pool, SharedTraining
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.files import read_apprentice
@@ -87,11 +86,7 @@ class ApprenticeStrategy(Strategy):
         self._apprentice = Apprentice.warm_started(options, exported)
         self._training = SharedTraining(self._apprentice)
         self.lag = min(_LAG, options.batch // 2)
-        options, critic = self._apprentice.options, context.critic
-        words = WordReader(critic, ask=getattr(critic, "reads_words", False))
-        self._reader = FeatureExtractor(
-            words, groups=options.groups, d_max=options.d_max, classes=critic.classes
-        )
+        self._reader = FeatureExtractor.of(context.critic, self._apprentice.options)
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Take note of what came of a fetch; a duplicate is a fetch wasted like any other."""
