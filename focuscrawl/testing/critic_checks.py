@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.page import parse_page
-from focuscrawl.testing.strategy_checks import example_web
+from focuscrawl.testing.strategy_checks import example_web, make_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -70,12 +70,7 @@ def check_critic(critic: Critic, *, pages: Sequence[PageView] = ()) -> None:
     AssertionError
         The first check that fails, named in a note.
     """
-    for name, check in critic_checks(critic, pages=pages):
-        try:
-            check()
-        except BaseException as error:
-            error.add_note(f"check {name} of {critic!r}")
-            raise
+    make_all(critic_checks(critic, pages=pages), critic)
 
 
 def _says_what_it_is(critic: Critic, pages: Sequence[PageView]) -> None:

@@ -76,11 +76,16 @@ def check_strategy(
     AssertionError
         The first check that fails, named in a note.
     """
-    for name, check in strategy_checks(make, critic=critic, web=web, seeds=seeds):
+    make_all(strategy_checks(make, critic=critic, web=web, seeds=seeds), make)
+
+
+def make_all(checks: Sequence[tuple[str, Callable[[], None]]], of: object) -> None:
+    """Make checks one after another; name the one that fails in a note."""
+    for name, check in checks:
         try:
             check()
-        except BaseException as error:
-            error.add_note(f"check {name} of {make!r}")
+        except Exception as error:
+            error.add_note(f"check {name} of {of!r}")
             raise
 
 
