@@ -15,9 +15,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.model import ApprenticeModel
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.page_facts import PageFacts, pack_words
+from focuscrawl.apprentice.scorer import Scorer
 from focuscrawl.apprentice.url_features import table_of_keys
 from focuscrawl.frontier import Frontier
 
@@ -81,7 +81,7 @@ def crawl(links: int, lessons: int) -> list[Cost]:
     rng = np.random.default_rng(1)
     frontier = Frontier()
     url = 0
-    while len(costs) < lessons or apprentice.known.found < links:
+    while len(costs) < lessons or apprentice.table.links_ever < links:
         apprentice.observe(url, float(rng.random() < 0.5))
         _, urls, scores = apprentice.expand(url, pages.facts(url))
         for each, score in zip(urls.tolist(), scores.tolist(), strict=True):
@@ -101,27 +101,27 @@ def crawl(links: int, lessons: int) -> list[Cost]:
 def lesson(apprentice: Apprentice, frontier: Frontier) -> Cost:
     began = thread_time()
     scored: list[float] = []
-    stand = ApprenticeModel.stand
+    rebuild = Scorer.rebuild
 
     def noting(*arguments: object) -> object:
         scored.append(thread_time())
-        return stand(*arguments)  # type: ignore[arg-type]
+        return rebuild(*arguments)  # type: ignore[arg-type]
 
-    ApprenticeModel.stand = noting  # type: ignore[method-assign, assignment]
+    Scorer.rebuild = noting  # type: ignore[method-assign, assignment]
     try:
-        taught = apprentice.learn()
-        arrangement = frontier.arrange(taught.urls, taught.scores)
+        learned = apprentice.learn()
+        arrangement = frontier.arrange(learned.urls, learned.scores)
     finally:
-        ApprenticeModel.stand = stand  # type: ignore[method-assign]
+        Scorer.rebuild = rebuild  # type: ignore[method-assign]
     ended = thread_time()
-    found_since = apprentice.adopt(taught)
+    found_since = apprentice.adopt(learned)
     frontier.adopt(arrangement)
     frontier.update(*found_since)
     adopted = thread_time()
     return Cost(
-        taught.instances,
-        taught.links,
-        len(taught.urls),
+        learned.instances,
+        learned.about.links,
+        len(learned.urls),
         1000 * (scored[0] - began),
         1000 * (ended - scored[0]),
         1000 * (adopted - ended),

@@ -35,9 +35,9 @@ from integration.postgres import PostgresServer
 from integration.running import ROOT, TOPIC, Kept, command, environment
 from integration.workers import Workers, assert_whole, query, strangers
 
-from focuscrawl.apprentice.model import fresh_learner
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.page_facts import PageFacts, pack_words
+from focuscrawl.apprentice.scorer import new_learner
 from focuscrawl.apprentice.serialization import pack
 from focuscrawl.apprentice.url_features import table_of_keys
 from focuscrawl.crawl import Crawl, CrawlPlan
@@ -279,7 +279,7 @@ def _fill(crawl: Crawl, pages: int, server: PostgresServer) -> None:
 
 def _rescore(crawl: Crawl) -> None:
     strategy = crawl.strategy
-    learner = fresh_learner(Options())
+    learner = new_learner(Options())
     weights, dense = learner.linear()
     rng = np.random.default_rng(1)
     used = np.arange(len(weights))

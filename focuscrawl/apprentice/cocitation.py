@@ -1,4 +1,4 @@
-"""What followed links tell of the links around them: hubs and siblings."""
+"""Co-citation on a page: how the links already followed did, by page and by distance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The critic's reading of single words, and of links by their words.
+"""Log-odds of the topic by single words and short texts, asked of the critic once a word.
 
 A link shows a handful of words: too few calls of a critic can be afforded to have each link
 judged, but the words come again and again. So the critic judges every new word once, as a page of
@@ -9,10 +9,12 @@ this is just what it would say of the link's words as a page, because its log-po
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.page.view import Links, PageView
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ class WordReader:
         self._may_ask = ask
         self._number: dict[str, int] = {}
         self._prior = self._ask([""])[0]
-        self._evidence = np.zeros((1024, len(self._prior)), np.float32)
+        self._evidence = GrowingArray(np.float32)  # (n_words, columns), row after row
         marked = np.asarray(critic.marked, bool)
         self._marked = marked if len(marked) == len(self._prior) else np.array([False, True])
 
@@ -76,7 +78,8 @@ class WordReader:
         total = np.zeros((n, self.columns), np.float32)
         if len(at):
             starts = np.concatenate([[0], np.flatnonzero(owner[1:] != owner[:-1]) + 1])
-            total[owner[starts]] = np.add.reduceat(self._evidence[at], starts, axis=0)
+            each = self._evidence.data.reshape(-1, self.columns)[at]
+            total[owner[starts]] = np.add.reduceat(each, starts, axis=0)
         return total
 
     def log_odds(self, evidence: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -85,13 +88,8 @@ class WordReader:
         return _log_sum(log[:, self._marked]) - _log_sum(log[:, ~self._marked])
 
     def _learn(self, words: list[str]) -> None:
-        first = len(self._number)
-        if first + len(words) > len(self._evidence):
-            larger = np.zeros((2 * (first + len(words)), self.columns), np.float32)
-            larger[:first] = self._evidence[:first]
-            self._evidence = larger
-        self._evidence[first : first + len(words)] = self._ask(words) - self._prior
-        self._number.update(zip(words, range(first, first + len(words)), strict=True))
+        self._evidence.extend((self._ask(words) - self._prior).astype(np.float32).ravel())
+        self._number.update(zip(words, count(len(self._number)), strict=False))
 
     def _ask(self, words: Sequence[str]) -> NDArray[np.float64]:
         if not self._may_ask:
@@ -118,7 +116,7 @@ class TextReader:
         self._words = words
         self._split = split
         self._known: dict[str, int] = {}
-        self._evidence = np.zeros((1024, words.columns), np.float32)
+        self._evidence = GrowingArray(np.float32)  # (n_texts, columns), row after row
 
     def read(self, texts: list[str]) -> NDArray[np.float32]:
         """Return the evidence of n texts, float32 (n, columns)."""
@@ -127,16 +125,13 @@ class TextReader:
         if new:
             if len(known) + len(new) > _REMEMBERED:
                 known.clear()
+                self._evidence = GrowingArray(np.float32)
                 new = list(dict.fromkeys(texts))
             words, owner = self._split(new)
-            end = len(known) + len(new)
-            if end > len(self._evidence):
-                larger = np.zeros((2 * end, self._words.columns), np.float32)
-                larger[: len(self._evidence)] = self._evidence
-                self._evidence = larger
-            self._evidence[len(known) : end] = self._words.evidence(words, owner, len(new))
-            known.update(zip(new, range(len(known), end), strict=True))
-        return self._evidence[np.fromiter(map(known.__getitem__, texts), np.int64, len(texts))]
+            self._evidence.extend(self._words.evidence(words, owner, len(new)).ravel())
+            known.update(zip(new, count(len(known)), strict=False))
+        at = np.fromiter(map(known.__getitem__, texts), np.int64, len(texts))
+        return self._evidence.data.reshape(-1, self._words.columns)[at]
 
 
 def _distribution(judgement: Judgement) -> NDArray[np.float64]:

@@ -1,4 +1,4 @@
-"""The numbers an apprentice looks at, which of them are on, and what is believed of them first."""
+"""The dense inputs of a URL: their names, the groups they belong to, and their prior."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ INPUTS = (
     "reading",  # the critic's log-odds by the words of the links and the URL, mean
     "read_relevance",  # the same as a probability
     "agreement",  # read_relevance times mean relevance
-    "place",  # rate of the directory
+    "prefix",  # rate of the directory
     "hub",  # mean rate of the links of the pages u that were followed
     "siblings",  # rate of the followed links beside the links
-    "place_fetches",  # log of fetches in the directory
+    "prefix_fetches",  # log of fetches in the directory
     "best_hub",  # greatest rate of a page u
     "relevant_links",  # share of the links that are on relevant pages
     "first_relevance",  # R(u) of the first link
-    "twin",  # a URL that is probably the same page was fetched
-    "twin_query",  # the same, but for its query
-    "shape",  # rate of URLs that look alike
+    "alias",  # a URL that is probably the same page was fetched
+    "alias_query",  # the same, but for its query
+    "pattern",  # rate of URLs that look alike
 )
 _GROUP_OF = {
     "reading": "reading",
     "read_relevance": "reading",
     "agreement": "reading",
-    "place": "rates",
-    "place_fetches": "rates",
-    "shape": "rates",
-    "twin": "rates",
-    "twin_query": "rates",
+    "prefix": "rates",
+    "prefix_fetches": "rates",
+    "pattern": "rates",
+    "alias": "rates",
+    "alias_query": "rates",
     "hub": "hubs",
     "siblings": "hubs",
     "best_hub": "hubs",
@@ -48,8 +48,8 @@ PRIOR_WEIGHTS = {
     "mean_relevance": 2.0,
     "best_relevance": 1.0,
     "reading": 2.0,
-    "twin": -2.0,
-    "shape": 1.0,
+    "alias": -2.0,
+    "pattern": 1.0,
 }
 PRIOR_INTERCEPT = -1.0
 

@@ -1,4 +1,4 @@
-"""What all known links say together of each URL: the evidence (METHODS 5)."""
+"""Evidence for each URL: the sums over all links into it, and its dense inputs (METHODS 5)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from focuscrawl.apprentice.dense_inputs import INPUTS
 from focuscrawl.apprentice.relevance_rates import PRIOR, RelevanceRates
-from focuscrawl.apprentice.url_features import PLACES, SHAPES
+from focuscrawl.apprentice.url_features import PATTERNS, PREFIXES
 from focuscrawl.foundation.arrays import GrowingArray
 
 if TYPE_CHECKING:
@@ -28,24 +28,24 @@ _SUMS = (
 
 
 class FetchOutcomes:
-    """What is known of places and kinds of URL from what was fetched there."""
+    """Outcomes of fetches by path prefix and URL pattern, and the pages seen under any URL."""
 
     def __init__(self) -> None:
-        self.places = RelevanceRates()
-        self.shapes = RelevanceRates()
-        self._twins = np.zeros((2, 1 << 19), bool)
+        self.prefixes = RelevanceRates()
+        self.patterns = RelevanceRates()
+        self._aliases = np.zeros((2, 1 << 19), bool)
 
     def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
         """Take in a fetch of the URL with these `keys`."""
-        self.places.observe(keys[:PLACES], relevance)
-        self.shapes.observe(keys[PLACES : PLACES + SHAPES], relevance)
-        self._twins[[0, 1], keys[-2:] & np.uint32(self._twins.shape[1] - 1)] = True
+        self.prefixes.observe(keys[:PREFIXES], relevance)
+        self.patterns.observe(keys[PREFIXES : PREFIXES + PATTERNS], relevance)
+        self._aliases[[0, 1], keys[-2:] & np.uint32(self._aliases.shape[1] - 1)] = True
 
-    def twins(self, keys: NDArray[np.uint32]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Tell of which URLs a twin was fetched, and of which only but for the query."""
-        at = keys[:, -2:] & np.uint32(self._twins.shape[1] - 1)
-        same = self._twins[0, at[:, 0]]
-        return same, self._twins[1, at[:, 1]] & ~same
+    def aliases_of(self, keys: NDArray[np.uint32]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """Tell of which URLs an alias was fetched, and of which only but for the query."""
+        at = keys[:, -2:] & np.uint32(self._aliases.shape[1] - 1)
+        same = self._aliases[0, at[:, 0]]
+        return same, self._aliases[1, at[:, 1]] & ~same
 
 
 class UrlEvidence:
@@ -82,7 +82,7 @@ class UrlEvidence:
         Parameters
         ----------
         n_urls : all targets are below
-        targets, weight, relevance, reading : as `Known` has them
+        targets, weight, relevance, reading : as `LinkTable` has them
         hub : rate of the followed links of each link's page
         margin : what the hashed features of link and page say
         near : relevance and number of the followed links beside each link
@@ -148,12 +148,12 @@ class UrlEvidence:
         reading /= n
         read = 1.0 / (1.0 + np.exp(-reading))
         hub /= n
-        place, fetches = fetched.places.rates(keys[:, :PLACES])
-        shape, _ = fetched.shapes.rates(keys[:, PLACES : PLACES + SHAPES])
+        prefix, fetches = fetched.prefixes.rates(keys[:, :PREFIXES])
+        pattern, _ = fetched.patterns.rates(keys[:, PREFIXES : PREFIXES + PATTERNS])
         siblings = (near + hub) / (near_known + 1.0)
-        odds = _log_odds(np.concatenate([mean, place, hub, siblings, shape]))
-        of_mean, of_shape = odds[: len(urls)], odds[-len(urls) :]
-        same, same_but_query = fetched.twins(keys)
+        odds = _log_odds(np.concatenate([mean, prefix, hub, siblings, pattern]))
+        of_mean, of_pattern = odds[: len(urls)], odds[-len(urls) :]
+        same, same_but_query = fetched.aliases_of(keys)
         columns = np.concatenate(
             [
                 of_mean,
@@ -162,14 +162,14 @@ class UrlEvidence:
                 reading / 10.0,
                 read,
                 read * mean,
-                odds[len(urls) : -len(urls)],  # of place, hub, siblings
+                odds[len(urls) : -len(urls)],  # of prefix, hub, siblings
                 np.log1p(fetches) / 5.0,
                 self._best_hub.data[urls],
                 relevant / n,
                 self._first.data[urls],
                 same,
                 same_but_query,
-                of_shape,
+                of_pattern,
                 self._means(urls, n).ravel(),
             ]
         )

@@ -1,14 +1,14 @@
-"""From a page to the facts of its links: every group of features that is switched on."""
+"""Feature extraction: from a parsed page to `PageFacts`, by the groups that are on."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.critic_reading import TextReader
+from focuscrawl.apprentice.critic_reading import TextReader, WordReader
 from focuscrawl.apprentice.hashing import WordHashes, bucket
-from focuscrawl.apprentice.link_context import Tree, by_ancestor, by_offset, by_path, window
+from focuscrawl.apprentice.link_context import by_offset, window
 from focuscrawl.apprentice.options import DEFAULT_GROUPS
 from focuscrawl.apprentice.page_facts import BITS, PageFacts, pack_words
 from focuscrawl.apprentice.sparse_rows import SparseRows, beside, pointers
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.critic_reading import WordReader
+    from focuscrawl.apprentice.options import Options
+    from focuscrawl.critic.protocol import Critic
     from focuscrawl.page.view import PageView
 
 TITLE, CLASS, HEADING, ANCHOR, SECTION = 3, 4, 5, 6, 7  # salts
 _TOP = 3  # classes of u that are named
 _LIKELY = 0.1  # posterior of a class that is named
-_IN_TREE = frozenset({"paths", "ancestors"})
 
 
 class FeatureExtractor:
@@ -39,10 +39,6 @@ class FeatureExtractor:
     groups : kinds of features that are on, see `focuscrawl.apprentice.options.GROUPS`
     d_max : DOM offsets looked at on either side of a link
     classes : names of the critic's classes
-
-    Attributes
-    ----------
-    needs_depths : pages must have been parsed with ``depths=True``
     """
 
     def __init__(
@@ -60,7 +56,12 @@ class FeatureExtractor:
         self._d_max = d_max
         self._hashes = WordHashes()
         self._class_features = [self._prefixes(name) for name in classes]
-        self.needs_depths = bool(self._groups & _IN_TREE)
+
+    @classmethod
+    def of(cls, critic: Critic, options: Options) -> Self:
+        """Return one for the pages that a critic judges, as an apprentice's options have it."""
+        words = WordReader(critic, ask=getattr(critic, "reads_words", False))
+        return cls(words, groups=options.groups, d_max=options.d_max, classes=critic.classes)
 
     def read(
         self,
@@ -124,15 +125,10 @@ class FeatureExtractor:
         on = self._groups
         left, right = view.links.left[links], view.links.right[links]
         parts = [SparseRows(np.zeros(0, np.int32), np.zeros(len(links) + 1, np.int64))]
-        if on & {"context", *_IN_TREE}:
+        if "context" in on:
             words = self._hashes(view.tokens)
             near = window(words, view.token_leaf, left, right, d_max=self._d_max)
-            if "context" in on:
-                parts = [by_offset(near, BITS)]
-            if self.needs_depths:
-                tree = Tree(view.leaf_depth, view.leaf_meeting, self._d_max)
-                parts += [by_path(near, tree, BITS)] if "paths" in on else []
-                parts += [by_ancestor(near, tree, BITS)] if "ancestors" in on else []
+            parts = [by_offset(near, BITS)]
         if "anchor" in on:
             parts.append(self._texts(anchors, ANCHOR))
         if "section" in on:

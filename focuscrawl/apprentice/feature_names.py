@@ -1,4 +1,4 @@
-"""Names of hashed features, for people who ask why."""
+"""Names of hashed features: what they may stand for is hashed again and compared."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from focuscrawl.apprentice.feature_extraction import (
 )
 from focuscrawl.apprentice.hashing import WordHashes, bucket
 from focuscrawl.apprentice.instances import SPACE
-from focuscrawl.apprentice.link_context import ANCESTOR_SALT, FAR, OFFSET_SALT, PATH_SALT
+from focuscrawl.apprentice.link_context import OFFSET_SALT
 from focuscrawl.apprentice.page_facts import BITS
-from focuscrawl.apprentice.url_features import PLACE, PLACES, WORD, address_keys, address_words
+from focuscrawl.apprentice.url_features import PREFIX, PREFIXES, WORD, address_keys, address_words
 from focuscrawl.apprentice.url_relations import RELATIONS, SITE
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def name_features(
 
     Parameters
     ----------
-    features : numbers in the space of `focuscrawl.apprentice.instances.bags`
+    features : numbers in the space of `focuscrawl.apprentice.instances.make_instances`
     url : the URL they are features of
     words : of the pages that link to it
     classes : of the critic
@@ -67,8 +67,10 @@ def name_features(
         note(space, salt, words, form)
     note(_PAGE, CLASS, [*dict.fromkeys(_prefixes(classes))], "on a page of {}")
     note(_URL, WORD, address_words([url])[0], "'{}' in the URL")
-    for number, place in _places(url):
-        names.setdefault(int(bucket(np.array([number], np.uint64), PLACE, BITS)[0]) + _URL, place)
+    for number, prefix in _prefixes_of(url):
+        names.setdefault(
+            int(bucket(np.array([number], np.uint64), PREFIX, BITS)[0]) + _URL, prefix
+        )
     relations = bucket(np.arange(len(RELATIONS), dtype=np.uint64), SITE, BITS)
     for feature, relation in zip(relations.tolist(), RELATIONS, strict=True):
         names.setdefault(feature, f"link to {relation}")
@@ -89,13 +91,6 @@ def _word_forms(options: Options) -> Iterable[tuple[int, int, str]]:
         for d in sorted(range(-options.d_max, options.d_max + 1), key=abs):
             where = "in the link" if d == 0 else f"{abs(d)} {'before' if d < 0 else 'after'}"
             yield _LINK, OFFSET_SALT + d, f"'{{}}' {where}"
-    for group, first, form in (
-        ("paths", PATH_SALT, "steps through the tree away"),
-        ("ancestors", ANCESTOR_SALT, "levels below the common ancestor"),
-    ):
-        if group in on:
-            for k in range(FAR + 1):
-                yield _LINK, first + k, f"'{{}}' {k} {form}"
 
 
 def _prefixes(classes: Sequence[str]) -> Iterable[str]:
@@ -103,9 +98,9 @@ def _prefixes(classes: Sequence[str]) -> Iterable[str]:
         yield from class_prefixes(name)
 
 
-def _places(url: str) -> Iterable[tuple[int, str]]:
+def _prefixes_of(url: str) -> Iterable[tuple[int, str]]:
     address = url.partition("//")[2].partition("?")[0]
     parts = address.split("/")
-    for i, number in enumerate(address_keys(url)[:PLACES]):
+    for i, number in enumerate(address_keys(url)[:PREFIXES]):
         if number:
             yield number, "on " + "/".join(parts[: i + 1])

@@ -1,4 +1,4 @@
-"""Which pages an apprentice forgets when it knows too many links."""
+"""Forgetting: which pages go when there are more links than the options allow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ROOM = 0.75  # of the links allowed are kept, so that it is not done all the ti
 
 
 def least_promising(
-    known: LinkTable, n_links: int, n_pages: int, promise: NDArray[np.float64], most: int
+    table: LinkTable, n_links: int, n_pages: int, promise: NDArray[np.float64], most: int
 ) -> NDArray[np.bool_]:
     """Choose the pages to forget, so that well below `most` links are left.
 
@@ -32,7 +32,7 @@ def least_promising(
     -------
     bool (n_pages,), True to forget
     """
-    page, target = known.page.data[:n_links], known.target.data[:n_links]
+    page, target = table.page.data[:n_links], table.target.data[:n_links]
     best = np.full(n_pages, -1.0)
     np.maximum.at(best, page, promise[target])
     order = np.lexsort((-np.arange(n_pages), -best))
@@ -42,14 +42,16 @@ def least_promising(
     return forgotten
 
 
-def lost(known: LinkTable, standing: UrlEvidence, y: NDArray[np.float64]) -> NDArray[np.int64]:
+def without_links(
+    table: LinkTable, evidence: UrlEvidence, y: NDArray[np.float64]
+) -> NDArray[np.int64]:
     """Return the URLs that were not fetched and that no page links to which is left.
 
     Parameters
     ----------
     y : float64 by URL, NaN where it was not fetched
     """
-    if known.found == len(known):
+    if table.links_ever == len(table):
         return np.zeros(0, np.int64)
-    met = np.flatnonzero((known.address.data[: len(y)] >= 0) & np.isnan(y))
-    return np.setdiff1d(met, standing.urls(), assume_unique=True)
+    met = np.flatnonzero((table.address.data[: len(y)] >= 0) & np.isnan(y))
+    return np.setdiff1d(met, evidence.urls(), assume_unique=True)

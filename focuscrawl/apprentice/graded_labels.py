@@ -1,4 +1,4 @@
-"""How surely relevant a page is: R(u), nearly always 0 or 1, on a scale that tells more."""
+"""Graded labels: the log-odds of R(u) on [0, 1], where R itself is nearly always 0 or 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words to numbers, the same in every process: the hashing trick."""
+"""The hashing trick: words to feature numbers, the same in every process."""
 
 from __future__ import annotations
 

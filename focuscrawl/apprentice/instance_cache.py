@@ -1,4 +1,4 @@
-"""Bags kept from lesson to lesson: few URLs have got new links since the last one."""
+"""Instances kept from lesson to lesson: few URLs have got new links since the last one."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from focuscrawl.apprentice.instances import MAX_LINKS, bags
+from focuscrawl.apprentice.instances import MAX_LINKS, make_instances
 from focuscrawl.apprentice.learners.matrix import Instances
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
 
@@ -18,48 +18,48 @@ if TYPE_CHECKING:
 
 
 class InstanceCache:
-    """Makes the instances that `bags` makes, of all links and one a URL, from those of before.
+    """Does what `make_instances` does, of all links and one a URL, from the instances of before.
 
     Parameters
     ----------
-    unit_length : see `bags`
+    unit_length : see `make_instances`
     """
 
     def __init__(self, *, unit_length: bool) -> None:
         self._unit_length = unit_length
-        self._known: LinkTable | None = None
+        self._table: LinkTable | None = None
         self._n_links = 0
         self._urls = np.zeros(0, np.int64)
-        self._made = _Bags.none()
+        self._made = _Rows.none()
 
     def instances(
         self,
-        known: LinkTable,
+        table: LinkTable,
         n_links: int,
         urls: NDArray[np.int64],
         inputs: NDArray[np.float64],
     ) -> Instances:
-        """Return one instance a URL; parameters as in `bags`.
+        """Return one instance a URL; parameters as in `make_instances`.
 
         Only what was asked for the last time is remembered.
         """
-        if known is not self._known or n_links < self._n_links:  # links were forgotten
-            self._urls, self._made, self._n_links = np.zeros(0, np.int64), _Bags.none(), 0
-        row_of = np.full(known.n_urls, -1)
+        if table is not self._table or n_links < self._n_links:  # links were forgotten
+            self._urls, self._made, self._n_links = np.zeros(0, np.int64), _Rows.none(), 0
+        row_of = np.full(table.n_urls, -1)
         row_of[self._urls] = np.arange(len(self._urls))
-        row_of[self._changed(known.target.data[:n_links])] = -1
+        row_of[self._changed(table.target.data[:n_links])] = -1
         row = row_of[urls]
         missing = np.flatnonzero(row < 0)
-        new, _ = bags(
-            known,
+        new, _ = make_instances(
+            table,
             n_links,
             urls[missing],
             np.zeros((len(missing), 0)),
             unit_length=self._unit_length,
         )
         row[missing] = len(self._urls) + np.arange(len(missing))
-        self._made = self._made.joined(_Bags(new.rows, new.values), row)
-        self._known, self._n_links, self._urls = known, n_links, urls
+        self._made = self._made.joined(_Rows(new.rows, new.values), row)
+        self._table, self._n_links, self._urls = table, n_links, urls
         return Instances(self._made.rows, self._made.values, inputs)
 
     def _changed(self, target: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -69,7 +69,7 @@ class InstanceCache:
         return new[count[new] < MAX_LINKS]
 
 
-class _Bags(NamedTuple):
+class _Rows(NamedTuple):
     """Hashed features of URLs, and their values."""
 
     rows: SparseRows

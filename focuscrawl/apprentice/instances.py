@@ -1,4 +1,4 @@
-"""A URL as an instance: all links into it, their pages, and its address, in one row."""
+"""Training instances: one row of features a URL, of all links into it; and sums by weights."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ MAX_LINKS = 16
 _SLICE = 100_000  # links scored in one go, so that a large frontier needs little memory
 
 
-def bags(
-    known: LinkTable,
+def make_instances(
+    table: LinkTable,
     n_links: int,
     urls: NDArray[np.int64],
     inputs: NDArray[np.float64],
@@ -38,7 +38,7 @@ def bags(
 
     Parameters
     ----------
-    known : links and features
+    table : links and features
     n_links : only the first so many links
     urls : int64 (n,), distinct, with links and addresses
     inputs : float64 (n, k), their dense inputs
@@ -51,26 +51,26 @@ def bags(
     -------
     m instances, and the number of the URL of each: int64 (m,), positions in `urls`
     """
-    target = known.target.data[:n_links]
-    row_of = np.full(known.n_urls, -1)
+    target = table.target.data[:n_links]
+    row_of = np.full(table.n_urls, -1)
     row_of[urls] = np.arange(len(urls))
     taken = row_of[target] >= 0
-    links = np.flatnonzero(taken & known.first.data[:n_links] if only_first else taken)
+    links = np.flatnonzero(taken & table.first.data[:n_links] if only_first else taken)
     row = row_of[target[links]]
     order = np.argsort(row, kind="stable")
     links, row = links[order], row[order]
     rank = np.arange(len(row)) - np.searchsorted(row, row)
     links, row = links[rank < most], row[rank < most]
-    share = known.weight.data[links]
+    share = table.weight.data[links]
     share = share / np.bincount(row, share, len(urls))[row]
     owner = np.arange(len(urls))
     if each_link:
         owner, row, share = row, np.arange(len(links)), np.ones(len(links))
     n = len(owner)
     parts = (
-        (known.links.rows(n_links).take(links), share, row),
-        (known.addresses_of(urls[owner]), np.ones(n), np.arange(n)),
-        (known.pages.rows(len(known.pages)).take(known.page.data[links]), share, row),
+        (table.links.rows(n_links).take(links), share, row),
+        (table.addresses_of(urls[owner]), np.ones(n), np.arange(n)),
+        (table.pages.rows(len(table.pages)).take(table.page.data[links]), share, row),
     )
     blocks = []
     for rows, value, at in parts:
@@ -98,25 +98,22 @@ def _side_by_side(
 def link_margins(
     of_links: NDArray[np.float32],
     of_pages: NDArray[np.float64],
-    known: LinkTable,
+    table: LinkTable,
     first: int,
     end: int,
     *,
     unit_length: bool = True,
 ) -> NDArray[np.float64]:
     """Return what links `first` to `end` and their pages say by weights (SPACE,) of either."""
-    rows = known.links.rows(end)
+    rows = table.links.rows(end)
     found = [np.zeros(0)]
     for start in range(first, end, _SLICE):
-        stop = min(start + _SLICE, end)
-        a, b = rows.indptr[start], rows.indptr[stop]
-        part = SparseRows(rows.indices[a:b], rows.indptr[start : stop + 1] - a)
-        margin = row_sums(of_links.take(part.indices), part.indptr)
-        found.append(margin * unit(part) if unit_length else margin)
-    page = known.page.data[first:end]
+        part = rows.part(start, min(start + _SLICE, end))
+        found.append(_margins(of_links, part, unit_length))
+    page = table.page.data[first:end]
     if not len(page):
         return found[0]
-    pages = known.pages.rows(int(page[-1]) + 1).since(int(page[0]))  # in the order expanded
+    pages = table.pages.rows(int(page[-1]) + 1).part(int(page[0]))  # in the order expanded
     by_page = _margins(of_pages, pages, unit_length)
     margins: NDArray[np.float64] = np.concatenate(found)
     margins += by_page[page - page[0]]
@@ -126,37 +123,36 @@ def link_margins(
 def margins_of_links(
     of_links: NDArray[np.float32],
     of_pages: NDArray[np.float64],
-    known: LinkTable,
+    table: LinkTable,
     links: NDArray[np.int64],
     *,
     unit_length: bool = True,
 ) -> NDArray[np.float64]:
     """Return what `link_margins` does, of some links (n,), ascending."""
-    rows = known.links.rows(len(known))
+    rows = table.links.rows(len(table))
     margins = np.zeros(len(links))
     for start in range(0, len(links), _SLICE):
         part = rows.take(links[start : start + _SLICE])
-        margin = row_sums(of_links.take(part.indices), part.indptr)
-        margins[start : start + _SLICE] = margin * unit(part) if unit_length else margin
-    numbers, place = np.unique(known.page.data[links], return_inverse=True)
-    pages = known.pages.rows(len(known.pages)).take(numbers)
+        margins[start : start + _SLICE] = _margins(of_links, part, unit_length)
+    numbers, place = np.unique(table.page.data[links], return_inverse=True)
+    pages = table.pages.rows(len(table.pages)).take(numbers)
     margins += _margins(of_pages, pages, unit_length)[place]
     return margins
 
 
 def address_margins(
     weights: NDArray[np.float64],
-    known: LinkTable,
+    table: LinkTable,
     urls: NDArray[np.int64],
     *,
     unit_length: bool = True,
 ) -> NDArray[np.float64]:
     """Return what the addresses of `urls` say by `weights` (N_FEATURES,)."""
-    return _margins(weights[SPACE : 2 * SPACE], known.addresses_of(urls), unit_length)
+    return _margins(weights[SPACE : 2 * SPACE], table.addresses_of(urls), unit_length)
 
 
 def _margins(
-    weights: NDArray[np.float64], rows: SparseRows, unit_length: bool
+    weights: NDArray[np.floating], rows: SparseRows, unit_length: bool
 ) -> NDArray[np.float64]:
     margin = row_sums(weights.take(rows.indices), rows.indptr)
     return margin * unit(rows) if unit_length else margin

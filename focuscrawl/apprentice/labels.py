@@ -1,4 +1,4 @@
-"""What fetches were worth: the labels that an apprentice learns from."""
+"""Labels of fetched URLs: relevance, or what was found through them, graded if need be."""
 
 from __future__ import annotations
 

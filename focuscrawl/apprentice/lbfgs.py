@@ -1,4 +1,4 @@
-"""A few steps down a smooth convex function: L-BFGS."""
+"""L-BFGS: a bounded number of steps down a smooth convex function, from a warm start."""
 
 from __future__ import annotations
 

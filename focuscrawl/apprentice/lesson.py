@@ -1,4 +1,4 @@
-"""A lesson of the apprentice: what it is about, what it brings, where it is when replayed."""
+"""A lesson of the apprentice: what it brings, and where it was when a crawl is resumed."""
 
 from __future__ import annotations
 
@@ -7,69 +7,87 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from focuscrawl.apprentice.forgetting import least_promising, without_links
+from focuscrawl.apprentice.metrics import drift, validate
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.evidence import UrlEvidence
     from focuscrawl.apprentice.link_table import LinkTable
-    from focuscrawl.apprentice.model import ApprenticeModel
+    from focuscrawl.apprentice.memory import Snapshot
+    from focuscrawl.apprentice.scorer import Scorer
+
+_RECENT = slice(-200, None)  # the latest predictions, by which a lesson is judged
 
 
 @dataclass(frozen=True, slots=True)
-class Taught:
-    """What a lesson brought; see `Apprentice.learn`.
+class ApprenticeLesson:
+    """A new model, and the scores it gives to all that waits; see `Apprentice.learn`.
 
     Attributes
     ----------
     version : of the model
-    observed : fetches known when the lesson began
-    links : links known when the lesson began
+    about : what was known when the lesson began
     instances : judged URLs learned from, or links if each is an instance
     metrics : progressive validation, how well fetches were predicted before they were learned, and
         how far the scores of what waits moved: see `validate` and `drift`
     state : a part of `Apprentice.state`
-    judged : URLs ever judged when the lesson began
     urls, scores : int64 (m,), float64 (m,): all URLs with links that were not fetched
-    model, standing : for `Apprentice.adopt`
-    pages : pages known when the lesson began
-    kept : what is left of the links and pages after some were forgotten; None: nothing was
+    scorer : for `Apprentice.adopt`; its table is another one if links were forgotten
     forgotten : bool (m,), which of all pages ever known by then are not known any more; m = 0 as
         long as all are
     """
 
     version: int
-    observed: int
-    links: int
+    about: Snapshot
     instances: int
     metrics: dict[str, float | list[int]]
     state: bytes
-    judged: int
     urls: NDArray[np.int64]
     scores: NDArray[np.float64]
-    model: ApprenticeModel
-    standing: UrlEvidence
-    pages: int
-    kept: LinkTable | None
+    scorer: Scorer
     forgotten: NDArray[np.bool_]
 
 
-class Prepared(NamedTuple):
-    """What a lesson is about; nothing of it changes while the lesson is under way."""
+def rescore_waiting(
+    about: Snapshot, scorer: Scorer, *, version: int, instances: int, state: bytes
+) -> ApprenticeLesson:
+    """Score by a new model all that waited when a lesson began; changes nothing but `scorer`.
 
-    observed: int
-    links: int
-    pages: int
-    found: int  # links ever known
-    expanded: int  # pages ever known
-    new: int  # URLs judged since the last lesson
-    judged: int
-    y: NDArray[np.float64]
-    urls: NDArray[np.int64]
-    inputs: NDArray[np.float64]
-    predicted: NDArray[np.float64]
-    own: NDArray[np.float64]  # see `Values.of`
-    value: NDArray[np.float64]
-    score: NDArray[np.float64]
+    With more links than the options allow, the least promising pages are forgotten. What only they
+    link to has the score 0 from then on.
+
+    Parameters
+    ----------
+    scorer : without evidence yet
+    version, instances, state : see `ApprenticeLesson`
+    """
+    y, pages = about.y, about.pages
+    waiting, scores = scorer.rebuild(about.links, y)
+    if about.links > scorer.options.links:
+        promise = np.full(len(y), -1.0)
+        promise[waiting] = scores
+        out = least_promising(
+            scorer.table, about.links, about.pages, promise, scorer.options.links
+        )
+        scorer = scorer.over(scorer.table.without(out, about.links))
+        waiting, scores = scorer.rebuild(len(scorer.table), y)
+        pages = len(scorer.table.pages)
+    nowhere = without_links(scorer.table, scorer.evidence, y)
+    return ApprenticeLesson(
+        version=version,
+        about=about,
+        instances=instances,
+        metrics={
+            **validate(about.judged.predicted[_RECENT], about.own[_RECENT]),
+            **drift(about.score[waiting], scores),
+        },
+        state=state,
+        urls=np.concatenate([waiting, nowhere]),
+        scores=np.concatenate([scores, np.zeros(len(nowhere))]),
+        scorer=scorer,
+        forgotten=scorer.table.forgotten(pages, about.pages_ever),
+    )
 
 
 class Replay(NamedTuple):
@@ -99,18 +117,19 @@ class Replay(NamedTuple):
         return now[0] >= point[0] and now[1] >= point[1]
 
 
-def contrasting(
-    kept: NDArray[np.int64], known: LinkTable, at: Prepared, share: float
+def most_contrasting(
+    chosen: NDArray[np.int64], table: LinkTable, about: Snapshot, share: float
 ) -> NDArray[np.int64]:
     """Keep the share of instances with the largest |R(u) - R(v)| [A02 section 4].
 
     Parameters
     ----------
-    kept : int64 (n,), ascending, instances to choose from, as places in ``at.urls``
+    chosen : int64 (n,), ascending, instances to choose from, as places in ``about.judged``
     """
-    best = np.zeros(len(at.y))  # R(u); not the input, which is 0 where its group is off
-    links = slice(at.links)
-    np.maximum.at(best, known.target.data[links], known.relevance.data[links])
-    contrast = np.abs(best[at.urls[kept]] - at.y[at.urls[kept]])
-    most = np.argsort(-contrast, kind="stable")
-    return np.sort(kept[most[: max(1, round(share * len(kept)))]]) if len(kept) else kept
+    if not len(chosen):
+        return chosen
+    best = np.zeros(len(about.y))  # R(u); not the input, which is 0 where its group is off
+    links, urls = slice(about.links), about.judged.urls[chosen]
+    np.maximum.at(best, table.target.data[links], table.relevance.data[links])
+    most = np.argsort(-np.abs(best[urls] - about.y[urls]), kind="stable")
+    return np.sort(chosen[most[: max(1, round(share * len(chosen)))]])

@@ -1,8 +1,4 @@
-"""What surrounds a link on its page: words by where they stand [A02 section 2.2.1, METHODS 4].
-
-By DOM offset; or, as [A02 section 4] proposes, by the length of the path through the tree, or by
-how far up in the tree the lowest common ancestor is.
-"""
+"""Words around the links of a page, by their DOM offset [A02 section 2.2.1, METHODS 4]."""
 
 from __future__ import annotations
 
@@ -17,9 +13,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 OFFSET_SALT = 1 << 16  # plus the offset
-PATH_SALT = 1 << 17  # plus the length
-ANCESTOR_SALT = 1 << 18  # plus the height
-FAR = 15  # longer paths are all one
 #: tokens on either side of a link, and inside it, that are looked at: a leaf can be a chapter,
 #: and an anchor left open the whole page
 MAX_TOKENS = 40
@@ -32,15 +25,11 @@ class Window(NamedTuple):
     ----------
     words : uint64 (m,), those near the first link in document order, then those of the next ...
     offset : int32 (m,), DOM offset of each from its link
-    leaf : int32 (m,), the leaf each lies in
-    end : int32 (m,), the leaf of the link that is nearest to it
     lengths : int64 (n,), tokens of each link
     """
 
     words: NDArray[np.uint64]
     offset: NDArray[np.int32]
-    leaf: NDArray[np.int32]
-    end: NDArray[np.int32]
     lengths: NDArray[np.int64]
 
 
@@ -80,61 +69,13 @@ def window(
     lengths = spans.sum(axis=1)
     leaf = token_leaf[at]
     nearest = np.minimum(np.maximum(leaf, left.repeat(lengths)), right.repeat(lengths))
-    return Window(words[at], leaf - nearest, leaf, nearest, lengths)
+    return Window(words[at], leaf - nearest, lengths)
 
 
 def by_offset(near: Window, bits: int) -> SparseRows:
     """Return the features (t, d): a word and its DOM offset."""
-    return _rows(near, near.offset + OFFSET_SALT, bits)
-
-
-def by_path(near: Window, tree: Tree, bits: int) -> SparseRows:
-    """Return the features (t, length of the path through the tree from link to word).
-
-    Up to the lowest common ancestor and down again, in edges, 15 at most.
-    """
-    ends = tree.depth[near.leaf] + tree.depth[near.end]
-    length = np.minimum(ends - 2 * tree.meeting(near.leaf, near.end), FAR)
-    return _rows(near, length + PATH_SALT, bits)
-
-
-def by_ancestor(near: Window, tree: Tree, bits: int) -> SparseRows:
-    """Return the features (t, how far above the link the lowest common ancestor is).
-
-    In edges, 15 at most.
-    """
-    height = np.minimum(tree.depth[near.end] - tree.meeting(near.leaf, near.end), FAR)
-    return _rows(near, height + ANCESTOR_SALT, bits)
-
-
-class Tree:
-    """Where in the tree the leaves of a page are.
-
-    Parameters
-    ----------
-    depth, meeting : int32 (n_leaves,), see `focuscrawl.page.PageView`
-    farthest : greatest distance of two leaves that is asked for
-    """
-
-    def __init__(
-        self, depth: NDArray[np.int32], meeting: NDArray[np.int32], farthest: int
-    ) -> None:
-        self.depth = depth
-        # row k: depth of the lowest common ancestor of each leaf and the k-th before it
-        self._meeting = np.empty((farthest + 1, len(depth)), np.int32)
-        self._meeting[0] = depth
-        for k in range(1, farthest + 1):
-            self._meeting[k] = meeting
-            self._meeting[k, 1:] = np.minimum(meeting[1:], self._meeting[k - 1, :-1])
-
-    def meeting(self, a: NDArray[np.int32], b: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the depth of the lowest common ancestor of leaves, int32 (n,)."""
-        found: NDArray[np.int32] = self._meeting[np.abs(a - b), np.maximum(a, b)]
-        return found
-
-
-def _rows(near: Window, salt: NDArray[np.int32], bits: int) -> SparseRows:
-    return SparseRows(bucket(near.words, salt.astype(np.uint64), bits), pointers(near.lengths))
+    salt = (near.offset + OFFSET_SALT).astype(np.uint64)
+    return SparseRows(bucket(near.words, salt, bits), pointers(near.lengths))
 
 
 def _distinct(

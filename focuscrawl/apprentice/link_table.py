@@ -1,4 +1,4 @@
-"""All links and URLs the crawl knows, as columns that only grow."""
+"""The link table: all links, pages and URLs known, as columns that only grow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.apprentice.sparse_rows import SparseRows
-from focuscrawl.apprentice.url_features import PLACES, SHAPES, TWINS
+from focuscrawl.apprentice.url_features import ALIASES, PATTERNS, PREFIXES
 from focuscrawl.foundation.arrays import GrowingArray
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _COLUMNS = ("source", "target", "weight", "reading", "relevance", "first", "position")
 _SLICE = 100_000  # links copied in one go, so that many need little memory
-_KEYS = PLACES + SHAPES + TWINS
+_KEYS = PREFIXES + PATTERNS + ALIASES
 _SEEN_BITS = 22
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
@@ -47,9 +47,9 @@ class RowStore:
         indptr = self._indptr.data[: n + 1]
         return SparseRows(self._indices.data[: indptr[-1]], indptr)
 
-    def since(self, n: int) -> SparseRows:
-        """Return all but the first n rows."""
-        return self.rows(len(self)).take(np.arange(n, len(self)))
+    def part(self, first: int) -> SparseRows:
+        """Return the rows from number `first` on, a view."""
+        return self.rows(len(self)).part(first)
 
     def take(self, rows: NDArray[np.int64]) -> RowStore:
         """Return a store of the rows numbered `rows`."""
@@ -67,7 +67,7 @@ class LinkTable:
 
     Attributes
     ----------
-    found, expanded : links and pages ever added
+    links_ever, pages_ever : links and pages ever added, those forgotten included
     expansion : int64, of each page: how many were ever added before it
     source, target : int64, ends of each link
     weight : float64, what a link counts: the m-th link of a host to one URL with the same words
@@ -80,12 +80,12 @@ class LinkTable:
     page : int64, which row of `page_rows` belongs to each link
     y : float64 by URL, the relevance a fetch has shown, NaN before
     links, pages, addresses : features of links, pages, URLs; `address` by URL: which row
-    keys : uint32 (n_urls, _KEYS) by URL: places, shapes, twins; 0 where unknown
+    keys : uint32 (n_urls, _KEYS) by URL: path prefixes, URL patterns, aliases; 0 where unknown
     """
 
     def __init__(self) -> None:
-        self.found = 0
-        self.expanded = 0
+        self.links_ever = 0
+        self.pages_ever = 0
         self.expansion = GrowingArray(np.int64)
         self.source = GrowingArray(np.int64)
         self.target = GrowingArray(np.int64)
@@ -145,11 +145,11 @@ class LinkTable:
         self.address.data[facts.new] = rows
         links = facts.links
         weight = self._weights(int(facts.own_keys[0, 0]), facts.targets, links)
-        self.found += n
-        self.expanded += 1
+        self.links_ever += n
+        self.pages_ever += 1
         if forget:
             return
-        self.expansion.extend([self.expanded - 1])
+        self.expansion.extend([self.pages_ever - 1])
         self.weight.extend(weight)
         self.source.extend(np.full(n, url))
         self.relevance.extend(np.full(n, facts.relevance[0]))
@@ -187,20 +187,20 @@ class LinkTable:
             shift = len(self.pages) - n_pages if name == "page" else 0
             getattr(self, name).extend(late + shift if shift else late)
         self.expansion.extend(other.expansion.data[n_pages:])
-        self.links.extend(other.links.since(n_links))
-        self.pages.extend(other.pages.since(n_pages))
-        self.found, self.expanded = other.found, other.expanded
+        self.links.extend(other.links.part(n_links))
+        self.pages.extend(other.pages.part(n_pages))
+        self.links_ever, self.pages_ever = other.links_ever, other.pages_ever
 
-    def forgotten(self, n_pages: int, expanded: int) -> NDArray[np.bool_]:
-        """Tell which of the first `expanded` pages are not among the first `n_pages` left.
+    def forgotten(self, n_pages: int, pages_ever: int) -> NDArray[np.bool_]:
+        """Tell which of the first `pages_ever` pages are not among the first `n_pages` left.
 
         Returns
         -------
-        bool (expanded,); (0,) if all are
+        bool (pages_ever,); (0,) if all are
         """
-        if n_pages == expanded:
+        if n_pages == pages_ever:
             return np.zeros(0, bool)
-        forgotten = np.ones(expanded, bool)
+        forgotten = np.ones(pages_ever, bool)
         forgotten[self.expansion.data[:n_pages]] = False
         return forgotten
 

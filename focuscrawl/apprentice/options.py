@@ -1,4 +1,4 @@
-"""What can be set of an apprentice, and the kinds of features it may look at."""
+"""Options of the apprentice, checked; and the groups of features that can be switched on."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 #: hashed features of a link (u, v)
 LINK_GROUPS = {
     "context": "words around the link by DOM offset [A02 section 2.2.2]",
-    "paths": "words around the link by the length of the DOM path to them [A02 section 4]",
-    "ancestors": "words around the link by how far up the common ancestor is [A02 section 4]",
     "anchor": "words of the anchor, wherever they stand",
     "section": "words of the heading above the link",
     "site": "v on the same host as u, in its directory, below or above it",
@@ -28,11 +26,11 @@ PAGE_GROUPS = {
 }
 #: hashed features of v
 URL_GROUPS = {"url": "words of v's URL, its host and directories"}
-#: numbers, see `focuscrawl.apprentice.evidence.INPUTS`
+#: numbers, see `focuscrawl.apprentice.dense_inputs.INPUTS`
 INPUT_GROUPS = {
     "relevance": "R(u) over the links: mean, greatest, first, share of relevant pages, number",
     "reading": "what the critic says of the words of the links and the URL",
-    "rates": "how the fetches in v's directory and of URLs of v's shape went; twins of v",
+    "rates": "how the fetches in v's directory and of URLs of v's pattern went; aliases of v",
     "hubs": "how the followed links of the pages u and beside the links went",
     "cocitation": "(HIGH|LOW, d): followed links within d_max leaves [A02 section 2.2.3]",
 }
@@ -60,8 +58,8 @@ class Options:
     evidence : ``all`` known links into a URL, or its ``first`` one only, as the paper has it
     contrast : learn only from this share of the instances, those whose R(v) differs most from
         R(u) [A02 section 4]
-    tunnel : what an irrelevant page opened counts as its value, see `Rewards`
-    graded : while hardly a fetch goes wrong, relevance is learned by its log-odds, see `Values`
+    tunnel : what an irrelevant page opened counts as its value, see `TunnelRewards`
+    graded : while hardly a fetch goes wrong, relevance is learned by its log-odds, see `Labels`
 
     Raises
     ------

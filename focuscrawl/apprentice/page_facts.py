@@ -1,4 +1,4 @@
-"""What the apprentice keeps of a page: all it will ever ask of it, in a few arrays."""
+"""The features of a page and its links in a few arrays, as they are kept in the store."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from focuscrawl.apprentice.serialization import pack_columns, unpack_columns
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
-from focuscrawl.apprentice.url_features import PLACES, SHAPES, TWINS
+from focuscrawl.apprentice.url_features import ALIASES, PATTERNS, PREFIXES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -64,21 +65,16 @@ class PageFacts:
         return SparseRows(self.url_indices, pointers(self.url_lengths))
 
     def to_bytes(self) -> bytes:
-        """Pack the facts, for the store: the lengths of the columns, then the columns."""
-        columns = [getattr(self, name).astype(dtype, copy=False) for name, dtype in _COLUMNS]
-        sizes = np.array([column.size for column in columns], "<i4")
-        return b"".join(part.tobytes() for part in (sizes, *columns))
+        """Pack the facts, for the store."""
+        return pack_columns([getattr(self, name) for name in _COLUMNS], [*_COLUMNS.values()])
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PageFacts:
         """Unpack what `to_bytes` has packed."""
-        sizes = np.frombuffer(data, "<i4", len(_COLUMNS)).tolist()
-        at, columns = 4 * len(_COLUMNS), {}
-        for (name, dtype), size in zip(_COLUMNS, sizes, strict=True):
-            columns[name] = np.frombuffer(data, dtype, size, at)
-            at += columns[name].nbytes
+        unpacked = unpack_columns(data, [*_COLUMNS.values()])
+        columns = dict(zip(_COLUMNS, unpacked, strict=True))
         for name in ("own_keys", "url_keys"):
-            columns[name] = columns[name].reshape(-1, PLACES + SHAPES + TWINS)
+            columns[name] = columns[name].reshape(-1, PREFIXES + PATTERNS + ALIASES)
         return cls(**columns)
 
     def numbered(self, targets: NDArray[np.int64]) -> PageFacts:
@@ -93,7 +89,7 @@ class PageFacts:
         """Return the facts of all links of some parts of one page, part after part."""
         if len(parts) == 1:
             return parts[0]
-        names = [name for name, _ in _COLUMNS if name not in _OF_PAGE]
+        names = [name for name in _COLUMNS if name not in _OF_PAGE]
         together = {name: np.concatenate([getattr(p, name) for p in parts]) for name in names}
         return replace(parts[0], **together)
 
@@ -142,23 +138,21 @@ class PageFacts:
             )
 
 
-_COLUMNS = (
-    ("relevance", "<f8"),
-    ("own_keys", "<u4"),
-    ("page_indices", "<i4"),
-    ("targets", "<i8"),
-    ("position", "<i4"),
-    ("reading", "<f4"),
-    ("link_indices", "<i4"),
-    ("link_lengths", "<i4"),
-    ("new", "<i8"),
-    ("url_indices", "<i4"),
-    ("url_lengths", "<i4"),
-    ("url_keys", "<u4"),
-    ("vocabulary", "u1"),
-)
-
-
+_COLUMNS = {
+    "relevance": "<f8",
+    "own_keys": "<u4",
+    "page_indices": "<i4",
+    "targets": "<i8",
+    "position": "<i4",
+    "reading": "<f4",
+    "link_indices": "<i4",
+    "link_lengths": "<i4",
+    "new": "<i8",
+    "url_indices": "<i4",
+    "url_lengths": "<i4",
+    "url_keys": "<u4",
+    "vocabulary": "u1",
+}
 _OF_PAGE = ("relevance", "own_keys", "page_indices", "vocabulary")
 
 

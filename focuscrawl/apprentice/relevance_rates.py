@@ -1,4 +1,4 @@
-"""How often the fetches of a place, or of a kind of URL, were relevant."""
+"""Mean relevance of the fetches by path prefix, or by URL pattern, shrunk from set to set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Learners and arrays as bytes, for the store and for files."""
+"""Learners, arrays and options as bytes without pickle, for the store and for files."""
 
 from __future__ import annotations
 
@@ -9,11 +9,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.learners.protocol import Learner
+    from focuscrawl.apprentice.learners.base import Learner
+
+
+def pack_columns(columns: Sequence[NDArray[Any]], dtypes: Sequence[str]) -> bytes:
+    """Pack arrays of these little-endian types: the length of each, then one after another."""
+    typed = [
+        column.astype(dtype, copy=False) for column, dtype in zip(columns, dtypes, strict=True)
+    ]
+    sizes = np.array([column.size for column in typed], "<i4")
+    return b"".join(part.tobytes() for part in (sizes, *typed))
+
+
+def unpack_columns(data: bytes, dtypes: Sequence[str]) -> list[NDArray[Any]]:
+    """Unpack what `pack_columns` has packed; views."""
+    at, columns = 4 * len(dtypes), []
+    for size, dtype in zip(np.frombuffer(data, "<i4", len(dtypes)).tolist(), dtypes, strict=True):
+        columns.append(np.frombuffer(data, dtype, size, at))
+        at += columns[-1].nbytes
+    return columns
 
 
 def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:

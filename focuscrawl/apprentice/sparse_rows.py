@@ -1,4 +1,4 @@
-"""Rows of sparse binary features."""
+"""Sparse binary rows in the CSR layout without values."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ class SparseRows(NamedTuple):
         at, indptr = _spread(starts, lengths)
         return SparseRows(self.indices.take(at), indptr)
 
-    def since(self, n: int) -> SparseRows:
-        """Return all but the first n rows, a view."""
-        begin = self.indptr[n]
-        return SparseRows(self.indices[begin:], self.indptr[n:] - begin)
+    def part(self, first: int, end: int | None = None) -> SparseRows:
+        """Return the rows from `first` up to `end`, by default all that follow; a view."""
+        indptr = self.indptr[first : None if end is None else end + 1]
+        return SparseRows(self.indices[indptr[0] : indptr[-1]], indptr - indptr[0])
 
 
 def beside(*parts: SparseRows) -> tuple[SparseRows, NDArray[np.int64]]:

@@ -1,19 +1,46 @@
-"""The URLs an apprentice has seen judged, with what it knew of them before."""
+"""The training buffer: the latest judged URLs, with the inputs they had before the fetch."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
 from focuscrawl.foundation.arrays import GrowingArray
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
 
+class JudgedUrls(NamedTuple):
+    """n URLs that were judged, in the order fetched.
+
+    Attributes
+    ----------
+    urls : int64 (n,), their numbers
+    inputs : float64 (n, k), their inputs when they were fetched
+    predicted : float64 (n,), their scores when they were fetched
+    """
+
+    urls: NDArray[np.int64]
+    inputs: NDArray[np.float64]
+    predicted: NDArray[np.float64]
+
+    @classmethod
+    def among(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:
+        """Return those of which a pack has the columns."""
+        return cls(*(np.asarray(arrays[name]) for name in cls._fields))
+
+    def latest(self, n: int) -> JudgedUrls:
+        """Return the last `n` of them, or all there are."""
+        first = max(0, len(self.urls) - n)
+        return JudgedUrls(self.urls[first:], self.inputs[first:], self.predicted[first:])
+
+
 class TrainingBuffer:
-    """The latest judged URLs, in the order fetched.
+    """The latest judged URLs.
 
     Parameters
     ----------
@@ -40,40 +67,21 @@ class TrainingBuffer:
         return min(len(self._urls), self._memory)
 
     @property
-    def urls(self) -> NDArray[np.int64]:
-        """Their numbers, int64 (n,); a view that stays as it is."""
-        return self._urls.data[len(self._urls) - len(self) :]
+    def judged(self) -> JudgedUrls:
+        """Those kept; views that stay as they are."""
+        inputs = self._inputs.data.reshape(-1, self._width)
+        return JudgedUrls(self._urls.data, inputs, self._predicted.data).latest(self._memory)
 
-    @property
-    def inputs(self) -> NDArray[np.float64]:
-        """Their inputs when they were fetched, float64 (n, k); a view that stays as it is."""
-        return self._inputs.data.reshape(-1, self._width)[len(self._urls) - len(self) :]
-
-    @property
-    def predicted(self) -> NDArray[np.float64]:
-        """Their scores when they were fetched, float64 (n,); a view that stays as it is."""
-        return self._predicted.data[len(self._urls) - len(self) :]
-
-    def add(
-        self,
-        urls: NDArray[np.int64],
-        inputs: NDArray[np.float64],
-        predicted: NDArray[np.float64],
-    ) -> None:
-        """Append URLs (m,), inputs (m, k) and scores (m,); what is too old is forgotten."""
+    def add(self, judged: JudgedUrls) -> None:
+        """Append some; what is too old is forgotten."""
         if len(self._urls) >= 2 * self._memory + 1024:
-            latest = self.urls, self.inputs, self.predicted
+            kept = self.judged
             self._begin()  # anew: somebody may be reading the old ones
-            self._extend(*latest)
-        self._extend(urls, inputs, predicted)
-        self.ever += len(urls)
+            self._extend(kept)
+        self._extend(judged)
+        self.ever += len(judged.urls)
 
-    def _extend(
-        self,
-        urls: NDArray[np.int64],
-        inputs: NDArray[np.float64],
-        predicted: NDArray[np.float64],
-    ) -> None:
-        self._urls.extend(urls)
-        self._inputs.extend(inputs.ravel())
-        self._predicted.extend(predicted)
+    def _extend(self, judged: JudgedUrls) -> None:
+        self._urls.extend(judged.urls)
+        self._inputs.extend(judged.inputs.ravel())
+        self._predicted.extend(judged.predicted)

@@ -1,4 +1,4 @@
-"""What fetching a URL brought: its own relevance, or that of what was found through it."""
+"""Tunnelling: rewards of fetches carried back along the paths that the crawl took."""
 
 from __future__ import annotations
 

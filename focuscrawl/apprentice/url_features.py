@@ -1,4 +1,4 @@
-"""What a URL says of the page behind it: its words, and the places it lies in."""
+"""Features of a URL itself: words, path prefixes, the patterns and aliases it belongs to."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-WORD, PLACE = 1, 2  # salts
+WORD, PREFIX = 1, 2  # salts
 _EXTENSION = 7  # characters, dot included
 _DIGITS = re.compile(b"[0-9]+")
 _INDEX = re.compile(rb"/(?:index|default|home|welcome)\.[a-z]{2,5}$", re.IGNORECASE)
 _DEEPEST = 8  # directories: deeper ones are told by their words
-PLACES = _DEEPEST + 1
-SHAPES = 4
-TWINS = 2
+PREFIXES = _DEEPEST + 1
+PATTERNS = 4
+ALIASES = 2
 
 
 def address_words(urls: Sequence[str]) -> tuple[list[str], NDArray[np.int32]]:
@@ -35,16 +35,16 @@ def address_words(urls: Sequence[str]) -> tuple[list[str], NDArray[np.int32]]:
 
 
 def address_keys(url: str) -> list[int]:
-    """Return numbers of the sets of URLs that `url` belongs to; `PLACES + SHAPES + TWINS`.
+    """Return numbers of the sets of URLs that `url` belongs to; `PREFIXES + PATTERNS + ALIASES`.
 
-    Its *places*, from large to small, 0 after the last: host, directory, directory in that. The
-    page itself is no place; what is asked with a query is.
+    Its *prefixes*, from large to small, 0 after the last: host, directory, directory in that. The
+    page itself is none; what is asked with a query is.
 
-    Its *shapes*, from the general to the particular: extension and names of its arguments; the
+    Its *patterns*, from the general to the particular: extension and names of its arguments; the
     same on its host; its last part, digits made equal; the whole of it, so made. Pages of one kind
     are often alike: slides, calendars, listings, plain text.
 
-    Its *twins*, two numbers that URLs of the same page often share, with and without the query:
+    Its *aliases*, two numbers that URLs of the same page often share, with and without the query:
     ``/a``, ``/a/`` and ``/a/index.html`` are taken for one.
     """
     address = url[url.index("//") + 2 :].encode("utf-8", "surrogatepass")
@@ -52,8 +52,8 @@ def address_keys(url: str) -> list[int]:
     parts = path.split(b"/", _DEEPEST + 1)
     inside = parts[: _DEEPEST + 1] if question else parts[:-1]
     number = 0
-    keys = [0] * PLACES
-    for i, part in enumerate(inside[:PLACES]):
+    keys = [0] * PREFIXES
+    for i, part in enumerate(inside[:PREFIXES]):
         keys[i] = number = crc32(part, number ^ 0x2F)
     host = parts[0]
     folded, _, arguments = _DIGITS.sub(b"0", address[len(host) :]).partition(b"?")
@@ -77,29 +77,29 @@ def address_keys(url: str) -> list[int]:
 
 
 def table_of_keys(urls: Sequence[str]) -> NDArray[np.uint32]:
-    """Return `address_keys` of each URL, uint32 (n, PLACES + SHAPES + TWINS)."""
+    """Return `address_keys` of each URL, uint32 (n, PREFIXES + PATTERNS + ALIASES)."""
     keys = [address_keys(url) for url in urls]
-    return np.array(keys, np.uint32).reshape(-1, PLACES + SHAPES + TWINS)
+    return np.array(keys, np.uint32).reshape(-1, PREFIXES + PATTERNS + ALIASES)
 
 
 def address_features(
     urls: Sequence[str], keys: NDArray[np.uint32], hashes: WordHashes, *, bits: int
 ) -> SparseRows:
-    """Return one row of features a URL: the words of path and query, and its places.
+    """Return one row of features a URL: the words of path and query, and its prefixes.
 
     Parameters
     ----------
     urls : n normalised URLs
-    keys : uint32 (n, PLACES + ...), their keys
+    keys : uint32 (n, PREFIXES + ...), their keys
     hashes : numbers of words
     bits : of the feature space
     """
     words, number = address_words(urls)
-    inside = keys[:, :PLACES] > 0
+    inside = keys[:, :PREFIXES] > 0
     features = np.concatenate(
         [
             bucket(hashes(words), WORD, bits),
-            bucket(keys[:, :PLACES][inside].astype(np.uint64), PLACE, bits),
+            bucket(keys[:, :PREFIXES][inside].astype(np.uint64), PREFIX, bits),
         ]
     )
     owner = np.concatenate([number.astype(np.int64), np.nonzero(inside)[0]])

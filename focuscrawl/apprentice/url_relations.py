@@ -1,4 +1,4 @@
-"""Where on the host v lies, seen from u: same host, same directory, below, above."""
+"""A feature a link: whether v is on u's host, in its directory, below or above it."""
 
 from __future__ import annotations
 

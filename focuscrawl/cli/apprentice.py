@@ -99,12 +99,12 @@ def train(
             )
     about: dict[str, str | int] = {
         "topic": identity["topic"],
-        "instances": learned.judged,
+        "instances": learned.n_judged,
         "d_max": learned.options.d_max,
         "crawl": crawl_dir,
     }
-    save_apprentice(learned.graduate(), out, about)
-    click.echo(f"{out}: learned from {learned.judged:,} URLs of {crawl_dir}")
+    save_apprentice(learned.export(), out, about)
+    click.echo(f"{out}: learned from {learned.n_judged:,} URLs of {crawl_dir}")
 
 
 def _trained(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.remote_control import Command, FileControl
-from focuscrawl.report.stores import status_of
+from focuscrawl.report.stores import open_store, status_of
 from focuscrawl.store.postgres import is_database_url, read_database, read_database_url
 from focuscrawl.store.worker_registry import ask_pause, ask_stop, is_paused, read_workers
 

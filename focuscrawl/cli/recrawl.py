@@ -19,6 +19,7 @@ from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.values import whole_number
 from focuscrawl.knowledge import Knowledge
+from focuscrawl.report.stores import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

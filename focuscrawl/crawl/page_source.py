@@ -79,13 +79,11 @@ class PageSource:
     ----------
     web : where the pages are
     urls : all URLs of the crawl, by number
-    depths : note where in the tree the leaves are, see `parse_page`
     """
 
-    def __init__(self, web: Web, urls: Sequence[str], *, depths: bool = False) -> None:
+    def __init__(self, web: Web, urls: Sequence[str]) -> None:
         self._web = web
         self._urls = urls
-        self._depths = depths
 
     @cached_property
     def _numbers(self) -> dict[str | None, int]:
@@ -106,7 +104,7 @@ class PageSource:
         The page, and which of its links these were, int64 (n_targets,); None if the web has no
         such page, or another by now
         """
-        view = read_page(self._web, self._urls[number], digest=digest, depths=self._depths)
+        view = read_page(self._web, self._urls[number], digest=digest)
         links = None if view is None else self._links(view, targets)
         return None if view is None or links is None else (view, links)
 
@@ -121,7 +119,7 @@ class PageSource:
         -------
         None if the web has no such page any more
         """
-        view = read_page(self._web, self._urls[number], depths=self._depths)
+        view = read_page(self._web, self._urls[number])
         if view is None:
             return None
         found = [self._numbers.get(url, -1) for url in self._web.resolve(view.links.urls)]

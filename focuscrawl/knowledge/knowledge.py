@@ -232,7 +232,7 @@ class Knowledge:
 
     @property
     def graduate(self) -> bytes | None:
-        """What the last apprentice has learned, see `Apprentice.graduate`; None if there is none.
+        """What the last apprentice has learned, see `Apprentice.export`; None if there is none.
 
         Raises
         ------

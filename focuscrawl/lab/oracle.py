@@ -10,17 +10,17 @@ import numpy as np
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.lab.whole_web import whole_web
-from focuscrawl.strategies import Expansion
+from focuscrawl.strategies import Expansion, Strategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies import JudgedPage, RecalledPage, StrategyContext
+    from focuscrawl.strategies import JudgedPage, RecalledPage, Scores, StrategyContext
 
 _UNKNOWN, _ABSENT = -2, -1
 
 
-class Oracle:
+class Oracle(Strategy):
     """Priority of v = R(v): greedy best-first on what a fetch of v will show (METHODS 1).
 
     What is fetched with relevance 0 has that here: redirects, errors, and URLs whose content
@@ -52,10 +52,6 @@ class Oracle:
         self._fetched = np.zeros(len(whole.urls), np.bool_)  # by content
         self._alike: defaultdict[int, list[int]] = defaultdict(list)  # URLs by content
 
-    def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Learn nothing: there is nothing it does not know."""
-        return
-
     def expand(self, page: JudgedPage) -> Expansion:
         """Score every link with the relevance of its target."""
         self._place.grow(max(page.url, int(page.targets.max(initial=0))) + 1)
@@ -68,7 +64,7 @@ class Oracle:
             self._worth(page.targets), *self._scores(page.url, page.targets), memo=memo.tobytes()
         )
 
-    def recall(self, page: RecalledPage) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def recall(self, page: RecalledPage) -> Scores:
         """Take in the links of an earlier run."""
         assert page.memo is not None
         memo = np.frombuffer(page.memo, np.int64)
@@ -103,9 +99,7 @@ class Oracle:
         worth[known] = np.where(taken, 0.0, self._relevance[places])
         return worth
 
-    def _scores(
-        self, url: int, targets: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _scores(self, url: int, targets: NDArray[np.int64]) -> Scores:
         """Return the scores of a page's targets, and of URLs that are now known for duplicates."""
         own = int(self._place.data[url])
         alike = [] if own == _ABSENT else self._alike[int(self._content[own])]

@@ -1,4 +1,4 @@
-"""A crawl of a recorded web in this process, without Scrapy."""
+"""The loop over a recorded web in this process, without Scrapy."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl, Fetch, Visit
     from focuscrawl.webs.protocol import Answer
 
-_NOW = 0.0  # a replay has no clock
+NOW = 0.0  # a replay has no clock
 _WAIT = 0.001  # seconds, for the store or a lesson
 
 
@@ -26,12 +26,11 @@ def replay(crawl: Crawl) -> None:
     ----------
     crawl : of a web; opened, and not begun
     """
-    assert crawl.web is not None
     with threadpool_limits(1, user_api="blas"):  # as in the process of a crawl
         while True:
-            fetch = crawl.next(_NOW)
+            fetch = crawl.next(NOW)
             if fetch is not None:
-                visit(crawl, fetch, crawl.web.fetch(fetch.url))
+                visit(crawl, fetch, answer_of(crawl, fetch))
             elif crawl.stop_reason is not None:
                 crawl.close(crawl.stop_reason)
                 return
@@ -39,12 +38,18 @@ def replay(crawl: Crawl) -> None:
                 time.sleep(_WAIT)
 
 
+def answer_of(crawl: Crawl, fetch: Fetch) -> Answer | None:
+    """Return what the crawl's web has for a fetch; None if it has nothing."""
+    assert crawl.web is not None
+    return crawl.web.fetch(fetch.url)
+
+
 def visit(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
-    """Give the crawl what its web has for a URL."""
+    """Give the crawl an answer for what it asked for; None: there is no such page."""
     download = Download(404) if answer is None else _download(fetch, answer)
     visit = crawl.arrived(fetch.id, download)
     crawl.parse(visit)
-    return crawl.visit(visit, _NOW)
+    return crawl.visit(visit, NOW)
 
 
 def _download(fetch: Fetch, answer: Answer) -> Download:

@@ -14,9 +14,9 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from focuscrawl.apprentice.dense_inputs import input_names
-from focuscrawl.apprentice.instances import MAX_LINKS, bags
+from focuscrawl.apprentice.instances import MAX_LINKS, make_instances
 from focuscrawl.apprentice.learners import Instances
-from focuscrawl.apprentice.model import fresh_learner
+from focuscrawl.apprentice.scorer import new_learner
 from focuscrawl.apprentice.sparse_rows import ranges
 from focuscrawl.offline.training import LESSONS
 
@@ -106,8 +106,8 @@ def predict(
     float64 (n,), NaN for parts that are not tested
     """
     k = len(input_names(options))
-    unit_length = fresh_learner(options).unit_length
-    instances, _ = bags(
+    unit_length = new_learner(options).unit_length
+    instances, _ = make_instances(
         known,
         len(known),
         parts.number,
@@ -118,7 +118,7 @@ def predict(
     )
     predicted = np.full(len(instances), np.nan)
     for i in range(FOLDS):
-        learner = fresh_learner(options)
+        learner = new_learner(options)
         seen = np.flatnonzero((parts.shown != i) & (parts.fold != i))
         v = parts.number[seen] // FOLDS
         weight = 1.0 / np.bincount(v)[v]  # each URL counts once, as in a crawl

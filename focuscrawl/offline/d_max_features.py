@@ -10,7 +10,7 @@ import numpy as np
 from focuscrawl.apprentice.critic_reading import WordReader
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.hashing import WordHashes
-from focuscrawl.apprentice.link_context import Tree, by_ancestor, by_offset, by_path, window
+from focuscrawl.apprentice.link_context import by_offset, window
 from focuscrawl.apprentice.link_table import LinkTable
 from focuscrawl.apprentice.options import LINK_GROUPS, PAGE_GROUPS, URL_GROUPS
 from focuscrawl.apprentice.page_facts import BITS
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.page import PageView
 
-#: the groups that look as far as d_max
-AROUND = frozenset({"context", "paths", "ancestors"})
-_IN_TREE = frozenset({"paths", "ancestors"})
+#: the group that looks as far as d_max
+AROUND = "context"
 
 
 class WindowReader:
@@ -42,20 +41,17 @@ class WindowReader:
     Attributes
     ----------
     known : by d_max, links and URLs with the features they have at that d_max
-    needs_depths : pages must have been parsed with ``depths=True``
     """
 
     def __init__(self, critic: Critic, groups: Collection[str], farthest: int) -> None:
         on = frozenset(groups)
         self.known = [LinkTable() for _ in range(farthest + 1)]
-        self.needs_depths = bool(on & _IN_TREE)
-        self._on = on
         self._farthest = farthest
         self._hashes = WordHashes()
         hashed = {*LINK_GROUPS, *PAGE_GROUPS, *URL_GROUPS}
         self._others = FeatureExtractor(
             WordReader(critic, ask=False),
-            groups=(on & hashed) - AROUND,
+            groups=(on & hashed) - {AROUND},
             classes=critic.classes,
         )
 
@@ -100,15 +96,7 @@ class WindowReader:
             view.links.right[links],
             d_max=self._farthest,
         )
-        parts = [by_offset(near, BITS)] if "context" in self._on else []
-        if self.needs_depths:
-            tree = Tree(view.leaf_depth, view.leaf_meeting, self._farthest)
-            parts += [by_path(near, tree, BITS)] if "paths" in self._on else []
-            parts += [by_ancestor(near, tree, BITS)] if "ancestors" in self._on else []
-        rows, order = beside(*parts)
-        offset = np.empty(len(order), np.int32)
-        offset[order] = np.tile(np.abs(near.offset), len(parts))
-        return rows, offset
+        return by_offset(near, BITS), np.abs(near.offset)
 
 
 def _within(rows: SparseRows, offset: NDArray[np.int32], d_max: int) -> SparseRows:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.apprentice.learners import Instances, LogisticLearner
+from focuscrawl.apprentice.metrics import auc
 from focuscrawl.apprentice.sparse_rows import SparseRows
-from focuscrawl.apprentice.validation import auc
 from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.errors import UserError
 from focuscrawl.offline.cross_validation import FOLDS, HIGH, Folds, Parts, predict
@@ -97,11 +97,8 @@ def try_windows(
     UserError
         No group that is on has to do with d_max, or there are too few fetches of either kind.
     """
-    if not AROUND & set(options.groups):
-        raise UserError(
-            f"d_max is for the groups {', '.join(sorted(AROUND))}, and none of them is on: "
-            "nothing to choose"
-        )
+    if AROUND not in options.groups:
+        raise UserError(f"d_max is for the group {AROUND}, and that is not on: nothing to choose")
     history = History(store)
     pages = [*history.first_fetches()]
     number = {page.url: i for i, page in enumerate(pages)}
@@ -111,7 +108,7 @@ def try_windows(
     folds = Folds(relevance, linked)
     reader = WindowReader(critic, options.groups, farthest=FARTHEST)
     names = [url.url for url in history.urls()]
-    source = PageSource(web, names, depths=reader.needs_depths)
+    source = PageSource(web, names)
     judge = critic if "classes" in options.groups else None
     for u, page in enumerate(pages):
         on_page()

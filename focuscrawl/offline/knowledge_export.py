@@ -74,7 +74,7 @@ def _graduate(store: CrawlStore) -> bytes | None:
         return None
     if History(store).last_model() is None:
         return None
-    return learn_from(store, go_on=True).graduate()
+    return learn_from(store, go_on=True).export()
 
 
 def _fetches(store: CrawlStore, on_page: Callable[[], object]) -> Iterator[FetchRecord]:

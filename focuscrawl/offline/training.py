@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.critic_reading import WordReader
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.files import read_apprentice
 from focuscrawl.apprentice.options import Options
@@ -94,9 +93,9 @@ def learn_from(
     kept = options_of(store)
     options = options or kept or Options()
     apprentice = Apprentice(replace(options, memory=_ALL))
-    graduate = begun_with(store) if go_on else None
-    if graduate is not None:
-        apprentice.begin_with(graduate)
+    exported = begun_with(store) if go_on else None
+    if exported is not None:
+        apprentice.warm_start(exported)
     remembered = kept is not None and _looks_at(kept) == _looks_at(options)
     reader = None
     if not remembered:
@@ -119,7 +118,7 @@ def learn_from(
             facts = reader.read(fetch.url, fetch.relevance)
         if facts is not None:
             apprentice.expand(fetch.url, facts)
-    if not apprentice.judged:
+    if not apprentice.n_judged:
         raise UserError(
             f"{store.where}: no link of this crawl was followed: nothing to learn from"
         )
@@ -140,14 +139,11 @@ class _FactsReader:
         self, store: CrawlStore, critic: Critic, web: Web, apprentice: Apprentice
     ) -> None:
         options = apprentice.options
-        words = WordReader(critic, ask=getattr(critic, "reads_words", False))
         self._apprentice = apprentice
-        self._reader = FeatureExtractor(
-            words, groups=options.groups, d_max=options.d_max, classes=critic.classes
-        )
+        self._reader = FeatureExtractor.of(critic, options)
         self._judge = critic if "classes" in options.groups else None
         names = [url.url for url in History(store).urls()]
-        self._pages = PageSource(web, names, depths=self._reader.needs_depths)
+        self._pages = PageSource(web, names)
 
     def read(self, number: int, relevance: float) -> PageFacts | None:
         """Return the facts of a page; None if the web no longer has it."""

@@ -27,12 +27,7 @@ MAX_TOKENS = 100_000
 
 
 def parse_page(
-    body: bytes,
-    url: str,
-    *,
-    encoding: str | None = None,
-    robots: Sequence[str] = (),
-    depths: bool = False,
+    body: bytes, url: str, *, encoding: str | None = None, robots: Sequence[str] = ()
 ) -> PageView:
     """Parse a page once, for all who read it.
 
@@ -42,7 +37,6 @@ def parse_page(
     url : absolute URL it was fetched from
     encoding : charset parameter of its ``Content-Type`` header, if there is one
     robots : X-Robots-Tag headers, if there are any
-    depths : note where in the tree the leaves are, which takes a little longer
 
     Returns
     -------
@@ -59,7 +53,7 @@ def parse_page(
     if len(utf8) > MAX_SIZE:
         utf8 = utf8[:MAX_SIZE].decode("utf-8", "ignore").encode()  # no half of a character
     root = parse_tree(utf8)
-    seen = Outline() if root is None else outline(root, depths=depths)
+    seen = Outline() if root is None else outline(root)
     meta = read_metadata(seen.metadata)
     meta.add_robots_fields(robots)
     own = urls.normalize(url) or url
@@ -84,8 +78,6 @@ def parse_page(
         encoding=read_in,
         headings=[text for text, _ in seen.headings],
         heading_leaf=np.array([leaf for _, leaf in seen.headings], np.int32),
-        leaf_depth=np.array(seen.depth, np.int32),
-        leaf_meeting=np.array(seen.meeting, np.int32),
     )
 
 

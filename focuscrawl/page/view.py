@@ -59,9 +59,6 @@ class PageView:
     encoding : the encoding the page was read in, by its Python name
     headings : texts of ``<h1>`` to ``<h6>``, white space folded, at most 300 characters
     heading_leaf : int32 (n_headings,), the number of the first leaf of each, ascending
-    leaf_depth, leaf_meeting : int32 (n_leaves,), how deep in the tree each leaf is, and how deep
-        the lowest common ancestor of it and the leaf before (0 for the first); empty
-        unless `parse_page` was asked for `depths`
     refresh_delay : seconds after which a browser goes to `refresh`
     """
 
@@ -78,7 +75,5 @@ class PageView:
     encoding: str
     headings: list[str] = field(default_factory=list)
     heading_leaf: NDArray[np.int32] = field(default_factory=_none)
-    leaf_depth: NDArray[np.int32] = field(default_factory=_none)
-    leaf_meeting: NDArray[np.int32] = field(default_factory=_none)
     links_cut: int = 0
     refresh_delay: float = 0.0

@@ -43,8 +43,6 @@ class Outline:
         the ``alt`` of an area or of the first image inside, or the ``title``
     metadata : the ``base``, ``link`` and ``meta`` elements
     headings : text of each heading, white space folded, and the number of the next leaf
-    depth, meeting : if asked for, for each leaf how deep in the tree it is, and how deep the
-        lowest common ancestor of it and the leaf before
     """
 
     title: str = ""
@@ -56,8 +54,6 @@ class Outline:
     captions: dict[int, str] = field(default_factory=dict)
     metadata: list[etree._Element] = field(default_factory=list)
     headings: list[tuple[str, int]] = field(default_factory=list)
-    depth: list[int] = field(default_factory=list)
-    meeting: list[int] = field(default_factory=list)
 
     def cut(self, most: int) -> int:
         """Keep the first `most` link elements; return how many were left out."""
@@ -70,8 +66,8 @@ class Outline:
         return left_out
 
 
-def outline(root: etree._Element, *, depths: bool = False) -> Outline:  # noqa: PLR0912 - hot
-    """Walk over the tree under `root` once; `depths`: note where in the tree the leaves are.
+def outline(root: etree._Element) -> Outline:
+    """Walk over the tree under `root` once.
 
     A leaf is a text that is not all white space, or an element that holds neither an element
     nor such a text (METHODS 4, [A02 section 2.2.1]). Metadata, programs and an empty ``html``,
@@ -84,11 +80,8 @@ def outline(root: etree._Element, *, depths: bool = False) -> Outline:  # noqa: 
     innermost: etree._Element | None = None  # the link element that is closed next
     bare = False  # the last event opened an element, and no text has followed
     walk = etree.iterwalk(root, events=("start", "end"))
-    tree = _Tree(page) if depths else None
     # The hot loop of the program, twice 2,000 turns for a page of Wikipedia: few calls in it.
     for event, element in walk:
-        if tree is not None:
-            tree.turn(event, len(leaves))
         if event == "start":
             text = element.text
             bare = text is None or text.isspace()
@@ -124,28 +117,7 @@ def outline(root: etree._Element, *, depths: bool = False) -> Outline:  # noqa: 
             text = element.tail
             if text and not text.isspace():
                 leaves.append(text)
-    if tree is not None:
-        tree.turn("end", len(leaves))
     return page
-
-
-class _Tree:
-    """Follows the walk, and notes of each new leaf where in the tree it is."""
-
-    def __init__(self, page: Outline) -> None:
-        self._page = page
-        self._depth = 0
-        self._lowest = 0  # since the last leaf
-
-    def turn(self, event: str, leaves: int) -> None:
-        """Take a turn of the walk, before which there were so many leaves."""
-        page = self._page
-        for _ in range(leaves - len(page.depth)):
-            page.depth.append(self._depth)
-            page.meeting.append(self._lowest)
-            self._lowest = self._depth
-        self._depth += 1 if event == "start" else -1
-        self._lowest = min(self._lowest, self._depth)
 
 
 def anchor_texts(page: Outline) -> list[str]:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import sqlalchemy as sa
 
-from focuscrawl.apprentice.factory import make_apprentice
+from focuscrawl.apprentice.apprentice import Apprentice
+from focuscrawl.apprentice.distributed_training import SharedTraining
 from focuscrawl.apprentice.feature_names import name_features
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.page_facts import PageFacts, unpack_words
@@ -24,8 +25,6 @@ from focuscrawl.store.worker_tables import evidence
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from focuscrawl.apprentice.apprentice import Apprentice
-    from focuscrawl.apprentice.distributed import DistributedApprentice
     from focuscrawl.store import CrawlStore
 
 _SHOWN = 5  # of each side
@@ -78,15 +77,15 @@ def reasons(store: CrawlStore, url: int) -> Reasons | None:
     if identity.get("strategy") != "apprentice":
         return None
     given = json.loads(identity.get("options", "{}"))
-    apprentice = make_apprentice(Options.of(given), graduate=begun_with(store))
+    apprentice = Apprentice.warm_started(Options.of(given), begun_with(store))
     if is_shared(store):
-        number, words = _retell(store, apprentice, url)
+        number, words = _replay_workers(store, apprentice, url)
     else:
         number, words = url, _replay(store, apprentice, url)
     if not apprentice.has_links(number):
         return None
     parts = apprentice.explain(number)
-    score = apprentice.model.learner.response(np.array([sum(parts.values())]))
+    score = apprentice.scorer.learner.response(np.array([sum(parts.values())]))
     named = _words(store, apprentice, number, url, words)
     return Reasons(parts, named, float(score[0]))
 
@@ -110,9 +109,7 @@ def _replay(store: CrawlStore, apprentice: Apprentice, url: int) -> list[str]:
     return [*words.found]
 
 
-def _retell(
-    store: CrawlStore, apprentice: DistributedApprentice, url: int
-) -> tuple[int, list[str]]:
+def _replay_workers(store: CrawlStore, apprentice: Apprentice, url: int) -> tuple[int, list[str]]:
     """Tell an apprentice all that workers have told each other, except what came of `url`.
 
     So it knows what it would know had it been all workers on the crawl at once.
@@ -126,7 +123,7 @@ def _retell(
     words = _Words(numbers[url])
     model = history.last_model()
     if model is not None:
-        apprentice.adopt(apprentice.take_up(1, model[1]))
+        apprentice.adopt(SharedTraining(apprentice).take_up(1, model[1]))
     told = sa.select(e.source, e.targets, e.memo).where(e.memo.is_not(None)).order_by(e.id)
     for row in store.rows(told):
         targets = [numbers[each] for each in np.frombuffer(row.targets, "<i8").tolist()]

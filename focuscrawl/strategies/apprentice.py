@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.critic_reading import WordReader
-from focuscrawl.apprentice.factory import make_apprentice
+from focuscrawl.apprentice.apprentice import Apprentice
+from focuscrawl.apprentice.distributed_training import Pool, SharedTraining
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
+from focuscrawl.apprentice.files import read_apprentice
 from focuscrawl.apprentice.options import DEFAULT_GROUPS, Options
 from focuscrawl.apprentice.page_facts import PageFacts
-from focuscrawl.apprentice.pool import Pool
-from focuscrawl.strategies.protocol import Expansion, Lesson
+from focuscrawl.strategies.base import Strategy
+from focuscrawl.strategies.exchange import Expansion, Lesson
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.protocol import JudgedPage, RecalledPage, StrategyContext
+    from focuscrawl.apprentice.lesson import ApprenticeLesson
+    from focuscrawl.strategies.exchange import JudgedPage, RecalledPage, Scores, StrategyContext
 
 _LAG = 3  # fetches a replay may go on while a lesson is learned
 
 
-class ApprenticeStrategy:
+class ApprenticeStrategy(Strategy):
     """Priority of v = its expected value, by all known links into it (METHODS 4 and 5).
 
     The rules of learning are `focuscrawl.apprentice.Apprentice`'s; this class gives it what a
@@ -40,6 +43,9 @@ class ApprenticeStrategy:
         it looks at and how it learns comes with it. Without it, the apprentice of the
         `context`'s knowledge, if there is one, goes on.
     """
+
+    learns = True
+    shareable = True
 
     def __init__(
         self,
@@ -74,20 +80,13 @@ class ApprenticeStrategy:
             }
         )
         known = context.knowledge
-        graduate = None if known is None else known.graduate
-        self._apprentice = make_apprentice(options, begin_with, graduate)
+        exported = None if known is None else known.graduate
+        if begin_with is not None:
+            exported = read_apprentice(Path(begin_with))
+        self._apprentice = Apprentice.warm_started(options, exported)
+        self._training = SharedTraining(self._apprentice)
         self.lag = min(_LAG, options.batch // 2)
-        options, critic = self._apprentice.options, context.critic
-        words = WordReader(critic, ask=getattr(critic, "reads_words", False))
-        self._reader = FeatureExtractor(
-            words, groups=options.groups, d_max=options.d_max, classes=critic.classes
-        )
-        self.needs_depths = self._reader.needs_depths
-
-    @property
-    def model_version(self) -> int:
-        """Version of the model that scores links now."""
-        return self._apprentice.version
+        self._reader = FeatureExtractor.of(context.critic, self._apprentice.options)
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Take note of what came of a fetch; a duplicate is a fetch wasted like any other."""
@@ -106,9 +105,10 @@ class ApprenticeStrategy:
         link_scores, urls, scores = self._apprentice.expand(page.url, facts)
         return Expansion(link_scores, urls, _rounded(scores), memo=facts.to_bytes())
 
-    def recall(self, page: RecalledPage) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def recall(self, page: RecalledPage) -> Scores:
         """Take in the links of an earlier run."""
-        facts = _facts(page).numbered(page.targets)
+        assert page.memo is not None
+        facts = PageFacts.from_bytes(page.memo).numbered(page.targets)
         _, urls, scores = self._apprentice.expand(page.url, facts)
         return urls, _rounded(scores)
 
@@ -117,35 +117,29 @@ class ApprenticeStrategy:
         return self._apprentice.lesson_due()
 
     def learn(self) -> Lesson:
-        """Learn from all that was observed; see `Learner.learn`."""
-        taught = self._apprentice.learn()
-        return Lesson(
-            version=taught.version,
-            trained_at_seq=taught.observed,
-            instances=taught.instances,
-            metrics=taught.metrics,
-            state=b"",
-            urls=taught.urls,
-            scores=_rounded(taught.scores),
-            model=taught,
-        )
+        """Learn from all that was observed."""
+        lesson = self._apprentice.learn()
+        return _lesson(lesson, lesson.about.observed)
 
-    def adopt(self, lesson: Lesson) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Score with the lesson's model from now on; see `Learner.adopt`."""
+    def adopt(self, lesson: Lesson) -> Scores:
+        """Score with the lesson's model from now on."""
+        self.model_version = lesson.version
         urls, scores = self._apprentice.adopt(lesson.model)
         lesson.state = self._apprentice.state(lesson.model)
         return urls, _rounded(scores)
 
     def load(self, state: bytes) -> int:
-        """Take up the model of the last lesson of an earlier run; see `Learner.load`."""
-        return self._apprentice.load(state)
+        """Take up the model of the last lesson of an earlier run."""
+        adopted_at = self._apprentice.load(state)
+        self.model_version = self._apprentice.version
+        return adopted_at
 
-    def rescore(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def rescore(self) -> Scores:
         """Return the scores of all URLs that have links and were not fetched."""
         urls, scores = self._apprentice.rescore()
         return urls, _rounded(scores)
 
-    # -- beside other workers, see `focuscrawl.strategies.sharing` -------------------------
+    # -- beside other workers --------------------------------------------------------------
 
     def parts(
         self, memo: bytes | None, groups: Sequence[NDArray[np.int64]]
@@ -154,9 +148,7 @@ class ApprenticeStrategy:
         assert memo is not None
         return (each.to_bytes() for each in PageFacts.from_bytes(memo).parts(groups))
 
-    def recall_all(
-        self, pages: Sequence[RecalledPage]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def recall_all(self, pages: Sequence[RecalledPage]) -> Scores:
         """Take in links of pages that other workers fetched."""
         found = []
         for url, parts in groupby(pages, key=attrgetter("url")):  # a page comes shard by shard
@@ -180,8 +172,8 @@ class ApprenticeStrategy:
 
     def hand_in(self) -> tuple[bytes, int] | None:
         """Return what was judged since the last call, and how many URLs that is."""
-        judgements = self._apprentice.hand_in()
-        return None if judgements is None else (judgements.to_bytes(), len(judgements.y))
+        judged = self._training.hand_in()
+        return None if judged is None else (judged.to_bytes(), len(judged.y))
 
     def pool(self) -> Pool:
         """Return an empty pool."""
@@ -189,26 +181,24 @@ class ApprenticeStrategy:
 
     def train(self, pool: Pool) -> tuple[bytes, int, dict[str, float]]:
         """Learn from what all workers have judged."""
-        return self._apprentice.train(pool)
+        return self._training.train(pool)
 
     def take_up(self, version: int, state: bytes, fetched: int) -> Lesson:
         """Make a lesson of what another worker has learned."""
-        taught = self._apprentice.take_up(version, state)
-        return Lesson(
-            version=version,
-            trained_at_seq=fetched,
-            instances=0,
-            metrics=taught.metrics,
-            state=b"",
-            urls=taught.urls,
-            scores=_rounded(taught.scores),
-            model=taught,
-        )
+        return _lesson(self._training.take_up(version, state), fetched)
 
 
-def _facts(page: RecalledPage) -> PageFacts:
-    assert page.memo is not None
-    return PageFacts.from_bytes(page.memo)
+def _lesson(learned: ApprenticeLesson, trained_at: int) -> Lesson:
+    return Lesson(
+        version=learned.version,
+        trained_at_seq=trained_at,
+        instances=learned.instances,
+        metrics=learned.metrics,
+        state=b"",
+        urls=learned.urls,
+        scores=_rounded(learned.scores),
+        model=learned,
+    )
 
 
 def _rounded(scores: NDArray[np.float64]) -> NDArray[np.float64]:

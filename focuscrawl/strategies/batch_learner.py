@@ -1,29 +1,24 @@
-"""Strategies that learn from the whole crawl so far, batch by batch."""
+"""Strategies that fit a model to the whole crawl so far, batch by batch."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from threading import Lock
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
 from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.strategies.exchange import Expansion
 from focuscrawl.strategies.link_history import LinkHistory, PathFacts
-from focuscrawl.strategies.option_checks import check_count, check_number
-from focuscrawl.strategies.protocol import Expansion, Lesson
+from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
+    from focuscrawl.strategies.exchange import JudgedPage, RecalledPage, Scores
     from focuscrawl.strategies.link_history import Past
-    from focuscrawl.strategies.protocol import JudgedPage, RecalledPage
-
-
-def check_batches(strategy: str, batch: object, growth: object) -> None:
-    """Raise `UserError` unless these options of a strategy are what `BatchLearner` takes."""
-    check_count(f"{strategy}: batch", batch, 1)
-    check_number(f"{strategy}: growth", growth, 0.0)
 
 
 class FittedModel(Protocol):
@@ -53,39 +48,25 @@ class FittedModel(Protocol):
         ...
 
 
-class _Taught(NamedTuple):
-    model: FittedModel
-    links: int
-    standing: _Standing
-
-
-class BatchLearner(ABC):
-    """The `Learner` that keeps what the crawl has shown and fits a model to it in batches.
-
-    A model is a function of the crawl so far and of nothing else, so what the store has to keep
-    of a lesson is when it was: a resumed crawl learns the last lesson again.
+class BatchLearner(RescoringStrategy["JoinedEvidence"]):
+    """A strategy that keeps what the crawl has shown and fits a model to it in batches.
 
     Parameters
     ----------
+    name : of the strategy, for messages
     batch, growth : fetches from one lesson to the next, at least and as a share of all fetches,
         so that lessons cost each fetch the same at any age of the crawl
     """
 
+    period_option = "batch"
     #: how the evidence of several links into one URL is joined: `numpy.maximum` or `numpy.add`
     join: ClassVar[np.ufunc] = np.maximum
     columns: ClassVar[int] = 1
 
-    def __init__(self, *, batch: int = 25, growth: float = 0.02) -> None:
-        self._batch = batch
-        self._growth = growth
+    def __init__(self, name: str, batch: int, growth: float) -> None:
+        super().__init__(name, batch, growth)
         self._crawled = LinkHistory()
-        self._model: FittedModel = self.unlearned()
-        self._standing = _Standing(self.join, self.columns)
-        self._due = 0
-        self._lesson_at: tuple[int, int] | None = None  # no scores until all that is back
-        self._lock = Lock()
-        #: of the model that scores links now; 0 before the first lesson
-        self.model_version = 0
+        self._joined = JoinedEvidence(self.unlearned(), self.join, self.columns)
 
     @abstractmethod
     def read(self, page: JudgedPage) -> PathFacts:
@@ -99,12 +80,15 @@ class BatchLearner(ABC):
     def fit(self, past: Past) -> FittedModel:
         """Learn from the crawl so far; may run beside all other methods."""
 
+    @property
+    def pages(self) -> int:
+        """Number of pages taken in."""
+        return self._crawled.pages
+
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Take note of what came of a fetch; a duplicate is a fetch wasted like any other."""
-        with self._lock:
-            self._crawled.observe(url, relevance)
-            self._due += 1
-            self._reach_lesson()
+        super().observe(url, relevance, duplicate_of)
+        self._crawled.observe(url, relevance)
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page`, and the URLs they lead to, by all links into them."""
@@ -112,120 +96,77 @@ class BatchLearner(ABC):
         link_scores, urls, scores = self._take_in(page.url, facts)
         return Expansion(link_scores, urls, scores, memo=facts.to_bytes())
 
-    def recall(self, page: RecalledPage) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def recall(self, page: RecalledPage) -> Scores:
         """Take in the links of an earlier run."""
         assert page.memo is not None
         _, urls, scores = self._take_in(page.url, PathFacts.from_bytes(page.memo))
         return urls, scores
 
+    def interval(self) -> int:
+        """Return how many fetches come between two lessons by now."""
+        return int(super().interval())
+
     def lesson_due(self) -> bool:
         """Tell whether a batch is complete and anything relevant was seen yet."""
-        batch = max(self._batch, int(self._growth * self._crawled.observed))
-        return self._due >= batch and self._crawled.relevant > 0
+        return self._crawled.relevant > 0 and super().lesson_due()
 
-    def learn(self) -> Lesson:
-        """Learn from all that was observed; see `Learner.learn`."""
-        with self._lock:
-            self._due = 0
-            past, observed = self._crawled.past(), self._crawled.observed
-        model = self.fit(past)
-        standing = self._stand(model, past)
+    def work_out(self, observed: int, pages: int) -> tuple[JoinedEvidence, Scores]:
+        """Fit a model to the crawl so far, and score by it what waits."""
+        past = self._crawled.past(observed, pages)
+        joined = JoinedEvidence(self.fit(past), self.join, self.columns)
+        # what was fetched never waits again
+        joined.add(past, np.flatnonzero(np.isnan(past.relevance[past.target])))
         waiting = past.waiting
-        at = np.array([self.model_version + 1, observed, len(past.pages)], "<i8")
-        return Lesson(
-            version=self.model_version + 1,
-            trained_at_seq=observed,
-            instances=model.instances,
-            metrics=model.metrics,
-            state=at.tobytes(),
-            urls=waiting,
-            scores=_scores(model, standing, waiting),
-            model=_Taught(model, len(past.target), standing),
-        )
+        return joined, (waiting, joined.scores(waiting))
 
-    def adopt(self, lesson: Lesson) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Score with the lesson's model from now on; see `Learner.adopt`."""
-        with self._lock:
-            taught: _Taught = lesson.model
-            self._model, self._standing = taught.model, taught.standing
-            self.model_version = lesson.version
-            past = self._crawled.now()
-            since = np.arange(taught.links, len(past.target))
-            self._standing.add(self._model, past, since)
-            urls = np.unique(past.target[since])
-            return urls, _scores(self._model, self._standing, urls)
+    def take_over(self, model: JoinedEvidence, pages: int) -> Scores:
+        """Score by a model, over the links of later pages too."""
+        self._joined, past = model, self._crawled.now()
+        later = np.arange(self._crawled.links_of(pages), len(past.target))
+        model.add(past, later)
+        urls = np.unique(past.target[later])
+        return urls, model.scores(urls)
 
-    def load(self, state: bytes) -> None:
-        """Remember when the last lesson of an earlier run was."""
-        self.model_version, observed, pages = np.frombuffer(state, "<i8").tolist()
-        self._lesson_at = observed, pages
-
-    def rescore(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the scores of all URLs that have links and were not fetched."""
-        with self._lock:
-            urls = self._crawled.now().waiting
-            return urls, _scores(self._model, self._standing, urls)
+    def describe(self, model: JoinedEvidence, pages: int) -> tuple[int, Mapping[str, float]]:
+        """Return instances and metrics of a lesson."""
+        return model.of.instances, model.of.metrics
 
     def _take_in(
         self, url: int, facts: PathFacts
     ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
         """Return the scores of links, the distinct URLs they lead to, and the scores of these."""
-        with self._lock:
-            start = self._crawled.add(url, facts)
-            urls = np.unique(facts.targets)
-            if self._lesson_at is not None or not len(urls):
-                self._reach_lesson()
-                return np.zeros(len(facts.targets)), urls, np.zeros(len(urls))
-            past = self._crawled.now()
-            evidence = self._standing.add(self._model, past, np.arange(start, len(past.target)))
-            of_links = np.round(self._model.scores(facts.targets, evidence), 9)
-            return of_links, urls, _scores(self._model, self._standing, urls)
-
-    def _reach_lesson(self) -> None:
-        """Once all that the last lesson knew is back, learn it again."""
-        if self._lesson_at is None:
-            return
-        observed, pages = self._lesson_at
-        if self._crawled.observed >= observed and self._crawled.pages >= pages:
-            self._lesson_at = None
-            self._due = 0
-            past = self._crawled.past()
-            self._model = self.fit(past)
-            self._standing = self._stand(self._model, past)
-
-    def _stand(self, model: FittedModel, past: Past) -> _Standing:
-        standing = _Standing(self.join, self.columns)
-        # what was fetched never waits again
-        standing.add(model, past, np.flatnonzero(np.isnan(past.relevance[past.target])))
-        return standing
+        start = self._crawled.add(url, facts)
+        urls = np.unique(facts.targets)
+        if self.before_lesson or not len(urls):
+            return np.zeros(len(facts.targets)), urls, np.zeros(len(urls))
+        past = self._crawled.now()
+        evidence = self._joined.add(past, np.arange(start, len(past.target)))
+        of_links = np.round(self._joined.of.scores(facts.targets, evidence), 9)
+        return of_links, urls, self._joined.scores(urls)
 
 
-class _Standing:
-    """The joined evidence of all links into each URL."""
+class JoinedEvidence:
+    """The evidence of all links into each URL, joined, by the model `of`."""
 
-    def __init__(self, join: np.ufunc, columns: int) -> None:
+    def __init__(self, of: FittedModel, join: np.ufunc, columns: int) -> None:
+        self.of = of
         self._join = join
         nothing = -np.inf if join is np.maximum else 0.0
         self._joined = [GrowingArray(np.float64, fill=nothing) for _ in range(columns)]
 
-    def add(self, model: FittedModel, past: Past, links: NDArray[np.int64]) -> NDArray[np.float64]:
+    def add(self, past: Past, links: NDArray[np.int64]) -> NDArray[np.float64]:
         """Take in the evidence of links; return it, float64 (n, columns)."""
         if not len(links):
             return np.zeros((0, len(self._joined)))
-        evidence, targets = model.evidence(past, links), past.target[links]
+        evidence, targets = self.of.evidence(past, links), past.target[links]
         for joined, column in zip(self._joined, evidence.T, strict=True):
             joined.grow(len(past.relevance))
             self._join.at(joined.data, targets, column)
         return evidence
 
-    def of(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the evidence for URLs that have links, float64 (n, columns)."""
-        return np.stack([joined.data[urls] for joined in self._joined], axis=1)
-
-
-def _scores(
-    model: FittedModel, standing: _Standing, urls: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    # the last bits depend on how many URLs are scored in one go
-    rounded: NDArray[np.float64] = np.round(model.scores(urls, standing.of(urls)), 9)
-    return rounded
+    def scores(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the scores of URLs that have links."""
+        evidence = np.stack([joined.data[urls] for joined in self._joined], axis=1)
+        # the last bits depend on how many URLs are scored in one go
+        rounded: NDArray[np.float64] = np.round(self.of.scores(urls, evidence), 9)
+        return rounded

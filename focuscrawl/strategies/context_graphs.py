@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.apprentice.sparse_rows import SparseRows
-from focuscrawl.strategies.batch_learner import BatchLearner, check_batches
+from focuscrawl.strategies.batch_learner import BatchLearner
 from focuscrawl.strategies.distances import distances
 from focuscrawl.strategies.link_history import PathFacts
 from focuscrawl.strategies.link_words import PathWords
@@ -18,8 +18,8 @@ from focuscrawl.strategies.word_naive_bayes import WordClasses, shares
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from focuscrawl.strategies.exchange import JudgedPage, StrategyContext
     from focuscrawl.strategies.link_history import Past
-    from focuscrawl.strategies.protocol import JudgedPage, StrategyContext
 
 
 class ContextGraphs(BatchLearner):
@@ -58,13 +58,12 @@ class ContextGraphs(BatchLearner):
         check_number("context-graphs: threshold", threshold, 0.0, 1.0)
         check_count("context-graphs: length", length, 1)
         check_count("context-graphs: memory", memory, 1)
-        check_batches("context-graphs", batch, growth)
         self._layers = layers
         self._threshold = threshold
         self._length = length
         self._memory = memory
         self._words = PathWords()
-        super().__init__(batch=batch, growth=growth)
+        super().__init__("context-graphs", batch, growth)
 
     def read(self, page: JudgedPage) -> PathFacts:
         """Take the words of the page."""

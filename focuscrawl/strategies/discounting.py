@@ -1,4 +1,4 @@
-"""What following a link is worth: the rewards to be had behind it, the sooner the more."""
+"""Discounted rewards: what fetching a URL was worth by what a crawl found behind it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far pages are from relevant ones, over the links a crawl knows."""
+"""Clicks from each URL to the nearest goal, over the links a crawl knows."""
 
 from __future__ import annotations
 

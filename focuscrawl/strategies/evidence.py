@@ -1,4 +1,4 @@
-"""From the scores of the links into a URL to the score of the URL (METHODS 3 and 5)."""
+"""Evidence rules: one score of a URL from those of the links into it (METHODS 3 and 5)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from focuscrawl.foundation.arrays import GrowingArray
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from focuscrawl.strategies.exchange import Scores
+
 
 class Evidence(Protocol):
     """Takes links in the order they are found; remembers what it needs of them."""
 
-    def add(
-        self, targets: NDArray[np.int64], scores: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def add(self, targets: NDArray[np.int64], scores: NDArray[np.float64]) -> Scores:
         """Take in the links of one page, or of several in order.
 
         Parameters
@@ -38,9 +38,7 @@ class Maximum:
     def __init__(self) -> None:
         self._best = GrowingArray(np.float64, fill=-np.inf)
 
-    def add(
-        self, targets: NDArray[np.int64], scores: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def add(self, targets: NDArray[np.int64], scores: NDArray[np.float64]) -> Scores:
         """Take in links; see `Evidence.add`."""
         urls = np.unique(targets)
         self._best.grow(int(urls[-1]) + 1 if len(urls) else 0)
@@ -57,9 +55,7 @@ class First:
     def __init__(self) -> None:
         self._known = GrowingArray(np.bool_, fill=False)
 
-    def add(
-        self, targets: NDArray[np.int64], scores: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def add(self, targets: NDArray[np.int64], scores: NDArray[np.float64]) -> Scores:
         """Take in links; see `Evidence.add`."""
         urls, first = np.unique(targets, return_index=True)
         self._known.grow(int(urls[-1]) + 1 if len(urls) else 0)

@@ -11,8 +11,9 @@ from focuscrawl.distiller import Distiller, LinkGraph, Sites
 from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.foundation.urls import host
 from focuscrawl.strategies.evidence import Maximum
+from focuscrawl.strategies.exchange import Expansion
+from focuscrawl.strategies.link_history import LinkLog
 from focuscrawl.strategies.option_checks import check_number
-from focuscrawl.strategies.protocol import Expansion
 from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 
 if TYPE_CHECKING:
@@ -20,11 +21,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.protocol import JudgedPage, RecalledPage, StrategyContext
-    from focuscrawl.strategies.rescoring_strategy import Scores
+    from focuscrawl.strategies.exchange import JudgedPage, RecalledPage, Scores, StrategyContext
 
 
-class HubScores:
+class HubScores(LinkLog):
     """Hub scores over the pages that a strategy has seen; any strategy can hold one.
 
     It takes in what a strategy is told anyway, and the hosts of URLs. What is worked out is a
@@ -33,24 +33,9 @@ class HubScores:
     """
 
     def __init__(self) -> None:
-        self._page = GrowingArray(np.int64)  # URL of each page
-        self._ends = GrowingArray(np.int64)  # where the links of each page end
-        self._fetches = GrowingArray(np.int64)  # fetches when each page was taken in
-        self._source = GrowingArray(np.int64)
-        self._target = GrowingArray(np.int64)
+        super().__init__()
+        self._fetches = GrowingArray(np.int64)  # when each page was taken in
         self._host = GrowingArray(np.int64, fill=-1)  # by URL
-        self._fetched = GrowingArray(np.int64)
-        self._relevance = GrowingArray(np.float64)
-
-    @property
-    def pages(self) -> int:
-        """Pages taken in."""
-        return len(self._page)
-
-    def observe(self, url: int, relevance: float) -> None:
-        """Take in what came of a fetch."""
-        self._fetched.extend([url])
-        self._relevance.extend([relevance])
 
     def add(self, url: int, targets: NDArray[np.int64], hosts: NDArray[np.int64]) -> None:
         """Take in a page, after `observe` of its URL.
@@ -63,25 +48,12 @@ class HubScores:
         self._host.grow(max(url, int(targets.max(initial=0))) + 1)
         self._host.data[url] = hosts[0]
         self._host.data[targets] = hosts[1:]
-        self._source.extend(np.full(len(targets), url))
-        self._target.extend(targets)
-        self._ends.extend([len(self._target)])
         self._fetches.extend([len(self._fetched)])
-        self._page.extend([url])
+        self.add_links(url, targets)
 
-    def links(self, pages: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return source and target of the links of the first `pages` pages."""
-        n = int(self._ends.data[pages - 1]) if pages else 0
-        return self._source.data[:n], self._target.data[:n]
-
-    def relevance(self, pages: int, n_urls: int) -> NDArray[np.float64]:
+    def known(self, pages: int, n_urls: int) -> NDArray[np.float64]:
         """Return R of what was fetched up to the last of `pages`, NaN of other URLs."""
-        n = int(self._fetches.data[pages - 1]) if pages else 0
-        known = np.full(n_urls, np.nan)
-        fetched, relevance = self._fetched.data[:n], self._relevance.data[:n]
-        there = fetched < n_urls
-        known[fetched[there]] = relevance[there]
-        return known
+        return self.relevance(int(self._fetches.data[pages - 1]) if pages else 0, n_urls)
 
     def work_out(self, pages: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Distil the first `pages` pages.
@@ -95,7 +67,7 @@ class HubScores:
         n_urls = max(int(source.max(initial=-1)), int(target.max(initial=-1))) + 1
         _, number = np.unique(self._host.data[:n_urls], return_inverse=True)
         sites = Sites.fitting(source, target, number.astype(np.int64))
-        known = self.relevance(pages, n_urls)
+        known = self.known(pages, n_urls)
         distiller = Distiller(LinkGraph(source, target, sites.of_pages, known))
         scores = distiller.distill()
         return _scaled(scores.hubs), _scaled(distiller.promise(scores))
@@ -155,12 +127,12 @@ class Hubs(RescoringStrategy["NDArray[np.float64]"]):
         hosts = np.frombuffer(page.memo, "<i8").astype(np.int64)
         return self._take_in(page.url, page.relevance, page.targets, hosts)
 
-    def work_out(self, pages: int) -> tuple[NDArray[np.float64], Scores]:
+    def work_out(self, observed: int, pages: int) -> tuple[NDArray[np.float64], Scores]:
         """Distil the first `pages` pages; the model is the promise of each URL."""
         _, promise = self._hubs.work_out(pages)
         source, target = self._hubs.links(pages)
         best = np.zeros(len(promise))
-        np.maximum.at(best, target, self._hubs.relevance(pages, len(promise))[source])
+        np.maximum.at(best, target, self._hubs.known(pages, len(promise))[source])
         urls = np.unique(target)
         return promise, (urls, self._mixed(best[urls], promise[urls]))
 

@@ -12,7 +12,7 @@ from focuscrawl.strategies.link_strategy import LinkStrategy
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.protocol import JudgedPage, StrategyContext
+    from focuscrawl.strategies.exchange import JudgedPage, Scores, StrategyContext
 
 
 class InDegree(LinkStrategy):
@@ -42,9 +42,7 @@ class Total:
         self._total = GrowingArray(np.float64)
         self._known = GrowingArray(np.bool_, fill=False)
 
-    def add(
-        self, targets: NDArray[np.int64], scores: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def add(self, targets: NDArray[np.int64], scores: NDArray[np.float64]) -> Scores:
         """Take in links; see `focuscrawl.strategies.Evidence.add`."""
         urls = np.unique(targets)
         for column in (self._total, self._known):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from focuscrawl.apprentice.learners.matrix import row_sums
-from focuscrawl.strategies.batch_learner import BatchLearner, check_batches
+from focuscrawl.strategies.batch_learner import BatchLearner
 from focuscrawl.strategies.link_history import PathFacts
 from focuscrawl.strategies.link_words import PathWords
 from focuscrawl.strategies.option_checks import check_number
@@ -17,8 +17,8 @@ from focuscrawl.strategies.word_naive_bayes import BITS, sums
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from focuscrawl.strategies.exchange import JudgedPage, StrategyContext
     from focuscrawl.strategies.link_history import Past
-    from focuscrawl.strategies.protocol import JudgedPage, StrategyContext
 
 _SIGNIFICANT = 2.0  # standard deviations by which a word has to stand out
 _SPACE = 1 << BITS
@@ -60,10 +60,9 @@ class Intelligent(BatchLearner):
         check_number("intelligent: url", url, 0.0)
         check_number("intelligent: link", link, 0.0)
         check_number("intelligent: sibling", sibling, 0.0)
-        check_batches("intelligent", batch, growth)
         self._weights = np.array([content, url, link, sibling])
         self._words = PathWords()
-        super().__init__(batch=batch, growth=growth)
+        super().__init__("intelligent", batch, growth)
 
     def read(self, page: JudgedPage) -> PathFacts:
         """Take the words of the page and of the URLs it links to."""

@@ -1,18 +1,20 @@
-"""What a crawl has shown so far: fetches, the links between them, and their words."""
+"""The history of a crawl for strategies that learn of paths: fetches, links, their words."""
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from focuscrawl.apprentice.link_table import RowStore
+from focuscrawl.apprentice.serialization import pack_columns, unpack_columns
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
 from focuscrawl.foundation.arrays import GrowingArray
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 
@@ -33,22 +35,13 @@ class PathFacts:
 
     def to_bytes(self) -> bytes:
         """Pack the facts, for the store."""
-        file = io.BytesIO()
-        lengths = self.links.lengths.astype(np.int32)
-        columns = (self.targets.astype(np.int64), self.page, self.links.indices, lengths)
-        sizes = np.array([len(column) for column in columns], "<i4")
-        for part in (sizes, *columns):
-            file.write(part.astype(part.dtype.newbyteorder("<"), copy=False).tobytes())
-        return file.getvalue()
+        lengths = self.links.lengths
+        return pack_columns((self.targets, self.page, self.links.indices, lengths), _COLUMNS)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PathFacts:
         """Unpack what `to_bytes` has packed."""
-        found, at = [], 16
-        for size, dtype in zip(np.frombuffer(data, "<i4", 4), _COLUMNS, strict=True):
-            found.append(np.frombuffer(data, dtype, int(size), at))
-            at += found[-1].nbytes
-        targets, page, indices, lengths = found
+        targets, page, indices, lengths = unpack_columns(data, _COLUMNS)
         return cls(targets, page, SparseRows(indices, pointers(lengths)))
 
 
@@ -85,20 +78,16 @@ class Past(NamedTuple):
         return np.flatnonzero(linked & np.isnan(self.relevance))
 
 
-class LinkHistory:
-    """Takes in fetches and pages; what was taken in never moves."""
+class LinkLog:
+    """Fetches, pages and links in the order they came; what was taken in never moves."""
 
     def __init__(self) -> None:
-        self._relevance = GrowingArray(np.float64, fill=np.nan)
+        self._fetched = GrowingArray(np.int64)  # URL of each fetch
+        self._outcome = GrowingArray(np.float64)  # and its relevance
         self._source = GrowingArray(np.int64)
         self._target = GrowingArray(np.int64)
-        self._page = GrowingArray(np.int64)
-        self._first = GrowingArray(np.bool_)
+        self._ends = GrowingArray(np.int64)  # where the links of each page end
         self._pages = GrowingArray(np.int64)
-        self._page_words = RowStore()
-        self._link_words = RowStore()
-        self.observed = 0
-        self.relevant = 0
 
     @property
     def pages(self) -> int:
@@ -107,9 +96,60 @@ class LinkHistory:
 
     def observe(self, url: int, relevance: float) -> None:
         """Take in what came of a fetch."""
+        self._outcome.extend([relevance])
+        self._fetched.extend([url])
+
+    def add_links(self, url: int, targets: NDArray[np.int64]) -> None:
+        """Take in a page numbered `url`, and the URLs it links to."""
+        self._source.extend(np.full(len(targets), url))
+        self._target.extend(targets)
+        self._ends.extend([len(self._target)])
+        self._pages.extend([url])
+
+    def links_of(self, pages: int) -> int:
+        """Return how many links the first `pages` pages have."""
+        return int(self._ends.data[pages - 1]) if pages else 0
+
+    def links(self, pages: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return source and target of the links of the first `pages` pages."""
+        n = self.links_of(pages)
+        return self._source.data[:n], self._target.data[:n]
+
+    def pages_since(self, pages: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Iterate over the pages after the first `pages`: URL, and URLs linked to."""
+        start = self.links_of(pages)
+        for url, end in zip(
+            self._pages.data[pages:].tolist(), self._ends.data[pages:].tolist(), strict=True
+        ):
+            yield url, self._target.data[start:end]
+            start = end
+
+    def relevance(self, observed: int, n_urls: int) -> NDArray[np.float64]:
+        """Return R of the first `observed` fetches by URL below `n_urls`, NaN of other URLs."""
+        known = np.full(n_urls, np.nan)
+        fetched, outcome = self._fetched.data[:observed], self._outcome.data[:observed]
+        there = fetched < n_urls
+        known[fetched[there]] = outcome[there]
+        return known
+
+
+class LinkHistory(LinkLog):
+    """A `LinkLog` with the words of pages and links, for strategies that learn of paths."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._relevance = GrowingArray(np.float64, fill=np.nan)  # by URL
+        self._page = GrowingArray(np.int64)
+        self._first = GrowingArray(np.bool_)
+        self._page_words = RowStore()
+        self._link_words = RowStore()
+        self.relevant = 0
+
+    def observe(self, url: int, relevance: float) -> None:
+        """Take in what came of a fetch."""
+        super().observe(url, relevance)
         self._relevance.grow(url + 1)
         self._relevance.data[url] = relevance
-        self.observed += 1
         self.relevant += relevance > 0.5
 
     def add(self, url: int, facts: PathFacts) -> int:
@@ -118,29 +158,32 @@ class LinkHistory:
         self._relevance.grow(int(facts.targets.max(initial=url)) + 1)
         first = np.zeros(n, bool)
         first[np.unique(facts.targets, return_index=True)[1]] = True
-        self._source.extend(np.full(n, url))
         self._page.extend(np.full(n, len(self._pages)))
         self._first.extend(first)
         self._link_words.extend(facts.links)
         self._page_words.extend(SparseRows(facts.page, np.array([0, len(facts.page)], np.int64)))
-        self._pages.extend([url])
-        self._target.extend(facts.targets)
+        self.add_links(url, facts.targets)
         return start
 
-    def past(self) -> Past:
-        """Return all of it, to be read while more is taken in."""
-        return self.now()._replace(relevance=self._relevance.data.copy())
+    def past(self, observed: int, pages: int) -> Past:
+        """Return what was known after so many fetches and pages; more may come meanwhile."""
+        _, target = self.links(pages)
+        urls = (self._fetched.data[:observed], self._pages.data[:pages], target)
+        n_urls = max(int(each.max(initial=-1)) for each in urls) + 1
+        return self._until(len(target), pages, self.relevance(observed, n_urls))
 
     def now(self) -> Past:
         """Return all of it, for as long as nothing more is taken in."""
-        n_links, n_pages = len(self._target), len(self._pages)
+        return self._until(len(self._target), len(self._pages), self._relevance.data)
+
+    def _until(self, n_links: int, pages: int, relevance: NDArray[np.float64]) -> Past:
         return Past(
-            relevance=self._relevance.data,
-            source=self._source.data,
-            target=self._target.data,
-            page=self._page.data,
-            first=self._first.data,
-            pages=self._pages.data,
-            page_words=self._page_words.rows(n_pages),
+            relevance=relevance,
+            source=self._source.data[:n_links],
+            target=self._target.data[:n_links],
+            page=self._page.data[:n_links],
+            first=self._first.data[:n_links],
+            pages=self._pages.data[:pages],
+            page_words=self._page_words.rows(pages),
             link_words=self._link_words.rows(n_links),
         )

@@ -1,4 +1,4 @@
-"""Words of pages, links and addresses as numbers."""
+"""Hashed words of pages, of links with their surroundings, and of addresses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from focuscrawl.strategies.word_naive_bayes import BITS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.protocol import JudgedPage
+    from focuscrawl.strategies.exchange import JudgedPage
 
 _PAGE, _ADDRESS, _ANCHOR, _NEAR = 1, 2, 3, 4  # salts
 

@@ -1,4 +1,4 @@
-"""Checks of what a user sets of a strategy's options."""
+"""Checks of the options of strategies: numbers and counts within limits."""
 
 from __future__ import annotations
 

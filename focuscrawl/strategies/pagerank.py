@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.strategies.exchange import Expansion
+from focuscrawl.strategies.link_history import LinkLog
 from focuscrawl.strategies.option_checks import check_number
-from focuscrawl.strategies.protocol import Expansion
 from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.protocol import JudgedPage, RecalledPage, StrategyContext
-    from focuscrawl.strategies.rescoring_strategy import Scores
+    from focuscrawl.strategies.exchange import JudgedPage, RecalledPage, Scores, StrategyContext
 
 _PRECISION = 1e-6  # no rank moves by more than this in the last round
 _ROUNDS = 200
@@ -53,16 +53,13 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
         check_number("pagerank: damping", damping, 0, 0.99)
         super().__init__("pagerank", every, growth)
         self.damping = damping
-        self._page = GrowingArray(np.int64)  # URL of each page
-        self._bounds = GrowingArray(np.int64)  # where the links of each page end
-        self._source = GrowingArray(np.int64)  # page of each link
-        self._target = GrowingArray(np.int64)  # URL of each link
+        self._log = LinkLog()
         self._inflow = GrowingArray(np.float64)  # by URL: the sum in the equation
 
     @property
     def pages(self) -> int:
         """Number of pages with links."""
-        return len(self._page)
+        return self._log.pages
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Give each link an equal share of the page's rank."""
@@ -75,14 +72,11 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
         urls, _ = self._take_in(page.url, page.targets)
         return urls, self._ranks(urls)
 
-    def work_out(self, pages: int) -> tuple[NDArray[np.float64], Scores]:
+    def work_out(self, observed: int, pages: int) -> tuple[NDArray[np.float64], Scores]:
         """Solve the equation for the first `pages` pages; the model is the inflow of each URL."""
-        page = self._page.data[:pages]
-        n_links = int(self._bounds.data[pages - 1]) if pages else 0
-        source, target = self._source.data[:n_links], self._target.data[:n_links]
-        shares = self._solve(page, source, target)
+        source, target = self._log.links(pages)
         # in the order of the links, as `_pass_on` adds: to the last bit the same sums
-        inflow = _sums(target, shares[source], 0)
+        inflow = _sums(target, self._solve(source, target), 0)
         urls = np.unique(target)
         return inflow, (urls, 1.0 - self.damping + self.damping * inflow[urls])
 
@@ -91,12 +85,10 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
         self._inflow.data[:] = 0.0
         self._inflow.grow(len(model))
         self._inflow.data[: len(model)] = model
-        bounds = self._bounds.data
-        start = int(bounds[pages - 1]) if pages else 0
-        for i in range(pages, self.pages):
-            links = self._target.data[slice(bounds[i - 1] if i else 0, bounds[i])]
-            self._pass_on(int(self._page.data[i]), links)
-        urls = np.unique(self._target.data[start:])
+        later = [*self._log.pages_since(pages)]
+        for url, links in later:
+            self._pass_on(url, links)
+        urls = np.unique(np.concatenate([links for _, links in later] or [np.zeros(0, np.int64)]))
         return urls, self._ranks(urls)
 
     def _take_in(self, url: int, targets: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
@@ -105,10 +97,7 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
         urls = targets[targets != url]
         if not len(urls):
             return targets, 0.0
-        self._source.extend(np.full(len(urls), self.pages))
-        self._target.extend(urls)
-        self._bounds.extend([len(self._target)])
-        self._page.extend([url])
+        self._log.add_links(url, urls)
         return targets, self._pass_on(url, urls)
 
     def _pass_on(self, url: int, urls: NDArray[np.int64]) -> float:
@@ -123,14 +112,12 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
         ranks: NDArray[np.float64] = 1.0 - self.damping + self.damping * self._inflow.data[urls]
         return ranks
 
-    def _solve(
-        self, page: NDArray[np.int64], source: NDArray[np.int64], target: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """Return what each page gives to a URL it links to, float64 (n_pages,)."""
-        # a page whose later links were found by another fetch is there twice
-        urls, place = np.unique(page, return_inverse=True)
-        n, d, source = len(urls), self.damping, place[source]
-        row = np.full(max(int(page.max(initial=0)), int(target.max(initial=0))) + 1, -1)
+    def _solve(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what each link passes on, float64 (n_links,)."""
+        # by URL: a page whose later links were found by another fetch is there twice
+        urls, of_link = np.unique(source, return_inverse=True)
+        n, d, source = len(urls), self.damping, of_link
+        row = np.full(max(int(urls.max(initial=0)), int(target.max(initial=0))) + 1, -1)
         row[urls] = np.arange(n)
         degree = np.bincount(source, minlength=n)
         inside = row[target] >= 0
@@ -142,8 +129,8 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
             ranks = 1.0 - d + d * flow
             if np.abs(ranks - before).max(initial=0.0) < _PRECISION:
                 break
-        shares: NDArray[np.float64] = (ranks / degree)[place]
-        return shares
+        passed_on: NDArray[np.float64] = (ranks / degree)[of_link]
+        return passed_on
 
 
 def _sums(groups: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:

@@ -11,18 +11,19 @@ from focuscrawl.errors import UserError
 from focuscrawl.paths.critic import PathCritic
 from focuscrawl.paths.features import PathReader
 from focuscrawl.paths.forager import EVIDENCE, Forager
+from focuscrawl.strategies.base import Strategy
+from focuscrawl.strategies.exchange import Expansion
 from focuscrawl.strategies.option_checks import check_count, check_number
-from focuscrawl.strategies.protocol import Expansion
 
 if TYPE_CHECKING:
     from typing import Self
 
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.protocol import JudgedPage, RecalledPage, StrategyContext
+    from focuscrawl.strategies.exchange import JudgedPage, RecalledPage, Scores, StrategyContext
 
 
-class Paths:
+class Paths(Strategy):
     """Priority of v = what the paths into v promise, by a model of paths (eq. 7).
 
     The model comes as the crawl's critic (`focuscrawl paths train`): what it knows of pages on
@@ -68,7 +69,7 @@ class Paths:
         self._forager.fetched(url)
 
     def worth(self, url: int, relevance: float) -> float:
-        """Return Pr(not a fail) of a page by the path to it: see `Appraiser`."""
+        """Return Pr(not a fail) of a page by the path to it: see `Strategy.worth`."""
         return self._worth.get(url, 0.0)
 
     def expand(self, page: JudgedPage) -> Expansion:
@@ -90,7 +91,7 @@ class Paths:
         found = forager.expand(page.url, page.targets, labels.astype(np.float64))
         return Expansion(found.link_scores, found.urls, found.scores, memo=memo.to_bytes())
 
-    def recall(self, page: RecalledPage) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def recall(self, page: RecalledPage) -> Scores:
         """Take in the links of an earlier run."""
         assert page.memo is not None
         memo = PathMemo.from_bytes(page.memo)

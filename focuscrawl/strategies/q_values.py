@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.strategies.batch_learner import BatchLearner, check_batches
+from focuscrawl.strategies.batch_learner import BatchLearner
 from focuscrawl.strategies.discounting import discounted_rewards
 from focuscrawl.strategies.link_history import PathFacts
 from focuscrawl.strategies.link_words import PathWords, side_by_side
@@ -17,8 +17,8 @@ from focuscrawl.strategies.word_naive_bayes import WordClasses, sums
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from focuscrawl.strategies.exchange import JudgedPage, StrategyContext
     from focuscrawl.strategies.link_history import Past
-    from focuscrawl.strategies.protocol import JudgedPage, StrategyContext
 
 _LINKS = 8  # links of a URL that are learned from, the first found
 
@@ -62,14 +62,13 @@ class QValues(BatchLearner):
         check_number("q-values: length", length, 1)
         check_number("q-values: trust", trust, 0.0)
         check_count("q-values: memory", memory, 1)
-        check_batches("q-values", batch, growth)
         self._gamma = gamma
         self._bins = bins
         self._length = length
         self._trust = trust
         self._memory = memory
         self._words = PathWords()
-        super().__init__(batch=batch, growth=growth)
+        super().__init__("q-values", batch, growth)
 
     def read(self, page: JudgedPage) -> PathFacts:
         """Take the words of the page, and those in, near and behind its links."""

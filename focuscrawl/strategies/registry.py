@@ -1,4 +1,4 @@
-"""Strategies by name."""
+"""Strategies by name, from the entry points of all installed packages."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
+from focuscrawl.strategies.base import Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from focuscrawl.strategies.protocol import Strategy, StrategyContext
+    from focuscrawl.strategies.exchange import StrategyContext
 
 GROUP = "focuscrawl.strategies"
 
@@ -28,7 +29,7 @@ def find_strategy(name: str) -> type[Strategy]:
     Raises
     ------
     UserError
-        No installed package has a strategy of that name.
+        No installed package has a strategy of that name, or what it has is none.
     """
     found = entry_points(group=GROUP, name=name)
     if not found:
@@ -36,7 +37,12 @@ def find_strategy(name: str) -> type[Strategy]:
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
         raise UserError(f"no strategy is called {name!r}: {hint}")
-    strategy: type[Strategy] = next(iter(found)).load()
+    point = next(iter(found))
+    strategy = point.load()
+    if not (isinstance(strategy, type) and issubclass(strategy, Strategy)):
+        raise UserError(
+            f"strategy {name} ({point.value}) is no subclass of focuscrawl.strategies.Strategy"
+        )
     return strategy
 
 
@@ -56,31 +62,4 @@ def make_strategy(name: str, context: StrategyContext, options: Mapping[str, Any
             f"strategy {name} has no option {unknown[0]!r}: "
             + (f"there are {', '.join(known)}" if known else "it has none")
         )
-    return _shim(strategy(context, **options))
-
-
-def _shim(s):
-    from focuscrawl.strategies.protocol import LearningStrategy
-    from focuscrawl.strategies.sharing import Shareable
-
-    s.learns = isinstance(s, LearningStrategy)
-    s.shareable = isinstance(s, Shareable)
-    if not hasattr(s, "worth"):
-        s.worth = lambda url, relevance: relevance
-    if not s.learns:
-        s.model_version = 0
-        s.lesson_due = lambda: False
-    if not hasattr(s, "lag"):
-        s.lag = 0
-    if not hasattr(s, "recall_all") and s.shareable:
-        import numpy as np
-
-        def recall_all(pages):
-            out = {}
-            for p in pages:
-                u, v = s.recall(p)
-                out.update(zip(u.tolist(), v.tolist()))
-            return np.array(list(out), np.int64), np.array(list(out.values()), float)
-
-        s.recall_all = recall_all
-    return s
+    return strategy(context, **options)

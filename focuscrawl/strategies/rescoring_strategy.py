@@ -1,30 +1,28 @@
-"""Strategies whose scores of the whole frontier are worked out anew from time to time."""
+"""A base of strategies that work out the scores of the whole frontier anew now and then."""
 
 from __future__ import annotations
 
 import struct
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Generic, TypeVar
+from abc import abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
-import numpy as np
-
+from focuscrawl.strategies.base import Strategy, latest
+from focuscrawl.strategies.exchange import Lesson
 from focuscrawl.strategies.option_checks import check_count, check_number
-from focuscrawl.strategies.protocol import Lesson
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from collections.abc import Mapping
 
-    from focuscrawl.strategies.protocol import Expansion, JudgedPage, RecalledPage
+    from focuscrawl.strategies.exchange import Scores
 
 Model = TypeVar("Model")
-Scores = tuple["NDArray[np.int64]", "NDArray[np.float64]"]
 
 _STATE = struct.Struct("<qqq")
 _NO_LATER = struct.pack("<q", 2**62)  # more pages than there are
 
 
-class RescoringStrategy(ABC, Generic[Model]):
-    """A `Learner` whose model is a function of the pages taken in before the lesson.
+class RescoringStrategy(Strategy, Generic[Model]):
+    """A strategy that learns a model which is a function of the pages taken in before the lesson.
 
     Between two lessons, links are scored by the model of the last one. Nothing of it has to be
     kept for a resumed crawl, which takes in the same pages and then works it out again. For
@@ -39,18 +37,23 @@ class RescoringStrategy(ABC, Generic[Model]):
 
     Attributes
     ----------
-    model_version : lessons adopted so far
+    before_lesson : True in a resumed crawl until the last lesson is held again: scores do not
+        matter until then
     """
 
+    learns = True
+    #: how users name the option `every`
+    period_option: ClassVar[str] = "every"
+
     def __init__(self, name: str, every: int, growth: float) -> None:
-        check_count(f"{name}: every", every, 1)
+        check_count(f"{name}: {self.period_option}", every, 1)
         check_number(f"{name}: growth", growth, 0)
         self.every = every
         self.growth = growth
-        self.model_version = 0
         self._observed = 0
-        self._taught_at = 0  # fetches observed when the last lesson began
+        self._learned_at = 0  # fetches observed when the last lesson began
         self._extent = (0, 0)  # fetches and pages that the lesson under way is about
+        self.before_lesson = False
 
     @property
     @abstractmethod
@@ -58,10 +61,14 @@ class RescoringStrategy(ABC, Generic[Model]):
         """Number of pages taken in."""
 
     @abstractmethod
-    def work_out(self, pages: int) -> tuple[Model, Scores]:
+    def work_out(self, observed: int, pages: int) -> tuple[Model, Scores]:
         """Make the model of the first `pages` pages, and the scores of all URLs they link to.
 
         Runs in another thread while pages are taken in, and changes nothing.
+
+        Parameters
+        ----------
+        observed : fetches when the lesson began
         """
 
     @abstractmethod
@@ -73,13 +80,13 @@ class RescoringStrategy(ABC, Generic[Model]):
         URLs whose scores differ from what `work_out` has returned, because of later pages
         """
 
-    @abstractmethod
-    def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`, and the URLs they lead to."""
+    def describe(self, model: Model, pages: int) -> tuple[int, Mapping[str, float]]:
+        """Return the number of instances of a lesson, and its metrics."""
+        return pages, {}
 
-    @abstractmethod
-    def recall(self, page: RecalledPage) -> Scores:
-        """Take in the links of an earlier run."""
+    def interval(self) -> float:
+        """Return how many fetches come between two lessons by now."""
+        return max(self.every, self.growth * self._observed)
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Count the fetch."""
@@ -87,23 +94,23 @@ class RescoringStrategy(ABC, Generic[Model]):
 
     def lesson_due(self) -> bool:
         """Tell whether it is time; if it is, the lesson will be about what is known now."""
-        since = self._observed - self._taught_at
-        due = since >= max(self.every, self.growth * self._observed)
+        due = self._observed - self._learned_at >= self.interval()
         if due:
             # not in `learn`, which may run while another page is half taken in
             self._extent = (self._observed, self.pages)
         return due
 
     def learn(self) -> Lesson:
-        """Work everything out anew; see `Learner.learn`."""
+        """Work everything out anew."""
         observed, pages = self._extent
-        model, (urls, scores) = self.work_out(pages)
+        model, (urls, scores) = self.work_out(observed, pages)
         version = self.model_version + 1
+        instances, metrics = self.describe(model, pages)
         return Lesson(
             version=version,
             trained_at_seq=observed,
-            instances=pages,
-            metrics={},
+            instances=instances,
+            metrics=metrics,
             state=_STATE.pack(version, observed, pages),
             urls=urls,
             scores=scores,
@@ -111,22 +118,23 @@ class RescoringStrategy(ABC, Generic[Model]):
         )
 
     def adopt(self, lesson: Lesson) -> Scores:
-        """Score with the lesson's model from now on; see `Learner.adopt`."""
+        """Score with the lesson's model from now on."""
         self.model_version = lesson.version
-        self._taught_at = lesson.trained_at_seq
+        self._learned_at = lesson.trained_at_seq
         return self.take_over(*lesson.model)
 
     def load(self, state: bytes) -> None:
         """Take note of when the last lesson was; `rescore` holds it again."""
         if len(state) < _STATE.size:  # of a version that fetched every page once
             state += _NO_LATER
-        self.model_version, self._taught_at, pages = _STATE.unpack(state)
-        self._extent = (self._taught_at, pages)
+        self.model_version, self._learned_at, pages = _STATE.unpack(state)
+        self._extent = (self._learned_at, pages)
+        self.before_lesson = True
 
     def rescore(self) -> Scores:
         """Hold the last lesson again, when all its pages have been recalled."""
-        pages = min(self._extent[1], self.pages)  # more, if one was fetched again right after
-        model, (urls, scores) = self.work_out(pages)
-        later, new = self.take_over(model, pages)
-        other = ~np.isin(urls, later)
-        return np.append(urls[other], later), np.append(scores[other], new)
+        self.before_lesson = False
+        observed, pages = self._extent
+        pages = min(pages, self.pages)  # there are more, if one was fetched again right after
+        model, scores = self.work_out(observed, pages)
+        return latest([scores, self.take_over(model, pages)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,24 +10,21 @@ from scipy.special import expit
 from focuscrawl.apprentice.critic_reading import TextReader, WordReader
 from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.page.tokens import tokenize
-from focuscrawl.strategies.evidence import Maximum
-from focuscrawl.strategies.fish_search import RELEVANT, Strength
-from focuscrawl.strategies.link_strategy import LinkStrategy
+from focuscrawl.strategies.fish_search import RELEVANT, DepthLimited
 from focuscrawl.strategies.option_checks import check_count, check_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.page import PageView
-    from focuscrawl.strategies.protocol import (
-        Expansion,
+    from focuscrawl.strategies.exchange import (
         JudgedPage,
         RecalledPage,
         StrategyContext,
     )
 
 
-class SharkSearch(LinkStrategy):
+class SharkSearch(DepthLimited):
     """Priority of v = what v inherits from u and its ancestors, and what the link's words say.
 
     Hersovici, Jacovi, Maarek, Pelleg, Shtalhim and Ur, The shark-search algorithm, an
@@ -70,21 +66,17 @@ class SharkSearch(LinkStrategy):
     ) -> None:
         for name, value in (("delta", delta), ("beta", beta), ("gamma", gamma)):
             check_number(f"shark-search: {name}", value, 0, 1)
-        for name, count in (("depth", depth), ("context_words", context_words)):
-            check_count(f"shark-search: {name}", count, 0)
+        check_count("shark-search: context_words", context_words, 0)
+        super().__init__("shark-search", depth)
         critic = context.critic
         self.delta, self.beta, self.gamma = delta, beta, gamma
         self.context_words = context_words
-        self.evidence = Maximum()
         self._words = WordReader(critic, ask=getattr(critic, "reads_words", False))
         self._anchors = TextReader(self._words, tokenize)
-        self._strength = Strength(depth)
         self._inherited = GrowingArray(np.float64)
 
-    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+    def score_followed(self, page: JudgedPage) -> NDArray[np.float64]:
         """Score links by what their page hands on and by the words in and around them."""
-        if self._strength.of_children(page) < 0:
-            return np.full(len(page.links), -np.inf)
         view, links = page.view, page.links
         texts = [view.links.anchors[i] for i in links.tolist()]
         anchor = self._similarity(self._anchors.read(texts))
@@ -94,20 +86,9 @@ class SharkSearch(LinkStrategy):
         inherited = self._handed_on(page.url, page.relevance)
         return self.gamma * inherited + (1.0 - self.gamma) * neighborhood
 
-    def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links, and hand on the page's strength and what can be inherited."""
-        strength = self._strength.of_children(page)
-        expansion = super().expand(page)
-        self._hand_on(page, strength)
-        return replace(expansion, memo=Strength.pack(strength))
-
-    def recall(self, page: RecalledPage) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Weigh the links of an earlier run again, and hand on what the page has."""
-        self._hand_on(page, Strength.unpack(page.memo))
-        return super().recall(page)
-
-    def _hand_on(self, page: JudgedPage | RecalledPage, strength: int) -> None:
-        self._strength.hand_on(page.targets, strength)
+    def hand_on(self, page: JudgedPage | RecalledPage, left: int) -> None:
+        """Give the children of a page the steps left to them, and what they inherit."""
+        super().hand_on(page, left)
         if len(page.targets):
             handed_on = self._handed_on(page.url, page.relevance)
             self._inherited.grow(int(page.targets.max()) + 1)

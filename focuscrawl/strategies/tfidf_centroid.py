@@ -9,15 +9,14 @@ import numpy as np
 from focuscrawl.apprentice.hashing import WordHashes, bucket
 from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.strategies.evidence import Maximum
-from focuscrawl.strategies.protocol import Expansion
+from focuscrawl.strategies.exchange import Expansion
 from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.page import PageView
-    from focuscrawl.strategies.protocol import JudgedPage, RecalledPage, StrategyContext
-    from focuscrawl.strategies.rescoring_strategy import Scores
+    from focuscrawl.strategies.exchange import JudgedPage, RecalledPage, Scores, StrategyContext
 
 _BITS = 18  # terms are told apart by hash
 _RELEVANT = 0.5
@@ -91,7 +90,7 @@ class TfidfCentroid(RescoringStrategy[Topic]):
         counts = np.frombuffer(page.memo, np.uint8, n, 4 * n)
         return self._take_in(page, terms, counts)[1]
 
-    def work_out(self, pages: int) -> tuple[Topic, Scores]:
+    def work_out(self, observed: int, pages: int) -> tuple[Topic, Scores]:
         """Make the centroid of the relevant ones of the first `pages` pages, score all by it."""
         n_terms, n_links = _ends(self._term_bounds, pages), _ends(self._link_bounds, pages)
         terms, counts = self._term.data[:n_terms], self._count.data[:n_terms]

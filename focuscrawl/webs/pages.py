@@ -34,14 +34,12 @@ class HtmlAnswer(NamedTuple):
             return None
         return cls(url or answer.url, answer.body, encoding)
 
-    def parse(self, *, depths: bool = False) -> PageView:
-        """Return the page; for `depths` see `parse_page`."""
-        return parse_page(self.body, self.url, encoding=self.encoding, depths=depths)
+    def parse(self) -> PageView:
+        """Return the page."""
+        return parse_page(self.body, self.url, encoding=self.encoding)
 
 
-def read_page(
-    web: Web, url: str, *, digest: bytes | None = None, depths: bool = False
-) -> PageView | None:
+def read_page(web: Web, url: str, *, digest: bytes | None = None) -> PageView | None:
     """Read a page of a web.
 
     Parameters
@@ -49,7 +47,6 @@ def read_page(
     web : where it is
     url : normalised, as the page is to have it; the web may spell it with http for https
     digest : BLAKE2b of the body, of any length, if no other page will do
-    depths : note where in the tree the leaves are, see `parse_page`
 
     Returns
     -------
@@ -61,4 +58,4 @@ def read_page(
         return None
     if digest is not None and blake2b(page.body, digest_size=len(digest)).digest() != digest:
         return None
-    return page.parse(depths=depths)
+    return page.parse()

@@ -49,7 +49,7 @@ def rows_of(
 
     Parameters
     ----------
-    parts : see `focuscrawl.strategies.sharing.Shareable`
+    parts : see `focuscrawl.strategies.Strategy.parts`
     """
     ids, host_ids = urls.ids.data, urls.host_ids.data
     rows = StoreRows([], [], [], [], {}, [], [], [])

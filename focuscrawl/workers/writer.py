@@ -71,7 +71,7 @@ class SharedWriter(StoreWriter):
     urls : numbers of the store
     me : number of the worker
     limited : the crawl has a budget
-    parts : see `focuscrawl.strategies.sharing.Shareable`
+    parts : see `focuscrawl.strategies.Strategy.parts`
     patience : seconds for which a server may be away
     """
 

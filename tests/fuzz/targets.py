@@ -47,8 +47,8 @@ _DMOZ = b"""<?xml version="1.0" encoding="UTF-8"?><RDF xmlns:r="http://www.w3.or
 
 def page(data: bytes) -> None:
     """Any bytes are a page, in any encoding they claim."""
-    label, depths = LABELS[data[0] % len(LABELS)] if data else None, len(data) % 2 == 0
-    check(parse_page(data[1:], "http://site.example/a/b", encoding=label, depths=depths))
+    label = LABELS[data[0] % len(LABELS)] if data else None
+    check(parse_page(data[1:], "http://site.example/a/b", encoding=label))
 
 
 def urls(data: bytes) -> None:

@@ -73,7 +73,7 @@ def test_a_crawl_of_the_apprentice_needs_no_web(first: Path, tmp_path: Path) -> 
 
 
 def test_a_crawl_is_learned_from_with_the_options_it_had(first: Path, tmp_path: Path) -> None:
-    given = {"groups": ["context", "classes", "paths"], "d_max": 2, "learner": "nb"}
+    given = {"groups": ["context", "classes", "section"], "d_max": 2, "learner": "nb"}
     options = ("-s", f"FOCUSCRAWL_STRATEGY_OPTIONS={json.dumps(given)}")
     run = crawl(tmp_path / "crawl", *options, **GIVEN, budget=60)
     assert run.returncode == 0, run.stderr
@@ -90,13 +90,13 @@ def test_a_crawl_is_learned_from_with_the_options_it_had(first: Path, tmp_path: 
 
 
 def test_pages_are_read_again_for_other_options(first: Path, tmp_path: Path) -> None:
-    asked = ("--groups", "context, classes,paths", "--d-max", 2, "--evidence", "first")
+    asked = ("--groups", "context, classes,section", "--d-max", 2, "--evidence", "first")
     for name in ("best-first", "apprentice"):
         out = tmp_path / name
         result = train(first / name, "--web", "demo", "--out", out, *asked, "--learner", "nb")
         assert result.exit_code == 0, result.output
         kept = kept_in(out)
-        assert kept["groups"] == ["context", "classes", "paths"]
+        assert kept["groups"] == ["context", "classes", "section"]
         assert (kept["d_max"], kept["evidence"], kept["learner"]) == (2, "first", "nb")
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.dense_inputs import INPUTS
-from focuscrawl.apprentice.drift import drift
 from focuscrawl.apprentice.link_table import LinkTable
+from focuscrawl.apprentice.metrics import drift
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.relevance_rates import RelevanceRates
 
@@ -44,8 +44,8 @@ def test_a_lesson_is_about_what_was_known_when_it_began() -> None:
     )
     assert quick.order == slow.order
     assert quick.queue == slow.queue
-    assert len(quick.taught) == len(slow.taught) == 6
-    for one, other in zip(quick.taught, slow.taught, strict=True):
+    assert len(quick.lessons) == len(slow.lessons) == 6
+    for one, other in zip(quick.lessons, slow.lessons, strict=True):
         assert one.metrics == other.metrics
         assert np.array_equal(one.scores, other.scores)
     at_once = Crawl(Toy(), Apprentice(Options(batch=10))).run(70)
@@ -71,19 +71,19 @@ def test_learning_does_not_disturb_what_goes_on_meanwhile() -> None:
     assert apprentice.version == 5
 
 
-def test_a_graduate_starts_ahead() -> None:
+def test_a_warm_start_is_ahead() -> None:
     toy, other = Toy(seed=0), Toy(seed=1)
-    graduate = Crawl(toy, Apprentice(Options(batch=10))).run(200).apprentice.graduate()
-    taught = Apprentice(Options(batch=10))
-    taught.begin_with(graduate)
+    exported = Crawl(toy, Apprentice(Options(batch=10))).run(200).apprentice.export()
+    warm = Apprentice(Options(batch=10))
+    warm.warm_start(exported)
     fresh = Crawl(other, Apprentice(Options(batch=10))).run(40).harvest
-    assert Crawl(other, taught).run(40).harvest > fresh
+    assert Crawl(other, warm).run(40).harvest > fresh
 
 
 def test_an_explanation_adds_up_to_the_score() -> None:
     apprentice = Crawl(Toy(), Apprentice(Options(batch=10))).run(60).apprentice
-    taught = apprentice.learn()
-    apprentice.adopt(taught)
+    lesson = apprentice.learn()
+    apprentice.adopt(lesson)
     urls, scores = apprentice.rescore()
     parts = apprentice.explain(int(urls[3]))
     assert np.isclose(1 / (1 + np.exp(-sum(parts.values()))), scores[3])
@@ -103,12 +103,12 @@ def test_metrics_compare_predictions_with_what_came() -> None:
 def test_the_scores_of_what_waits_are_compared_before_and_after_a_lesson() -> None:
     crawl = Crawl(Toy(), Apprentice(Options(batch=10))).run(49)
     before = crawl.apprentice.rescore()
-    taught = crawl.apprentice.learn()
-    metrics = taught.metrics
-    assert taught.urls.tolist() == before[0].tolist()
-    assert metrics["waiting"] == len(taught.urls)
-    assert metrics["drift"] == pytest.approx(np.abs(taught.scores - before[1]).mean())
-    for name, scores in (("before", before[1]), ("after", taught.scores)):
+    lesson = crawl.apprentice.learn()
+    metrics = lesson.metrics
+    assert lesson.urls.tolist() == before[0].tolist()
+    assert metrics["waiting"] == len(lesson.urls)
+    assert metrics["drift"] == pytest.approx(np.abs(lesson.scores - before[1]).mean())
+    for name, scores in (("before", before[1]), ("after", lesson.scores)):
         bins = np.minimum((scores * 10).astype(int), 9)
         assert metrics[f"histogram_{name}"] == np.bincount(bins, minlength=10).tolist()
 

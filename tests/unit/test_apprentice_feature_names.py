@@ -34,14 +34,6 @@ NAMES = {
         *("'many' in the link", "'knots' in the link", "'today' 1 after", "'read' 1 before"),
         *("'of' 1 before", "'far' 2 before", "'money' 2 after"),
     },
-    "paths": {
-        *("'many' 0 steps", "'knots' 0 steps", "'today' 3 steps", "'read' 2 steps"),
-        *("'of' 2 steps", "'far' 6 steps", "'money' 6 steps"),
-    },
-    "ancestors": {
-        *("'many' 0 levels", "'knots' 0 levels", "'today' 3 levels", "'read' 2 levels"),
-        *("'of' 2 levels", "'far' 4 levels", "'money' 5 levels"),
-    },
     "anchor": {"'many' in the anchor", "'knots' in the anchor"},
     "section": {"'sailing' in the heading above", "'far' in the heading above"},
     "site": {"link to directory below"},
@@ -55,11 +47,10 @@ NAMES = {
         "on boats.example/sea/far/reef%20knots.php",
     },
 }
-SAID = {"paths": " through the tree away", "ancestors": " below the common ancestor"}
 
 
 def read(groups: tuple[str, ...], page: str = PAGE) -> PageFacts:
-    view = parse_page(page.encode(), HERE, depths=True)
+    view = parse_page(page.encode(), HERE)
     critic = toy_critic()
     reader = FeatureExtractor(WordReader(critic), groups=groups, d_max=2, classes=critic.classes)
     n = len(view.links)
@@ -96,7 +87,7 @@ def names_of(facts: PageFacts, link: int, url: str, groups: tuple[str, ...]) -> 
 @pytest.mark.parametrize("groups", [*((name,) for name in GROUPS), tuple(GROUPS)])
 def test_every_feature_has_its_name(groups: tuple[str, ...]) -> None:
     names = names_of(read(groups), 0, THERE, groups)
-    expected = {name + SAID.get(group, "") for group in groups for name in NAMES.get(group, ())}
+    expected = {name for group in groups for name in NAMES.get(group, ())}
     assert set(names.values()) == expected
     assert len(names) == len(expected)
 
@@ -140,18 +131,18 @@ def test_the_weights_of_features_add_up_to_what_words_say(learner: str, evidence
         assert weights.sum() == pytest.approx(words, abs=1e-4)
         address = (features >= SPACE) & (features < 2 * SPACE)
         assert weights[address].sum() == pytest.approx(parts["address (words)"], abs=1e-9)
-        score = apprentice.model.learner.response(np.array([sum(parts.values())]))
+        score = apprentice.scorer.learner.response(np.array([sum(parts.values())]))
         assert score[0] == pytest.approx(crawl.queue[url], abs=1e-6)
         said += abs(words)
     assert said > 0.1
 
 
 def test_reasons_are_told_strongest_first_and_the_negligible_not_at_all() -> None:
-    parts = {"best_relevance": 0.5, "place": 1.25, "hub": -0.75, "links": 0.01, "intercept": -2.0}
+    parts = {"best_relevance": 0.5, "prefix": 1.25, "hub": -0.75, "links": 0.01, "intercept": -2.0}
     words = {f"'w{i}' in the link": 0.1 * i for i in range(-7, 8)}
     lines = Reasons(parts, words, 0.2689).lines()
     assert lines == [
-        ("for", "place +1.25, best relevance +0.50"),
+        ("for", "prefix +1.25, best relevance +0.50"),
         ("against", "hub -0.75"),
         ("words for", ", ".join(f"'w{i}' in the link +0.{i}0" for i in (7, 6, 5, 4, 3))),
         ("words against", ", ".join(f"'w-{i}' in the link -0.{i}0" for i in (7, 6, 5, 4, 3))),

@@ -14,8 +14,8 @@ from focuscrawl.apprentice.link_context import by_offset, window
 from focuscrawl.apprentice.page_facts import PageFacts
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers, ranges
 from focuscrawl.apprentice.url_features import (
-    PLACES,
-    SHAPES,
+    PATTERNS,
+    PREFIXES,
     address_features,
     address_keys,
     table_of_keys,
@@ -95,9 +95,9 @@ def test_each_word_is_kept_once_a_leaf_where_it_came_first(tokens: list[tuple[in
     tokens.sort(key=lambda token: token[0])  # in document order
     words = np.array([word for _, word in tokens], np.uint64)
     leaf = np.array([at for at, _ in tokens], np.int32)
-    everywhere = np.array([0], np.int32), np.array([3], np.int32)
-    near = window(words, leaf, *everywhere, d_max=0)
-    assert list(zip(near.leaf.tolist(), near.words.tolist(), strict=True)) == [
+    first = np.array([0], np.int32)
+    near = window(words, leaf, first, first, d_max=3)
+    assert list(zip(near.offset.tolist(), near.words.tolist(), strict=True)) == [
         *dict.fromkeys(tokens)
     ]
 
@@ -144,10 +144,10 @@ def test_addresses_share_what_they_have_in_common() -> None:
         )
     )
     assert a[:2].tolist() == b[:2].tolist()
-    assert a[2:PLACES].any() == False  # noqa: E712 - a numpy bool
+    assert a[2:PREFIXES].any() == False  # noqa: E712 - a numpy bool
     assert a[0] != c[0]
     assert a[1] != c[1]  # a directory is one of its host
-    assert a[PLACES : PLACES + SHAPES].tolist() == b[PLACES : PLACES + SHAPES].tolist()
+    assert a[PREFIXES : PREFIXES + PATTERNS].tolist() == b[PREFIXES : PREFIXES + PATTERNS].tolist()
     assert a[-1] != b[-1]
 
 

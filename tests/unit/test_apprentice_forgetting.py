@@ -48,10 +48,10 @@ def test_links_are_bounded() -> None:
     most = 0
     for _ in range(100):
         crawl.run(1)
-        most = max(most, len(crawl.apprentice.known))
-    assert crawl.apprentice.known.found == 1200
+        most = max(most, len(crawl.apprentice.table))
+    assert crawl.apprentice.table.links_ever == 1200
     assert 0.75 * 150 - 12 < most <= 150 + 10 * 12
-    assert len(crawl.apprentice.known.pages) * 12 == len(crawl.apprentice.known)
+    assert len(crawl.apprentice.table.pages) * 12 == len(crawl.apprentice.table)
 
 
 def test_a_sixth_of_the_links_is_enough_to_go_on_well() -> None:
@@ -65,7 +65,7 @@ def test_a_sixth_of_the_links_is_enough_to_go_on_well() -> None:
 
 def test_pages_with_nothing_left_to_fetch_go_first() -> None:
     crawl = Crawl(Toy(), Apprentice(Options(batch=10))).run(80)
-    known = crawl.apprentice.known
+    known = crawl.apprentice.table
     promise = np.full(known.n_urls, -1.0)
     waiting = [url for url in crawl.queue if url < known.n_urls]
     promise[waiting] = [crawl.queue[url] for url in waiting]
@@ -83,15 +83,15 @@ def test_pages_with_nothing_left_to_fetch_go_first() -> None:
 
 def test_what_only_led_to_fetched_pages_is_not_missed() -> None:
     crawl = Crawl(Toy(n=90, out=3), Apprentice(Options(batch=10))).run(60)
-    known = crawl.apprentice.known
+    known = crawl.apprentice.table
     done = np.array(
         [all(t in crawl.order for t in crawl.web.targets[u]) for u in crawl.order], bool
     )
     assert done.any()
     left = known.without(done, len(known))
     y = known.y.data
-    model = crawl.apprentice.model
-    before, after = (model.stand(each, len(each), len(y), y) for each in (known, left))
-    waiting = after.urls()[np.isnan(y[after.urls()])]
-    assert waiting.tolist() == before.urls()[np.isnan(y[before.urls()])].tolist()
-    assert after.margins(waiting) == pytest.approx(before.margins(waiting))
+    before, after = (crawl.apprentice.scorer.over(each) for each in (known, left))
+    was_waiting, waiting = (each.rebuild(len(each.table), y)[0] for each in (before, after))
+    assert waiting.tolist() == was_waiting.tolist()
+    margins = before.evidence.margins(waiting)
+    assert after.evidence.margins(waiting) == pytest.approx(margins)

@@ -127,11 +127,11 @@ def test_a_crawl_without_a_miss_learns_what_leads_to_the_edge(graded: bool) -> N
         apprentice.observe(u, float(toy.relevance[u]))
         apprentice.expand(u, toy.facts(u, apprentice.new(toy.targets[u])))
     for _ in range(5):
-        taught = apprentice.learn()
-        apprentice.adopt(taught)
-    mean = [taught.scores[toy.odd[taught.urls] == odd].mean() for odd in (False, True)]
+        lesson = apprentice.learn()
+        apprentice.adopt(lesson)
+    mean = [lesson.scores[toy.odd[lesson.urls] == odd].mean() for odd in (False, True)]
     if graded:
         assert mean[0] > mean[1] + 0.08
     else:
         assert abs(mean[0] - mean[1]) < 0.03
-    assert taught.metrics["relevance"] == pytest.approx(0.765 if graded else 0.95, abs=0.06)
+    assert lesson.metrics["relevance"] == pytest.approx(0.765 if graded else 0.95, abs=0.06)

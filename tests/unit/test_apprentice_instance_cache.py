@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.apprentice.instance_cache import InstanceCache
-from focuscrawl.apprentice.instances import bags
+from focuscrawl.apprentice.instances import make_instances
 from focuscrawl.apprentice.link_table import LinkTable
 
 from .toy_crawl import Toy
@@ -28,7 +28,7 @@ def grown(pages: int, known: LinkTable | None = None, begin: int = 0) -> LinkTab
 
 def check(memory: InstanceCache, known: LinkTable, n_links: int, urls: np.ndarray) -> None:
     inputs = np.arange(2.0 * len(urls)).reshape(-1, 2)
-    expected, _ = bags(known, n_links, urls, inputs, unit_length=True)
+    expected, _ = make_instances(known, n_links, urls, inputs, unit_length=True)
     found = memory.instances(known, n_links, urls, inputs)
     assert np.array_equal(found.rows.indices, expected.rows.indices)
     assert np.array_equal(found.rows.indptr, expected.rows.indptr)

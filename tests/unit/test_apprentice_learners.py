@@ -14,8 +14,8 @@ from focuscrawl.apprentice.learners import (
     NaiveBayesLearner,
 )
 from focuscrawl.apprentice.learners.matrix import Instances, row_sums, unit
+from focuscrawl.apprentice.metrics import auc, validate
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
-from focuscrawl.apprentice.validation import auc, validate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

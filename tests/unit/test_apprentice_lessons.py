@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.factory import make_apprentice
-from focuscrawl.apprentice.files import save_apprentice
+from focuscrawl.apprentice.files import read_apprentice, save_apprentice
 from focuscrawl.apprentice.instances import SPACE
 from focuscrawl.apprentice.learners import NaiveBayesLearner
 from focuscrawl.apprentice.options import DEFAULT_GROUPS, LEARNERS, Options
@@ -41,7 +40,7 @@ class Family(Toy):
 
 
 def learned_from(apprentice: Apprentice) -> set[int]:
-    learner = apprentice.learn().model.learner
+    learner = apprentice.learn().scorer.learner
     assert isinstance(learner, NaiveBayesLearner)
     addresses = learner.counts_.sum(axis=0)[SPACE : 2 * SPACE]
     return set(np.flatnonzero(addresses).tolist())
@@ -63,7 +62,7 @@ def test_contrast_keeps_what_differs_most_from_its_page(
         if u < 20:
             apprentice.expand(u, toy.facts(u, apprentice.new(toy.targets[u])))
     fetched = [*range(2, 20), *(v for v in judged if v >= 20)]
-    assert apprentice.judged == len(fetched)
+    assert apprentice.n_judged == len(fetched)
     contrast = {v: abs(toy.relevance[(v - 2) // 6] - toy.relevance[v]) for v in fetched}
     most = sorted(fetched, key=lambda v: -contrast[v])[: round(share * len(fetched))]
     assert learned_from(apprentice) == set(most)
@@ -80,12 +79,12 @@ def test_only_the_latest_are_remembered() -> None:
 
 def test_a_learner_that_remembers_is_told_once() -> None:
     crawl = Crawl(Family(), Apprentice(Options(batch=10, learner="nb")), lag=3).run(45)
-    learner = crawl.taught[-1].model.learner
+    learner = crawl.lessons[-1].scorer.learner
     assert isinstance(learner, NaiveBayesLearner)
     assert learner.instances_.sum() == 38  # of 40 fetches, but the seeds
     assert learner.counts_[:, SPACE : 2 * SPACE].sum(axis=0).max() == 1.0
     again = crawl.resumed(Apprentice(Options(batch=10, learner="nb"))).run(8)
-    learner = again.taught[-1].model.learner
+    learner = again.lessons[-1].scorer.learner
     assert isinstance(learner, NaiveBayesLearner)
     assert learner.instances_.sum() == 48
 
@@ -106,9 +105,9 @@ def test_pages_that_lead_to_relevant_ones_are_worth_fetching_if_asked(tunnel: bo
         if u < 8:
             apprentice.expand(u, toy.facts(u, apprentice.new(toy.targets[u])))
     for _ in range(5):
-        taught = apprentice.learn()
-        apprentice.adopt(taught)
-    score = dict(zip(taught.urls.tolist(), taught.scores.tolist(), strict=True))
+        lesson = apprentice.learn()
+        apprentice.adopt(lesson)
+    score = dict(zip(lesson.urls.tolist(), lesson.scores.tolist(), strict=True))
     if tunnel:
         assert score[4] > score[7] + 0.1
     else:
@@ -122,9 +121,10 @@ KEPT: dict[str, Any] = {"groups": ("context", "anchor", "cocitation"), "d_max": 
 def test_one_that_begins_with_another_goes_on_as_it_was(learner: str, tmp_path: Path) -> None:
     options = Options(**KEPT, learner=learner, evidence="first", batch=10, contrast=0.5)
     first = Crawl(Pages(options), Apprentice(options)).run(30).apprentice
-    save_apprentice(first.graduate(), tmp_path / "model", {"topic": "/Boats"})
+    save_apprentice(first.export(), tmp_path / "model", {"topic": "/Boats"})
     asked = Options(batch=7, d_max=4, learner="logistic")
-    second = make_apprentice(asked, str(tmp_path / "model"))
+    exported = read_apprentice(tmp_path / "model")
+    second = Apprentice.warm_started(asked, exported)
     assert asdict(second.options) == {
         **asdict(asked),
         **KEPT,
@@ -132,13 +132,13 @@ def test_one_that_begins_with_another_goes_on_as_it_was(learner: str, tmp_path: 
         "evidence": "first",
     }
     for one, other in zip(
-        first.model.learner.linear(), second.model.learner.linear(), strict=True
+        first.scorer.learner.linear(), second.scorer.learner.linear(), strict=True
     ):
         assert np.array_equal(one, other)
-    assert second.observed == second.version == 0
+    assert second.memory.observed == second.version == 0
     # what it learns on survives an interruption
     crawl = Crawl(Pages(options), second).run(20)
-    again = crawl.resumed(make_apprentice(asked, str(tmp_path / "model")))
+    again = crawl.resumed(Apprentice.warm_started(asked, exported))
     assert again.queue == crawl.queue
     again.run(15)
     assert again.order == crawl.run(15).order
@@ -146,5 +146,5 @@ def test_one_that_begins_with_another_goes_on_as_it_was(learner: str, tmp_path: 
 
 def test_there_must_be_one_to_begin_with(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no apprentice"):
-        make_apprentice(Options(), str(tmp_path))
-    assert make_apprentice(Options(batch=3)).options.batch == 3
+        read_apprentice(tmp_path)
+    assert Apprentice.warm_started(Options(batch=3), None).options.batch == 3

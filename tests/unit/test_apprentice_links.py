@@ -17,8 +17,8 @@ from focuscrawl.apprentice.instances import (
     N_FEATURES,
     SPACE,
     address_margins,
-    bags,
     link_margins,
+    make_instances,
 )
 from focuscrawl.apprentice.link_table import LinkTable
 from focuscrawl.apprentice.sparse_rows import SparseRows, beside, pointers
@@ -165,7 +165,7 @@ def test_instances_hold_links_pages_and_addresses(
     known: LinkTable, unit_length: bool, only_first: bool, each_link: bool, most: int
 ) -> None:
     n_links = len(known) - 100
-    instances, owner = bags(
+    instances, owner = make_instances(
         known,
         n_links,
         URLS,
@@ -213,7 +213,9 @@ def test_instances_hold_links_pages_and_addresses(
 @pytest.mark.parametrize("unit_length", [True, False])
 def test_margins_are_sums_over_instances(known: LinkTable, unit_length: bool) -> None:
     weights = np.random.default_rng(0).normal(size=N_FEATURES)
-    instances, _ = bags(known, len(known), URLS, DENSE, unit_length=unit_length, most=len(known))
+    instances, _ = make_instances(
+        known, len(known), URLS, DENSE, unit_length=unit_length, most=len(known)
+    )
     by_kind = weights[:SPACE].astype(np.float32), weights[2 * SPACE :]
 
     def margins(first: int, end: int) -> np.ndarray:

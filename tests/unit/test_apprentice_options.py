@@ -14,7 +14,6 @@ from focuscrawl.apprentice.critic_reading import WordReader
 from focuscrawl.apprentice.dense_inputs import INPUTS, input_names, prior_of, switched_on
 from focuscrawl.apprentice.evidence import FetchOutcomes
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
-from focuscrawl.apprentice.model import ApprenticeModel, fresh_learner
 from focuscrawl.apprentice.options import (
     GROUPS,
     INPUT_GROUPS,
@@ -23,6 +22,7 @@ from focuscrawl.apprentice.options import (
     URL_GROUPS,
     Options,
 )
+from focuscrawl.apprentice.scorer import Scorer, new_learner
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 
@@ -43,18 +43,17 @@ OF_INPUTS = {
         *("mean_relevance", "best_relevance", "links", "relevant_links", "first_relevance"),
     },
     "reading": {"reading", "read_relevance", "agreement"},
-    "rates": {"place", "place_fetches", "shape", "twin", "twin_query"},
+    "rates": {"prefix", "prefix_fetches", "pattern", "alias", "alias_query"},
     "hubs": {"hub", "siblings", "best_hub"},
 }
 
 
 @cache
 def facts(*groups: str) -> PageFacts:
-    view = parse_page(PAGE, "http://boats.example/sea/index.html", depths=True)
+    view = parse_page(PAGE, "http://boats.example/sea/index.html")
     reader = FeatureExtractor(
         WordReader(toy_critic()), groups=groups, d_max=3, classes=toy_critic().classes
     )
-    assert reader.needs_depths == bool({"paths", "ancestors"} & set(groups))
     return reader.read(
         view,
         np.arange(3),
@@ -130,6 +129,12 @@ def test_a_link_is_in_the_section_of_the_heading_it_begins() -> None:
     assert read.links.lengths.tolist() == [0, 1, 1, 0]
 
 
+@pytest.mark.parametrize("gone", ["paths", "ancestors"])
+def test_groups_that_are_gone_are_refused_like_any_unknown_one(gone: str) -> None:
+    with pytest.raises(UserError, match=f"has no group of features '{gone}': "):
+        Options(groups=("context", gone))
+
+
 def test_only_unlikely_classes_are_not_named() -> None:
     view = parse_page(PAGE, "http://boats.example/")
     reader = FeatureExtractor(
@@ -156,12 +161,12 @@ def crawled() -> Crawl:
 
 def inputs_with(crawl: Crawl, *groups: str) -> dict[str, NDArray[np.float64]]:
     options = Options(groups=groups)
-    known, fetched = crawl.apprentice.known, FetchOutcomes()
+    known, fetched = crawl.apprentice.table, FetchOutcomes()
     for u in crawl.order:
         fetched.observe(known.keys(np.array([u]))[0], float(crawl.web.relevance[u]))
-    model = ApprenticeModel(fresh_learner(options), options)
-    standing = model.stand(known, len(known), known.n_urls, known.y.data)
-    inputs = model.inputs(standing, known, fetched, standing.urls())
+    scorer = Scorer(new_learner(options), options, known, fetched)
+    scorer.rebuild(len(known), known.y.data)
+    inputs = scorer.inputs(scorer.evidence.urls())
     return dict(zip(input_names(options), inputs.T, strict=True))
 
 
@@ -174,7 +179,7 @@ def test_a_group_of_inputs_is_those_inputs(group: str, crawled: Crawl) -> None:
         on, off = (alone, rest) if name in OF_INPUTS[group] else (rest, alone)
         assert np.array_equal(on[name], all_on[name])
         assert not off[name].any()
-        if name not in {"twin", "twin_query"}:  # the toy has none but what was fetched itself
+        if name not in {"alias", "alias_query"}:  # the toy has none but what was fetched itself
             assert on[name].any()
 
 

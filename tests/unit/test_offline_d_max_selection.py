@@ -64,7 +64,7 @@ def test_the_windows_of_every_d_max_are_what_a_page_reader_finds(
     seen = np.zeros(1000, bool)
     for u, leaves in enumerate(bodies):
         body = f"<title>t{u}</title>{'<hr>'.join(leaves)}".encode()
-        view = parse_page(body, f"http://h.example/d/{u}.html", depths=windows.needs_depths)
+        view = parse_page(body, f"http://h.example/d/{u}.html")
         targets = np.array([100 + sum(map(ord, url)) % 800 for url in view.links.urls], np.int64)
         links, judged = np.arange(len(targets)), np.array([0.7, 0.3])
         for reader, facts in zip(plain, expected, strict=True):
@@ -259,12 +259,14 @@ def test_what_only_names_pages_and_urls_tells_nothing(tmp_path: Path) -> None:
     assert trials == again
 
 
-@pytest.mark.parametrize("groups", sorted(AROUND))
-def test_every_group_around_a_link_goes_as_far_as_d_max(groups: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("others", [("classes",), ("classes", "section", "anchor")])
+def test_the_words_around_a_link_go_as_far_as_d_max(
+    others: tuple[str, ...], tmp_path: Path
+) -> None:
     web = Hinting(2)
     with closing(web.crawled(tmp_path / "crawl.db")) as store:
         trials = try_windows(
-            store, Options(groups=(groups, "classes")), critic=toy_critic(), web=web
+            store, Options(groups=(AROUND, *others)), critic=toy_critic(), web=web
         )
     assert chosen(trials) == 2
 
@@ -296,7 +298,7 @@ def test_what_another_strategy_kept_is_not_taken_for_facts(tmp_path: Path) -> No
             learn_from(store)
         learned = learn_from(store, critic=toy_critic(), web=web)
     assert learned.options.d_max == Options().d_max
-    assert learned.judged > 80
+    assert learned.n_judged > 80
 
 
 def test_a_crawl_of_the_apprentice_is_learned_from_under_its_own_options(tmp_path: Path) -> None:
@@ -314,7 +316,7 @@ def test_a_crawl_of_the_apprentice_is_learned_from_under_its_own_options(tmp_pat
         as_before = learn_from(store, options=Options(d_max=3, groups=options.groups))
     assert (learned.options.learner, learned.options.d_max) == ("nb", 3)
     assert as_before.options.learner == "logistic"
-    one, other_one = learned.model.learner.linear(), read_again.model.learner.linear()
+    one, other_one = learned.scorer.learner.linear(), read_again.scorer.learner.linear()
     assert all(np.array_equal(a, b) for a, b in zip(one, other_one, strict=True))
 
 

@@ -282,16 +282,10 @@ def test_a_program_in_a_heading_is_no_text_of_it() -> None:
     assert headings(page) == [("Real name", 0)]
 
 
-def test_depths_are_counted_if_asked_for() -> None:
+def test_elements_and_frames_without_text_are_leaves_all_the_same() -> None:
     markup = b"<title>T</title><div>a<p>b<i>c</i>d</p><hr></div><a href=x></a>"
-    page = parse_page(markup, HERE, depths=True)
-    # html 1, body 2, div 3, p 4, i 5; the title is above the tree
-    assert page.leaf_depth.tolist() == [0, 3, 4, 5, 4, 3, 2]
-    assert page.leaf_meeting.tolist() == [0, 0, 3, 4, 4, 3, 2]
-    plain = parse_page(markup, HERE)
-    assert plain.leaf_depth.shape == plain.leaf_meeting.shape == (0,)
-    assert plain.tokens == page.tokens
-    frames = parse_page(
-        b"<frameset><noframes><body><p>in</noframes></frameset>", HERE, depths=True
-    )
-    assert frames.leaf_depth.tolist() == [6]  # html, frameset, noframes; html, body, p in it
+    page = parse_page(markup, HERE)
+    assert page.n_leaves == 7
+    assert (page.links.left.tolist(), page.links.right.tolist()) == ([6], [6])
+    frames = parse_page(b"<frameset><noframes><body><p>in</noframes></frameset>", HERE)
+    assert (frames.n_leaves, frames.tokens) == (1, ["in"])

@@ -15,13 +15,15 @@ from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.errors import UserError
 from focuscrawl.lab.replay import replay
+from focuscrawl.paths.files import load_path_critic
 from focuscrawl.paths.forager import Forager
 from focuscrawl.paths.site_path import read_paths
 from focuscrawl.report.goals import goal_pages
 from focuscrawl.report.stores import open_store
 from focuscrawl.store.schema import FETCHED
-from focuscrawl.strategies.paths import PathMemo
-from focuscrawl.strategies.protocol import Appraiser
+from focuscrawl.strategies.paths import PathMemo, Paths
+from focuscrawl.testing import check_critic, check_strategy
+from focuscrawl.webs import open_web
 
 from . import departments
 from .departments import record_pages
@@ -148,10 +150,15 @@ def test_a_page_is_worth_what_its_path_says(web: Departments, model: Path, tmp_p
 
 def _worth(crawl: Crawl) -> dict[int, float]:
     """Return what each fetched page was worth to the strategy."""
-    assert isinstance(crawl.strategy, Appraiser)
     numbers = range(len(crawl.urls))
     fetched = [number for number in numbers if crawl.urls.state(number) == FETCHED]
     return {number: crawl.strategy.worth(number, 0.0) for number in fetched}
+
+
+def test_it_holds_to_what_every_strategy_does(web: Departments, model: Path) -> None:
+    critic = load_path_critic(str(model), "/goal")
+    check_strategy(Paths, critic=critic, web=open_web(str(web.warc)), seeds=web.doors[2:])
+    check_critic(critic)
 
 
 def test_a_threshold_ends_a_forage(web: Departments, model: Path, tmp_path: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
+from importlib.metadata import EntryPoint, EntryPoints
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -15,22 +17,40 @@ from focuscrawl.strategies import (
     First,
     JudgedPage,
     Maximum,
-    RecalledPage,
     Strategy,
     StrategyContext,
     find_strategy,
+    registry,
     strategy_names,
 )
+from focuscrawl.testing import strategy_checks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from focuscrawl.critic.protocol import Judgement
 
 
 LINKS = st.lists(st.lists(st.tuples(st.integers(0, 12), st.floats(0, 1)), max_size=8), max_size=8)
 
 
-#: the oracle refuses to work outside a recorded web, `paths` without a model of paths
-ANYWHERE = [name for name in strategy_names() if name not in ("oracle", "paths")]
+#: lessons within the checks' 60 fetches, of those that learn
+OFTEN: dict[str, dict[str, float]] = {
+    **{name: {"every": 7, "growth": 0.0} for name in ("pagerank", "tfidf-centroid", "hubs")},
+    **{
+        name: {"batch": 7, "growth": 0.0}
+        for name in ("apprentice", "intelligent", "context-graphs", "q-values")
+    },
+}
+
+
+def every_strategy_and_check() -> Iterator[object]:
+    """All but `paths`, which needs a model of paths: see the tests of foraging."""
+    for name in strategy_names():
+        if name != "paths":
+            make: Any = partial(find_strategy(name), **OFTEN.get(name, {}))  # type: ignore[arg-type]
+            for check, run in strategy_checks(make):
+                yield pytest.param(run, id=f"{name}-{check}")
 
 
 class Critic:
@@ -82,50 +102,19 @@ def test_an_unknown_strategy_is_answered_with_a_name() -> None:
         find_strategy("xyz")
 
 
-@pytest.mark.parametrize("name", ANYWHERE)
-def test_every_strategy_scores_every_link_and_every_url_once(name: str) -> None:
-    strategy, page = made(name), judged([3, 1, 3, 2], 0.7)
-    strategy.observe(page.url, page.relevance, None)
-    expansion = strategy.expand(page)
-    assert expansion.link_scores.shape == (4,)
-    assert not np.isnan(expansion.link_scores).any()
-    assert sorted(expansion.urls.tolist()) == [1, 2, 3]
-    assert expansion.scores.shape == expansion.urls.shape
-    assert np.isfinite(expansion.scores).all()
+@pytest.mark.parametrize("check", [*every_strategy_and_check()])
+def test_every_strategy_holds_to_every_check(check: Callable[[], None]) -> None:
+    check()
 
 
-@pytest.mark.parametrize("name", ANYWHERE)
-def test_every_strategy_bears_a_page_without_links(name: str) -> None:
-    strategy = made(name)
-    expansion = strategy.expand(judged([], 0.7))
-    assert len(expansion.link_scores) == len(expansion.urls) == len(expansion.scores) == 0
-    strategy.observe(99, 0.7, None)
-
-
-@pytest.mark.parametrize("name", ANYWHERE)
-def test_every_strategy_recalls_what_it_has_seen(name: str) -> None:
-    pages = [judged([1, 2, 2], 0.4), judged([2, 3], 0.8, on_topic=False), judged([3, 1], 0.6)]
-    whole, resumed = made(name), made(name)
-    for page in pages[:2]:
-        for strategy in (whole, resumed):
-            strategy.observe(page.url, page.relevance, None)
-        expansion = whole.expand(page)
-        resumed.recall(
-            RecalledPage(
-                url=page.url,
-                seq=page.seq,
-                relevance=page.relevance,
-                targets=page.targets,
-                link_scores=expansion.link_scores,
-                memo=expansion.memo,
-            )
-        )
-    for strategy in (whole, resumed):
-        strategy.observe(pages[2].url, pages[2].relevance, None)
-    left, right = whole.expand(pages[2]), resumed.expand(pages[2])
-    np.testing.assert_array_equal(left.link_scores, right.link_scores)
-    np.testing.assert_array_equal(left.urls, right.urls)
-    np.testing.assert_array_equal(left.scores, right.scores)
+def test_what_is_no_subclass_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = EntryPoints([EntryPoint("own", "collections:Counter", registry.GROUP)])
+    monkeypatch.setattr(registry, "entry_points", points.select)
+    with pytest.raises(
+        UserError,
+        match=r"strategy own \(collections:Counter\) is no subclass of focuscrawl.strategies",
+    ):
+        find_strategy("own")
 
 
 def test_best_first_keeps_the_greatest_relevance() -> None:

@@ -16,7 +16,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 from focuscrawl.strategies import (
     JudgedPage,
-    LearningStrategy,
     Lesson,
     RecalledPage,
     Strategy,
@@ -91,7 +90,7 @@ def scores(expansion: Expansion) -> dict[int, float]:
 
 def teach(strategy: Strategy) -> dict[int, float]:
     """Have a lesson learned and adopted; return the scores it brought."""
-    assert isinstance(strategy, LearningStrategy)
+    assert strategy.learns
     assert strategy.lesson_due()
     lesson = strategy.learn()
     found = dict(zip(lesson.urls.tolist(), lesson.scores.tolist(), strict=True))
@@ -293,7 +292,7 @@ def go_on(strategy: Strategy, kept: Kept, pages: Sequence[JudgedPage], lag: int)
     lesson, ready = None, 0
     for each in pages:
         if lesson is not None and ready == 0:
-            assert isinstance(strategy, LearningStrategy)
+            assert strategy.learns
             kept.put(lesson.urls, lesson.scores)
             kept.put(*strategy.adopt(lesson))
             kept.lesson, lesson = lesson, None
@@ -310,7 +309,7 @@ def go_on(strategy: Strategy, kept: Kept, pages: Sequence[JudgedPage], lag: int)
             memo=expansion.memo,
         )
         kept.pages.append((recalled, len(each.targets) > 0 or expansion.memo is not None))
-        if lesson is None and isinstance(strategy, LearningStrategy) and strategy.lesson_due():
+        if lesson is None and strategy.learns and strategy.lesson_due():
             lesson, ready = strategy.learn(), lag
 
 
@@ -318,14 +317,14 @@ def resumed(strategy: Strategy, kept: Kept) -> Kept:
     """Take up a crawl as `focuscrawl.crawl.restore` does."""
     again = Kept(pages=list(kept.pages), lesson=kept.lesson)
     learned_at = 0
-    if isinstance(strategy, LearningStrategy) and kept.lesson is not None:
+    if strategy.learns and kept.lesson is not None:
         strategy.load(kept.lesson.state)
         learned_at = kept.lesson.trained_at_seq
     for seq, (recalled, has_links) in enumerate(kept.pages, start=1):
         strategy.observe(recalled.url, recalled.relevance, None)
         if has_links:
             again.put(*strategy.recall(recalled))
-        if seq == learned_at and isinstance(strategy, LearningStrategy):
+        if seq == learned_at and strategy.learns:
             again.put(*strategy.rescore())
     return again
 
@@ -354,7 +353,7 @@ def test_a_resumed_crawl_has_the_scores_of_one_never_interrupted(
     after = resumed(other, before)
     assert after.scores == before.scores
     # and goes on alike; a lesson that was under way is held again, when it is due
-    if isinstance(strategy, LearningStrategy) and isinstance(other, LearningStrategy):
+    if strategy.learns and other.learns:
         assert strategy.model_version == other.model_version
         assert strategy.lesson_due() == other.lesson_due()
     for each in pages[at:]:
@@ -366,7 +365,7 @@ def test_a_resumed_crawl_has_the_scores_of_one_never_interrupted(
 @pytest.mark.parametrize("name", ["pagerank", "tfidf-centroid"])
 def test_lessons_grow_rarer_with_the_crawl(name: str) -> None:
     strategy = make(name, every=2, growth=0.5)
-    assert isinstance(strategy, LearningStrategy)
+    assert strategy.learns
     held = []
     for seq in range(1, 31):
         strategy.observe(seq, 0.9, None)

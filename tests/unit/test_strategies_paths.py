@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
-from focuscrawl.critic.protocol import Judgement
 from focuscrawl.errors import UserError
-from focuscrawl.page import parse_page
-from focuscrawl.strategies import JudgedPage, LearningStrategy, RecalledPage, StrategyContext
+from focuscrawl.strategies import Strategy, StrategyContext
 from focuscrawl.strategies.best_first import BestFirst
 from focuscrawl.strategies.context_graphs import ContextGraphs
 from focuscrawl.strategies.discounting import discounted_rewards
@@ -22,29 +21,17 @@ from focuscrawl.strategies.intelligent import Intelligent
 from focuscrawl.strategies.link_history import LinkHistory, PathFacts
 from focuscrawl.strategies.q_values import QValues, bins_of
 from focuscrawl.strategies.word_naive_bayes import WordClasses, shares
+from focuscrawl.testing import KeywordCritic, Rehearsal, TinyWeb
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
-    from focuscrawl.page import PageView
 
 LEARNERS = [Intelligent, ContextGraphs, QValues]
 
 
-class JazzCritic:
-    classes: tuple[str, ...] = ("/Jazz", "/Other")
-    marked = np.array([True, False])
-    examples: tuple[str, ...] = ()
-    fingerprint = "ja22"
-
-    def judge(self, pages: Sequence[PageView]) -> Judgement:
-        relevance = np.array([float("jazz" in page.tokens) for page in pages])
-        return Judgement(relevance, np.stack([relevance, 1 - relevance], axis=1))
-
-
-CONTEXT = StrategyContext(critic=JazzCritic(), random_state=0, web=None)
+CRITIC = KeywordCritic("jazz", high=1.0, low=0.0, classes=("/Jazz", "/Other"))
+CONTEXT = StrategyContext(critic=CRITIC, random_state=0, web=None)
 
 
 def house() -> dict[str, str]:
@@ -60,103 +47,36 @@ def house() -> dict[str, str]:
             kind = "box made of cardboard" if jazz else "drawer with a lock"
             pages[holder] = f"{kind} {anchors([*sheets, ''])}"
             pages |= dict.fromkeys(sheets, "jazz on record" if jazz else "money to pay")
-    return {name: f"<body><p>{text}</p></body>" for name, text in pages.items()}
+    return {name: f"<body><p>{text}</p><!--{name}--></body>" for name, text in pages.items()}
 
 
 def anchors(names: Sequence[str]) -> str:
     return " ".join(f'<li><a href="/{name}">{name.rstrip("-0123456789")}</a>' for name in names)
 
 
-class Crawl:
-    """The crawl's part of the loop, one request at a time."""
+HOUSE = TinyWeb({f"http://house.example/{name}": body for name, body in house().items()})
+#: a path
+SEEDS = [
+    f"http://house.example/{name}" for name in ("", "shelf2", "boxshelf2-0", "recordboxshelf2-0-0")
+]
 
-    def __init__(self, strategy: Any) -> None:
-        self.pages, self.strategy = house(), strategy
-        self.names = ["", "shelf2", "boxshelf2-0", "recordboxshelf2-0-0"]  # seeds: a path
-        self.queue: dict[int, float] = dict.fromkeys(range(4), np.inf)
-        self.order: list[int] = []
-        self.kept: list[RecalledPage] = []
-        self.state: tuple[int, bytes] | None = None
 
-    def run(self, fetches: int) -> Crawl:
-        for _ in range(fetches):
-            self.fetch(max(self.queue, key=lambda url: (self.queue[url], -url)))
-            if isinstance(self.strategy, LearningStrategy) and self.strategy.lesson_due():
-                lesson = self.strategy.learn()
-                self.state = lesson.trained_at_seq, lesson.state
-                self.take(lesson.urls, lesson.scores)
-                self.take(*self.strategy.adopt(lesson))
-        return self
+def crawl(strategy: Strategy) -> Rehearsal:
+    return Rehearsal(strategy, HOUSE, SEEDS, critic=CRITIC)
 
-    def fetch(self, url: int) -> None:
-        del self.queue[url]
-        self.order.append(url)
-        view = parse_page(self.pages[self.names[url]].encode(), self.address(url))
-        relevance = float(CONTEXT.critic.judge([view]).relevance[0])
-        self.strategy.observe(url, relevance, None)
-        targets = np.array([self.number(link) for link in view.links.urls], np.int64)
-        page = JudgedPage(
-            view=view,
-            url=url,
-            seq=len(self.order),
-            depth=0,
-            relevance=relevance,
-            probabilities=None,
-            links=np.arange(len(targets)),
-            targets=targets,
-        )
-        found = self.strategy.expand(page)
-        assert len(found.link_scores) == len(targets)
-        self.kept.append(
-            RecalledPage(url, page.seq, relevance, targets, found.link_scores, found.memo)
-        )
-        self.take(found.urls, found.scores)
 
-    def address(self, url: int) -> str:
-        return f"http://house.example/{self.names[url]}"
-
-    def number(self, link: str) -> int:
-        name = link.rpartition("/")[2]
-        if name not in self.names:
-            self.names.append(name)
-        return self.names.index(name)
-
-    def take(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
-        done = set(self.order)
-        pairs = zip(urls.tolist(), scores.tolist(), strict=True)
-        self.queue |= {url: score for url, score in pairs if url not in done}
-
-    def resumed(self, strategy: Any) -> Crawl:
-        """Go on with another strategy object, as `focuscrawl.crawl.restore` does."""
-        again = Crawl(strategy)
-        again.names, again.order, again.kept = self.names[:], self.order[:], self.kept[:]
-        again.queue = dict.fromkeys(self.queue, np.nan)
-        learned_at = 0
-        if self.state is not None:
-            learned_at, state = self.state
-            strategy.load(state)
-        for page in self.kept:
-            strategy.observe(page.url, page.relevance, None)
-            found = strategy.recall(page)
-            if page.seq > learned_at:
-                again.take(*found)
-            if page.seq == learned_at:
-                again.take(*strategy.rescore())
-        return again
-
-    @property
-    def relevant(self) -> int:
-        return sum(self.names[url].startswith("record") for url in self.order)
+def relevant(crawl: Rehearsal) -> int:
+    return sum("/record" in url for url in crawl.order)
 
 
 @pytest.mark.parametrize("strategy", LEARNERS)
 def test_it_learns_to_go_through_pages_that_are_not_relevant(
     strategy: Callable[..., Any],
 ) -> None:
-    learning = Crawl(strategy(CONTEXT, batch=10)).run(70)
-    assert isinstance(learning.strategy, LearningStrategy)
+    learning = crawl(strategy(CONTEXT, batch=10)).run(70)
+    assert learning.strategy.learns
     assert learning.strategy.model_version >= 2
-    assert learning.relevant > 3 * Crawl(BestFirst(CONTEXT)).run(70).relevant
+    assert relevant(learning) > 3 * relevant(crawl(BestFirst(CONTEXT)).run(70))
 
 
 @pytest.mark.parametrize("strategy", LEARNERS)
@@ -164,9 +84,9 @@ def test_it_learns_to_go_through_pages_that_are_not_relevant(
 def test_resumed_it_goes_on_as_if_nothing_had_happened(
     strategy: Callable[..., Any], stop: int
 ) -> None:
-    whole = Crawl(strategy(CONTEXT, batch=10)).run(80)
-    begun = Crawl(strategy(CONTEXT, batch=10)).run(stop)
-    assert (begun.state is None) == (stop == 5)
+    whole = crawl(strategy(CONTEXT, batch=10)).run(80)
+    begun = crawl(strategy(CONTEXT, batch=10)).run(stop)
+    assert bool(begun.lessons) == (stop != 5)
     again = begun.resumed(strategy(CONTEXT, batch=10))
     assert again.queue == begun.queue
     assert again.strategy.model_version == begun.strategy.model_version
@@ -175,13 +95,13 @@ def test_resumed_it_goes_on_as_if_nothing_had_happened(
 
 @pytest.mark.parametrize("strategy", LEARNERS)
 def test_what_is_found_during_a_lesson_is_scored_by_it(strategy: Callable[..., Any]) -> None:
-    crawl = Crawl(strategy(CONTEXT, batch=10)).run(25)
-    learner = crawl.strategy
+    begun = crawl(strategy(CONTEXT, batch=10)).run(25)
+    learner = begun.strategy
     lesson = learner.learn()
     known = set(lesson.urls.tolist())
-    hidden = [url for url in crawl.queue if crawl.names[url].startswith(("desk", "drawer"))]
+    hidden = [url for url in begun.queue if re.search("/(desk|drawer)", begun.urls[url])]
     for url in hidden[:4]:
-        crawl.fetch(url)
+        begun.fetch(url)
     urls, scores = learner.adopt(lesson)
     new = dict(zip(urls.tolist(), scores.tolist(), strict=True))
     assert set(new) - known
@@ -277,7 +197,7 @@ def test_interest_ratios_by_hand() -> None:
     crawled.add(1, page_of([6, 7, 8, 9, 11], 8))  # neither
     for url in range(2, 10):
         crawled.observe(url, float(url < 6))
-    past = crawled.past()
+    past = crawled.past(10, 2)
     assert past.waiting.tolist() == [10, 11]
     model = Intelligent(CONTEXT).fit(past)
     assert model.base == 0.5
@@ -303,7 +223,7 @@ def test_layers_order_pages_by_their_distance() -> None:
             next_one = [url + offset + 1] if offset < 2 else []
             crawled.add(url + offset, page_of([*next_one, 90 + offset], word, word + 10))
         url += 4
-    model = ContextGraphs(CONTEXT, layers=3, threshold=0.4).fit(crawled.past())
+    model = ContextGraphs(CONTEXT, layers=3, threshold=0.4).fit(crawled.now())
     assert model.metrics == {"layer_0": 6.0, "layer_1": 6.0, "layer_2": 6.0}
     for number, words in enumerate([(3, 13), (2, 12), (1, 11), (4, 14), (70, 71)]):
         crawled.observe(50 + number, 0.0)

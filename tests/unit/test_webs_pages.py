@@ -14,25 +14,22 @@ from focuscrawl.webs.pages import HtmlAnswer
 from .shelves import Shelf, at
 
 
-def test_a_page_is_read_with_its_encoding_and_depths() -> None:
-    web = Shelf()
-    url = at("/")
+def test_a_page_is_read_in_its_encoding() -> None:
     body = "<p>Stra\xdfe <a href=x>hin</a>".encode("latin-1")
-    web.answers[url] = Answer(url, 200, [("Content-Type", "text/html; charset=latin-1")], body)
-    page = read_page(web, url)
-    assert page is not None
+    headers = [("Content-Type", "text/html; charset=latin-1")]
+    answer = HtmlAnswer.of(Answer(at("/"), 200, headers, body))
+    assert answer is not None
+    page = answer.parse()
     assert "straße" in page.tokens
     assert page.links.urls == [at("/x")]
-    assert len(page.leaf_depth) == 0
-    deep = read_page(web, url, depths=True)
-    assert deep is not None
-    assert len(deep.leaf_depth) > 0
 
 
 def test_only_the_page_that_was_meant() -> None:
     web = Shelf()
     web.page("/", "jazz")
-    body = web.answers[at("/")].body
+    answer = web.fetch(at("/"))
+    assert answer is not None
+    body = answer.body
     assert read_page(web, at("/"), digest=Duplicates.digest(body)) is not None
     assert read_page(web, at("/"), digest=blake2b(body, digest_size=8).digest()) is not None
     assert read_page(web, at("/"), digest=Duplicates.digest(b"another")) is None

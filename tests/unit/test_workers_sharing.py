@@ -10,10 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.distributed import DistributedApprentice
+from focuscrawl.apprentice.distributed_training import Pool, SharedTraining
 from focuscrawl.apprentice.options import EVIDENCE, LEARNERS, Options
 from focuscrawl.apprentice.page_facts import PageFacts
-from focuscrawl.apprentice.pool import Pool
 from focuscrawl.apprentice.serialization import pack
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
@@ -259,59 +258,62 @@ def test_a_link_stands_for_what_it_will_bring() -> None:
 @pytest.mark.parametrize("evidence", EVIDENCE)
 def test_a_pool_of_one_learns_what_the_one_would(learner: str, evidence: str) -> None:
     options = Options(batch=500, learner=learner, evidence=evidence)
-    apprentice = DistributedApprentice(options)
+    apprentice = Apprentice(options)
+    training = SharedTraining(apprentice)
     Crawl(Toy(), apprentice).run(60)
     pool = Pool(options)
-    judgements = apprentice.hand_in()
+    judgements = training.hand_in()
     assert judgements is not None
-    assert apprentice.hand_in() is None
+    assert training.hand_in() is None
     pool.add(1, judgements.to_bytes())
-    state, instances, metrics = apprentice.train(pool)
-    taken_up = apprentice.take_up(1, state)
+    state, instances, metrics = training.train(pool)
+    taken_up = training.take_up(1, state)
     apprentice.adopt(taken_up)
-    alone = DistributedApprentice(options)
+    alone = Apprentice(options)
     Crawl(Toy(), alone).run(60)
-    taught = alone.learn()
-    assert instances == taught.instances
-    assert metrics["judged"] == taught.metrics["judged"]
-    assert taken_up.urls.tolist() == taught.urls.tolist()
-    assert np.allclose(taken_up.scores, taught.scores, atol=1e-4)
+    lesson = alone.learn()
+    assert instances == lesson.instances
+    assert metrics["judged"] == lesson.metrics["judged"]
+    assert taken_up.urls.tolist() == lesson.urls.tolist()
+    assert np.allclose(taken_up.scores, lesson.scores, atol=1e-4)
     assert apprentice.version == 1
-    assert pack(taken_up.model.learner) == state
+    assert pack(taken_up.scorer.learner) == state
 
 
 def test_a_model_can_be_taken_up_before_there_is_anything_to_score() -> None:
-    apprentice = DistributedApprentice(Options())
-    apprentice.adopt(apprentice.take_up(4, pack(apprentice.model.learner)))
+    apprentice = Apprentice(Options())
+    apprentice.adopt(SharedTraining(apprentice).take_up(4, pack(apprentice.scorer.learner)))
     assert apprentice.version == 4
     assert Crawl(Toy(), apprentice).run(20).harvest >= 0.0
 
 
 def test_what_a_page_opened_is_learned_later() -> None:
     options = Options(batch=500)
-    apprentice = DistributedApprentice(options)
-    crawl = Crawl(Toy(), apprentice)
+    apprentice = Apprentice(options)
+    crawl, training = Crawl(Toy(), apprentice), SharedTraining(apprentice)
     pool = Pool(options)
     for _ in range(6):
         crawl.run(10)
-        judgements = apprentice.hand_in()
+        judgements = training.hand_in()
         assert judgements is not None
         pool.add(3, judgements.to_bytes())
     values = np.concatenate([value for _, _, value in pool._parts])
-    judged = apprentice._judged.urls
-    assert np.array_equal(values, apprentice.values.of(judged, apprentice.known.y.data[judged])[1])
+    judged = apprentice.memory.buffer.judged.urls
+    labels = apprentice.memory.labels.of(judged, apprentice.table.y.data[judged])
+    assert np.array_equal(values, labels[1])
     assert len(pool) == len(judged)
 
 
 def test_a_pool_forgets_what_is_too_old() -> None:
     options = Options(batch=500, memory=20)
-    apprentices = {worker: DistributedApprentice(options) for worker in (1, 2)}
+    apprentices = {worker: Apprentice(options) for worker in (1, 2)}
     crawls = {worker: Crawl(Toy(seed=worker), each) for worker, each in apprentices.items()}
+    trainings = {worker: SharedTraining(each) for worker, each in apprentices.items()}
     pool = Pool(options)
     for _ in range(8):
         for worker, crawl in crawls.items():
             crawl.run(5)
-            judgements = apprentices[worker].hand_in()
+            judgements = trainings[worker].hand_in()
             assert judgements is not None
             pool.add(worker, judgements.to_bytes())
     assert 20 <= len(pool) < 26
@@ -319,20 +321,20 @@ def test_a_pool_forgets_what_is_too_old() -> None:
 
 def test_what_others_fetched_counts_as_known() -> None:
     toy = Toy()
-    apprentice = DistributedApprentice(Options(batch=500))
+    apprentice = Apprentice(Options(batch=500))
     crawl = Crawl(toy, apprentice).run(30)
     elsewhere = max(crawl.queue)
-    before = apprentice.judged
+    before = apprentice.n_judged
     apprentice.hear(elsewhere, 1.0)
     apprentice.hear(elsewhere, 0.0)  # said twice, it is known once
-    assert apprentice.known.y.data[elsewhere] == 1.0
-    assert apprentice.judged == before
+    assert apprentice.table.y.data[elsewhere] == 1.0
+    assert apprentice.n_judged == before
     assert elsewhere not in apprentice.rescore()[0]
 
 
 def test_pages_taken_in_together_say_what_they_say_one_by_one() -> None:
     toy = Toy()
-    one_by_one, together = DistributedApprentice(Options()), DistributedApprentice(Options())
+    one_by_one, together = Apprentice(Options()), Apprentice(Options())
     pages = []
     for u in (3, 5, 8, 13):
         pages.append((u, toy.facts(u, one_by_one.new(toy.targets[u]))))

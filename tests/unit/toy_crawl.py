@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.apprentice import Apprentice
-    from focuscrawl.apprentice.lesson import Taught
+    from focuscrawl.apprentice.lesson import ApprenticeLesson
     from focuscrawl.apprentice.options import Options
 
 _SEED = 9.0  # comes before every score
@@ -98,7 +98,7 @@ class Pages:
             ]
             body = f"<title>{name[u]}</title><h1>all {name[u]}</h1><ul>{''.join(items[:4])}</ul>"
             body += f"<h2>other things</h2><div><ol>{''.join(items[4:])}</ol></div>"
-            self._views.append(parse_page(body.encode(), urls[u], depths=True))
+            self._views.append(parse_page(body.encode(), urls[u]))
         self._reader = FeatureExtractor(
             WordReader(critic),
             groups=options.groups,
@@ -137,8 +137,8 @@ class Crawl:
         self.order: list[int] = []
         self.memos: list[bytes] = []
         self.state: bytes | None = None
-        self.taught: list[Taught] = []
-        self._lesson: Taught | None = None
+        self.lessons: list[ApprenticeLesson] = []
+        self._lesson: ApprenticeLesson | None = None
         self._begun_at: int | None = None
 
     def run(self, fetches: int) -> Self:
@@ -190,9 +190,9 @@ class Crawl:
             self._begun_at = fetched
             self._lesson = None if self.slow else self.apprentice.learn()
         if self._begun_at is not None and fetched >= self._begun_at + self.lag:
-            taught = self.apprentice.learn() if self._lesson is None else self._lesson
+            lesson = self.apprentice.learn() if self._lesson is None else self._lesson
             self._begun_at = self._lesson = None
-            self.take(taught.urls, taught.scores)
-            self.take(*self.apprentice.adopt(taught))
-            self.state = self.apprentice.state(taught)
-            self.taught.append(taught)
+            self.take(lesson.urls, lesson.scores)
+            self.take(*self.apprentice.adopt(lesson))
+            self.state = self.apprentice.state(lesson)
+            self.lessons.append(lesson)

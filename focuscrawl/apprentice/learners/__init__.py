@@ -4,10 +4,10 @@ No logic in ``__init__``; what is fitted ends in ``_``; ``get_state`` and ``set_
 through a restart as plain arrays.
 """
 
+from focuscrawl.apprentice.learners.base import Learner
 from focuscrawl.apprentice.learners.linear import LinearRegressor, LogisticLearner
 from focuscrawl.apprentice.learners.matrix import Instances
 from focuscrawl.apprentice.learners.naive_bayes import NaiveBayesLearner
-from focuscrawl.apprentice.learners.protocol import Learner
 
 __all__ = [
     "Instances",

@@ -1,14 +1,15 @@
-"""Linear learners over hashed features and a few dense inputs, with a prior."""
+"""Logistic and ridge regression over hashed features and dense inputs, with a prior."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from scipy import sparse
 
 from focuscrawl.apprentice.lbfgs import descend
+from focuscrawl.apprentice.learners.base import Learner
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 _LOOSE = 40.0  # variance of the intercept
 
 
-class _Linear(ABC):
+class _Linear(Learner):
     """Weights found by a few L-BFGS steps a batch, warm from those of the batch before.
 
     `partial_fit` moves the weights towards the best ones for the instances given, it does not
@@ -110,24 +111,10 @@ class _Linear(ABC):
         self.dense_ = found[m:]
         return self
 
-    def margin(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
-        """Return the linear sums of instances, float64 (n,)."""
-        self._begin()
-        total: NDArray[np.float64] = X.dense @ self.dense_[:-1] + self.dense_[-1]
-        return total + X.dot(self.weights_)
-
-    def predict(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
-        """Return the relevance to be expected; see `Learner.predict`."""
-        return self.response(self.margin(X))
-
     def linear(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return weights of hashed features, and of dense inputs; see `Learner.linear`."""
         self._begin()
         return self.weights_, self.dense_
-
-    @abstractmethod
-    def response(self, margin: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the relevance that linear sums stand for; see `Learner.response`."""
 
     def get_state(self) -> dict[str, NDArray[np.generic]]:
         """Return the weights that are not 0; see `Learner.get_state`."""

@@ -1,4 +1,4 @@
-"""What learners learn from."""
+"""The instances that learners fit: sparse hashed features beside dense inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's own apprentice: two-bucket multinomial naive Bayes [A02 section 2.3]."""
+"""Two-bucket multinomial naive Bayes, the paper's own learner [A02 section 2.3]."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
+from focuscrawl.apprentice.learners.base import Learner
 from focuscrawl.apprentice.learners.linear import logistic
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from focuscrawl.apprentice.learners.matrix import Instances
 
 
-class NaiveBayesLearner:
+class NaiveBayesLearner(Learner):
     """Pr(high) by naive Bayes over hashed features, Laplace-smoothed [A02 equations 1 and 2].
 
     Values of features are looked at: give counts, or ones. The vocabulary is what was seen in
@@ -71,11 +72,6 @@ class NaiveBayesLearner:
             self.instances_[bucket] += weight[inside].sum()
         return self
 
-    def predict(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
-        """Return Pr(high), float64 (n,); see `Learner.predict`."""
-        weights, dense = self.linear()
-        return self.response(X.dot(weights) + X.dense @ dense[:-1] + dense[-1])
-
     def linear(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the log-odds of features, and of the buckets; see `Learner.linear`."""
         self._begin()
@@ -93,10 +89,6 @@ class NaiveBayesLearner:
     def response(self, margin: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Pr(high), float64 (n,)."""
         return logistic(margin)
-
-    def believe(self) -> Self:
-        """Go on counting: what is counted is believed."""
-        return self
 
     def get_state(self) -> dict[str, NDArray[np.generic]]:
         """Return the counts; see `Learner.get_state`."""

@@ -1,4 +1,4 @@
-"""How good predictions were, made before their outcome was known."""
+"""What is measured of a lesson: how good predictions were, and how far it moved the scores."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+BINS = 10  # of the histograms of `drift`
 
 
 def validate(predicted: NDArray[np.float64], y: NDArray[np.float64]) -> dict[str, float]:
@@ -41,3 +43,23 @@ def auc(scores: NDArray[np.float64], high: NDArray[np.bool_]) -> float:
     _, place, count = np.unique(scores, return_inverse=True, return_counts=True)
     ranks = (np.cumsum(count) - (count - 1) / 2)[place]  # of equals, the mean of theirs
     return float((ranks[high].sum() - n_high * (n_high + 1) / 2) / (n_high * n_low))
+
+
+def drift(before: NDArray[np.float64], after: NDArray[np.float64]) -> dict[str, float | list[int]]:
+    """Compare the scores of n waiting URLs before and after a lesson, both in [0, 1].
+
+    Returns
+    -------
+    ``drift``: mean |after - before| [A02 figure 13]; ``waiting``: n; ``histogram_before``,
+    ``histogram_after``: how many scores are in each of `BINS` equal parts of [0, 1]; empty for
+    n = 0
+    """
+    if not len(before):
+        return {}
+    edges = np.linspace(0.0, 1.0, BINS + 1)
+    return {
+        "drift": float(np.abs(after - before).mean()),
+        "waiting": float(len(before)),
+        "histogram_before": np.histogram(before, edges)[0].tolist(),
+        "histogram_after": np.histogram(after, edges)[0].tolist(),
+    }

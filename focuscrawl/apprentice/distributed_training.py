@@ -1,4 +1,4 @@
-"""What several apprentices have judged, for the one of them that trains."""
+"""Training where several workers share a crawl: one learns from what all have judged."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from focuscrawl.apprentice.instances import make_instances
 from focuscrawl.apprentice.learners.matrix import Instances
-from focuscrawl.apprentice.model import fresh_learner
-from focuscrawl.apprentice.serialization import pack_arrays, part_of
+from focuscrawl.apprentice.metrics import validate
+from focuscrawl.apprentice.scorer import new_learner
+from focuscrawl.apprentice.serialization import pack, pack_arrays, part_of
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
-from focuscrawl.apprentice.validation import validate
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.learners.protocol import Learner
+    from focuscrawl.apprentice.apprentice import Apprentice
+    from focuscrawl.apprentice.learners.base import Learner
+    from focuscrawl.apprentice.lesson import ApprenticeLesson
     from focuscrawl.apprentice.options import Options
 
 
-class Judgements(NamedTuple):
-    """n judged URLs, as one apprentice hands them in.
+class JudgedBatch(NamedTuple):
+    """n judged URLs as instances, as one apprentice hands them in.
 
     Attributes
     ----------
@@ -49,7 +50,7 @@ class Judgements(NamedTuple):
         return pack_arrays(**self._asdict())
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Judgements:
+    def from_bytes(cls, data: bytes) -> JudgedBatch:
         """Unpack what `to_bytes` has packed."""
         with np.load(io.BytesIO(data)) as arrays:
             return cls(**{name: arrays[name] for name in cls._fields})
@@ -70,14 +71,14 @@ class Pool:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.new = 0
-        self._parts: list[tuple[int, Judgements, NDArray[np.float64]]] = []
+        self._parts: list[tuple[int, JudgedBatch, NDArray[np.float64]]] = []
 
     def __len__(self) -> int:
         return sum(len(part.y) for _, part, _ in self._parts)
 
     def add(self, worker: int, data: bytes) -> None:
-        """Take in `Judgements` that a worker has handed in."""
-        part = Judgements.from_bytes(data)
+        """Take in `JudgedBatch` that a worker has handed in."""
+        part = JudgedBatch.from_bytes(data)
         self._parts.append((worker, part, np.zeros(len(part.y))))
         self.new += len(part.y)
         left = part.window
@@ -96,7 +97,7 @@ class Pool:
         -------
         A learner, the number of instances, and how well they had been predicted
         """
-        parts: list[Judgements] = []
+        parts: list[JudgedBatch] = []
         values: list[NDArray[np.float64]] = []
         kept = self.new if learner.remembers else len(self)
         for _, part, value in reversed(self._parts):
@@ -116,7 +117,7 @@ class Pool:
         return learner, len(instances), metrics
 
 
-def _together(parts: list[Judgements]) -> Instances:
+def _together(parts: list[JudgedBatch]) -> Instances:
     return Instances(
         SparseRows(
             np.concatenate([part.indices for part in parts]),
@@ -127,10 +128,66 @@ def _together(parts: list[Judgements]) -> Instances:
     )
 
 
-def learner_of(state: bytes, options: Options) -> Learner:
-    """Unpack a learner that was packed by `pack`."""
-    learner = fresh_learner(options)
-    with np.load(io.BytesIO(state)) as arrays:
-        packed: Mapping[str, NDArray[np.generic]] = arrays
-        learner.set_state(part_of(packed, "m_"))
-    return learner
+class SharedTraining:
+    """An apprentice's part in training: it hands in what it judged, may train, takes up models.
+
+    All three may run in another thread, one at a time, and not between `take_up` and the
+    apprentice's `adopt`.
+    """
+
+    def __init__(self, apprentice: Apprentice) -> None:
+        self._apprentice = apprentice
+        self._handed_in = 0  # URLs ever judged when it last handed in
+
+    def hand_in(self) -> JudgedBatch | None:
+        """Return what was judged since the last call; None if nothing was."""
+        apprentice, memory = self._apprentice, self._apprentice.memory
+        with apprentice.lock:
+            buffer, n_links = memory.buffer, len(memory.table)
+            new = min(buffer.ever - self._handed_in, len(buffer))
+            self._handed_in = buffer.ever
+            judged = buffer.judged
+            own, window = memory.labels.of(judged.urls, memory.table.y.data[judged.urls])
+        if not new:
+            return None
+        fresh = judged.latest(new)
+        instances, owner = make_instances(
+            memory.table,
+            n_links,
+            fresh.urls,
+            fresh.inputs,
+            unit_length=apprentice.scorer.learner.unit_length,
+            each_link=apprentice.options.evidence == "first",
+        )
+        return JudgedBatch(
+            indices=instances.rows.indices,
+            lengths=instances.rows.lengths.astype(np.int32),
+            values=instances.values.astype(np.float32),
+            dense=instances.dense,
+            owner=owner.astype(np.int32),
+            y=own[-new:],
+            predicted=fresh.predicted,
+            window=window,
+        )
+
+    def train(self, pool: Pool) -> tuple[bytes, int, dict[str, float]]:
+        """Learn for all from what all have judged; changes nothing here, see `take_up`.
+
+        Returns
+        -------
+        The learner, packed; instances; metrics
+        """
+        learner, instances, metrics = pool.fit(self._apprentice.scorer.learner)
+        return pack(learner), instances, metrics
+
+    def take_up(self, version: int, state: bytes) -> ApprenticeLesson:
+        """Score all that waits here by a learner that another apprentice has trained.
+
+        Parameters
+        ----------
+        version : of the model
+        state : as `train` returned it
+        """
+        with np.load(io.BytesIO(state)) as arrays:
+            learner = new_learner(self._apprentice.options).set_state(part_of(arrays, "m_"))
+        return self._apprentice.lesson_of(learner, version)

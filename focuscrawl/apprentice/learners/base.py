@@ -1,8 +1,9 @@
-"""What every learner can do."""
+"""The base of learners: incremental linear estimators of relevance."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Self
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from focuscrawl.apprentice.learners.matrix import Instances
 
 
-class Learner(Protocol):
+class Learner(ABC):
     """Learns expected relevance from instances: a linear sum of their features, and what it means.
 
     Attributes
@@ -25,6 +26,7 @@ class Learner(Protocol):
     unit_length: bool
     remembers: bool
 
+    @abstractmethod
     def partial_fit(
         self,
         X: Instances,  # noqa: N803 - the name scikit-learn's API has
@@ -35,31 +37,36 @@ class Learner(Protocol):
 
         Fitted attributes are replaced, not written to: a shallow copy made before stays as it is.
         """
-        ...
+
+    def margin(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
+        """Return the linear sums of instances, float64 (n,)."""
+        weights, dense = self.linear()
+        total: NDArray[np.float64] = X.dense @ dense[:-1] + dense[-1]
+        return total + X.dot(weights)
 
     def predict(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
         """Return the relevance to be expected, or its chance to be high: float64 (n,)."""
-        ...
+        return self.response(self.margin(X))
 
+    @abstractmethod
     def linear(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return the weights of hashed features (n_features,), and of dense inputs and intercept.
 
         Those of the prior before anything was learned.
         """
-        ...
 
+    @abstractmethod
     def response(self, margin: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what linear sums (n,) mean: expected relevance, in [0, 1]."""
-        ...
 
     def believe(self) -> Self:
         """Take what was learned as the prior of what is learned from now on."""
-        ...
+        return self
 
+    @abstractmethod
     def get_state(self) -> dict[str, NDArray[np.generic]]:
         """Return all that was learned."""
-        ...
 
+    @abstractmethod
     def set_state(self, state: Mapping[str, NDArray[np.generic]]) -> Self:
         """Take up what `get_state` returned."""
-        ...

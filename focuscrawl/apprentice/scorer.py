@@ -1,0 +1,260 @@
+"""Scores of URLs: the weights of a learner, over the evidence of all links known (METHODS 5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.apprentice.cocitation import cocitation, hub_rates, near_links
+from focuscrawl.apprentice.dense_inputs import INPUTS, input_names, prior_of, switched_on
+from focuscrawl.apprentice.evidence import UrlEvidence
+from focuscrawl.apprentice.instances import (
+    N_FEATURES,
+    SPACE,
+    address_margins,
+    link_margins,
+    make_instances,
+    margins_of_links,
+)
+from focuscrawl.apprentice.learners.linear import LinearRegressor, LogisticLearner
+from focuscrawl.apprentice.learners.naive_bayes import NaiveBayesLearner
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.evidence import FetchOutcomes
+    from focuscrawl.apprentice.learners.base import Learner
+    from focuscrawl.apprentice.link_table import LinkTable
+    from focuscrawl.apprentice.options import Options
+
+
+def new_learner(options: Options) -> Learner:
+    """Return a learner that knows the prior only.
+
+    The one that predicts relevance itself has the logistic prior's tangent at 1/2. The paper's has
+    the baseline: R(u).
+    """
+    prior = prior_of(options)
+    if options.learner == "nb":
+        baseline = [float(name == "best_relevance") for name in input_names(options)]
+        return NaiveBayesLearner(N_FEATURES, prior=[*baseline, -0.5])
+    if options.learner == "regression":
+        tangent = [weight / 4.0 for weight in prior]
+        return LinearRegressor(N_FEATURES, prior=[*tangent[:-1], 0.5 + tangent[-1]])
+    return LogisticLearner(N_FEATURES, prior=prior)
+
+
+class Scorer:
+    """Scores URLs by a learner as it is: its weights do not change any more.
+
+    Parameters
+    ----------
+    learner : whose weights these are; to learn on from
+    options : of the apprentice
+    table : links and URLs known
+    outcomes : rates of relevance of path prefixes and URL patterns
+
+    Attributes
+    ----------
+    weights : float64 (N_FEATURES,) of hashed features
+    dense : float64 (k + 1,) of the inputs, and the intercept
+    evidence : of all links that were added, by URL
+    """
+
+    def __init__(
+        self, learner: Learner, options: Options, table: LinkTable, outcomes: FetchOutcomes
+    ) -> None:
+        self.learner, self.options = learner, options
+        self.table, self.outcomes = table, outcomes
+        self.weights, self.dense = learner.linear()
+        # half the memory to go through, when a million links are scored
+        self._of_links = self.weights[:SPACE].astype(np.float32)
+        self._on = switched_on(options)
+        self.evidence = self._no_evidence()
+
+    def over(self, table: LinkTable) -> Scorer:
+        """Return a scorer with these weights over another table, without evidence."""
+        return Scorer(self.learner, self.options, table, self.outcomes)
+
+    def _no_evidence(self) -> UrlEvidence:
+        return UrlEvidence(len(input_names(self.options)) - len(INPUTS))
+
+    # -- evidence --------------------------------------------------------------------------
+
+    def add_new_links(self, first: int) -> NDArray[np.float64]:
+        """Add the links from number `first` on, whose pages' links nobody has followed yet.
+
+        Returns
+        -------
+        What each says by its words: float64 (n,)
+        """
+        table, end = self.table, len(self.table)
+        margin = self._link_margins(first, end)
+        relevance = table.relevance.data[first:end]
+        kept = self._that_count(first, end)
+        self.evidence.add(
+            table.n_urls,
+            table.target.data[first:end][kept],
+            table.weight.data[first:end][kept],
+            relevance[kept],
+            reading=table.reading.data[first:end][kept],
+            hub=relevance[kept],
+            margin=margin[kept],
+        )
+        return margin
+
+    def add_page(
+        self, first: int, targets: NDArray[np.int64], urls: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Add the links of a page, the last in the table; score them and the URLs they lead to.
+
+        Parameters
+        ----------
+        first : number of the first of the links
+        targets : int64 (n,), where they lead
+        urls : int64 (m,), these without repetitions, ascending
+
+        Returns
+        -------
+        float64 (n,): what each link by itself says of its target; float64 (m,): scores of `urls`
+        """
+        margins = self.add_new_links(first)
+        dense, address = self._dense_margins(self.inputs(urls)), self._address_margins(urls)
+        scores = self.learner.response(self.evidence.margins(urls) + dense + address)
+        of_target = (dense + address)[np.searchsorted(urls, targets)]
+        return self.learner.response(of_target + margins), scores
+
+    def rebuild(
+        self, n_links: int, y: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Add up the evidence of the first `n_links` links anew; score what waits.
+
+        Words of links to what was fetched are left out: nobody asks for its score.
+
+        Parameters
+        ----------
+        y : float64 by URL, R(v), NaN where it was not fetched
+
+        Returns
+        -------
+        The URLs with links that were not fetched, and their scores: int64 (m,), float64 (m,)
+        """
+        table = self.table
+        target, page = table.target.data[:n_links], table.page.data[:n_links]
+        relevance = table.relevance.data[:n_links]
+        # a page's link to itself says nothing of its links
+        seen = np.where(target == table.source.data[:n_links], np.nan, y[target])
+        kept = self._that_count(0, n_links)
+        near, near_known = near_links(page, seen)
+        counts = None
+        if "cocitation" in self.options.groups:
+            position = table.position.data[:n_links]
+            counts = cocitation(page, position, seen, self.options.d_max)[kept]
+        self.evidence = self._no_evidence()
+        self.evidence.add(
+            len(y),
+            target[kept],
+            table.weight.data[:n_links][kept],
+            relevance[kept],
+            reading=table.reading.data[:n_links][kept],
+            hub=hub_rates(page, relevance, seen)[kept],
+            margin=self._margins_where(np.isnan(y[target]))[kept],
+            near=(near[kept], near_known[kept]),
+            counts=counts,
+        )
+        waiting = self.waiting(y)
+        return waiting, self.scores(waiting, self.inputs(waiting))
+
+    def waiting(self, y: NDArray[np.float64]) -> NDArray[np.int64]:
+        """Return the URLs that have links and, by `y`, were not fetched."""
+        urls = self.evidence.urls()
+        waiting: NDArray[np.int64] = urls[np.isnan(y[urls])]
+        return waiting
+
+    # -- scores, of URLs that have links -----------------------------------------------------
+
+    def inputs(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the inputs (n, k) of URLs; 0 where their group is off."""
+        inputs: NDArray[np.float64] = self.evidence.inputs(
+            urls, self.table.keys(urls), self.outcomes
+        )
+        inputs *= self._on
+        return inputs
+
+    def scores(self, urls: NDArray[np.int64], inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the scores of URLs with these inputs, float64 (n,)."""
+        margin = self.evidence.margins(urls)
+        margin += self._dense_margins(inputs)
+        margin += self._address_margins(urls)
+        return self.learner.response(margin)
+
+    def _dense_margins(self, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what inputs (n, k) and the intercept say.
+
+        Not by a matrix product, whose last bits depend on n: scores must not depend on how many
+        are asked for at a time.
+        """
+        margin: NDArray[np.float64] = (inputs * self.dense[:-1]).sum(axis=1)
+        margin += self.dense[-1]
+        return margin
+
+    def _address_margins(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return what the words of addresses say."""
+        unit_length = self.learner.unit_length
+        return address_margins(self.weights, self.table, urls, unit_length=unit_length)
+
+    def explain(self, url: int) -> dict[str, float]:
+        """Return what adds up to the linear sum of a URL; see `Apprentice.explain`."""
+        urls = np.array([url])
+        parts = (self.inputs(urls)[0] * self.dense[:-1]).tolist()
+        return {
+            **dict(zip(input_names(self.options), parts, strict=True)),
+            "links (words)": float(self.evidence.margins(urls)[0]),
+            "address (words)": float(self._address_margins(urls)[0]),
+            "intercept": float(self.dense[-1]),
+        }
+
+    def features(self, url: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the hashed features of a URL and what each adds; see `Apprentice.features`."""
+        instances, _ = make_instances(
+            self.table,
+            len(self.table),
+            np.array([url]),
+            np.zeros((1, 0)),
+            unit_length=self.learner.unit_length,
+            only_first=self.options.evidence == "first",
+            most=len(self.table),
+        )
+        features, at = np.unique(instances.rows.indices, return_inverse=True)
+        weights = self.weights[instances.rows.indices] * instances.values
+        total = np.bincount(at, weights, len(features)).astype(np.float64)
+        return features.astype(np.int64), total
+
+    def _link_margins(self, first: int, end: int) -> NDArray[np.float64]:
+        """Return what the hashed features of links and their pages say."""
+        of_pages, unit_length = self.weights[2 * SPACE :], self.learner.unit_length
+        return link_margins(
+            self._of_links, of_pages, self.table, first, end, unit_length=unit_length
+        )
+
+    def _margins_where(self, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Return what those of the first n links say that are `wanted` (n,), 0 for the others.
+
+        Late in a crawl of a small site nearly all links lead to what was fetched.
+        """
+        if 2 * np.count_nonzero(wanted) > len(wanted):
+            return self._link_margins(0, len(wanted))
+        links, margins = np.flatnonzero(wanted), np.zeros(len(wanted))
+        of_pages, unit_length = self.weights[2 * SPACE :], self.learner.unit_length
+        margins[links] = margins_of_links(
+            self._of_links, of_pages, self.table, links, unit_length=unit_length
+        )
+        return margins
+
+    def _that_count(self, first: int, end: int) -> NDArray[np.bool_] | slice:
+        """Tell which links count as evidence."""
+        if self.options.evidence == "first":
+            kept: NDArray[np.bool_] = self.table.first.data[first:end]
+            return kept
+        return slice(None)

@@ -1,0 +1,27 @@
+"""Tests for users' own strategies and critics, and a web in memory to crawl in tests.
+
+Here: `strategy_checks` and `critic_checks`, what every strategy and every critic must hold to;
+`TinyWeb`, a few pages in memory, and `crawl`, the real loop over it; `Rehearsal`, the part of the
+loop that a strategy sees, step by step. pytest is not needed: checks are plain callables that
+raise `AssertionError`.
+"""
+
+from focuscrawl.testing.crawling import crawl, new_crawl, step
+from focuscrawl.testing.critic_checks import check_critic, critic_checks
+from focuscrawl.testing.keyword_critic import KeywordCritic
+from focuscrawl.testing.rehearsal import Rehearsal
+from focuscrawl.testing.strategy_checks import check_strategy, strategy_checks
+from focuscrawl.testing.tiny_web import TinyWeb
+
+__all__ = [
+    "KeywordCritic",
+    "Rehearsal",
+    "TinyWeb",
+    "check_critic",
+    "check_strategy",
+    "crawl",
+    "critic_checks",
+    "new_crawl",
+    "step",
+    "strategy_checks",
+]

@@ -1,0 +1,164 @@
+"""What every critic must hold to, as checks of any critic."""
+
+from __future__ import annotations
+
+import copy
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.page import parse_page
+from focuscrawl.testing.strategy_checks import example_web, make_all
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.protocol import Critic, Judgement
+    from focuscrawl.page import PageView
+
+_PRECISION = 1e-9
+_STRANGE = (
+    "",
+    "   ",
+    "<title></title>",
+    "<p>7",
+    "<p>\u6f22\u5b57 \u0645\u0631\u062d\u0628\u0627 \U0001f375",
+    "<p>" + "tea " * 5000,
+    "<p>" + "\u00e9" * 300,
+    "<a href=x></a>" * 50,
+    "<p>a\x00b\x1f",
+)
+
+
+def critic_checks(
+    critic: Critic, *, pages: Sequence[PageView] = ()
+) -> list[tuple[str, Callable[[], None]]]:
+    """Return the name of each check, and what makes it: it raises `AssertionError`.
+
+    For pytest::
+
+        @pytest.mark.parametrize(("name", "check"), critic_checks(MyCritic()))
+        def test_my_critic(name, check):
+            check()
+
+    Parameters
+    ----------
+    critic : with its focus. A plain callable is one after
+        ``focuscrawl.critic.callable_critic.load_custom("module:callable", ["/Topic"])``
+    pages : judged besides those of a small web and some that are strange
+    """
+    web = example_web()
+    answers = [web.fetch(url) for url in web.urls()]
+    ordinary = [parse_page(each.body, each.url) for each in answers[:12] if each is not None]
+    strange = [
+        parse_page(html.encode(), f"http://strange.example/{i}") for i, html in enumerate(_STRANGE)
+    ]
+    judged = [*pages, *ordinary, *strange]
+    return [
+        (check.__name__.removeprefix("_"), partial(check, critic, judged)) for check in _CHECKS
+    ]
+
+
+def check_critic(critic: Critic, *, pages: Sequence[PageView] = ()) -> None:
+    """Make all `critic_checks`; parameters as there.
+
+    Raises
+    ------
+    AssertionError
+        The first check that fails, named in a note.
+    """
+    make_all(critic_checks(critic, pages=pages), critic)
+
+
+def _says_what_it_is(critic: Critic, pages: Sequence[PageView]) -> None:
+    """Check that `classes`, `marked`, `examples` and `fingerprint` are of their types."""
+    assert isinstance(critic.classes, tuple)
+    assert all(isinstance(name, str) and name for name in critic.classes)
+    assert len(set(critic.classes)) == len(critic.classes)
+    marked = np.asarray(critic.marked)
+    assert marked.dtype == np.bool_
+    assert marked.shape == (len(critic.classes),)
+    assert isinstance(critic.examples, tuple)
+    assert isinstance(critic.fingerprint, str)
+    assert critic.fingerprint
+
+
+def _relevance_is_a_probability(critic: Critic, pages: Sequence[PageView]) -> None:
+    """Check that `relevance` is float64 (n,) in [0, 1], on any page."""
+    relevance = critic.judge(pages).relevance
+    assert relevance.dtype == np.float64
+    assert relevance.shape == (len(pages),)
+    assert ((relevance >= 0.0) & (relevance <= 1.0)).all()  # NaN is not
+
+
+def _probabilities_sum_to_one(critic: Critic, pages: Sequence[PageView]) -> None:
+    """Check that `probabilities`, if any, are float64 (n, n_classes) that sum to 1."""
+    probabilities = critic.judge(pages).probabilities
+    if probabilities is None:
+        return
+    assert critic.classes, "probabilities of classes that have no names"
+    assert probabilities.dtype == np.float64
+    assert probabilities.shape == (len(pages), len(critic.classes))
+    assert (probabilities >= 0.0).all()
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, atol=1e-6)
+
+
+def _a_batch_is_judged_like_its_pages(critic: Critic, pages: Sequence[PageView]) -> None:
+    """Check that pages are judged one by one as they are together, in any order."""
+    together = critic.judge(pages)
+    backwards = critic.judge([*reversed(pages)])
+    _same(together, backwards, np.arange(len(pages))[::-1])
+    for i, page in enumerate(pages):
+        _same(together, critic.judge([page]), np.array([i]))
+
+
+def _no_pages_are_no_trouble(critic: Critic, pages: Sequence[PageView]) -> None:
+    """Check that of no pages there are no judgements."""
+    judgement = critic.judge([])
+    assert judgement.relevance.shape == (0,)
+    assert judgement.probabilities is None or len(judgement.probabilities) == 0
+
+
+def _judgements_can_be_repeated(critic: Critic, pages: Sequence[PageView]) -> None:
+    """Check that the same pages again have the same judgement, to the bit."""
+    one, other = critic.judge(pages), critic.judge(pages)
+    np.testing.assert_array_equal(one.relevance, other.relevance)
+    if one.probabilities is not None and other.probabilities is not None:
+        np.testing.assert_array_equal(one.probabilities, other.probabilities)
+
+
+def _pages_are_left_alone(critic: Critic, pages: Sequence[PageView]) -> None:
+    """Check that judging changes nothing in the pages, which others read too."""
+    mine = copy.deepcopy([*pages])
+    critic.judge(mine)
+    for page, before in zip(mine, pages, strict=True):
+        assert (page.tokens, page.title, page.headings) == (
+            before.tokens,
+            before.title,
+            before.headings,
+        )
+        assert page.links.urls == before.links.urls
+        np.testing.assert_array_equal(page.token_leaf, before.token_leaf)
+
+
+def _same(together: Judgement, other: Judgement, at: NDArray[np.int64]) -> None:
+    """Raise unless judgements are those at some places of `together`."""
+    np.testing.assert_allclose(other.relevance, together.relevance[at], atol=_PRECISION)
+    assert (together.probabilities is None) == (other.probabilities is None)
+    if together.probabilities is not None and other.probabilities is not None:
+        expected = together.probabilities[at]
+        np.testing.assert_allclose(other.probabilities, expected, atol=_PRECISION)
+
+
+_CHECKS: Sequence[Callable[[Critic, Sequence[PageView]], None]] = (
+    _says_what_it_is,
+    _relevance_is_a_probability,
+    _probabilities_sum_to_one,
+    _a_batch_is_judged_like_its_pages,
+    _no_pages_are_no_trouble,
+    _judgements_can_be_repeated,
+    _pages_are_left_alone,
+)

@@ -1,0 +1,228 @@
+"""The part of the crawl's loop that a strategy is in: in memory, one request at a time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from focuscrawl.page import parse_page
+from focuscrawl.strategies import JudgedPage, RecalledPage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any, Self
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.protocol import Critic
+    from focuscrawl.page import PageView
+    from focuscrawl.strategies import Expansion, Lesson, Scores, Strategy
+    from focuscrawl.webs.protocol import Web
+
+
+class Outcome(NamedTuple):
+    """A fetch as a store would keep it.
+
+    Attributes
+    ----------
+    url : its number
+    relevance : 0 for a duplicate
+    duplicate_of : number of the earlier page with the same body
+    page : what it was expanded as; None if it was not
+    """
+
+    url: int
+    relevance: float
+    duplicate_of: int | None
+    page: RecalledPage | None
+
+
+class Rehearsal:
+    """A crawl of a web in memory as a strategy sees it; lessons are learned in this thread.
+
+    Like the loop's order, and unlike it without hosts, limits, redirects or a store: so it can be
+    interrupted anywhere, and everything the strategy returned can be looked at. Arrays that the
+    strategy is given cannot be written to.
+
+    Parameters
+    ----------
+    strategy : a new one
+    web, seeds, critic : what is crawled; seeds are URLs of the web
+    lag : fetches from the beginning of a lesson until it is adopted; None: the strategy's own
+    late : learn at the end of that time and not at its beginning
+    lessons : False: have none
+
+    Attributes
+    ----------
+    urls : all that are known, by number
+    queue : scores of the URLs that wait, by number; ``inf`` for seeds
+    outcomes : of all fetches, in their order
+    expansions : what the strategy returned of those fetched here, by number of the URL
+    lessons : those adopted here
+    """
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        web: Web,
+        seeds: Sequence[str],
+        *,
+        critic: Critic,
+        lag: int | None = None,
+        late: bool = False,
+        lessons: bool = True,
+    ) -> None:
+        self.strategy, self.web, self.critic = strategy, web, critic
+        self.lag = strategy.lag if lag is None else lag
+        self.late = late
+        self._learns = strategy.learns and lessons
+        self.urls: list[str] = []
+        self.queue: dict[int, float] = {}
+        self.outcomes: list[Outcome] = []
+        self.expansions: dict[int, Expansion] = {}
+        self.lessons: list[Lesson] = []
+        self._number: dict[str, int] = {}
+        self._found: dict[int, tuple[int, int | None]] = {}  # depth and referrer
+        self._bodies: dict[bytes, int] = {}
+        self._state: tuple[bytes, int] | None = None  # of the last lesson, and when it began
+        self._lesson: Lesson | None = None
+        self._begun_at: int | None = None
+        self._seeds = list(seeds)
+        for seed in self._seeds:
+            (known,) = web.resolve([seed])
+            if known is None:
+                raise ValueError(f"{seed!r} is no URL of the web")
+            number = self._number_of(known, 0, None)
+            self.queue[number] = np.inf
+
+    @property
+    def order(self) -> list[str]:
+        """The URLs fetched, in their order."""
+        return [self.urls[each.url] for each in self.outcomes]
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The scores of what waits, by URL."""
+        return {self.urls[number]: score for number, score in self.queue.items()}
+
+    def run(self, fetches: int) -> Self:
+        """Fetch so many pages, or as many as there are."""
+        for _ in range(fetches):
+            waiting = [url for url, score in self.queue.items() if score > -np.inf]
+            if not waiting:
+                break
+            self.fetch(min(waiting, key=lambda url: (-self.queue[url], url)))
+            self._learn()
+        return self
+
+    def resumed(self, strategy: Strategy) -> Rehearsal:
+        """Go on with a new strategy, as a crawl that was interrupted here is resumed."""
+        again = Rehearsal(
+            strategy, self.web, self._seeds, critic=self.critic, lag=self.lag, late=self.late
+        )
+        again.urls, again._number = self.urls.copy(), self._number.copy()
+        again._found, again._bodies = self._found.copy(), self._bodies.copy()
+        again._state = self._state
+        learned_at = 0
+        if self._state is not None:
+            state, begun_at = self._state
+            adopted_at = strategy.load(state)
+            learned_at = begun_at if adopted_at is None else adopted_at
+        for seq, outcome in enumerate(self.outcomes, start=1):
+            again.queue.pop(outcome.url, None)
+            again.outcomes.append(outcome)
+            strategy.observe(outcome.url, outcome.relevance, outcome.duplicate_of)
+            page = outcome.page
+            if page is not None and (len(page.targets) or page.memo is not None):
+                scores = strategy.recall(page)
+                if seq > learned_at:
+                    again._take(scores)
+            if seq == learned_at:
+                again._take(strategy.rescore())
+            if seq >= learned_at:
+                again._learn()
+        return again
+
+    def fetch(self, number: int) -> None:
+        """Fetch a URL that waits; have the strategy observe it, and expand its page."""
+        del self.queue[number]
+        answer = self.web.fetch(self.urls[number])
+        assert answer is not None
+        first = self._bodies.setdefault(answer.body, number)
+        if first != number:
+            self.strategy.observe(number, 0.0, first)
+            self.outcomes.append(Outcome(number, 0.0, first, None))
+            return
+        view = parse_page(answer.body, self.urls[number])
+        judged = self.critic.judge([view])
+        relevance = float(judged.relevance[0])
+        probabilities = None if judged.probabilities is None else judged.probabilities[0].copy()
+        page = self._judged(number, view, relevance, probabilities)
+        self.strategy.observe(number, relevance, None)
+        expansion = self.strategy.expand(page)
+        self.expansions[number] = expansion
+        link_scores = np.array(expansion.link_scores, np.float64)
+        recalled = RecalledPage(
+            number, page.seq, relevance, page.targets, _read_only(link_scores), expansion.memo
+        )
+        self.outcomes.append(Outcome(number, relevance, None, recalled))
+        self._take((expansion.urls, expansion.scores))
+
+    def _judged(
+        self,
+        number: int,
+        view: PageView,
+        relevance: float,
+        probabilities: NDArray[np.float64] | None,
+    ) -> JudgedPage:
+        depth, referrer = self._found[number]
+        resolved = self.web.resolve(view.links.urls)
+        links = [i for i, url in enumerate(resolved) if url is not None]
+        targets = [self._number_of(url, depth + 1, number) for url in resolved if url is not None]
+        return JudgedPage(
+            view=view,
+            url=number,
+            seq=len(self.outcomes) + 1,
+            depth=depth,
+            relevance=relevance,
+            probabilities=None if probabilities is None else _read_only(probabilities),
+            links=_read_only(np.array(links, np.int64)),
+            targets=_read_only(np.array(targets, np.int64)),
+            referrer=referrer,
+        )
+
+    def _number_of(self, url: str, depth: int, referrer: int | None) -> int:
+        if url not in self._number:
+            self._number[url] = number = len(self.urls)
+            self.urls.append(url)
+            self._found[number] = depth, referrer
+        return self._number[url]
+
+    def _learn(self) -> None:
+        """Begin a lesson if one is due, and adopt the one under way when it is time."""
+        if not self._learns:
+            return
+        fetched = len(self.outcomes)
+        if self._begun_at is None and self.strategy.lesson_due():
+            self._begun_at = fetched
+            self._lesson = None if self.late else self.strategy.learn()
+        if self._begun_at is not None and fetched >= self._begun_at + self.lag:
+            lesson = self.strategy.learn() if self._lesson is None else self._lesson
+            self._begun_at = self._lesson = None
+            self._take((lesson.urls, lesson.scores))
+            self._take(self.strategy.adopt(lesson))
+            self._state = lesson.state, lesson.trained_at_seq
+            self.lessons.append(lesson)
+
+    def _take(self, given: Scores) -> None:
+        urls, scores = given
+        done = {each.url for each in self.outcomes}
+        for url, score in zip(urls.tolist(), scores.tolist(), strict=True):
+            if url not in done and self.queue.get(url) != np.inf:
+                self.queue[url] = score
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    array.setflags(write=False)
+    return array

@@ -1,0 +1,95 @@
+"""A web of a few pages in memory, for tests."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from focuscrawl.foundation.urls import normalize
+from focuscrawl.webs.protocol import Answer
+from focuscrawl.webs.record import WarcRecorder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+
+class TinyWeb:
+    """Pages in memory that can be crawled like any recorded web (`focuscrawl.webs.protocol.Web`).
+
+    Parameters
+    ----------
+    pages : HTML by absolute URL
+    redirects : absolute URLs that are moved to others
+
+    Attributes
+    ----------
+    name : "tiny"
+    fingerprint : hex digest; the same after the same answers were put in
+    """
+
+    name = "tiny"
+
+    def __init__(
+        self, pages: Mapping[str, str] = {}, *, redirects: Mapping[str, str] = {}
+    ) -> None:
+        self._answers: dict[str, Answer] = {}
+        self.fingerprint = ""
+        for url, html in pages.items():
+            self.put(url, html)
+        for url, target in redirects.items():
+            self.put(url, "", 301, location=target)
+
+    def put(self, url: str, body: str, status: int = 200, **headers: str) -> None:
+        """Answer requests for `url` with this from now on.
+
+        Parameters
+        ----------
+        headers : by their names in lower case with underscores, ``content_type="text/plain"``;
+            by default pages are HTML
+        """
+        known = normalize(url)
+        if known is None:
+            raise ValueError(f"{url!r} is no absolute http(s) URL")
+        given = {"content_type": "text/html", **headers}
+        named = [(name.replace("_", "-").title(), value) for name, value in given.items()]
+        answer = Answer(known, status, named, body.encode("utf-8", "surrogatepass"))
+        self._answers[_without_scheme(known)] = answer
+        digest = hashlib.sha256(f"{self.fingerprint} {answer!r}".encode())
+        self.fingerprint = digest.hexdigest()
+
+    def resolve(self, urls: Sequence[str]) -> list[str | None]:
+        """Map each normalised URL to the URL this web knows it by; None if it does not."""
+        found = (self._answers.get(_without_scheme(url)) for url in urls)
+        return [None if answer is None else answer.url for answer in found]
+
+    def fetch(self, url: str) -> Answer | None:
+        """Return the answer for a URL that `resolve` returned; None if there is none."""
+        return self._answers.get(_without_scheme(url))
+
+    def urls(self) -> Iterator[str]:
+        """Iterate over every URL of this web, in the order they were put in."""
+        return (answer.url for answer in self._answers.values())
+
+    def write(self, path: Path) -> Path:
+        """Write the web as a recording ``*.warc.gz``, for ``scrapy crawl ... -a web=PATH``."""
+        with WarcRecorder(path) as recorder:
+            for answer in self._answers.values():
+                recorder.record(
+                    request_method="GET",
+                    url=answer.url,
+                    request_headers=[],
+                    request_body=b"",
+                    status=answer.status,
+                    reason="",
+                    response_headers=answer.headers,
+                    body_raw=answer.body,
+                    ip=None,
+                    at=datetime(2026, 1, 1, tzinfo=UTC),
+                )
+        return path
+
+
+def _without_scheme(url: str) -> str:
+    return url.partition("://")[2]

@@ -1,0 +1,382 @@
+"""The checks for users' own code find what they are there for; the web in memory is crawled."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from focuscrawl.critic.callable_critic import load_custom
+from focuscrawl.critic.protocol import Judgement
+from focuscrawl.strategies import (
+    Expansion,
+    JudgedPage,
+    LinkStrategy,
+    Maximum,
+    RecalledPage,
+    Strategy,
+    StrategyContext,
+)
+from focuscrawl.strategies.best_first import BestFirst
+from focuscrawl.strategies.pagerank import PageRank
+from focuscrawl.strategies.tfidf_centroid import TfidfCentroid
+from focuscrawl.testing import (
+    KeywordCritic,
+    Rehearsal,
+    TinyWeb,
+    check_critic,
+    check_strategy,
+    crawl,
+    critic_checks,
+    strategy_checks,
+)
+from focuscrawl.webs import open_web
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.page import PageView
+    from focuscrawl.strategies import Lesson, Scores
+
+
+class ShortPaths(LinkStrategy):
+    """The example of docs/strategies.md."""
+
+    def __init__(self, context: StrategyContext, *, decay: float = 0.8) -> None:
+        self.decay = decay
+        self.evidence = Maximum()
+
+    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+        urls = [page.view.links.urls[i] for i in page.links]
+        directories = np.array([url.count("/") - 3 for url in urls], dtype=np.float64)
+        return page.relevance * self.decay**directories
+
+
+def test_a_sound_strategy_passes_all() -> None:
+    check_strategy(ShortPaths)
+    check_strategy(partial(ShortPaths, decay=0.5))
+
+
+# -- strategies that are not sound ---------------------------------------------------------
+
+
+class NeedsOption(ShortPaths):
+    def __init__(self, context: StrategyContext, decay: float) -> None:
+        super().__init__(context, decay=decay)
+
+
+class NoNumbers(ShortPaths):
+    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+        return np.full(len(page.links), np.nan)
+
+
+class OneTooMany(BestFirst):
+    def expand(self, page: JudgedPage) -> Expansion:
+        found = super().expand(page)
+        return replace(found, link_scores=np.append(found.link_scores, 0.5))
+
+
+class Twice(BestFirst):
+    def expand(self, page: JudgedPage) -> Expansion:
+        found = super().expand(page)
+        return replace(found, urls=np.tile(found.urls, 2), scores=np.tile(found.scores, 2))
+
+
+class ScoresWhatItRefuses(BestFirst):
+    def expand(self, page: JudgedPage) -> Expansion:
+        found = super().expand(page)
+        return replace(found, link_scores=np.full(len(found.link_scores), -np.inf))
+
+
+class ForgetsUrls(BestFirst):
+    def expand(self, page: JudgedPage) -> Expansion:
+        found = super().expand(page)
+        return replace(found, urls=found.urls[::2], scores=found.scores[::2])
+
+
+class NeedsLinks(BestFirst):
+    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+        assert page.targets.max() >= 0
+        return super().score_links(page)
+
+
+class Generous(BestFirst):
+    def worth(self, url: int, relevance: float) -> float:
+        return 2.0
+
+
+class Clocked(BestFirst):
+    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+        return np.full(len(page.links), time.perf_counter())
+
+
+class WritesToPages(BestFirst):
+    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+        page.targets.sort()
+        return super().score_links(page)
+
+
+class CountsPages(LinkStrategy):
+    """Scores fall from page to page, and it does not count those that are recalled."""
+
+    def __init__(self, context: StrategyContext) -> None:
+        self.evidence = Maximum()
+        self.seen = 0
+
+    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+        self.seen += 1
+        return np.full(len(page.links), 1.0 / self.seen)
+
+
+class RecallsOther(BestFirst):
+    def recall(self, page: RecalledPage) -> Scores:
+        urls, scores = super().recall(page)
+        return urls, scores / 2.0
+
+
+class LearnsNothing(BestFirst):
+    learns = True
+
+
+class Secretive(BestFirst):
+    """Has a model version, and says that it does not learn."""
+
+    model_version = 3
+
+
+class LearnsOfWhatComesLater(TfidfCentroid):
+    def learn(self) -> Lesson:
+        self._extent = (self._observed, self.pages)
+        return super().learn()
+
+
+class ForgetsItsState(PageRank):
+    def load(self, state: bytes) -> None:
+        return
+
+
+class GoesByNumbers(BestFirst):
+    def recall(self, page: RecalledPage) -> Scores:
+        return self.evidence.add(page.targets, self._scores(page.targets))
+
+    def expand(self, page: JudgedPage) -> Expansion:
+        scores = self._scores(page.targets)
+        return Expansion(scores, *self.evidence.add(page.targets, scores))
+
+    def _scores(self, targets: NDArray[np.int64]) -> NDArray[np.float64]:
+        return 1.0 / (1.0 + targets.astype(np.float64))
+
+
+class RecallsTheFirstOnly(BestFirst):
+    def recall_all(self, pages: Sequence[RecalledPage]) -> Scores:
+        return self.recall(pages[0])
+
+
+class SharesNoLessons(TfidfCentroid):
+    shareable = True
+
+
+@pytest.mark.parametrize(
+    ("strategy", "check"),
+    [
+        (partial(NeedsOption, decay=0.5), "options_have_defaults"),
+        (NoNumbers, "every_link_has_a_score"),
+        (OneTooMany, "every_link_has_a_score"),
+        (Twice, "every_url_is_scored_once"),
+        (ScoresWhatItRefuses, "links_that_are_refused_bring_nothing"),
+        (ForgetsUrls, "links_that_are_refused_bring_nothing"),
+        (NeedsLinks, "a_page_without_links_is_no_trouble"),
+        (Generous, "worth_is_a_share"),
+        (Clocked, "crawls_can_be_repeated"),
+        (WritesToPages, "crawls_can_be_repeated"),
+        (RecallsOther, "recall_is_like_expand"),
+        (CountsPages, "resumed_crawls_go_on_as_if_uninterrupted"),
+        (partial(ForgetsItsState, every=7), "resumed_crawls_go_on_as_if_uninterrupted"),
+        (LearnsNothing, "who_learns_has_lessons"),
+        (Secretive, "who_learns_has_lessons"),
+        (
+            partial(LearnsOfWhatComesLater, every=7),
+            "a_lesson_is_about_what_was_known_when_it_began",
+        ),
+        (GoesByNumbers, "links_can_be_told_to_another_worker"),
+        (RecallsTheFirstOnly, "links_can_be_told_to_another_worker"),
+        (RecallsTheFirstOnly, "recall_all_is_recall_of_each"),
+        (partial(SharesNoLessons, every=7), "one_worker_trains_for_all"),
+    ],
+)
+def test_what_is_wrong_with_a_strategy_is_found(
+    strategy: Callable[[StrategyContext], Strategy], check: str
+) -> None:
+    with pytest.raises((AssertionError, ValueError, NotImplementedError)):
+        dict(strategy_checks(strategy))[check]()
+
+
+def test_the_check_that_fails_is_named() -> None:
+    with pytest.raises(AssertionError) as failed:
+        check_strategy(Generous)
+    assert re.match("check worth_is_a_share of <class '.*Generous'>", failed.value.__notes__[0])
+    with pytest.raises(AssertionError) as failed:
+        check_critic(Sure())
+    assert re.match("check relevance_is_a_probability of ", failed.value.__notes__[0])
+
+
+# -- critics -------------------------------------------------------------------------------
+
+
+class Sure(KeywordCritic):
+    def __init__(self) -> None:
+        super().__init__("tea", high=1.5)
+
+
+class Mumbling(KeywordCritic):
+    def judge(self, pages: Sequence[PageView]) -> Judgement:
+        found = super().judge(pages)
+        assert found.probabilities is not None
+        return Judgement(found.relevance, found.probabilities / 2.0)
+
+
+class Comparing(KeywordCritic):
+    """Judges pages by those beside them."""
+
+    def judge(self, pages: Sequence[PageView]) -> Judgement:
+        relevance = super().judge(pages).relevance
+        return Judgement(relevance / max(relevance.max(initial=0.0), 0.5))
+
+
+class Moody(KeywordCritic):
+    asked = 0
+
+    def judge(self, pages: Sequence[PageView]) -> Judgement:
+        self.asked += 1
+        return Judgement(super().judge(pages).relevance / self.asked)
+
+
+class NeedsPages(KeywordCritic):
+    def judge(self, pages: Sequence[PageView]) -> Judgement:
+        assert pages[0]
+        return super().judge(pages)
+
+
+class Untidy(KeywordCritic):
+    def judge(self, pages: Sequence[PageView]) -> Judgement:
+        for page in pages:
+            page.tokens.sort()
+        return super().judge(pages)
+
+
+class Unnamed(KeywordCritic):
+    fingerprint = ""
+
+
+@pytest.mark.parametrize(
+    ("critic", "check"),
+    [
+        (Unnamed("tea"), "says_what_it_is"),
+        (Sure(), "relevance_is_a_probability"),
+        (Mumbling("tea"), "probabilities_sum_to_one"),
+        (Comparing("tea"), "a_batch_is_judged_like_its_pages"),
+        (NeedsPages("tea"), "no_pages_are_no_trouble"),
+        (Moody("tea"), "judgements_can_be_repeated"),
+        (Untidy("tea"), "pages_are_left_alone"),
+    ],
+)
+def test_what_is_wrong_with_a_critic_is_found(critic: KeywordCritic, check: str) -> None:
+    with pytest.raises((AssertionError, IndexError)):
+        dict(critic_checks(critic))[check]()
+
+
+def test_a_sound_critic_passes_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    check_critic(KeywordCritic("tea", reads_words=True))
+    (tmp_path / "own_critic.py").write_text(
+        "def judge(pages):\n    return [min(1.0, len(p.tokens) / 100) for p in pages]\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    check_critic(load_custom("own_critic:judge", ["/Topic"]))
+
+
+# -- the web in memory ---------------------------------------------------------------------
+
+PAGES = {
+    "http://a.example/": "<p>tea <a href=/leaf>leaf</a> <a href=//b.example/x>x</a>",
+    "http://a.example/leaf": "<p>more tea <a href=/old>old</a> <a href=/none>none</a>",
+    "http://b.example/x": "<p>tax",
+    "http://a.example/new": "<p>new tea",
+}
+WEB = TinyWeb(PAGES, redirects={"http://a.example/old": "http://a.example/new"})
+SEED = "http://a.example/"
+ALL = [SEED, "http://a.example/leaf", "http://b.example/x", "http://a.example/old"]
+
+
+def test_a_web_in_memory_is_a_web() -> None:
+    assert list(WEB.urls()) == [*PAGES, "http://a.example/old"]
+    known = WEB.resolve(["https://a.example/leaf", "http://a.example/none"])
+    assert known == ["http://a.example/leaf", None]
+    moved, none = WEB.fetch("http://a.example/old"), WEB.fetch("http://a.example/none")
+    assert moved is not None
+    assert (moved.status, none) == (301, None)
+    assert (
+        WEB.fingerprint
+        == TinyWeb(PAGES, redirects={"http://a.example/old": "http://a.example/new"}).fingerprint
+    )
+    assert WEB.fingerprint != TinyWeb(PAGES).fingerprint
+    with pytest.raises(ValueError, match="is no absolute http"):
+        TinyWeb({"/leaf": ""})
+
+
+def test_a_web_in_memory_is_crawled_by_the_real_loop(tmp_path: Path) -> None:
+    found = crawl(tmp_path / "c", WEB, [SEED], critic=KeywordCritic("tea"), budget=2)
+    assert [visit.url for visit in found] == ALL[:2]
+    found += crawl(tmp_path / "c", WEB, [SEED], critic=KeywordCritic("tea"))
+    assert {visit.url for visit in found} == {*PAGES, "http://a.example/old"}
+    assert [visit.relevance for visit in found if visit.url.endswith("old")] == [0.0]
+    own = crawl(
+        tmp_path / "d", WEB, [SEED], critic=KeywordCritic("tea"), strategy=ShortPaths, budget=3
+    )
+    assert len(own) == 3
+
+
+def test_a_rehearsal_is_what_the_loop_does(tmp_path: Path) -> None:
+    web = TinyWeb(PAGES)
+    rehearsed = Rehearsal(
+        BestFirst(StrategyContext(KeywordCritic("tea"), 0, web)),
+        web,
+        [SEED],
+        critic=KeywordCritic("tea"),
+    ).run(10)
+    real = crawl(tmp_path / "c", web, [SEED], critic=KeywordCritic("tea"))
+    assert rehearsed.order == [visit.url for visit in real] == ALL[:3]
+    with pytest.raises(ValueError, match="is no URL of the web"):
+        Rehearsal(rehearsed.strategy, web, ["http://c.example/"], critic=KeywordCritic("tea"))
+
+
+def test_a_web_in_memory_can_be_written_for_scrapy(tmp_path: Path) -> None:
+    recorded = open_web(str(WEB.write(tmp_path / "tiny.warc.gz")))
+    assert {*recorded.urls()} == {*WEB.urls()}
+    for url in WEB.urls():
+        mine, theirs = WEB.fetch(url), recorded.fetch(url)
+        assert mine is not None
+        assert theirs is not None
+        assert (mine.status, mine.body) == (theirs.status, theirs.body)
+
+
+def test_pytest_is_not_needed() -> None:
+    """Neither for the import, nor for a check."""
+    program = (
+        "import sys; sys.modules['pytest'] = None; from focuscrawl.testing import *;"
+        "from focuscrawl.strategies.best_first import BestFirst; check_strategy(BestFirst);"
+        "assert 'scrapy' not in sys.modules"
+    )
+    done: Any = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
