@@ -7,7 +7,6 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import TYPE_CHECKING
 
 import click
-import pandas as pd
 from tqdm import tqdm
 
 from focuscrawl.cli import options
@@ -25,6 +24,8 @@ from focuscrawl.webs import open_web
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    import pandas as pd
 
     from focuscrawl.lab.leave_one_site_out import Fold, Forage
     from focuscrawl.paths.extraction import PathSampling
@@ -71,6 +72,8 @@ def check(
         --starts doors.txt --site-column site --out results/paths
     """
     with needs("lab", "focuscrawl paths check"):
+        import pandas as pd  # noqa: PLC0415
+
         from focuscrawl.lab.figures.recall import recall_figure  # noqa: PLC0415
         from focuscrawl.report.figure_style import png  # noqa: PLC0415
     opened = open_web(web)
@@ -97,7 +100,7 @@ def check(
     click.echo("\n".join(_forage_table(forages)))
     click.echo("")
     click.echo("\n".join(_label_table(scores)))
-    files = {"forages.csv": _forage_csv(forages), "labels.csv": _label_csv(scores)}
+    files = {"forages.csv": _forage_csv(pd.DataFrame(forages)), "labels.csv": _label_csv(scores)}
     for goal in goals:
         of_goal = [each for each in forages if each.goal == goal]
         by_strategy = {
@@ -140,14 +143,14 @@ def _label_table(scores: pd.DataFrame) -> list[str]:
     """Return the mean F1 over the sites of each goal and model."""
     rows = [["goal", "labels by", "macro F1", "right", "goal F1"]]
     means = scores.groupby(["goal", "model"], sort=False)[_MEASURES].mean()
-    for goal, model, *numbers in means.itertuples():
+    for goal, model, *numbers in means.reset_index().itertuples(index=False):
         rows.append([one_line(goal), model, *(f"{mean:.3f}" for mean in numbers)])
     return table(rows, left={0, 1})
 
 
-def _forage_csv(forages: Sequence[Forage]) -> bytes:
-    frame = pd.DataFrame(forages).rename(columns={"found": "found_at"})
-    frame["found_at"] = [" ".join(map(str, each.found.tolist())) for each in forages]
+def _forage_csv(forages: pd.DataFrame) -> bytes:
+    frame = forages.rename(columns={"found": "found_at"})
+    frame["found_at"] = [" ".join(map(str, found)) for found in frame["found_at"]]
     return frame.to_csv(index=False).encode()
 
 

@@ -51,7 +51,8 @@ DOCUMENTED = {
     "scrapy.http": {"Headers", "JsonRequest", "Response"},
     "scrapy.http.request": {"NO_CALLBACK"},
     "scrapy.item": {"Field"},
-    "scrapy.logformatter": {"LogFormatter"},
+    "scrapy.logformatter": {"LogFormatter", "LogFormatterResult"},
+    "scrapy.statscollectors": {"StatsCollector"},
     "scrapy.robotstxt": {"RobotParser"},
     "scrapy.settings": {"SETTINGS_PRIORITIES", "BaseSettings"},
     "scrapy.utils.asyncio": {"call_later"},
@@ -73,7 +74,12 @@ MEMBERS = {
     "crawler_process": {"crawl", "create_crawler", "start"},
 }
 #: assignments to attributes of other people's objects, by module
-ASSIGNED = {"spiders/focused.py": {"spider.store"}}  # where Scrapy has put an argument
+ASSIGNED = {
+    "spiders/focused.py": {"spider.store"},  # where Scrapy has put an argument
+    "downloadermiddlewares/priority.py": {"request.priority"},  # documented, and to be set
+    "engine/visits.py": {"visit.excluded"},  # ours
+    "scheduler.py": {"visit.excluded"},
+}
 
 
 def findings(source: str, module: str = "") -> Iterator[str]:

@@ -142,9 +142,9 @@ def test_links_go_to_the_shards_of_their_targets() -> None:
     record = VisitRecord(
         links=[LinkRow(i, page, t, "a\0b", i, 0.5, 1) for i, t in enumerate(targets)],
         memo=b"facts",
-        first=[targets[1]],
-        held=frozenset([0, 2]),
     )
+    urls.held = frozenset([0, 2])
+    urls.leave_to_others(targets[1], np.inf)
     urls.flush(record)
     rows = rows_of(
         [record], urls, 7, lambda memo, groups: [bytes(each.tolist()) for each in groups]
