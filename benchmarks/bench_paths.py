@@ -20,8 +20,8 @@ from focuscrawl.page import parse_page
 from focuscrawl.paths.extraction import PathSampling, extract_paths
 from focuscrawl.paths.features import PathReader
 from focuscrawl.paths.page_labels import read_page_labels
-from focuscrawl.paths.page_source import WebPages
 from focuscrawl.paths.training import TrainingOptions, observe, train
+from focuscrawl.paths.web_pages import WebPages
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:

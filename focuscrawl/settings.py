@@ -50,6 +50,7 @@ CONCURRENT_ITEMS = 1  # an item a page: a hundred workers would only be started 
 SCHEDULER = "focuscrawl.scheduler.FrontierScheduler"
 DOWNLOADER_MIDDLEWARES = {
     "focuscrawl.downloadermiddlewares.priority.PriorityMiddleware": 40,
+    "focuscrawl.downloadermiddlewares.throttle.ThrottleMiddleware": 42,
     "focuscrawl.downloadermiddlewares.conditional.ConditionalMiddleware": 45,
     "scrapy.downloadermiddlewares.robotstxt.RobotsTxtMiddleware": None,
     "focuscrawl.downloadermiddlewares.robots.RobotsMiddleware": 100,

@@ -10,7 +10,7 @@ import numpy as np
 
 from focuscrawl.apprentice.instances import make_instances
 from focuscrawl.apprentice.learners.matrix import Instances
-from focuscrawl.apprentice.metrics import validate
+from focuscrawl.apprentice.lesson_quality import validate
 from focuscrawl.apprentice.scorer import new_learner
 from focuscrawl.apprentice.serialization import pack, pack_arrays, part_of
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.apprentice.forgetting import least_promising, without_links
-from focuscrawl.apprentice.metrics import drift, validate
+from focuscrawl.apprentice.lesson_quality import drift, validate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -16,7 +16,7 @@ from focuscrawl.cli.stored_pages import reading
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.errors import UserError
-from focuscrawl.offline.training import learn_from, options_of
+from focuscrawl.offline.apprentice_training import learn_from, options_of
 from focuscrawl.report.plain_text import table
 from focuscrawl.report.stores import open_store
 from focuscrawl.store.postgres import is_database_url

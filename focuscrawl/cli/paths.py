@@ -23,10 +23,10 @@ from focuscrawl.paths.extraction import extract_paths
 from focuscrawl.paths.features import PathReader
 from focuscrawl.paths.files import FORMAT, read_model, save_model
 from focuscrawl.paths.page_labels import read_page_labels
-from focuscrawl.paths.page_source import WebPages
 from focuscrawl.paths.site_path import read_paths, write_paths
 from focuscrawl.paths.training import observe
 from focuscrawl.paths.training import train as train_model
+from focuscrawl.paths.web_pages import WebPages
 from focuscrawl.report.goals import goal_pages, write_goals
 from focuscrawl.report.plain_text import counted, one_line
 from focuscrawl.report.stores import open_store

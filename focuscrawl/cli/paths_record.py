@@ -12,14 +12,14 @@ from focuscrawl.cli import options
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.paths.page_source import WebPages
 from focuscrawl.paths.recording import Walk, link_choices
 from focuscrawl.paths.site_path import read_paths, write_paths
 from focuscrawl.paths.states import FAIL, GOAL
+from focuscrawl.paths.web_pages import WebPages
 from focuscrawl.report.plain_text import counted, one_line
 from focuscrawl.webs import open_web
 from focuscrawl.webs.live import LiveWeb
-from focuscrawl.webs.record import WarcRecorder
+from focuscrawl.webs.warc_recorder import WarcRecorder
 
 if TYPE_CHECKING:
     from pathlib import Path

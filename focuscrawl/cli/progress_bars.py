@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 from tqdm import tqdm
 
-from focuscrawl.foundation.progress import Progress
+from focuscrawl.foundation.progress_listener import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,7 +14,7 @@ from multiprocessing import parent_process
 from typing import TYPE_CHECKING
 
 from focuscrawl.foundation.cache import cache_dir
-from focuscrawl.foundation.progress import SILENT
+from focuscrawl.foundation.progress_listener import SILENT
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs.pages import HtmlAnswer
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from focuscrawl.critic.bag_of_words import Bag
-    from focuscrawl.foundation.progress import Progress
+    from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.webs.protocol import Web
 
 _BATCH = 32  # pages a task: few enough for a smooth progress bar, enough to be worth sending

@@ -16,7 +16,7 @@ from focuscrawl.critic.reliability import (
     reliability_of_relevance,
 )
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.progress import SILENT
+from focuscrawl.foundation.progress_listener import SILENT
 from focuscrawl.taxonomy import Label, Taxonomy, lies_under
 from focuscrawl.webs.pages import read_page
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from focuscrawl.critic.calibration import Calibration
     from focuscrawl.critic.callable_critic import CustomCritic
     from focuscrawl.critic.trained import TrainedCritic
-    from focuscrawl.foundation.progress import Progress
+    from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.webs.protocol import Web
 
 _CHUNK = 256  # pages judged at once

@@ -17,7 +17,7 @@ from focuscrawl.critic.naive_bayes import KINDS
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.progress import SILENT
+from focuscrawl.foundation.progress_listener import SILENT
 from focuscrawl.taxonomy import Label, Taxonomy, lies_under, prune
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.naive_bayes import NaiveBayes
-    from focuscrawl.foundation.progress import Progress
+    from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.webs.protocol import Web
 
 FOLDS = 5

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 
 from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.instance_feed import InstanceFeed
 from focuscrawl.engine.meta import NOINDEX, OWN, URL_ID, VISIT
 from focuscrawl.engine.spider_requests import redirected
 from focuscrawl.engine.visits import (
@@ -42,6 +43,7 @@ class FocusMiddleware:
         self._crawler = crawler
         self._crawl = crawl_of(crawler)
         self._parser = Parser(self._crawl)
+        self._instances = InstanceFeed.of(crawler)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -87,6 +89,8 @@ class FocusMiddleware:
             self._tell(request, visit)
 
     def _tell(self, request: Request, visit: PageVisit) -> None:
+        if self._instances is not None:
+            self._instances.add(visit)
         request.meta[VISIT] = visit
         if visit.noindex:
             request.meta[NOINDEX] = True

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.meta import OWN, URL_ID
-from focuscrawl.engine.private import slot_delay
 
 if TYPE_CHECKING:
     from typing import Self
 
     from scrapy import Request
     from scrapy.crawler import Crawler
-    from scrapy.http import Response
 
     from focuscrawl.crawl import Crawl
 
@@ -27,12 +25,10 @@ class PriorityMiddleware:
 
     The frontier has put the requests in the order of these scores, which are floats and change
     while links wait; what comes after it (other middlewares, retries, the downloader, logs)
-    has the score as Scrapy's own number. In answers it takes over, for the frontier, the delay
-    that AutoThrottle has set for the host.
+    has the score as Scrapy's own number.
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
         self._crawl: Crawl = crawl_of(crawler)
 
     @classmethod
@@ -47,12 +43,3 @@ class PriorityMiddleware:
         score = self._crawl.in_flight.get(request.meta.get(URL_ID, -1))
         if score is not None:
             request.priority = SEED if score == math.inf else round(SCALE * score)
-
-    def process_response(self, request: Request, response: Response) -> Response:
-        """Let the frontier wait as long as the downloader's slot does."""
-        number = request.meta.get(URL_ID)
-        if number is not None:
-            delay = slot_delay(self._crawler, request.meta["download_slot"])
-            if delay is not None:
-                self._crawl.frontier.set_delay(self._crawl.urls.host(number), delay)
-        return response

@@ -10,15 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from scrapy import signals
 
 from focuscrawl.apprentice.link_context import window
+from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.settings_table import INSTANCES
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import TextIO
+    from typing import Self, TextIO
 
+    from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
     from focuscrawl.crawl import Crawl, PageVisit
@@ -78,6 +81,16 @@ class InstanceFeed:
             self._emit = named
         self._links: defaultdict[int, list[_Link]] = defaultdict(list)
         self._relevance: dict[int, float] = {}
+
+    @classmethod
+    def of(cls, crawler: Crawler) -> Self | None:
+        """Make what ``FOCUSCRAWL_INSTANCES`` names, closed with the spider; None: nothing."""
+        named = feed_of(crawler.settings)
+        if named is None:
+            return None
+        feed = cls(crawl_of(crawler), named)
+        crawler.signals.connect(feed.close, signals.spider_closed)
+        return feed
 
     def _write(self, instance: Instance) -> None:
         assert self._file is not None

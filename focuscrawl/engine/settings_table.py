@@ -4,7 +4,7 @@ The table is the one place where a setting is declared. Whoever wants the value 
 ``ANY_MEDIA.of(settings)``; `check_settings` refuses whatever is not in the table or cannot be
 read, before a crawl is opened; the tables in ``docs/settings.md`` are made from it
 (``python -m focuscrawl.engine.settings_reference docs/settings.md``). A setting that has the name
-of a field of `CrawlPlan` goes there (`focuscrawl.engine.plan`).
+of a field of `CrawlPlan` goes there (`focuscrawl.engine.plan_from_settings`).
 """
 
 from __future__ import annotations

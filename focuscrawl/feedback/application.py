@@ -14,7 +14,7 @@ from focuscrawl.crawl.parts.topic_change import ask_to_follow, follow
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.files import save_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.progress import SILENT
+from focuscrawl.foundation.progress_listener import SILENT
 from focuscrawl.report.stores import open_store
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from focuscrawl.critic.trained import TrainedCritic
-    from focuscrawl.foundation.progress import Progress
+    from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.topics import TopicDefinition
     from focuscrawl.webs.protocol import Web
 

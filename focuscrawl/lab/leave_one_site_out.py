@@ -25,8 +25,8 @@ from focuscrawl.paths.extraction import PathSampling, extract_paths
 from focuscrawl.paths.features import PathReader
 from focuscrawl.paths.files import save_model
 from focuscrawl.paths.page_labels import PageLabels, read_page_labels
-from focuscrawl.paths.page_source import WebPages
 from focuscrawl.paths.training import TrainingOptions, observe, train
+from focuscrawl.paths.web_pages import WebPages
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
 from focuscrawl.taxonomy import Label

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from focuscrawl.lab.learning_curves import NOTE, learning_table, summary_rows
+from focuscrawl.lab.consecutive_crawls import NOTE, learning_table, summary_rows
 from focuscrawl.lab.measures import WORSE, by_strategy, by_topic, friedman, losses
 from focuscrawl.lab.results import ORACLE
 from focuscrawl.report import plain_text

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from focuscrawl.lab.curves import mean_curves, reduction_figure, topic_figure, web_figure
+from focuscrawl.lab.loss_curves import mean_curves, reduction_figure, topic_figure, web_figure
 from focuscrawl.lab.measures import by_topic
 from focuscrawl.lab.rendering import Grid, grids
 from focuscrawl.report.figure_style import png
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from jinja2 import Template
 
-    from focuscrawl.lab.curves import Curves
     from focuscrawl.lab.figures import PaperFigure
+    from focuscrawl.lab.loss_curves import Curves
     from focuscrawl.lab.results import Results
 
 PAGE = "report.html"

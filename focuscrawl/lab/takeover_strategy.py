@@ -8,12 +8,12 @@ import numpy as np
 
 from focuscrawl.strategies.apprentice import ApprenticeStrategy
 from focuscrawl.strategies.evidence import Maximum
-from focuscrawl.strategies.exchange import Expansion
+from focuscrawl.strategies.messages import Expansion
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.exchange import JudgedPage, Lesson, StrategyContext
+    from focuscrawl.strategies.messages import JudgedPage, Lesson, StrategyContext
 
 _PASSES = (
     5  # over what the baseline has brought: as many as when learning from a crawl that is over

@@ -18,7 +18,7 @@ from focuscrawl.apprentice.instances import MAX_LINKS, make_instances
 from focuscrawl.apprentice.learners import Instances
 from focuscrawl.apprentice.scorer import new_learner
 from focuscrawl.apprentice.sparse_rows import ranges
-from focuscrawl.offline.training import LESSONS
+from focuscrawl.offline.apprentice_training import LESSONS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

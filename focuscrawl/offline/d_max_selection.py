@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.apprentice.learners import Instances, LogisticLearner
-from focuscrawl.apprentice.metrics import auc
+from focuscrawl.apprentice.lesson_quality import auc
 from focuscrawl.apprentice.sparse_rows import SparseRows
 from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.errors import UserError

@@ -14,8 +14,8 @@ from focuscrawl.distiller import Distiller
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import CrawlRecord, FetchRecord
 from focuscrawl.knowledge.update import WAITING
+from focuscrawl.offline.apprentice_training import learn_from
 from focuscrawl.offline.link_graph import CrawlLinks
-from focuscrawl.offline.training import learn_from
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
 

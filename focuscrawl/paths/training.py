@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.paths.features import PathReader
-    from focuscrawl.paths.page_source import WebPages
     from focuscrawl.paths.site_path import SitePath
+    from focuscrawl.paths.web_pages import WebPages
 
 
 @dataclass(frozen=True)

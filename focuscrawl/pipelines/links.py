@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl import PageVisit
 from focuscrawl.engine.binding import crawl_of
-from focuscrawl.engine.instance_feed import InstanceFeed, feed_of
+from focuscrawl.engine.instance_feed import InstanceFeed
 from focuscrawl.engine.visits import halting, turns_of
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ class LinkPipeline:
     def __init__(self, crawler: Crawler) -> None:
         self._crawl = crawl_of(crawler)
         self._turns = turns_of(crawler)
-        named = feed_of(crawler.settings)
-        self._instances = None if named is None else InstanceFeed(self._crawl, named)
+        self._instances = InstanceFeed.of(crawler)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -44,8 +43,3 @@ class LinkPipeline:
                 if self._instances is not None:
                     self._instances.add(item)
         return item
-
-    def close_spider(self) -> None:
-        """Close the feed."""
-        if self._instances is not None:
-            self._instances.close()

@@ -15,7 +15,7 @@ from focuscrawl.apprentice.distributed_training import SharedTraining
 from focuscrawl.apprentice.feature_names import name_features
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.page_facts import PageFacts, unpack_words
-from focuscrawl.offline.training import begun_with
+from focuscrawl.offline.apprentice_training import begun_with
 from focuscrawl.report.plain_text import one_line
 from focuscrawl.store import schema
 from focuscrawl.store.history import History

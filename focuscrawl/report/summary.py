@@ -16,7 +16,7 @@ from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, i
 from focuscrawl.report.plain_text import counted, middle, one_line, printable, table
 from focuscrawl.report.revisits import Again
 from focuscrawl.report.stop_reasons import hosts_left, in_words, stop_reason, time_crawling
-from focuscrawl.report.traps import limits_in_words, trap_events
+from focuscrawl.report.trap_events import limits_in_words, trap_events
 from focuscrawl.store import schema
 from focuscrawl.store.postgres import is_database_url
 
@@ -55,7 +55,7 @@ class Summary:
     relevant : pages of a relevance above ½
     outcomes : fetches by what came of them, see `focuscrawl.report.outcome`
     links, dropped : links on the pages fetched; of these, left out before the frontier
-    traps : what limits held back, and near-duplicates, see `focuscrawl.report.traps`
+    traps : what limits held back, and near-duplicates, see `focuscrawl.report.trap_events`
     states : URLs by state, see `focuscrawl.store.schema.STATES`
     time, timed : time spent between fetches, breaks of a resumed crawl left out; for how many
     model, models_at : version of the last model and the fetch it was trained at, if there is one

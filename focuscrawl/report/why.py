@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from focuscrawl.report.link_reasons import Reasons, reasons
 from focuscrawl.report.outcome import PAGE, outcome
 from focuscrawl.report.plain_text import counted, one_line, printable, table
-from focuscrawl.report.traps import held_back, near_duplicate
+from focuscrawl.report.trap_events import held_back, near_duplicate
 from focuscrawl.report.url_lookup import find_url
 from focuscrawl.store import schema
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED

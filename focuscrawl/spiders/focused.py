@@ -11,7 +11,7 @@ from focuscrawl.engine.binding import bind_crawl, crawl_of
 from focuscrawl.engine.instance_feed import feed_of
 from focuscrawl.engine.lean_settings import use_lean_settings
 from focuscrawl.engine.link_requests import LinkRequests
-from focuscrawl.engine.plan import plan_from
+from focuscrawl.engine.plan_from_settings import plan_from
 from focuscrawl.engine.settings_table import LEASE, SHARDS, check_settings, read_arguments
 from focuscrawl.engine.visits import visit_of_response
 from focuscrawl.exporters import check_feeds

@@ -8,7 +8,8 @@ point in the group ``focuscrawl.strategies``; `focuscrawl.testing` checks it.
 
 from focuscrawl.strategies.base import Strategy
 from focuscrawl.strategies.evidence import Evidence, First, Maximum
-from focuscrawl.strategies.exchange import (
+from focuscrawl.strategies.link_strategy import LinkStrategy
+from focuscrawl.strategies.messages import (
     Expansion,
     JudgedPage,
     Lesson,
@@ -16,7 +17,6 @@ from focuscrawl.strategies.exchange import (
     Scores,
     StrategyContext,
 )
-from focuscrawl.strategies.link_strategy import LinkStrategy
 from focuscrawl.strategies.registry import find_strategy, make_strategy, strategy_names
 
 __all__ = [

@@ -16,7 +16,7 @@ from focuscrawl.apprentice.files import read_apprentice
 from focuscrawl.apprentice.options import DEFAULT_GROUPS, Options
 from focuscrawl.apprentice.page_facts import PageFacts
 from focuscrawl.strategies.base import Strategy
-from focuscrawl.strategies.exchange import Expansion, Lesson
+from focuscrawl.strategies.messages import Expansion, Lesson
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.lesson import ApprenticeLesson
-    from focuscrawl.strategies.exchange import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies.messages import JudgedPage, RecalledPage, Scores, StrategyContext
 
 _LAG = 3  # fetches a replay may go on while a lesson is learned
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import numpy as np
 
 from focuscrawl.foundation.arrays import GrowingArray
-from focuscrawl.strategies.exchange import Expansion
 from focuscrawl.strategies.link_history import LinkHistory, PathFacts
+from focuscrawl.strategies.messages import Expansion
 from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.exchange import JudgedPage, RecalledPage, Scores
     from focuscrawl.strategies.link_history import Past
+    from focuscrawl.strategies.messages import JudgedPage, RecalledPage, Scores
 
 
 class FittedModel(Protocol):

@@ -18,8 +18,8 @@ from focuscrawl.strategies.word_naive_bayes import WordClasses, shares
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.exchange import JudgedPage, StrategyContext
     from focuscrawl.strategies.link_history import Past
+    from focuscrawl.strategies.messages import JudgedPage, StrategyContext
 
 
 class ContextGraphs(BatchLearner):

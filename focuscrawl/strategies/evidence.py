@@ -11,7 +11,7 @@ from focuscrawl.foundation.arrays import GrowingArray
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.exchange import Scores
+    from focuscrawl.strategies.messages import Scores
 
 
 class Evidence(Protocol):

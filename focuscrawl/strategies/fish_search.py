@@ -16,7 +16,7 @@ from focuscrawl.strategies.option_checks import check_count, check_number
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.exchange import (
+    from focuscrawl.strategies.messages import (
         Expansion,
         JudgedPage,
         RecalledPage,

@@ -11,8 +11,8 @@ from focuscrawl.distiller import Distiller, LinkGraph, Sites
 from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.foundation.urls import host
 from focuscrawl.strategies.evidence import Maximum
-from focuscrawl.strategies.exchange import Expansion
 from focuscrawl.strategies.link_history import LinkLog
+from focuscrawl.strategies.messages import Expansion
 from focuscrawl.strategies.option_checks import check_number
 from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.exchange import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies.messages import JudgedPage, RecalledPage, Scores, StrategyContext
 
 
 class HubScores(LinkLog):

@@ -12,7 +12,7 @@ from focuscrawl.strategies.link_strategy import LinkStrategy
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.exchange import JudgedPage, Scores, StrategyContext
+    from focuscrawl.strategies.messages import JudgedPage, Scores, StrategyContext
 
 
 class InDegree(LinkStrategy):

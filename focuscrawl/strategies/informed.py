@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.exchange import (
+    from focuscrawl.strategies.messages import (
         Expansion,
         JudgedPage,
         Lesson,

@@ -17,8 +17,8 @@ from focuscrawl.strategies.word_naive_bayes import BITS, sums
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.exchange import JudgedPage, StrategyContext
     from focuscrawl.strategies.link_history import Past
+    from focuscrawl.strategies.messages import JudgedPage, StrategyContext
 
 _SIGNIFICANT = 2.0  # standard deviations by which a word has to stand out
 _SPACE = 1 << BITS

@@ -15,7 +15,7 @@ from focuscrawl.strategies.option_checks import check_number
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.exchange import JudgedPage, StrategyContext
+    from focuscrawl.strategies.messages import JudgedPage, StrategyContext
 
 
 class Learnable(LinkStrategy):

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.strategies.base import Strategy
-from focuscrawl.strategies.exchange import Expansion
+from focuscrawl.strategies.messages import Expansion
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.strategies.evidence import Evidence
-    from focuscrawl.strategies.exchange import JudgedPage, RecalledPage, Scores
+    from focuscrawl.strategies.messages import JudgedPage, RecalledPage, Scores
 
 
 class LinkStrategy(Strategy):

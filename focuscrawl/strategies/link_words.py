@@ -14,7 +14,7 @@ from focuscrawl.strategies.word_naive_bayes import BITS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.exchange import JudgedPage
+    from focuscrawl.strategies.messages import JudgedPage
 
 _PAGE, _ADDRESS, _ANCHOR, _NEAR = 1, 2, 3, 4  # salts
 

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.foundation.arrays import GrowingArray
-from focuscrawl.strategies.exchange import Expansion
 from focuscrawl.strategies.link_history import LinkLog
+from focuscrawl.strategies.messages import Expansion
 from focuscrawl.strategies.option_checks import check_number
 from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.exchange import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies.messages import JudgedPage, RecalledPage, Scores, StrategyContext
 
 _PRECISION = 1e-6  # no rank moves by more than this in the last round
 _ROUNDS = 200

@@ -12,7 +12,7 @@ from focuscrawl.paths.critic import PathCritic
 from focuscrawl.paths.features import PathReader
 from focuscrawl.paths.forager import EVIDENCE, Forager
 from focuscrawl.strategies.base import Strategy
-from focuscrawl.strategies.exchange import Expansion
+from focuscrawl.strategies.messages import Expansion
 from focuscrawl.strategies.option_checks import check_count, check_number
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.exchange import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies.messages import JudgedPage, RecalledPage, Scores, StrategyContext
 
 
 class Paths(Strategy):

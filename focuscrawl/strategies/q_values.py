@@ -17,8 +17,8 @@ from focuscrawl.strategies.word_naive_bayes import WordClasses, sums
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.strategies.exchange import JudgedPage, StrategyContext
     from focuscrawl.strategies.link_history import Past
+    from focuscrawl.strategies.messages import JudgedPage, StrategyContext
 
 _LINKS = 8  # links of a URL that are learned from, the first found
 

@@ -7,13 +7,13 @@ from abc import abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from focuscrawl.strategies.base import Strategy, latest
-from focuscrawl.strategies.exchange import Lesson
+from focuscrawl.strategies.messages import Lesson
 from focuscrawl.strategies.option_checks import check_count, check_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from focuscrawl.strategies.exchange import Scores
+    from focuscrawl.strategies.messages import Scores
 
 Model = TypeVar("Model")
 

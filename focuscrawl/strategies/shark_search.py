@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.page import PageView
-    from focuscrawl.strategies.exchange import (
+    from focuscrawl.strategies.messages import (
         JudgedPage,
         RecalledPage,
         StrategyContext,

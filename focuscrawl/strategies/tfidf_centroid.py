@@ -9,14 +9,14 @@ import numpy as np
 from focuscrawl.apprentice.hashing import WordHashes, bucket
 from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.strategies.evidence import Maximum
-from focuscrawl.strategies.exchange import Expansion
+from focuscrawl.strategies.messages import Expansion
 from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.page import PageView
-    from focuscrawl.strategies.exchange import JudgedPage, RecalledPage, Scores, StrategyContext
+    from focuscrawl.strategies.messages import JudgedPage, RecalledPage, Scores, StrategyContext
 
 _BITS = 18  # terms are told apart by hash
 _RELEVANT = 0.5

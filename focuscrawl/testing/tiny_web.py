@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs.protocol import Answer
-from focuscrawl.webs.record import WarcRecorder
+from focuscrawl.webs.warc_recorder import WarcRecorder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -14,7 +14,7 @@ from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, WordsModel, read
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.critic.training import learn_critic
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.progress import SILENT
+from focuscrawl.foundation.progress_listener import SILENT
 from focuscrawl.page.tokens import tokenize
 from focuscrawl.taxonomy import OTHER, Taxonomy, ancestors, lies_under
 from focuscrawl.taxonomy.topic_path import child
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from focuscrawl.critic.bag_of_words import Bag
-    from focuscrawl.foundation.progress import Progress
+    from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.topics.definition import TopicDefinition
     from focuscrawl.webs.protocol import Web
 

@@ -7,7 +7,7 @@ download handler that serves them, which is `focuscrawl.downloadhandlers`.
 from focuscrawl.webs.by_name import open_web
 from focuscrawl.webs.pages import read_page
 from focuscrawl.webs.protocol import Answer, Web
-from focuscrawl.webs.record import WarcRecorder
-from focuscrawl.webs.recorded import RecordedWeb
+from focuscrawl.webs.recorded_web import RecordedWeb
+from focuscrawl.webs.warc_recorder import WarcRecorder
 
 __all__ = ["Answer", "RecordedWeb", "WarcRecorder", "Web", "open_web", "read_page"]

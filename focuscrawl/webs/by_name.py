@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
 from focuscrawl.webs.changing import ChangingWeb
-from focuscrawl.webs.recorded import RecordedWeb
+from focuscrawl.webs.recorded_web import RecordedWeb
 
 if TYPE_CHECKING:
     from focuscrawl.webs.protocol import Web

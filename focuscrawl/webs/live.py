@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from focuscrawl.foundation.networks import Networks
-    from focuscrawl.webs.record import WarcRecorder
+    from focuscrawl.webs.warc_recorder import WarcRecorder
 
 _TIMEOUT = 30.0  # seconds
 _LARGEST = 10_000_000  # bytes of a body

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.workers.states import CrawlTotals, LeaseLostError, WorkerState
+from focuscrawl.workers.worker_state import CrawlTotals, LeaseLostError, WorkerState
 from focuscrawl.workers.writer import TROUBLE, first_line, passes
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Heartbeat:
     Parameters
     ----------
     engine : of the crawl's database
-    membership, reader, allowance : of this worker
+    membership, reader, share : of this worker
     lease : seconds it holds without a renewal
     patience : seconds for which a server may be away
 
@@ -45,8 +45,8 @@ class Heartbeat:
     ----------
     state : of the crawl, as last seen
     deliveries : to be taken in
-    standing : set by the crawl for the others to see
-    model : one later than ``standing.model_version``, None without
+    own_state : set by the crawl for the others to see
+    model : one later than ``own_state.model_version``, None without
     failure : what ended a thread
     """
 
@@ -55,7 +55,7 @@ class Heartbeat:
         engine: Engine,
         membership: Membership,
         reader: InboxReader,
-        allowance: BudgetShare,
+        share: BudgetShare,
         *,
         lease: float,
         patience: float,
@@ -65,7 +65,7 @@ class Heartbeat:
         self._reading = engine.execution_options(isolation_level="AUTOCOMMIT")
         self._membership = membership
         self._reader = reader
-        self._allowance = allowance
+        self._share = share
         self._lease = lease
         self._patience = patience
         self._held: list[int] = []  # of the reading thread
@@ -76,13 +76,13 @@ class Heartbeat:
         self._closing = threading.Event()
         self._hurry = threading.Event()
         self._renewed = time.monotonic()
-        self.standing = WorkerState(np.zeros(0), 0.0, 0, None, 0, 0)
+        self.own_state = WorkerState(np.zeros(0), 0.0, 0, None, 0, 0)
         self.deliveries: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
         self.model: PublishedModel | None = None
         self.failure: BaseException | None = None
         self.state: CrawlTotals = self._compare()
         self._threads = [
-            threading.Thread(target=self._run, args=(step,), name=f"courier-{name}", daemon=True)
+            threading.Thread(target=self._run, args=(step,), name=f"heartbeat-{name}", daemon=True)
             for name, step in (("lease", self._keep), ("reader", self._read))
         ]
         for thread in self._threads:
@@ -160,8 +160,8 @@ class Heartbeat:
             with self._engine.begin() as connection:
                 self._membership.release(connection, self._released)
         interval = max(INTERVAL, asked - self._renewed)
-        state = self._membership.sync(self._engine, self.standing, self._allowance, interval)
-        self._allowance.set(state.granted)
+        state = self._membership.sync(self._engine, self.own_state, self._share, interval)
+        self._share.set(state.granted)
         self._renewed = asked
         self._changes.put(
             _Change(self._released, state.taken, state.posted, state.fetched, state.model)
@@ -185,7 +185,7 @@ class Heartbeat:
             raise
         self._held += change.taken
         self.deliveries.put(delivery)  # before anything else can fail: it is read only once
-        latest, known = change.model or 0, self.standing.model_version
+        latest, known = change.model or 0, self.own_state.model_version
         if latest > known and (self.model is None or self.model.version < latest):
             with self._reading.connect() as connection:
                 self.model = self._reader.model(connection, known)

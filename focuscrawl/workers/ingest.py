@@ -1,4 +1,4 @@
-"""Takes in what the courier brings, a slice at a time, so that the event loop is not held."""
+"""Takes in what the heartbeat brings, a slice at a time, so that the event loop is not held."""
 
 from __future__ import annotations
 

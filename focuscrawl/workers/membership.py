@@ -14,8 +14,8 @@ import sqlalchemy as sa
 from focuscrawl.store.worker_tables import ALIVE, LEFT, LOST, crawl, evidence, lease, shard, worker
 from focuscrawl.workers.balance import ShardBalance
 from focuscrawl.workers.budget import lot, nearly, threshold
-from focuscrawl.workers.fetch_shares import FetchShares
-from focuscrawl.workers.states import CrawlTotals, LeaseLostError, WorkerState
+from focuscrawl.workers.trainer_choice import FetchShares
+from focuscrawl.workers.worker_state import CrawlTotals, LeaseLostError, WorkerState
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -106,7 +106,7 @@ class Membership:
         return int(made.scalar_one())
 
     def sync(
-        self, engine: Engine, standing: WorkerState, allowance: BudgetShare, interval: float
+        self, engine: Engine, own_state: WorkerState, share: BudgetShare, interval: float
     ) -> CrawlTotals:
         """Renew the lease, compare notes, take what is free; see ``docs/workers.md``.
 
@@ -121,9 +121,9 @@ class Membership:
         LeaseLostError
             Others have taken over.
         """
-        idle_at = standing.idle_at if standing.shards == len(self._owned) else None
+        idle_at = own_state.idle_at if own_state.shards == len(self._owned) else None
         with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            notes = connection.execute(_COMPARE, self._told(standing, idle_at)).all()
+            notes = connection.execute(_COMPARE, self._told(own_state, idle_at)).all()
         now = notes[0]
         if now.outstanding is None:
             raise LeaseLostError
@@ -134,8 +134,8 @@ class Membership:
         taken: list[int] = []
         more, trains = 0, self._learns and now.trainer == self.me
         fair = math.ceil(self.shards / len(alive))
-        left = int(allowance.left) if self._budget else 0
-        wanted = self._wanted(now.granted, len(alive), standing, left)
+        left = int(share.left) if self._budget else 0
+        wanted = self._wanted(now.granted, len(alive), own_state, left)
         self._shares.look({number: each.made for number, each in alive.items()})
         follows = self._learns and (
             now.trainer not in alive or self._shares.should_follow(self.me, now.trainer)
@@ -148,7 +148,7 @@ class Membership:
                 if now.free and held < fair:
                     taken = self._take(connection, fair - held)
                 if wanted:
-                    more = self._share_budget(connection, wanted, allowance)
+                    more = self._share_budget(connection, wanted, share)
                 if follows:
                     trains = self._follow(connection, now.trainer)
         offers = {
@@ -159,12 +159,12 @@ class Membership:
         pace = {number: each.pace for number, each in alive.items()}
         limit = -math.inf
         if len(alive) > 1:
-            limit = threshold(standing.offers, offers.values(), sum(pace.values()), interval)
-        offers[self.me] = standing.offers
-        self._balance.compare(asked, limit, offers, pace, standing.of_shards)
+            limit = threshold(own_state.offers, offers.values(), sum(pace.values()), interval)
+        offers[self.me] = own_state.offers
+        self._balance.compare(asked, limit, offers, pace, own_state.of_shards)
         self._balance.took(taken)
         spare = None
-        if held <= fair and not standing.on_the_way and not taken:
+        if held <= fair and not own_state.on_the_way and not taken:
             spare = self._balance.to_give(asked, self._owned, free=bool(now.free))
         idle = all(
             (idle_at if number == self.me else each.idle_at) == now.posted
@@ -185,9 +185,9 @@ class Membership:
             stop=now.stop,
             model=now.model,
             spare=spare,
-            landed=self._landed(standing.on_the_way, alive, now.posted),
-            seen=standing,
-            good=standing.here(nearly(limit)),
+            landed=self._landed(own_state.on_the_way, alive, now.posted),
+            seen=own_state,
+            good=own_state.here(nearly(limit)),
             offered=sum(map(len, offers.values())),
             leads=self.me == min(alive),
         )
@@ -244,21 +244,21 @@ class Membership:
         if dead:
             self._part_with(connection, dead, LOST)
 
-    def _told(self, standing: WorkerState, idle_at: int | None) -> dict[str, Any]:
+    def _told(self, own_state: WorkerState, idle_at: int | None) -> dict[str, Any]:
         return {
             "me": self.me,
             "seconds": self.seconds,
             "fresh": _FRESH,
-            "offers": standing.offers.astype("<f8").tobytes(),
-            "pace": standing.pace,
-            "queued": standing.queued,
+            "offers": own_state.offers.astype("<f8").tobytes(),
+            "pace": own_state.pace,
+            "queued": own_state.queued,
             # whoever has got shards that it has not looked at yet is not idle
             "idle_at": idle_at,
-            "model_version": standing.model_version,
-            "taken_in": standing.taken_in,
-            "in_flight": standing.in_flight,
-            "paused": standing.paused,
-            "on_the_way": list(standing.on_the_way),
+            "model_version": own_state.model_version,
+            "taken_in": own_state.taken_in,
+            "in_flight": own_state.in_flight,
+            "paused": own_state.paused,
+            "on_the_way": list(own_state.on_the_way),
         }
 
     def _hold(self, connection: Connection) -> None:
@@ -314,7 +314,7 @@ class Membership:
             )
         return numbers
 
-    def _wanted(self, granted: int, alive: int, standing: WorkerState, left: int) -> int:
+    def _wanted(self, granted: int, alive: int, own_state: WorkerState, left: int) -> int:
         """Return how many more fetches to ask for; below 0: to give back.
 
         Given back is what cannot be used while others have none.
@@ -322,13 +322,13 @@ class Membership:
         if not self._budget:
             return 0
         if granted < self._budget:
-            if standing.waits and left > 0:
+            if own_state.waits and left > 0:
                 return 0
-            return lot(self._budget, granted, alive, standing.pace, left)
+            return lot(self._budget, granted, alive, own_state.pace, left)
         # the last fetches go round until the worker with the best links has them
-        return -left if standing.waits else 0
+        return -left if own_state.waits else 0
 
-    def _share_budget(self, connection: Connection, wanted: int, allowance: BudgetShare) -> int:
+    def _share_budget(self, connection: Connection, wanted: int, share: BudgetShare) -> int:
         """Be granted more fetches, or give some back.
 
         Returns
@@ -340,7 +340,7 @@ class Membership:
             granted: int = locked.scalar_one()
             more = min(wanted, self._budget - granted)
         else:
-            more = -allowance.withdraw(-wanted)
+            more = -share.withdraw(-wanted)
         if more:
             self._grant(connection, more)
         return more

@@ -16,8 +16,8 @@ from focuscrawl.workers.handover import Handover
 from focuscrawl.workers.heartbeat import INTERVAL
 from focuscrawl.workers.ingest import Ingest
 from focuscrawl.workers.link_yield import LinkYield
-from focuscrawl.workers.states import WorkerState
 from focuscrawl.workers.throughput import Throughput
+from focuscrawl.workers.worker_state import WorkerState
 from focuscrawl.workers.writer import first_line
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ class Worker(Part):
         settled = idle and crawl.writer.written == crawl.writer.put_so_far
         scores, hosts = outlook(crawl.frontier, _OFFERS)
         offers, of_shards = self._offers(scores, hosts, state.landed)
-        self._heartbeat.standing = WorkerState(
+        self._heartbeat.own_state = WorkerState(
             offers=offers,
             of_shards=of_shards,
             on_the_way=self._handover.on_the_way,

@@ -15,7 +15,7 @@ from focuscrawl.store import StoreWriter
 from focuscrawl.store.schema import FETCHED, UNFOLLOWED, answer, events, page
 from focuscrawl.store.worker_tables import ALIVE, crawl, evidence, worker
 from focuscrawl.workers.row_translation import rows_of
-from focuscrawl.workers.states import LeaseLostError
+from focuscrawl.workers.worker_state import LeaseLostError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

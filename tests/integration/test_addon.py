@@ -139,6 +139,19 @@ def test_pages_nobody_asked_for_go_to_parse(local_web: LocalWeb, tmp_path: Path)
     assert {statuses[url] for url in parsed} == {200}  # no redirect, no error: as ever
 
 
+def test_instances_go_to_a_feed(local_web: LocalWeb, tmp_path: Path) -> None:
+    feed = tmp_path / "instances.jsonl"
+    job = focused(local_web, tmp_path / "job", FOCUSCRAWL_INSTANCES=feed)
+    assert job.returncode == 0, job.stderr
+    relevance = dict(job.kept.query("SELECT url, relevance FROM pages"))
+    links = job.kept.query("SELECT source, target FROM links")
+    instances = [json.loads(line) for line in feed.read_text().splitlines()]
+    found = [(each["source"], each["target"]) for each in instances]
+    assert found
+    assert sorted(found) == sorted((u, v) for u, v in links if v in relevance)
+    assert all(each["relevance_target"] == relevance[each["target"]] for each in instances)
+
+
 def test_the_budget_is_exact_though_somebody_waits_for_more(
     local_web: LocalWeb, tmp_path: Path
 ) -> None:
@@ -168,6 +181,7 @@ def test_resumed_it_goes_on_with_its_callbacks(
         ({"FOCUSCRAWL_TOPIC": ""}, "FOCUSCRAWL_TOPIC"),
         ({"FOCUSCRAWL_CALLBACK": "parse_all"}, "FOCUSCRAWL_CALLBACK=parse_all"),
         ({"FOCUSCRAWL_TOPICS": "bicycle"}, "no setting FOCUSCRAWL_TOPICS"),
+        ({"FOCUSCRAWL_INSTANCES": "/no/such/folder/x.jsonl"}, "there is no such folder"),
         ({"FOCUSCRAWL_BACKOFF": "soon"}, "FOCUSCRAWL_BACKOFF must be a number"),
         ({"SCHEDULER": "scrapy.core.scheduler.Scheduler"}, "leave the setting out"),
     ],

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from focuscrawl.webs import open_web
-from focuscrawl.webs.record import WarcRecorder
+from focuscrawl.webs.warc_recorder import WarcRecorder
 
 if TYPE_CHECKING:
     from pathlib import Path

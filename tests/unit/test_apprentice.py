@@ -8,8 +8,8 @@ import pytest
 
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.dense_inputs import INPUTS
+from focuscrawl.apprentice.lesson_quality import drift
 from focuscrawl.apprentice.link_table import LinkTable
-from focuscrawl.apprentice.metrics import drift
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.relevance_rates import RelevanceRates
 

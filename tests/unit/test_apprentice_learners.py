@@ -14,7 +14,7 @@ from focuscrawl.apprentice.learners import (
     NaiveBayesLearner,
 )
 from focuscrawl.apprentice.learners.matrix import Instances, row_sums, unit
-from focuscrawl.apprentice.metrics import auc, validate
+from focuscrawl.apprentice.lesson_quality import auc, validate
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
 
 if TYPE_CHECKING:

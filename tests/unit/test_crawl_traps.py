@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from focuscrawl.crawl import state
-from focuscrawl.crawl.parts.quotas import FIRST_OF_HOST, FIRST_OF_PATTERN, Quotas
+from focuscrawl.crawl.quotas import FIRST_OF_HOST, FIRST_OF_PATTERN, Quotas
 from focuscrawl.report.summary import Summary
 from focuscrawl.report.why import Explanation
 from focuscrawl.store import CrawlStore
@@ -182,32 +182,30 @@ def test_limits_are_raised_until_something_may_come(tmp_path: Path) -> None:
         answer(opened, fetch)
     assert len(run(opened)) == 30
     opened.close("over")
-    # 50 fetches: limits twice as high would leave 10, and an account opens for 30
+    # 50 fetches: limits twice as high would leave 10, and a quota opens for 30
     assert [seq for seq, _ in events(tmp_path, "raised")] == [51, 51]
 
 
 def test_a_host_opens_when_what_it_links_to_is_relevant() -> None:
-    allowances = Quotas()
+    quotas = Quotas()
     for i in range(FIRST_OF_HOST):
-        turned = list(
-            allowances.count(f"http://hub.example/{i}/x", None, earns=False, repeats=False)
-        )
-    assert [account.name for account in turned] == ["hub.example"]
-    barred = allowances.barred("http://hub.example/new")
+        turned = list(quotas.count(f"http://hub.example/{i}/x", None, earns=False, repeats=False))
+    assert [quota.name for quota in turned] == ["hub.example"]
+    barred = quotas.barred("http://hub.example/new")
     assert barred is not None
     assert barred.kind == "host"
     opened = [
-        account.name
+        quota.name
         for i in range(5)
-        for account in allowances.count(
+        for quota in quotas.count(
             f"http://{i}.example/", "http://hub.example/1/x", earns=True, repeats=False
         )
     ]
     assert opened == ["hub.example", "hub.example/#/*"]
-    assert allowances.barred("http://hub.example/new") is None
+    assert quotas.barred("http://hub.example/new") is None
 
 
-def test_another_topic_begins_with_new_accounts(tmp_path: Path) -> None:
+def test_another_topic_begins_with_new_quotas(tmp_path: Path) -> None:
     opened = open_crawl(tmp_path, calendar(), "/")
     run(opened, 80)
     assert opened.frontier.deferred().size

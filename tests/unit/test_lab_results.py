@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.lab.curves import mean_curves, reduction_figure, topic_figure, web_figure
 from focuscrawl.lab.figures import PaperFigure
+from focuscrawl.lab.loss_curves import mean_curves, reduction_figure, topic_figure, web_figure
 from focuscrawl.lab.measures import by_topic
 from focuscrawl.lab.rendering import grids, markdown_of, text_of
 from focuscrawl.lab.report import PAGE, report_files

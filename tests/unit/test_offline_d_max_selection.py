@@ -15,10 +15,10 @@ from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.options import LINK_GROUPS, PAGE_GROUPS, Options
 from focuscrawl.crawl.page_source import ReadPage
 from focuscrawl.errors import UserError
+from focuscrawl.offline.apprentice_training import learn_from, options_of
 from focuscrawl.offline.cross_validation import FOLDS, HIGH, Folds, Parts
 from focuscrawl.offline.d_max_features import AROUND, WindowReader
 from focuscrawl.offline.d_max_selection import FARTHEST, FITS, chosen, compare, try_windows
-from focuscrawl.offline.training import learn_from, options_of
 from focuscrawl.page import parse_page
 from focuscrawl.store import CrawlStore, schema
 from focuscrawl.webs.protocol import Answer

@@ -20,7 +20,6 @@ from focuscrawl.paths.features import PathReader, ReadingLimits
 from focuscrawl.paths.files import is_path_model, load_path_critic, read_model, save_model
 from focuscrawl.paths.forager import Forager
 from focuscrawl.paths.page_labels import read_page_labels
-from focuscrawl.paths.page_source import WebPages
 from focuscrawl.paths.recording import Walk
 from focuscrawl.paths.site_path import SitePath, read_paths, write_paths
 from focuscrawl.paths.states import PathStates
@@ -34,6 +33,7 @@ from focuscrawl.paths.training import (
     share_away,
     train,
 )
+from focuscrawl.paths.web_pages import WebPages
 from focuscrawl.webs import open_web
 
 from . import departments

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
-from focuscrawl.paths.page_source import WebPages
 from focuscrawl.paths.site_path import read_paths
+from focuscrawl.paths.web_pages import WebPages
 from focuscrawl.webs import open_web
 
 from . import departments

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.lab.learning_curves import chains, learning_table, summary_rows
+from focuscrawl.lab.consecutive_crawls import chains, learning_table, summary_rows
 from focuscrawl.lab.planning import more_seeds
 from focuscrawl.lab.results import FETCHES, Results
 from focuscrawl.lab.study import StudyWeb

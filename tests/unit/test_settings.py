@@ -11,7 +11,7 @@ from scrapy.settings import Settings
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.parts.distilling import SITES
 from focuscrawl.engine import settings_table as table
-from focuscrawl.engine.plan import plan_from
+from focuscrawl.engine.plan_from_settings import plan_from
 from focuscrawl.engine.settings_table import (
     ARGUMENTS,
     SETTINGS,

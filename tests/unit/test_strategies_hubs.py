@@ -8,8 +8,8 @@ import pytest
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 from focuscrawl.strategies import StrategyContext
-from focuscrawl.strategies.exchange import JudgedPage, RecalledPage
 from focuscrawl.strategies.hubs import Hubs, HubScores
+from focuscrawl.strategies.messages import JudgedPage, RecalledPage
 
 from .shelves import WordCritic
 

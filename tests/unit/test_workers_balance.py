@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from focuscrawl.workers.balance import ShardBalance
-from focuscrawl.workers.fetch_shares import FetchShares
 from focuscrawl.workers.throughput import Throughput
+from focuscrawl.workers.trainer_choice import FetchShares
 
 LIMIT = 0.5
 

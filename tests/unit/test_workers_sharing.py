@@ -64,18 +64,18 @@ def test_grants_never_exceed_the_budget_and_reach_it(
     assert granted == budget
 
 
-def test_an_allowance_counts_what_was_begun() -> None:
-    allowance = BudgetShare(limited=True)
-    assert allowance.left == 0
-    allowance.set(5)
+def test_a_budget_share_counts_what_was_begun() -> None:
+    share = BudgetShare(limited=True)
+    assert share.left == 0
+    share.set(5)
     for _ in range(3):
-        allowance.take()
-    allowance.put_back()
-    assert allowance.left == 3
-    assert allowance.withdraw(2) == 2
-    assert allowance.withdraw(9) == 1
-    allowance.set(4)  # what the database says is what counts
-    assert allowance.left == 2
+        share.take()
+    share.put_back()
+    assert share.left == 3
+    assert share.withdraw(2) == 2
+    assert share.withdraw(9) == 1
+    share.set(4)  # what the database says is what counts
+    assert share.left == 2
     assert BudgetShare(limited=False).left == np.inf
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from focuscrawl.crawl.part import Part
-from focuscrawl.crawl.parts.quotas import Quotas
+from focuscrawl.crawl.quotas import Quotas
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.store.history import History
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from focuscrawl.lab.consecutive_crawls import chains, curves_of
 from focuscrawl.lab.figures.panels import legend, lines, panels
-from focuscrawl.lab.learning_curves import chains, curves_of
 from focuscrawl.report.learning_curves import points
 
 if TYPE_CHECKING:

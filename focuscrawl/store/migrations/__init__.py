@@ -5,6 +5,6 @@ A change of `focuscrawl.store.schema` or `focuscrawl.store.worker_tables` raises
 PostgreSQL with 2.
 """
 
-from focuscrawl.store.migrations.running import migrate, revision
+from focuscrawl.store.migrations.upgrade import migrate, revision
 
 __all__ = ["migrate", "revision"]

@@ -13,7 +13,7 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from focuscrawl.errors import UserError
-from focuscrawl.webs import RecordedWeb, index, indexing, recorded
+from focuscrawl.webs import RecordedWeb, index, indexing, recorded_web
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -284,7 +284,7 @@ def test_keys_that_collide_are_told_apart(
 def test_resolving_forgets_and_still_knows(
     recording: Recording, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recorded, "_REMEMBERED", 5)
+    monkeypatch.setattr(recorded_web, "_REMEMBERED", 5)
     urls = [f"http://a.example/{i}" for i in range(12)]
     for url in urls[::3]:
         recording.add(url, b"page")

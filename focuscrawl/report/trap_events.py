@@ -6,8 +6,8 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from focuscrawl.crawl.parts.near_duplicates import NEAR_DUPLICATE
-from focuscrawl.crawl.parts.quotas import Quota, Quotas
 from focuscrawl.crawl.parts.traps import LIMITED, RAISED
+from focuscrawl.crawl.quotas import Quota, Quotas
 from focuscrawl.crawl.url_patterns import pattern
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.foundation.urls import host
