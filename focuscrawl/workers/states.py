@@ -24,7 +24,7 @@ class WorkerState(NamedTuple):
     Attributes
     ----------
     offers : float64 (n,), its best scores, descending
-    pace : fetches a second, of late, that it makes or could make; see `Pace`
+    pace : fetches a second, of late, that it makes or could make; see `Throughput`
     queued : URLs that wait
     idle_at : it has nothing to do, having seen all evidence up to this; None: it has
     model_version : of the model it scores with
