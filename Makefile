@@ -1,6 +1,9 @@
 # make crawl: a focused crawl of the synthetic web, to see what focuscrawl does
 # make test : lint, types, layers and the whole test suite, with the newest Scrapy
-# make test-oldest: all tests that run Scrapy, with the oldest one that pyproject.toml admits
+# make test-oldest: tests of what is built on Scrapy, with the oldest one that pyproject.toml admits
+# make lint     : the linter, the type checker and the layers alone
+# make docs     : the examples of the docs, and whether the docs name what there is
+# make bench    : the benchmarks, see docs/benchmarks.md
 # make endurance: kills, full disks and power cuts by the dozen, and a crawl of 100,000 pages
 # make fuzz     : looks for bytes that break pages, URLs, recordings or topic trees, a minute each
 # make deploy-check: the steps of docs/deploy.md on a Scrapyd of this machine

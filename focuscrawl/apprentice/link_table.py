@@ -77,7 +77,7 @@ class LinkTable:
     relevance : float64, R(u) of each link's page
     first : bool, nothing was known of the link's target before
     position : int32, first DOM leaf of each link
-    page : int64, which row of `page_rows` belongs to each link
+    page : int64, which row of `pages` belongs to each link
     y : float64 by URL, the relevance a fetch has shown, NaN before
     links, pages, addresses : features of links, pages, URLs; `address` by URL: which row
     keys : uint32 (n_urls, _KEYS) by URL: path prefixes, URL patterns, aliases; 0 where unknown

@@ -1,7 +1,9 @@
 """The one loop: frontier, page, critic, strategy, store; without a network and without Scrapy.
 
-Here: what happens when a page arrives and which URL comes next; seeds, duplicates, when to stop,
-the folder a crawl is kept in. Not here: fetching (the Scrapy shell's), scoring (the strategy's).
+Here: what happens when a page arrives and which URL comes next; seeds, duplicates, the folder a
+crawl is kept in; in `parts` what takes part in the loop. Not here: fetching (Scrapy's), scoring
+(the strategy's), what is done after a crawl (`focuscrawl.offline`), several workers
+(`focuscrawl.workers`).
 """
 
 from focuscrawl.crawl.assembly import open_crawl

@@ -1,1 +1,4 @@
-"""Scrapy downloader middlewares."""
+"""Scrapy downloader middlewares.
+
+`focus` is for other people's projects alone, in place of the pipelines; all others are in both.
+"""

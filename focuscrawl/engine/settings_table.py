@@ -176,8 +176,8 @@ HOST_FAILURES = Setting("FOCUSCRAWL_HOST_FAILURES", whole_number(), 8).means(
     "so many such requests in a row, and a host is left alone until the crawl is resumed; 0: never"
 )
 INSTANCES = Setting("FOCUSCRAWL_INSTANCES", _TEXT_OR_NONE, None, unset="none").means(
-    "file of JSON lines, or `module:callable`, that is given every link (u,v) with both ends "
-    "judged, see [pipelines](usage.md#pipelines-of-your-own)"
+    "file of JSON lines, or `module:callable`, that is given every link (u,v) of this run with "
+    "both ends judged, see [pipelines](usage.md#pipelines-of-your-own)"
 )
 LEASE = Setting("FOCUSCRAWL_LEASE", whole_number(2), 60).means(
     "with `store`: seconds after which a worker that gives no sign of life is given up; at "

@@ -32,8 +32,8 @@ _LAG = 3  # fetches a replay may go on while a lesson is learned
 class ApprenticeStrategy(Strategy):
     """Priority of v = its expected value, by all known links into it (METHODS 4 and 5).
 
-    The rules of learning are `focuscrawl.apprentice.Apprentice`'s; this class gives it what a
-    crawl sees, and the crawl what it makes of that.
+    The rules of learning are those of `focuscrawl.apprentice.apprentice.Apprentice`; this class
+    gives it what a crawl sees, and the crawl what it makes of that.
 
     Parameters
     ----------

@@ -26,8 +26,9 @@ class Strategy(ABC):
     """Gives every link and every URL its score; made once a crawl from a `StrategyContext`.
 
     A subclass writes `expand` and `recall`; that is enough for one that scores links when their
-    page comes. One that learns sets `learns` and writes `lesson_due`, `learn`, `adopt` and `load`
-    too. Further parameters of ``__init__`` are the strategy's options; they need defaults.
+    page comes. One that learns sets `learns` and writes `lesson_due`, `learn`, `adopt`, `load`
+    and `rescore` too. Further parameters of ``__init__`` are the strategy's options; they need
+    defaults.
 
     Attributes
     ----------

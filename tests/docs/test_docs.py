@@ -168,7 +168,8 @@ def test_examples_run(document: Path, tmp_path: Path) -> None:
     packages = [_as_installed(path) for path in tmp_path.glob("*/pyproject.toml")]
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": os.pathsep.join(map(str, packages)),
+        # this tree, wherever the environment's own focuscrawl is
+        "PYTHONPATH": os.pathsep.join(map(str, [*packages, ROOT])),
         "FOCUSCRAWL_CACHE": str(tmp_path / "cache"),
     }
     done = subprocess.run(
