@@ -13,7 +13,7 @@ from scrapy.utils.asyncio import call_later
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.download_errors import is_everyday
 from focuscrawl.engine.link_requests import LinkRequests
-from focuscrawl.engine.meta import AGAIN, URL_ID, VISIT
+from focuscrawl.engine.meta import AGAIN, UNANSWERED, URL_ID, VISIT
 from focuscrawl.engine.private import nothing_under_way, wake
 from focuscrawl.engine.spider_requests import SpiderRequests
 from focuscrawl.engine.visits import visit_of_error
@@ -124,16 +124,21 @@ class FrontierScheduler(BaseScheduler):
             if isinstance(failure.value, GivenUpError):
                 self._crawl.put_back(request.meta[URL_ID], time.monotonic())
             else:
-                yield visit_of_error(self._crawl, request, failure.value)
+                answered = UNANSWERED not in request.meta
+                yield visit_of_error(self._crawl, request, failure.value, answered=answered)
 
     def _note(self, failure: Failure) -> None:
         """Record what no middleware saw fail, such as a project's own."""
         request: Request = failure.request  # type: ignore[attr-defined]
         self._log(failure)
-        if request.meta[URL_ID] in self._crawl.in_flight and not _given_up(failure):
+        if request.meta[URL_ID] not in self._crawl.in_flight:
+            return
+        if _given_up(failure):
+            if self._following.visits:  # else `FocusMiddleware` has put it back
+                self._crawl.put_back(request.meta[URL_ID], time.monotonic())
+        else:
             assert isinstance(failure.value, Exception)
-            visit = visit_of_error(self._crawl, request, failure.value)
-            visit.excluded = None
+            visit = visit_of_error(self._crawl, request, failure.value, answered=True)
             self._crawl.record(visit, time.monotonic())
             if not visit.again:
                 request.meta[VISIT] = visit

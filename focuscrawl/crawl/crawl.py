@@ -54,6 +54,8 @@ class Crawl(CrawlState):
         for part in self.parts:
             part.close()
         self.note("stop", reason)
+        self._unrecorded = None
+        self._put_held()
         self.writer.close()
         for part in self.parts:
             part.release()
@@ -66,7 +68,7 @@ class Crawl(CrawlState):
     def store_failure(self) -> BaseException | None:
         """What went wrong with the store, or what is shared through it; None while it works."""
         failures = (part.failure for part in self.parts)
-        return self.writer.failure or next(filter(None, failures), None)
+        return next(filter(None, failures), self.writer.failure)
 
     @property
     def stop_reason(self) -> str | None:
@@ -76,6 +78,8 @@ class Crawl(CrawlState):
             return str(getattr(failure, "stop_reason", "store_error"))
         if self._halted:
             return "error"
+        if self.reloading:  # counts are those of the past so far
+            return None
         return next(filter(None, (part.stop_reason() for part in self.parts)), None)
 
     @property
@@ -147,6 +151,9 @@ class Crawl(CrawlState):
     def put_back(self, number: int, now: float) -> None:
         """Queue a URL again that was given out and could not be fetched yet."""
         score = self.in_flight.pop(number)
+        if self._unrecorded == number:
+            self._unrecorded = None
+            self._put_held()
         self.frontier.release(number, now)
         if self.urls.holds(number):
             self.frontier.push(number, self.urls.host(number), score)
@@ -192,9 +199,17 @@ class Crawl(CrawlState):
         """Let the strategy know what came, score the links, and queue where they lead.
 
         The visit is to be recorded before that of another URL is expanded: the strategy sees
-        fetches in the order in which they are recorded.
+        fetches in the order in which they are recorded. From here on its relevance is settled.
+
+        Raises
+        ------
+        ValueError
+            The relevance is not between 0 and 1.
         """
-        visit.expanded = True
+        if not 0.0 <= visit.relevance <= 1.0:
+            raise ValueError(f"the relevance of {visit.url} is {visit.relevance}, not in 0 to 1")
+        visit.settled = visit.relevance
+        self._unrecorded = visit.number
         self._visits_of(visit.number).expand(visit)
 
     def record(self, visit: PageVisit, now: float) -> Visit:
@@ -203,14 +218,22 @@ class Crawl(CrawlState):
         One that nobody has expanded is recorded, too: its links are not followed.
         """
         visits = self._visits_of(visit.number)
-        if not visit.expanded and visit.excluded is None:
-            visit.view = None
-            visits.expand(visit)
-        del self.in_flight[visit.number]
+        if visit.excluded is None:
+            if visit.settled is None:
+                visit.view = None
+                self.expand(visit)
+            assert visit.settled is not None
+            visit.relevance = visit.settled
+        if self._unrecorded == visit.number:
+            self._unrecorded = None
         done = visits.record(visit, now)
-        if visit.excluded is not None:
-            for part in self.parts:
+        del self.in_flight[visit.number]
+        self._put_held()
+        for part in self.parts:
+            if visit.excluded is not None:
                 part.did_not_fetch(visit.number)
+            elif not visit.again:
+                part.on_recorded(visit)
         return done
 
     def visit(self, visit: PageVisit, now: float) -> Visit:

@@ -72,7 +72,7 @@ class FirstVisits:
         elif visit.status == NOT_MODIFIED:
             visit.relevance = self._known.relevance(visit.url)
         elif 200 <= visit.status < 300:
-            visit.error = "no HTML"
+            visit.error = visit.error or "no HTML"
 
     def _judge_page(self, visit: PageVisit, view: PageView) -> None:
         crawl = self._crawl
@@ -125,17 +125,18 @@ class FirstVisits:
     def record(self, visit: PageVisit, now: float) -> Visit:
         """Write down all that the visit changes, in one transaction."""
         crawl = self._crawl
-        crawl.frontier.release(visit.number, now)
         if visit.excluded is not None:
+            crawl.frontier.release(visit.number, now)
             crawl.urls.change(visit.number, EXCLUDED, crawl.urls.score(visit.number))
             crawl.note("excluded", f"{visit.url}: {visit.excluded}")
             return visit
-        crawl.urls.change(visit.number, FETCHED, crawl.urls.score(visit.number))
-        crawl.count(crawl.fetched + 1, visit.relevance, visit.status)
-        visit.seq = crawl.fetched
+        visit.seq = crawl.fetched + 1
         visit.stamp()
         for part in crawl.parts:
             part.on_page(visit)
+        crawl.frontier.release(visit.number, now)
+        crawl.urls.change(visit.number, FETCHED, crawl.urls.score(visit.number))
+        crawl.count(visit.seq, visit.relevance, visit.status)
         events = [(visit.seq, kind, detail) for kind, detail in visit.events]
         crawl.put(
             VisitRecord(

@@ -22,7 +22,7 @@ class RestoredFetch:
     Attributes
     ----------
     stored : what the store has of it
-    repeats : it said nothing new: a duplicate, or a near-duplicate as far as parts have told
+    repeats : it said nothing new: a duplicate; parts that find it a near-duplicate set this
     last_of_seq : no other fetch has its seq, or those that have came before
     urls, scores : what the strategy made of its links again: int64 (m,), float64 (m,)
     """
@@ -53,7 +53,7 @@ class HeardFetch:
     repeats: bool
 
 
-class Number(NamedTuple):
+class Metric(NamedTuple):
     """A number for people who watch a crawl; a counter only grows."""
 
     name: str
@@ -83,8 +83,8 @@ class Part:
 
     The loop calls the methods of all parts, in the order in which they were put together. In a
     run these are: `reset`, `restore` for every earlier fetch, `restored`, `begin`; then for each
-    call of `Crawl.next` `poll` and `holds_back`, and for each visit `on_judged` and `on_page`; at
-    the end `close`, and when everything is on disk `release`.
+    call of `Crawl.next` `poll` and `holds_back`, and for each visit `on_judged`, `on_page` and
+    `on_recorded`; at the end `close`, and when everything is on disk `release`.
 
     Attributes
     ----------
@@ -166,6 +166,9 @@ class Part:
     def on_page(self, visit: PageVisit) -> None:
         """Take in a visit that is about to be recorded, and add to its `PageVisit.events`."""
 
+    def on_recorded(self, visit: PageVisit) -> None:
+        """Begin what is due: the visit was recorded and counted."""
+
     def heard(self, fetch: HeardFetch) -> None:
         """Take in a fetch of another worker on the crawl; they come in the order of their seq."""
 
@@ -174,7 +177,7 @@ class Part:
         """Fetches and sum of relevance of all workers, as recorded; None: nobody else crawls."""
         return None
 
-    def numbers(self) -> Iterable[Number]:
+    def metrics(self) -> Iterable[Metric]:
         """Return what to tell people who watch; asked in any thread."""
         return ()
 

@@ -43,7 +43,7 @@ class Quota:
 
     @property
     def kind(self) -> str:
-        """What it is an account of: ``host`` or ``pattern``."""
+        """What it is a quota of: ``host`` or ``pattern``."""
         return "pattern" if "/" in self.name else "host"
 
     @property
@@ -61,7 +61,7 @@ class Quota:
 class Quotas:
     """Limits that grow with the harvest, for every host and every pattern of URLs.
 
-    An account closes when it has had its first fetches, and 20 more for each relevant page by
+    A quota closes when it has had its first fetches, and 20 more for each relevant page by
     which these outnumber its repeats. It opens when it has earned as many as its first, through
     pages found on it, or when the limits of all are raised. Everything here is a function of the
     fetches in their order and of when limits were raised.
@@ -73,14 +73,14 @@ class Quotas:
 
     def __init__(self) -> None:
         self.generosity = 1
-        self._accounts: dict[str, Quota] = {}
+        self._quotas: dict[str, Quota] = {}
 
     def barred(self, url: str) -> Quota | None:
-        """Return the account that keeps `url` from being fetched now; None if it may be."""
+        """Return the quota that keeps `url` from being fetched now; None if it may be."""
         for name in (host(url), pattern(url)):
-            account = self._accounts.get(name)
-            if account is not None and account.closed:
-                return account
+            quota = self._quotas.get(name)
+            if quota is not None and quota.closed:
+                return quota
         return None
 
     def count(
@@ -99,36 +99,36 @@ class Quotas:
         ------
         Accounts that close or open by it
         """
-        own = (self._account(host(url)), self._account(pattern(url)))
-        for account in own:
-            account.fetched += 1
-            account.earned += earns
-            account.repeats += repeats
+        own = (self._quota(host(url)), self._quota(pattern(url)))
+        for quota in own:
+            quota.fetched += 1
+            quota.earned += earns
+            quota.repeats += repeats
         yield from filter(self._turned, own)
         if earns and referrer is not None:
             for name in (host(referrer), pattern(referrer)):
-                account = self._account(name)
-                if account not in own:
-                    account.earned += earns
-                    if self._turned(account):
-                        yield account
+                quota = self._quota(name)
+                if quota not in own:
+                    quota.earned += earns
+                    if self._turned(quota):
+                        yield quota
 
     def raise_all(self) -> list[Quota]:
-        """Double every limit; return the accounts that open by it."""
+        """Double every limit; return the quotas that open by it."""
         self.generosity *= 2
-        return [account for account in self._accounts.values() if self._turned(account)]
+        return [quota for quota in self._quotas.values() if self._turned(quota)]
 
-    def _account(self, name: str) -> Quota:
-        account = self._accounts.get(name)
-        if account is None:
+    def _quota(self, name: str) -> Quota:
+        quota = self._quotas.get(name)
+        if quota is None:
             first = FIRST_OF_PATTERN if "/" in name else FIRST_OF_HOST
-            account = self._accounts[name] = Quota(name, first)
-        return account
+            quota = self._quotas[name] = Quota(name, first)
+        return quota
 
-    def _turned(self, account: Quota) -> bool:
-        """Close or open an account if it is time; tell whether it was."""
-        left = account.balance(self.generosity)
-        turn = left >= account.first if account.closed else left <= 0
+    def _turned(self, quota: Quota) -> bool:
+        """Close or open a quota if it is time; tell whether it was."""
+        left = quota.balance(self.generosity)
+        turn = left >= quota.first if quota.closed else left <= 0
         if turn:
-            account.closed = not account.closed
+            quota.closed = not quota.closed
         return turn

@@ -79,6 +79,7 @@ class CrawlState:
         self.in_flight: dict[int, float] = {}
         self.sifting = False
         self._reloading = False
+        self._unrecorded: int | None = None  # the URL whose visit is expanded and not recorded
         self._held_records: list[VisitRecord] = []
         self.reset()
 
@@ -208,16 +209,22 @@ class CrawlState:
     @reloading.setter
     def reloading(self, now: bool) -> None:
         self._reloading = now
-        while self._held_records and not now:
-            self.put(self._held_records.pop(0))
+        self._put_held()
 
     def put(self, record: VisitRecord) -> None:
-        """Have a record written, with all that has changed of URLs."""
-        if self._reloading:
-            self._held_records.append(record)
-            return
-        self.urls.flush(record)
-        self.writer.put(record)
+        """Have a record written, with all that has changed of URLs.
+
+        While a visit is expanded and not recorded it waits: what the visit changed of URLs is to
+        be written with its page and links.
+        """
+        self._held_records.append(record)
+        self._put_held()
+
+    def _put_held(self) -> None:
+        while self._held_records and not self._reloading and self._unrecorded is None:
+            record = self._held_records.pop(0)
+            self.urls.flush(record)
+            self.writer.put(record)
 
     def note(self, kind: str, detail: str = "") -> None:
         """Write an event down."""

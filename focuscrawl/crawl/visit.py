@@ -116,6 +116,7 @@ class PageVisit(Visit):
     newly_queued : scores of the URLs that began to wait by it
     memo : what the strategy wants back of the links
     excluded : why the URL is not to be fetched at all; None: it was
+    settled : the relevance that the strategy was told and the store is; None before
     events : (kind, detail) of what is to be told of it
     """
 
@@ -155,7 +156,7 @@ class PageVisit(Visit):
         self.newly_queued: list[float] = []
         self.memo: bytes | None = None
         self.excluded: str | None = None
-        self.expanded = False
+        self.settled: float | None = None
         self.events: list[tuple[str, str]] = []
 
     @property

@@ -61,9 +61,9 @@ class FocusMiddleware:
         if number is None:
             return response
         response = response.replace(request=request)
+        visit = visit_of_response(self._crawl, response)
+        await self._parser.parse(visit)
         with halting(self._crawl, number):
-            visit = visit_of_response(self._crawl, response)
-            await self._parser.parse(visit)
             self._crawl.visit(visit, time.monotonic())
         if visit.again:
             count_again(self._crawler.stats, visit)
@@ -79,7 +79,7 @@ class FocusMiddleware:
         if isinstance(exception, GivenUpError):
             self._crawl.put_back(number, time.monotonic())
             return
-        visit = visit_of_error(self._crawl, request, exception)
+        visit = visit_of_error(self._crawl, request, exception, answered=False)
         self._crawl.record(visit, time.monotonic())
         if visit.excluded is not None:
             self._crawler.stats.inc_value("focuscrawl/excluded")

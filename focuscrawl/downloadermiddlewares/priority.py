@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from focuscrawl.engine.binding import crawl_of
-from focuscrawl.engine.meta import OWN, URL_ID
+from focuscrawl.engine.meta import OWN, UNANSWERED, URL_ID
 
 if TYPE_CHECKING:
     from typing import Self
@@ -43,3 +43,7 @@ class PriorityMiddleware:
         score = self._crawl.in_flight.get(request.meta.get(URL_ID, -1))
         if score is not None:
             request.priority = SEED if score == math.inf else round(SCALE * score)
+
+    def process_exception(self, request: Request, exception: Exception) -> None:
+        """Mark a request that got no answer: none of the middlewares wants it made again."""
+        request.meta[UNANSWERED] = True

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
+from sys import intern
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl, PageVisit
     from focuscrawl.page import PageView
 
+_MOST = 200_000  # links that wait for their targets
 D_MAX = 5  # DOM offsets on either side of a link [A02 section 3.4]
 
 
@@ -64,7 +65,8 @@ class _Link:
 class InstanceFeed:
     """Pairs every link that this run finds with what comes of its target.
 
-    Links of earlier runs are not among them: their words were not kept.
+    Links of earlier runs are not among them: their words were not kept. Nor are those of which
+    nothing came while 200,000 others were found.
 
     Parameters
     ----------
@@ -79,7 +81,8 @@ class InstanceFeed:
             self._emit: Callable[[Instance], object] = self._write
         else:
             self._emit = named
-        self._links: defaultdict[int, list[_Link]] = defaultdict(list)
+        self._links: dict[int, list[_Link]] = {}  # by target, the longest known first
+        self._waiting = 0
         self._relevance: dict[int, float] = {}
 
     @classmethod
@@ -106,7 +109,7 @@ class InstanceFeed:
         if visit.again:
             return
         self._relevance[visit.number] = visit.relevance
-        for link in self._links.pop(visit.number, ()):
+        for link in self._known(visit.number):
             self._emit(self._instance(link, visit.number))
         if visit.view is None or not visit.link_rows:
             return
@@ -116,7 +119,16 @@ class InstanceFeed:
             if row.target in self._relevance:
                 self._emit(self._instance(link, row.target))
             else:
-                self._links[row.target].append(link)
+                self._links.setdefault(row.target, []).append(link)
+                self._waiting += 1
+        while self._waiting > _MOST:
+            self._known(next(iter(self._links)))
+
+    def _known(self, target: int) -> list[_Link]:
+        """Take out the links to a URL."""
+        links = self._links.pop(target, [])
+        self._waiting -= len(links)
+        return links
 
     def _instance(self, link: _Link, target: int) -> Instance:
         return Instance(
@@ -167,7 +179,9 @@ def _features(view: PageView, left: list[int]) -> list[tuple[str, ...]]:
     )
     ends = np.cumsum(around.lengths)
     tokens = [view.tokens[i] for i in around.words.tolist()]
-    named = [f"{token}@{d}" for token, d in zip(tokens, around.offset.tolist(), strict=True)]
+    named = [
+        intern(f"{token}@{d}") for token, d in zip(tokens, around.offset.tolist(), strict=True)
+    ]
     starts = (ends - around.lengths).tolist()
     return [
         tuple(dict.fromkeys(named[start:end]))

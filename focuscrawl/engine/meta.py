@@ -10,5 +10,7 @@ NOINDEX = "focuscrawl_noindex"
 AGAIN = "focuscrawl_again"
 #: bytes received so far; only requests for a robots.txt have it
 ROBOTS = "focuscrawl_robots"
+#: on requests that failed before an answer came
+UNANSWERED = "focuscrawl_unanswered"
 #: on requests that a project's own spider yielded: whether it wants to see redirects itself
 OWN = "focuscrawl_own"

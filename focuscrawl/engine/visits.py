@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl import Crawl, PageVisit
 
+logger = logging.getLogger(__name__)
+
 _LONGEST_FIELD = 256  # characters of a validator; longer ones are no use
 _LARGE = 300_000  # bytes; parsing more would hold the event loop for over 10 ms
 
@@ -39,11 +42,18 @@ def visit_of_response(crawl: Crawl, response: Response) -> PageVisit:
     return crawl.arrived(response.request.meta[URL_ID], download_of(response))
 
 
-def visit_of_error(crawl: Crawl, request: Request, error: Exception) -> PageVisit:
-    """Begin the visit of a URL that brought no answer, or may not be asked for one."""
-    excluded = isinstance(error, IgnoreRequest)
-    visit = crawl.failed(request.meta[URL_ID], str(error) if excluded else cause(error))
-    if excluded:
+def visit_of_error(
+    crawl: Crawl, request: Request, error: Exception, *, answered: bool
+) -> PageVisit:
+    """Begin the visit of a URL that brought no answer, or may not be asked for one.
+
+    Parameters
+    ----------
+    answered : an answer came, and what was made of it failed: it counts as a fetch
+    """
+    ignored = isinstance(error, IgnoreRequest)
+    visit = crawl.failed(request.meta[URL_ID], str(error) if ignored else cause(error))
+    if ignored and not answered:
         visit.excluded = str(error)
     return visit
 
@@ -84,10 +94,17 @@ class Parser:
         self._one_large = DeferredLock()
 
     async def parse(self, visit: PageVisit) -> None:
-        """Set the visit's `view`."""
-        if visit.bytes <= _LARGE:
-            self._crawl.parse(visit)
-            return
+        """Set the visit's `view`; a page that cannot be parsed has an `error` instead."""
+        try:
+            if visit.bytes <= _LARGE:
+                self._crawl.parse(visit)
+            else:
+                await self._parse_large(visit)
+        except Exception as error:
+            logger.exception("cannot parse %s", visit.url)
+            visit.error = cause(error)
+
+    async def _parse_large(self, visit: PageVisit) -> None:
         await maybe_deferred_to_future(self._one_large.acquire())
         try:
             await maybe_deferred_to_future(deferToThread(self._crawl.parse, visit))
@@ -96,24 +113,31 @@ class Parser:
 
 
 class Turns:
-    """Lets one visit at a time be expanded and recorded."""
+    """Lets one visit at a time be expanded and recorded.
+
+    Attributes
+    ----------
+    holder : the visit whose turn it is
+    """
 
     def __init__(self) -> None:
         self._lock = DeferredLock()
-        self._holder: PageVisit | None = None
+        self.holder: PageVisit | None = None
 
     async def begin(self, visit: PageVisit) -> None:
         """Wait until no other visit is between `Crawl.expand` and `Crawl.record`."""
+        if self.holder is visit:
+            return
         if self._lock.locked:
             await maybe_deferred_to_future(self._lock.acquire())
         else:
             self._lock.acquire()
-        self._holder = visit
+        self.holder = visit
 
     def end(self, visit: PageVisit) -> None:
         """Let the next one begin, if it is this visit's turn."""
-        if self._holder is visit:
-            self._holder = None
+        if self.holder is visit:
+            self.holder = None
             self._lock.release()
 
 

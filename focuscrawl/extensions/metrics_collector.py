@@ -60,13 +60,13 @@ class CrawlCollector:
 
     def _of_worker(self) -> Iterator[Metric]:
         """Yield how one of several workers stands."""
-        numbers = [number for part in self._crawl.parts for number in part.numbers()]
-        me = next(int(number.value) for number in numbers if number.name == "number")
+        metrics = [each for part in self._crawl.parts for each in part.metrics()]
+        me = next(int(each.value) for each in metrics if each.name == "number")
         about = {"store": str(self._crawl.plan.store), "worker": str(me)}
         yield InfoMetricFamily("focuscrawl_worker", "Which of several workers", about)
-        for number in numbers:
-            kind = CounterMetricFamily if number.counter else GaugeMetricFamily
-            yield kind(f"focuscrawl_worker_{number.name}", number.text, number.value)
+        for each in metrics:
+            kind = CounterMetricFamily if each.counter else GaugeMetricFamily
+            yield kind(f"focuscrawl_worker_{each.name}", each.text, each.value)
 
     def _downloads(self) -> Iterator[Metric]:
         stats = dict(self._crawler.stats.get_stats())  # a copy: the crawl goes on meanwhile

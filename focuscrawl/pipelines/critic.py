@@ -33,7 +33,7 @@ class CriticPipeline:
     async def process_item(self, item: Any) -> Any:
         """Judge a fetch; items of other kinds pass."""
         if isinstance(item, PageVisit) and item.excluded is None:
+            await self._parser.parse(item)
             with halting(self._crawl, item.number):
-                await self._parser.parse(item)
                 self._crawl.judge(item)
         return item

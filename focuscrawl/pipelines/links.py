@@ -38,8 +38,12 @@ class LinkPipeline:
         """Expand a fetch; items of other kinds pass."""
         if isinstance(item, PageVisit) and item.excluded is None:
             await self._turns.begin(item)
-            with halting(self._crawl, item.number):
-                self._crawl.expand(item)
-                if self._instances is not None:
-                    self._instances.add(item)
+            try:
+                with halting(self._crawl, item.number):
+                    self._crawl.expand(item)
+                    if self._instances is not None:
+                        self._instances.add(item)
+            except Exception:
+                self._turns.end(item)
+                raise
         return item

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ from scrapy.exceptions import DropItem
 
 from focuscrawl.crawl import PageVisit
 from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.meta import URL_ID
 from focuscrawl.engine.visits import count_again, halting, turns_of
 from focuscrawl.signals import page_visited
 
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
     from typing import Self
 
     from scrapy.crawler import Crawler
+
+logger = logging.getLogger(__name__)
 
 
 class RecordPipeline:
@@ -37,13 +41,15 @@ class RecordPipeline:
         pipeline = cls(crawler)
         crawler.signals.connect(pipeline.given_up, signal=signals.item_dropped)
         crawler.signals.connect(pipeline.given_up, signal=signals.item_error)
+        crawler.signals.connect(pipeline.swallowed, signal=signals.item_scraped)
         return pipeline
 
     def process_item(self, item: Any) -> Any:
         """Record a fetch; items of other kinds pass."""
         if not isinstance(item, PageVisit):
             return item
-        self._record(item)
+        if item.number in self._crawl.in_flight:
+            self._record(item)
         if item.excluded is not None:
             self._crawler.stats.inc_value("focuscrawl/excluded")
             raise DropItem(f"excluded: {item.excluded}")
@@ -55,10 +61,20 @@ class RecordPipeline:
             raise DropItem("the page asks not to be listed anywhere")
         return item
 
-    def given_up(self, item: Any) -> None:
+    async def given_up(self, item: Any) -> None:
         """Record a fetch that another pipeline has dropped, or failed on."""
         if isinstance(item, PageVisit) and item.number in self._crawl.in_flight:
+            await self._turns.begin(item)
             self._record(item)
+
+    def swallowed(self, item: Any, response: Any) -> None:
+        """Record the fetch whose turn it is, if a pipeline has returned something else for it."""
+        visit = self._turns.holder
+        if visit is None or isinstance(item, PageVisit) or response is None:
+            return
+        if response.request.meta.get(URL_ID) == visit.number:
+            logger.error("a pipeline returned no fetch for %s, but %r", visit.url, item)
+            self._record(visit)
 
     def _record(self, visit: PageVisit) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import scrapy
+from scrapy.utils.misc import load_object
 
 from focuscrawl.crawl import open_crawl
 from focuscrawl.engine.binding import bind_crawl, crawl_of
@@ -14,9 +15,11 @@ from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.plan_from_settings import plan_from
 from focuscrawl.engine.settings_table import LEASE, SHARDS, check_settings, read_arguments
 from focuscrawl.engine.visits import visit_of_response
+from focuscrawl.errors import UserError
 from focuscrawl.exporters import check_feeds
 from focuscrawl.extensions.metrics import check_port
 from focuscrawl.foundation.extras import needs
+from focuscrawl.settings import ITEM_PIPELINES
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -52,6 +55,7 @@ class FocusedSpider(scrapy.Spider):
         given = {name: value for name, value in kwargs.items() if not name.startswith("_")}
         arguments = read_arguments(crawler.settings, given)
         spider = super().from_crawler(crawler, *args, **kwargs)
+        place_pipelines(crawler.settings)
         if cls is FocusedSpider:
             use_lean_settings(crawler.settings)
         open_for(spider, arguments, crawler.settings)
@@ -66,6 +70,25 @@ class FocusedSpider(scrapy.Spider):
     def parse(self, response: Response) -> Iterator[PageVisit]:
         """Yield the fetch: the item pipelines judge it, score its links and record it."""
         yield visit_of_response(crawl_of(self.crawler), response)
+
+
+def place_pipelines(settings: BaseSettings) -> None:
+    """See that the three pipelines of a crawl are there, whatever others are.
+
+    Raises
+    ------
+    UserError
+        One of them is switched off, or they are in another order.
+    """
+    ours = {load_object(path): place for path, place in ITEM_PIPELINES.items()}
+    for pipeline, place in ours.items():
+        settings.setdefault_in_component_priority_dict("ITEM_PIPELINES", pipeline, place)
+    named = settings.getdict("ITEM_PIPELINES").items()
+    placed = {load_object(path): place for path, place in named if place is not None}
+    places = [placed.get(pipeline, -1) for pipeline in ours]
+    if -1 in places or places != sorted(set(places)):
+        names = ", ".join(pipeline.__name__ for pipeline in ours)
+        raise UserError(f"ITEM_PIPELINES: a crawl needs {names}, in this order")
 
 
 def open_for(spider: scrapy.Spider, arguments: dict[str, Any], settings: BaseSettings) -> None:

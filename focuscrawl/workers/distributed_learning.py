@@ -88,7 +88,7 @@ class DistributedLearning(Part):
         """Seconds until the crawl should be asked again: less where the lesson is learned here."""
         return Part.pause if self._waited_for else UNTIL_OTHERS
 
-    def on_page(self, visit: PageVisit) -> None:
+    def on_recorded(self, visit: PageVisit) -> None:
         """Begin what is due."""
         self._begin_if_due(self._crawl.fetched)
 

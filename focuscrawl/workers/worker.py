@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.crawl.part import Number, Part
+from focuscrawl.crawl.part import Metric, Part
 from focuscrawl.frontier.preview import outlook
 from focuscrawl.workers.distributed_learning import UNTIL_OTHERS
 from focuscrawl.workers.handover import Handover
@@ -224,18 +224,18 @@ class Worker(Part):
         """Fetches and relevance of all workers, as recorded: an estimate may go down again."""
         return self._heartbeat.state.fetched, self._heartbeat.state.relevance
 
-    def numbers(self) -> Iterator[Number]:
+    def metrics(self) -> Iterator[Metric]:
         """Yield how the worker stands, from its memory; see docs/deploy.md."""
         state, lease = self._heartbeat.state, self._heartbeat.lease_left
         unread = state.posted - (self._taken_in or 0)
-        yield Number("number", "Which of several workers it is", self._me)
-        yield Number("fetches", "Fetches of this worker", self._own_fetches, counter=True)
+        yield Metric("number", "Which of several workers it is", self._me)
+        yield Metric("fetches", "Fetches of this worker", self._own_fetches, counter=True)
         relevance = "Sum of the relevance of its fetches"
-        yield Number("relevance", relevance, self._own_relevance, counter=True)
-        yield Number("shards", "Parts of the hosts that are crawled here", len(self._urls.held))
-        yield Number("lease_seconds", "Until the lease runs out, unless renewed", lease)
-        yield Number("unread", "Rows of evidence since what was taken in", unread)
-        yield Number("trains", "1 if it is the one that trains", int(state.trains))
+        yield Metric("relevance", relevance, self._own_relevance, counter=True)
+        yield Metric("shards", "Parts of the hosts that are crawled here", len(self._urls.held))
+        yield Metric("lease_seconds", "Until the lease runs out, unless renewed", lease)
+        yield Metric("unread", "Rows of evidence since what was taken in", unread)
+        yield Metric("trains", "1 if it is the one that trains", int(state.trains))
 
     def release(self) -> None:
         """Leave, now that everything is written."""

@@ -197,6 +197,30 @@ def test_a_slip_is_one_line_and_nothing_is_written(
     assert not job.kept.folder.exists()
 
 
+def test_the_spider_focused_does_all_itself(tmp_path: Path, demo: dict[str, str]) -> None:
+    """In a project with the add-on, too."""
+    given = {**demo, "critic": ROOT / "models" / "demo", "budget": 12}
+    given["crawl_dir"] = tmp_path / "crawl"
+    arguments = [part for name, value in given.items() for part in ("-a", f"{name}={value}")]
+    settings = ["-s", "SPIDER_MODULES=focuscrawl.spiders", "-s", "ITEM_PIPELINES={}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "scrapy", "crawl", "focused", *arguments, *settings],
+        cwd=STRANGER,
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join([str(STRANGER), str(ROOT), str(ROOT / "tests")])}
+        | {"SCRAPY_SETTINGS_MODULE": "clubs.focused"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    pages = Kept(tmp_path / "crawl").query("SELECT relevance, error FROM pages")
+    assert len(pages) == 12
+    assert "lost" not in [error for _, error in pages]
+    assert max(relevance for relevance, _ in pages) > 0.5
+
+
 def test_the_shell_crawls_nothing() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "scrapy", "shell", "-c", "settings['FOCUSCRAWL_TOPIC']"],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.settings import ITEM_PIPELINES
+from focuscrawl.settings import DOWNLOADER_MIDDLEWARES, ITEM_PIPELINES
 
 from .running import ROOT, Kept, Run, command, crawl, environment
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BUDGET = 60
+SIDE_BY_SIDE = ("-s", "CONCURRENT_REQUESTS=8")
 
 
 def between(place: int, name: str) -> tuple[str, str]:
@@ -94,14 +95,107 @@ def test_a_pipeline_that_fails_loses_no_page(demo: dict[str, str], tmp_path: Pat
     assert len(set(run.kept.urls)) == BUDGET
 
 
+@pytest.mark.parametrize(("place", "said"), [(300, "no answer"), (700, "returned no fetch")])
+def test_a_pipeline_that_returns_nothing_loses_no_page(
+    demo: dict[str, str], tmp_path: Path, place: int, said: str
+) -> None:
+    run = crawl(
+        tmp_path / "crawl", *SIDE_BY_SIDE, *between(place, "Forgetful"), **demo, budget=BUDGET
+    )
+    assert run.returncode == 0, run.stderr
+    assert said in run.stderr
+    assert [seq for seq, _ in run.kept.order] == list(range(1, BUDGET + 1))
+    assert len(set(run.kept.urls)) == BUDGET
+
+
+def test_what_is_not_returned_after_the_links_is_recorded_as_it_was_judged(
+    demo: dict[str, str], tmp_path: Path, alone: Run
+) -> None:
+    run = crawl(tmp_path / "crawl", *between(700, "Forgetful"), **demo, budget=BUDGET)
+    assert run.kept.order == alone.kept.order
+
+
+def test_an_error_in_a_feed_ends_the_crawl(demo: dict[str, str], tmp_path: Path) -> None:
+    feed = ("-s", "FOCUSCRAWL_INSTANCES=server.pipelines:choke")
+    run = crawl(tmp_path / "crawl", *SIDE_BY_SIDE, *feed, **demo, budget=BUDGET)
+    assert run.returncode == 1
+    assert run.kept.stop_reasons == ["error"]
+
+
+def test_an_opinion_that_is_no_relevance_ends_the_crawl(
+    demo: dict[str, str], tmp_path: Path
+) -> None:
+    run = crawl(tmp_path / "crawl", *between(300, "Unsettled"), **demo, budget=BUDGET)
+    assert run.returncode == 1
+    assert "is 7.0, not in 0 to 1" in run.stderr
+    assert run.kept.stop_reasons == ["error"]
+
+
+def test_after_the_links_the_relevance_is_settled(
+    demo: dict[str, str], tmp_path: Path, alone: Run
+) -> None:
+    run = crawl(tmp_path / "crawl", *between(700, "Unsettled"), **demo, budget=BUDGET)
+    query = "SELECT url, relevance FROM pages ORDER BY seq"
+    assert run.kept.query(query) == alone.kept.query(query)
+
+
+def test_a_page_that_cannot_be_parsed_is_an_error_of_that_page(
+    demo: dict[str, str], tmp_path: Path
+) -> None:
+    run = crawl(tmp_path / "crawl", *between(50, "Corrupting"), **demo, budget=BUDGET)
+    assert run.returncode == 0, run.stderr
+    pages = run.kept.query("SELECT seq, error FROM pages ORDER BY seq")
+    assert [seq for seq, _ in pages] == list(range(1, BUDGET + 1))
+    assert any(error is not None and error.startswith("TypeError") for _, error in pages)
+
+
+@pytest.mark.parametrize(
+    ("name", "fetched"), [("RefusesAnswers", True), ("RefusesRequests", False)]
+)
+def test_what_is_ignored_costs_a_fetch_if_it_was_made(
+    demo: dict[str, str], tmp_path: Path, name: str, fetched: bool
+) -> None:
+    middlewares = {**DOWNLOADER_MIDDLEWARES, f"server.downloadermiddlewares.{name}": 600}
+    option = f"DOWNLOADER_MIDDLEWARES={json.dumps(middlewares)}"
+    run = crawl(tmp_path / "crawl", "-s", option, **demo, budget=BUDGET)
+    assert run.returncode == 0, run.stderr
+    assert [seq for seq, _ in run.kept.order] == list(range(1, BUDGET + 1))
+    ignored = run.kept.query("SELECT count(*) FROM pages WHERE error = 'too late'")[0][0]
+    excluded = run.kept.query("SELECT count(*) FROM events WHERE kind = 'excluded'")[0][0]
+    assert (ignored > 0, excluded > 0) == (fetched, not fetched)
+
+
+def test_the_pipelines_of_a_crawl_are_there_whatever_is_named(
+    demo: dict[str, str], tmp_path: Path, alone: Run
+) -> None:
+    only = ("-s", 'ITEM_PIPELINES={"server.pipelines.Slow": 300}')
+    run = crawl(tmp_path / "crawl", *only, **demo, budget=BUDGET)
+    assert run.returncode == 0, run.stderr
+    assert run.kept.order == alone.kept.order
+
+
+@pytest.mark.parametrize("place", [None, 50, 900])
+def test_the_pipelines_of_a_crawl_have_an_order(
+    demo: dict[str, str], tmp_path: Path, place: int | None
+) -> None:
+    named = {**ITEM_PIPELINES, "focuscrawl.pipelines.links.LinkPipeline": place}
+    option = f"ITEM_PIPELINES={json.dumps(named)}"
+    run = crawl(tmp_path / "crawl", "-s", option, **demo, budget=BUDGET)
+    assert run.returncode == 2
+    (line,) = run.stderr.strip().splitlines()
+    assert "a crawl needs CriticPipeline, LinkPipeline, RecordPipeline, in this order" in line
+    assert not (tmp_path / "crawl").exists()
+
+
 @pytest.mark.parametrize("place", [300, 700])
 def test_pages_side_by_side_are_recorded_as_they_were_expanded(
     demo: dict[str, str], tmp_path: Path, place: int
 ) -> None:
     """Slow pipelines let answers overtake each other; the crawl resumes all the same."""
-    side_by_side = ("-s", "CONCURRENT_REQUESTS=8", *between(place, "Slow"))
     for budget in (BUDGET, BUDGET + 20):
-        run = crawl(tmp_path / "crawl", *side_by_side, **demo, budget=budget)
+        run = crawl(
+            tmp_path / "crawl", *SIDE_BY_SIDE, *between(place, "Slow"), **demo, budget=budget
+        )
         assert run.returncode == 0, run.stderr
     order = run.kept.query(
         "SELECT p.seq, min(l.id) FROM page p JOIN link l ON l.source = p.url "

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 from scrapy.exceptions import DropItem
 
@@ -42,12 +43,41 @@ class Failing:
         return item
 
 
+class Forgetful:
+    """Has no ``return item`` for every fifth page."""
+
+    def process_item(self, item: PageVisit) -> PageVisit | None:
+        return None if item.number % 5 == 4 else item
+
+
+class Unsettled:
+    """Has an opinion that is no relevance."""
+
+    def process_item(self, item: PageVisit) -> PageVisit:
+        item.relevance = 7.0
+        return item
+
+
+class Corrupting:
+    """Takes the body of every fifth page away, so that it cannot be parsed."""
+
+    def process_item(self, item: PageVisit) -> PageVisit:
+        if item.number % 5 == 4:
+            item.download = replace(item.download, body=cast("bytes", None))
+        return item
+
+
 class Slow:
     """Takes its time, a different one for each page."""
 
     async def process_item(self, item: PageVisit) -> PageVisit:
         await asyncio.sleep(0.002 * (item.number % 4))
         return item
+
+
+def choke(instance: Instance) -> None:
+    """Fail, as a user's callable might."""
+    raise ValueError(f"cannot take {instance.source}")
 
 
 def see(instance: Instance) -> None:

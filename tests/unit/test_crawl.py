@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import pytest
 import sqlalchemy as sa
 
-from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl import CrawlPlan, Download
+from focuscrawl.crawl.part import Part
 from focuscrawl.store import CrawlStore
 
 from .shelves import Shelf, answer, at, open_crawl, run, states, urls
@@ -15,6 +17,7 @@ from .shelves import Shelf, answer, at, open_crawl, run, states, urls
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from focuscrawl.crawl import PageVisit
     from focuscrawl.critic.protocol import Judgement
 
 
@@ -75,6 +78,63 @@ def test_what_is_excluded_or_put_back_costs_no_budget(web: Shelf, tmp_path: Path
     assert len(run(crawl)) == 2
     crawl.close("budget")
     assert states(crawl)[first.url] == "excluded"
+
+
+def test_nothing_is_written_between_expanding_and_recording(web: Shelf, tmp_path: Path) -> None:
+    """A crash there may not leave links queued of a page that is not there."""
+    crawl = open_crawl(tmp_path, web, "/")
+    fetch = crawl.next(0.0)
+    assert fetch is not None
+    body = b'<a href="/dull">x</a> <a href="/jazz">x</a>'
+    visit = crawl.arrived(fetch.id, Download(200, body, "text/html"))
+    crawl.parse(visit)
+    crawl.judge(visit)
+    crawl.expand(visit)
+    crawl.note("lesson", "of another thread")
+    crawl.flush()
+    stored = sa.text("SELECT (SELECT count(*) FROM url), (SELECT count(*) FROM page)")
+    assert [tuple(row) for row in crawl.store.rows(stored)] == [(1, 0)]
+    crawl.record(visit, 0.0)
+    crawl.flush()
+    assert [tuple(row) for row in crawl.store.rows(stored)] == [(3, 1)]
+    events = [kind for (kind,) in crawl.store.rows(sa.text("SELECT kind FROM events ORDER BY id"))]
+    assert events[-1] == "lesson"
+    crawl.close("interrupted")
+
+
+class Failing(Part):
+    """Fails when a page is about to be recorded."""
+
+    def on_page(self, visit: PageVisit) -> None:
+        raise ValueError(visit.url)
+
+
+def test_a_part_that_fails_loses_no_page(web: Shelf, tmp_path: Path) -> None:
+    crawl = open_crawl(tmp_path, web, "/")
+    crawl.parts.append(Failing())
+    fetch = crawl.next(0.0)
+    assert fetch is not None
+    with pytest.raises(ValueError, match="example"):
+        answer(crawl, fetch)
+    crawl.halt(fetch.id, 0.0)
+    assert crawl.stop_reason == "error"
+    crawl.close("error")
+    crawl = open_crawl(tmp_path, web, "/")
+    assert urls(run(crawl))[0] == at("/")
+    assert crawl.fetched == 7
+    crawl.close("frontier_empty")
+
+
+@pytest.mark.parametrize("relevance", [-0.1, 1.1, math.nan])
+def test_a_relevance_is_between_0_and_1(web: Shelf, tmp_path: Path, relevance: float) -> None:
+    crawl = open_crawl(tmp_path, web, "/")
+    fetch = crawl.next(0.0)
+    assert fetch is not None
+    visit = crawl.failed(fetch.id, "")
+    visit.relevance = relevance
+    with pytest.raises(ValueError, match="not in 0 to 1"):
+        crawl.expand(visit)
+    crawl.close("error")
 
 
 def test_a_failure_is_a_fetch_of_no_relevance(web: Shelf, tmp_path: Path) -> None:

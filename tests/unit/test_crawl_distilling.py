@@ -146,7 +146,7 @@ class Loop:
         visit.relevance = 0.9
         visit.link_rows = [LinkRow(i, url, v, "", 0, 0.5, 0) for i, v in enumerate(targets)]
         self.crawl.count(url + 1, visit.relevance, visit.status)
-        self.distilling.on_page(visit)
+        self.distilling.on_recorded(visit)
 
     def adopt(self, fetched: int) -> list[tuple[int, str]]:
         """Return the events when so many pages were fetched."""

@@ -176,7 +176,7 @@ class Distilling(Part):
         targets: NDArray[np.int64] = self._target.data[self._source.data == url]
         return targets
 
-    def on_page(self, visit: PageVisit) -> None:
+    def on_recorded(self, visit: PageVisit) -> None:
         """Take note of a fetch, and begin to distil if it is time and nothing is under way."""
         targets = [link.target for link in visit.link_rows]
         self._count(visit.number, visit.relevance, visit.twin, targets)

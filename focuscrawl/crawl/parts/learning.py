@@ -65,7 +65,7 @@ class Learning(Part):
         del self._scores
         self._begin_if_due()
 
-    def on_page(self, visit: PageVisit) -> None:
+    def on_recorded(self, visit: PageVisit) -> None:
         """Begin a lesson if one is due and none is under way."""
         self._begin_if_due()
 
