@@ -16,8 +16,9 @@ OLDEST_SCRAPY := $(shell sed -nE 's/^ *"scrapy>=([0-9.]+)".*/\1/p' pyproject.tom
 SCRAPY_TESTS := $(wildcard tests/unit/test_addon_*.py tests/unit/test_engine_*.py \
 	tests/unit/test_extensions_*.py tests/integration/test_addon.py \
 	tests/integration/test_bad_web_*.py tests/integration/test_crawl_*.py \
-	tests/integration/test_operations.py tests/integration/test_revisit_hubs.py \
-	tests/integration/test_security_*.py)
+	tests/integration/test_operations.py tests/integration/test_pipelines.py \
+	tests/integration/test_revisit_hubs.py tests/integration/test_security_*.py \
+	tests/integration/test_workers_parts.py)
 FUZZ_SECONDS ?= 60
 TOPIC ?= /Sports/Cycling
 BUDGET ?= 140

@@ -110,6 +110,7 @@ def test_meta_keys_are_those_of_the_code() -> None:
     assert set(re.findall(r"`(focuscrawl_\w+)`", TEXTS[REFERENCE])) == {
         meta.AGAIN,
         meta.NOINDEX,
+        meta.UNANSWERED,
         meta.OWN,
         meta.ROBOTS,
         meta.URL_ID,
