@@ -81,7 +81,7 @@ class FrontierScheduler(BaseScheduler):
         now = time.monotonic()
         while self._late and not self._crawl.reloading:
             self._own.take(self._late.pop(0))
-        if self._crawl.stop_reason in (None, *_NO_LINKS) and self._own.waiting:
+        if self._own.waiting and self._crawl.stop_reason in (None, *_NO_LINKS):
             self._crawler.stats.inc_value("focuscrawl/aside")
             return self._own.pop_aside()
         self._settle_lost()

@@ -67,8 +67,10 @@ class Crawl(CrawlState):
     @property
     def store_failure(self) -> BaseException | None:
         """What went wrong with the store, or what is shared through it; None while it works."""
-        failures = (part.failure for part in self.parts)
-        return next(filter(None, failures), self.writer.failure)
+        for part in self.parts:
+            if part.failure is not None:
+                return part.failure
+        return self.writer.failure
 
     @property
     def stop_reason(self) -> str | None:
@@ -80,7 +82,11 @@ class Crawl(CrawlState):
             return "error"
         if self.reloading:  # counts are those of the past so far
             return None
-        return next(filter(None, (part.stop_reason() for part in self.parts)), None)
+        for part in self.parts:
+            reason = part.stop_reason()
+            if reason is not None:
+                return reason
+        return None
 
     @property
     def unfinished(self) -> bool:
@@ -257,5 +263,8 @@ class Crawl(CrawlState):
         return next(filter(None, (part.conditions(number) for part in self.parts)), {})
 
     def _visits_of(self, number: int) -> Visits:
-        own = (part.visits_of(number) for part in self.parts)
-        return next(filter(None, own), self._first_visits)
+        for part in self.parts:
+            visits = part.visits_of(number)
+            if visits is not None:
+                return visits
+        return self._first_visits

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -21,8 +20,6 @@ from focuscrawl.foundation.urls import resolve
 from focuscrawl.page import read_content_type
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
@@ -149,14 +146,20 @@ def turns_of(crawler: Crawler) -> Turns:
     return _turns.setdefault(crawler, Turns())
 
 
-@contextmanager
-def halting(crawl: Crawl, number: int) -> Iterator[None]:
+class halting:  # noqa: N801  # used as a function; a generator would cost more than its work
     """Halt the crawl on an error in critic, strategy or store, which the next page would meet."""
-    try:
-        yield
-    except Exception:
-        crawl.halt(number, time.monotonic())
-        raise
+
+    __slots__ = ("_crawl", "_number")
+
+    def __init__(self, crawl: Crawl, number: int) -> None:
+        self._crawl, self._number = crawl, number
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, Exception):
+            self._crawl.halt(self._number, time.monotonic())
 
 
 def count_again(stats: StatsCollector, visit: PageVisit) -> None:

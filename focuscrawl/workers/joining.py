@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from focuscrawl.crawl import Crawl, CrawlFolder
 from focuscrawl.crawl.assembly import Checked, check, page_parts
+from focuscrawl.crawl.parts.traps import Traps
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
 from focuscrawl.store.postgres import holds_crawl, open_database, read_database_url, refused
@@ -176,6 +177,8 @@ def _begin(
         crawl.parts.append(DistributedLearning(crawl, heartbeat, me))
     for part in crawl.parts:
         part.reset()
+        if isinstance(part, Traps):
+            part.join()
     worker.restored()
     crawl.start(checked.seeds)
     return crawl

@@ -166,10 +166,10 @@ class Membership:
         spare = None
         if held <= fair and not own_state.on_the_way and not taken:
             spare = self._balance.to_give(asked, self._owned, free=bool(now.free))
-        idle = all(
-            (idle_at if number == self.me else each.idle_at) == now.posted
-            for number, each in alive.items()
-        )
+        told = {number: each.idle_at for number, each in alive.items()}
+        told[self.me] = _coded(idle_at, defers=own_state.defers)
+        idle = set(told.values()) <= {now.posted}
+        all_defer = set(told.values()) <= {now.posted, _coded(now.posted, defers=True)}
         return CrawlTotals(
             now.fetched,
             now.posted,
@@ -188,7 +188,7 @@ class Membership:
             landed=self._landed(own_state.on_the_way, alive, now.posted),
             seen=own_state,
             good=own_state.here(nearly(limit)),
-            offered=sum(map(len, offers.values())),
+            all_defer=not now.free and all_defer,
             leads=self.me == min(alive),
         )
 
@@ -253,7 +253,7 @@ class Membership:
             "pace": own_state.pace,
             "queued": own_state.queued,
             # whoever has got shards that it has not looked at yet is not idle
-            "idle_at": idle_at,
+            "idle_at": _coded(idle_at, defers=own_state.defers),
             "model_version": own_state.model_version,
             "taken_in": own_state.taken_in,
             "in_flight": own_state.in_flight,
@@ -373,6 +373,11 @@ def unread(held: list[int], after: int, upto: int, me: int) -> sa.Select[Any]:
         .where(e.shard == sa.any_(shards), e.id > after, e.id <= upto, e.applied_by != me)
         .order_by(e.id)
     )
+
+
+def _coded(idle_at: int | None, *, defers: bool) -> int | None:
+    """Return what the column ``idle_at`` has: below 0 for a worker that has deferred URLs."""
+    return -1 - idle_at if defers and idle_at is not None else idle_at
 
 
 def _later(seconds: float) -> sa.ColumnElement[Any]:

@@ -131,7 +131,8 @@ class Worker(Part):
             # the threshold is by another model: so many as were good then are good now
             self._outdone = self._begun - state.seen.begun >= state.good
         if best is None:  # unless limits can be raised, since nobody has anything else
-            return state.offered > 0 or not frontier.all_deferred
+            begun_since = self._begun != state.seen.begun
+            return begun_since or not state.all_defer or not frontier.all_deferred
         return self._outdone
 
     def began(self, number: int) -> None:
@@ -159,8 +160,9 @@ class Worker(Part):
         crawl.fetched = max(crawl.fetched, state.fetched)
         self._told_at = now
         self._pace.count(now, self._own_fetches)
+        defers = crawl.frontier.all_deferred
         idle = (
-            len(crawl.frontier) == crawl.frontier.left
+            (defers or len(crawl.frontier) == crawl.frontier.left)
             and not crawl.in_flight
             and not self._handover.draining
         )
@@ -181,6 +183,7 @@ class Worker(Part):
             paused=self._control.paused,
             waits=self._outdone or not scores,
             begun=self._begun,
+            defers=defers,
         )
 
     def _offers(

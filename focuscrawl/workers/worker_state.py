@@ -27,6 +27,7 @@ class WorkerState(NamedTuple):
     pace : fetches a second, of late, that it makes or could make; see `Throughput`
     queued : URLs that wait
     idle_at : it has nothing to do, having seen all evidence up to this; None: it has
+    defers : what it has waits for limits to be raised; this does not count as something to do
     model_version : of the model it scores with
     shards : how many it knew to be its own
     taken_in : evidence up to this has been taken in; None: nothing yet
@@ -51,6 +52,7 @@ class WorkerState(NamedTuple):
     of_shards: np.ndarray[tuple[int], np.dtype[np.int64]] = _NONE
     on_the_way: frozenset[int] = frozenset()
     begun: int = 0
+    defers: bool = False
 
     def here(self, limit: float) -> int:
         """Return how many links that are offered are not on the way, and have at least a score."""
@@ -76,7 +78,7 @@ class CrawlTotals(NamedTuple):
     landed : of the shards on the way, those that their new owners have read
     seen : how this worker stood when all this was found
     good : of its links, how many could be fetched then
-    offered : links that all workers have told that could be fetched
+    all_defer : no worker has anything to do but what waits for limits to be raised
     leads : of the workers that are alive, this one was here first
     """
 
@@ -97,5 +99,5 @@ class CrawlTotals(NamedTuple):
     landed: frozenset[int]
     seen: WorkerState
     good: int
-    offered: int
+    all_defer: bool
     leads: bool

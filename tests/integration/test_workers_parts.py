@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
+import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from focuscrawl.webs import WarcRecorder
@@ -23,6 +26,13 @@ LEASE = ("-s", "FOCUSCRAWL_LEASE=10", "-s", "FOCUSCRAWL_SHARDS=16")
 CRITIC = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "breadth-first"}
 CALENDARS, MONTHS, ARTICLES, VERSIONS = 4, 70, 60, 60
 START = "http://start.example/"
+DEMO = {
+    "web": "demo",
+    "critic": "models/demo",
+    "topic": "/Sports/Cycling",
+    "seeds": "models/demo/seeds.csv",
+    "strategy": "best-first",
+}
 
 
 def calendars() -> dict[str, str]:
@@ -47,11 +57,26 @@ def calendars() -> dict[str, str]:
     return {START: f"bicycle {links}", **pages}
 
 
+def slow_news() -> dict[str, str]:
+    """Months on many hosts, more than come before the limits; articles on one, all found first."""
+    pages = {f"http://news.example/articles/{i}": f"bicycle {i}" for i in range(2 * ARTICLES)}
+    pages |= {
+        f"http://cal{host}.example/?month={month}": f"nothing in month {month} of {host}"
+        for host in range(3 * CALENDARS)
+        for month in range(33)
+    }
+    links = " ".join(f'<a href="{url}">{i}</a>' for i, url in enumerate(pages))
+    return {START: f"bicycle {links}", **pages}
+
+
 @pytest.fixture
 def recorded(tmp_path: Path) -> Path:
-    path = tmp_path / "calendars.warc.gz"
+    return record(tmp_path / "calendars.warc.gz", calendars())
+
+
+def record(path: Path, pages: dict[str, str]) -> Path:
     with WarcRecorder(path) as recorder:
-        for url, text in calendars().items():
+        for url, text in pages.items():
             recorder.record(
                 request_method="GET",
                 url=url,
@@ -90,17 +115,48 @@ def test_limits_and_near_duplicates_hold_for_all_workers(
     assert query(url, "SELECT count(*) > 0 FROM events WHERE kind = 'raised'") == [(True,)]
 
 
+def test_limits_are_not_raised_while_a_worker_waits_to_be_polite(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    url = postgres.url("polite")
+    web = record(tmp_path / "news.warc.gz", slow_news())
+    arguments = {**CRITIC, "web": web, "seeds": START, "budget": 0}
+    with Workers(url, tmp_path, arguments, *LEASE, "-s", "DOWNLOAD_DELAY=0.1") as workers:
+        workers.start()
+        workers.start()
+        assert workers.wait(LONG) == [0, 0], workers.log(0) + workers.log(1)
+    fetched = [row[0] for row in query(url, "SELECT url FROM pages ORDER BY seq")]
+    assert sorted(fetched) == sorted(slow_news())
+    last_article = max(i for i, each in enumerate(fetched, 1) if "/articles/" in each)
+    ((raised,),) = query(url, "SELECT min(seq) FROM events WHERE kind = 'raised'")
+    assert raised >= last_article
+
+
+def test_who_joins_has_the_limits_that_were_reached(
+    postgres: PostgresServer, tmp_path: Path, recorded: Path
+) -> None:
+    url = postgres.url("reached")
+    arguments = {**CRITIC, "web": recorded, "seeds": START, "budget": 1}
+    with Workers(url, tmp_path, arguments, *LEASE) as workers:
+        workers.start()
+        assert workers.wait(LONG) == [0], workers.log(0)
+        query(
+            url,
+            "INSERT INTO events (at, seq, kind, detail)"
+            " SELECT '', 1, 'raised', 'all limits are ' || n || ' times as high: nothing else'"
+            " FROM unnest(ARRAY[2, 4, 2]) AS n",
+        )
+        workers.start(budget=0)
+        assert workers.wait(LONG) == [0, 0], workers.log(1)
+    assert query(url, "SELECT count(*) FROM page") == [(len(calendars()),)]
+    # no host or pattern has four times as many pages as may be fetched of it at first
+    assert query(url, "SELECT detail FROM events WHERE kind = 'limited'") == []
+
+
 def test_one_worker_distils_for_all(postgres: PostgresServer, tmp_path: Path) -> None:
     url = postgres.url("distilling")
-    demo = {
-        "web": "demo",
-        "critic": "models/demo",
-        "topic": "/Sports/Cycling",
-        "seeds": "models/demo/seeds.csv",
-        "strategy": "best-first",
-    }
     options = (*LEASE, "-s", "FOCUSCRAWL_DISTILL=40")
-    with Workers(url, tmp_path, {**demo, "budget": 260}, *options) as workers:
+    with Workers(url, tmp_path, {**DEMO, "budget": 260}, *options) as workers:
         workers.start()
         workers.start()
         assert workers.wait(LONG) == [0, 0], workers.log(0) + workers.log(1)
@@ -117,3 +173,38 @@ def test_one_worker_distils_for_all(postgres: PostgresServer, tmp_path: Path) ->
         " AND status = 200 AND depth > 0",
     )
     assert found[0][0] >= first
+
+
+def test_a_distillation_outlasts_a_restart_of_the_server(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    url = postgres.url("distilling_again")
+    options = (*LEASE, "-s", "FOCUSCRAWL_DISTILL=3", "-s", "DOWNLOAD_DELAY=0.15")
+    with Workers(url, tmp_path, {**DEMO, "budget": 240}, *options) as workers:
+        workers.start()
+        workers.wait_for(40, LONG)
+        with contextlib.closing(psycopg.connect(postgres.url())) as lock:
+            hold_up_a_distillation(lock)
+            ((before,),) = query(url, "SELECT fetched FROM crawl")
+            postgres.restart()
+        assert workers.wait(LONG) == [0], workers.log(0)
+        said = workers.log(0)
+    assert "a distillation is left out, the store is away" in said
+    assert "Traceback" not in said
+    assert_whole(url, 240)
+    assert query(url, "SELECT max(seq) FROM events WHERE kind = 'distilled'") > [(before,)]
+
+
+def hold_up_a_distillation(connection: psycopg.Connection) -> None:
+    """Lock the links by a transaction; return when a distillation waits for them."""
+    reads = """
+        SELECT count(*) FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND query LIKE '%SELECT link.source%'"""
+    for _ in range(100):
+        connection.execute("LOCK TABLE distilling_again.link IN ACCESS EXCLUSIVE MODE")
+        time.sleep(0.3)
+        if connection.execute(reads).fetchone() != (0,):
+            return
+        connection.rollback()  # it was not time for one, and with this nothing is recorded
+        time.sleep(0.05)
+    pytest.fail("no distillation was begun")

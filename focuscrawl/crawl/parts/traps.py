@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 #: kinds of events
 LIMITED, RAISED = "limited", "raised"
 
+_NUMBER = re.compile(r"\d+")  # the one in the detail of `RAISED`
+
 
 class Traps(Part):
     """Sees every fetch; defers URLs whose host or pattern has had its share.
@@ -33,7 +36,9 @@ class Traps(Part):
         """Forget all quotas; what they deferred is let go."""
         self._quotas = Quotas()
         self._crawl.frontier.readmit(self._crawl.frontier.deferred().tolist())
-        self._raised = Counter(event.seq for event in History(self._crawl.store).events(RAISED))
+        raised = History(self._crawl.store).events(RAISED)
+        self._raised = Counter(event.seq for event in raised)
+        self._reached = max((int(_NUMBER.findall(each.detail)[0]) for each in raised), default=1)
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Count a fetch of an earlier run, and raise the limits where that run did."""
@@ -42,6 +47,11 @@ class Traps(Part):
             return
         self._count(stored.url, stored.relevance, repeats=fetch.repeats)
         for _ in range(self._raised[stored.seq]):
+            self._quotas.raise_all()
+
+    def join(self) -> None:
+        """Begin among other workers: limits are as high as any of them has raised them."""
+        while self._quotas.generosity < self._reached:
             self._quotas.raise_all()
 
     def on_page(self, visit: PageVisit) -> None:
