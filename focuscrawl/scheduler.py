@@ -85,6 +85,8 @@ class FrontierScheduler(BaseScheduler):
             self._crawler.stats.inc_value("focuscrawl/aside")
             return self._own.pop_aside()
         self._settle_lost()
+        if self._crawl.web is not None and self._crawl.crowded:
+            return None  # the answer is there: asked again as soon as it is recorded
         fetch = self._crawl.next(now)
         if fetch is None:
             self._wake_when_ready(now)

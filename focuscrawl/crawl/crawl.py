@@ -95,6 +95,11 @@ class Crawl(CrawlState):
         return self.stop_reason is None and (busy or len(self.frontier) > 0)
 
     @property
+    def crowded(self) -> bool:
+        """True while as many URLs are under way as may be."""
+        return 0 < self.plan.concurrency <= len(self.in_flight)
+
+    @property
     def pausing(self) -> bool:
         """True while `next` holds back although URLs wait: for a lesson, limits, the store..."""
         return self._held_by is not None or self.writer.full or self.sifting
@@ -139,8 +144,7 @@ class Crawl(CrawlState):
     def _waits(self) -> bool:
         holding = [part for part in self.parts if part.holds_back()]
         self._held_by = min(holding, key=attrgetter("pause"), default=None)
-        crowded = 0 < self.plan.concurrency <= len(self.in_flight)
-        return crowded or self.writer.full or self._held_by is not None
+        return self.crowded or self.writer.full or self._held_by is not None
 
     def _fetch(self, number: int) -> Fetch:
         fetch = Fetch(

@@ -12,6 +12,7 @@ from scrapy.exceptions import DropItem
 from focuscrawl.crawl import PageVisit
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.meta import URL_ID
+from focuscrawl.engine.private import wake
 from focuscrawl.engine.visits import count_again, halting, turns_of
 from focuscrawl.signals import page_visited
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +43,8 @@ class RecordPipeline:
         pipeline = cls(crawler)
         crawler.signals.connect(pipeline.given_up, signal=signals.item_dropped)
         crawler.signals.connect(pipeline.given_up, signal=signals.item_error)
-        crawler.signals.connect(pipeline.swallowed, signal=signals.item_scraped)
+        if _has_others(crawler.settings):
+            crawler.signals.connect(pipeline.swallowed, signal=signals.item_scraped)
         return pipeline
 
     def process_item(self, item: Any) -> Any:
@@ -82,6 +85,13 @@ class RecordPipeline:
                 self._crawl.record(visit, time.monotonic())
         finally:
             self._turns.end(visit)
+        wake(self._crawler)  # the next request need not wait until Scrapy is through with the item
         if visit.excluded is None and not visit.again:
             send = self._crawler.signals.send_catch_log
             send(page_visited, crawl=self._crawl, visit=visit)
+
+
+def _has_others(settings: BaseSettings) -> bool:
+    """Tell whether pipelines of a user's are there, besides the project's three."""
+    places = settings.getdict("ITEM_PIPELINES").values()
+    return len([place for place in places if place is not None]) > 3

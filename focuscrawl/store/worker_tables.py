@@ -54,7 +54,11 @@ worker = Table(
     Column("pace", Float, nullable=False, doc="pages a second, of late"),
     Column("offers", LargeBinary, nullable=False, doc="float64, its best scores, descending"),
     Column("queued", Integer, nullable=False, doc="URLs that wait"),
-    Column("idle_at", BigInteger, doc="`crawl.posted` up to which it has nothing to do"),
+    Column(
+        "idle_at",
+        BigInteger,
+        doc="`crawl.posted` up to which it has nothing to do; -1 - posted: but what is deferred",
+    ),
     Column("model_version", Integer, nullable=False),
     Column("budget", Integer, doc="of the crawl, as it was told; NULL: it knew no such column"),
     Column("taken_in", BigInteger, doc="`crawl.posted` up to which it has; NULL: it is loading"),
