@@ -77,8 +77,7 @@ MEMBERS = {
 ASSIGNED = {
     "spiders/focused.py": {"spider.store"},  # where Scrapy has put an argument
     "downloadermiddlewares/priority.py": {"request.priority"},  # documented, and to be set
-    "engine/visits.py": {"visit.excluded"},  # ours
-    "scheduler.py": {"visit.excluded"},
+    "engine/visits.py": {"visit.error", "visit.excluded"},  # ours
 }
 
 
