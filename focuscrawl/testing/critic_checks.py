@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.page import parse_page
-from focuscrawl.testing.strategy_checks import example_web, make_all
+from focuscrawl.testing.strategy_checks import make_all
+from focuscrawl.testing.tiny_web import example_web
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

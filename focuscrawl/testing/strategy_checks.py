@@ -5,30 +5,26 @@ from __future__ import annotations
 import inspect
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.foundation.urls import host
 from focuscrawl.page import parse_page
-from focuscrawl.strategies import JudgedPage, RecalledPage, Strategy, StrategyContext
-from focuscrawl.strategies.base import latest
+from focuscrawl.strategies import JudgedPage
 from focuscrawl.testing.keyword_critic import KeywordCritic
-from focuscrawl.testing.rehearsal import Rehearsal
-from focuscrawl.testing.tiny_web import TinyWeb
+from focuscrawl.testing.tiny_web import SEED, example_web
+from focuscrawl.testing.trial import FETCHES, Trial, by_url, same_scores
+from focuscrawl.testing.worker_checks import WORKER_CHECKS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from focuscrawl.critic.protocol import Critic
-    from focuscrawl.strategies import Scores
+    from focuscrawl.testing.trial import Factory
     from focuscrawl.webs.protocol import Web
 
-    Factory = Callable[[StrategyContext], Strategy]
 
-_FETCHES = 60
 _STOPS = (1, 2, 13, 31, 59)  # where crawls are interrupted
-_PRECISION = 1e-9
 
 
 def strategy_checks(
@@ -53,7 +49,7 @@ def strategy_checks(
     critic, web, seeds : what is crawled; by default a web in memory of 60 pages, and a critic of
         one word
     """
-    trial = _Trial(
+    trial = Trial(
         make,
         critic or KeywordCritic("tea", reads_words=True),
         web or example_web(),
@@ -89,68 +85,10 @@ def make_all(checks: Sequence[tuple[str, Callable[[], None]]], of: object) -> No
             raise
 
 
-SEED = "http://leaf.example/"
-
-
-def example_web() -> TinyWeb:
-    """Return a web of 60 pages on three hosts, two thirds of them about tea.
-
-    With pages of many links and of none, links repeated, to the page itself and to nowhere, and
-    two pages with the same body.
-    """
-    hosts = ("leaf", "cup", "form")
-    urls = [SEED] + [
-        f"http://{hosts[i % 3]}.example/{'ab'[i % 2]}/p{i}.html" for i in range(1, 59)
-    ]
-    about = ["tea leaf green" if i % 3 != 2 else "tax form income" for i in range(len(urls))]
-    pages = {}
-    for i, url in enumerate(urls):
-        targets = [] if i % 11 == 10 else sorted({(3 * i + k * k) % len(urls) for k in range(7)})
-        items = [f"<li><a href={urls[t]}>{about[t]} {t}</a> more {t % 5}" for t in targets]
-        if i % 5 == 0:
-            items += [*items[:1], f"<li><a href={url}>here</a><li><a href=/nowhere>lost</a>"]
-        pages[url] = f"<title>{about[i]}</title><h1>p{i}</h1>{about[i]} {i % 7}{''.join(items)}"
-    pages["http://cup.example/copy.html"] = pages[urls[1]]
-    pages[urls[0]] += "<a href=http://cup.example/copy.html>a copy</a>"
-    return TinyWeb(pages)
-
-
-class _Trial:
-    """A strategy on trial, and what it crawls."""
-
-    def __init__(self, make: Factory, critic: Critic, web: Web, seeds: list[str]) -> None:
-        self.make, self.critic, self.web, self.seeds = make, critic, web, seeds
-
-    def strategy(self, random_state: int = 0) -> Strategy:
-        topics = tuple(
-            name for name, on in zip(self.critic.classes, self.critic.marked, strict=True) if on
-        )
-        strategy = self.make(StrategyContext(self.critic, random_state, self.web, topics))
-        assert isinstance(strategy, Strategy), f"{strategy!r} is no focuscrawl.strategies.Strategy"
-        return strategy
-
-    def begin(self, **how: Any) -> Rehearsal:
-        return Rehearsal(self.strategy(), self.web, self.seeds, critic=self.critic, **how)
-
-    def crawled(self, **how: Any) -> Rehearsal:
-        return self.begin(**how).run(_FETCHES)
-
-
-def _same_scores(left: Scores, right: Scores) -> None:
-    for (urls, scores), name in ((left, "left"), (right, "right")):
-        assert len(urls) == len(scores), name
-    np.testing.assert_equal(_by_url(left), _by_url(right))
-
-
-def _by_url(given: Scores) -> dict[int, float]:
-    urls, scores = given
-    return dict(zip(urls.tolist(), scores.tolist(), strict=True))
-
-
 # -- what it returns -----------------------------------------------------------------------
 
 
-def _options_have_defaults(trial: _Trial) -> None:
+def _options_have_defaults(trial: Trial) -> None:
     """Check that all parameters of the class but the context have a default."""
     made = trial.make if isinstance(trial.make, type) else type(trial.strategy())
     options = [*inspect.signature(made).parameters.values()][1:]
@@ -158,7 +96,7 @@ def _options_have_defaults(trial: _Trial) -> None:
     assert not missing, f"options without a default: {missing}"
 
 
-def _every_link_has_a_score(trial: _Trial) -> None:
+def _every_link_has_a_score(trial: Trial) -> None:
     """Check that `link_scores` is float64 (n,), each a number or -inf."""
     crawl = trial.crawled()
     for number, expansion in crawl.expansions.items():
@@ -171,7 +109,7 @@ def _every_link_has_a_score(trial: _Trial) -> None:
         assert not np.isposinf(scores).any(), "inf is the score of seeds"
 
 
-def _every_url_is_scored_once(trial: _Trial) -> None:
+def _every_url_is_scored_once(trial: Trial) -> None:
     """Check that `urls` are distinct, int64 (m,); `scores` float64 (m,), a number or -inf."""
     crawl = trial.crawled()
     for expansion in crawl.expansions.values():
@@ -186,7 +124,7 @@ def _every_url_is_scored_once(trial: _Trial) -> None:
         assert expansion.memo is None or isinstance(expansion.memo, bytes)
 
 
-def _links_that_are_refused_bring_nothing(trial: _Trial) -> None:
+def _links_that_are_refused_bring_nothing(trial: Trial) -> None:
     """Check that a URL has a score once a link to it has, none while all of them have -inf."""
     crawl = trial.crawled()
     followed: set[int] = set()
@@ -199,11 +137,11 @@ def _links_that_are_refused_bring_nothing(trial: _Trial) -> None:
         scored |= set(crawl.expansions[outcome.url].urls.tolist())
         refused = set(outcome.page.targets[~finite].tolist()) - followed
         assert followed <= scored | {each.url for each in crawl.outcomes}
-        new = _by_url((crawl.expansions[outcome.url].urls, crawl.expansions[outcome.url].scores))
+        new = by_url((crawl.expansions[outcome.url].urls, crawl.expansions[outcome.url].scores))
         assert not any(np.isfinite(new.get(url, -np.inf)) for url in refused)
 
 
-def _a_page_without_links_is_no_trouble(trial: _Trial) -> None:
+def _a_page_without_links_is_no_trouble(trial: Trial) -> None:
     """Check that the expansion of a page without links to follow is empty."""
     none = np.zeros(0, np.int64)
     strategy = trial.strategy()
@@ -216,7 +154,7 @@ def _a_page_without_links_is_no_trouble(trial: _Trial) -> None:
     assert np.isneginf(expansion.scores).all()
 
 
-def _worth_is_a_share(trial: _Trial) -> None:
+def _worth_is_a_share(trial: Trial) -> None:
     """Check that `worth` of every fetched page is in [0, 1]."""
     crawl = trial.crawled()
     for outcome in crawl.outcomes:
@@ -226,7 +164,7 @@ def _worth_is_a_share(trial: _Trial) -> None:
 # -- the same again ------------------------------------------------------------------------
 
 
-def _crawls_can_be_repeated(trial: _Trial) -> None:
+def _crawls_can_be_repeated(trial: Trial) -> None:
     """Check that the same crawl again has the same order, and the same scores to the bit."""
     one, other = trial.crawled(), trial.crawled()
     assert one.order == other.order
@@ -237,7 +175,7 @@ def _crawls_can_be_repeated(trial: _Trial) -> None:
         assert expansion.memo == same.memo
 
 
-def _recall_is_like_expand(trial: _Trial) -> None:
+def _recall_is_like_expand(trial: Trial) -> None:
     """Check that `recall` returns the URLs and scores that `expand` did, before any lesson."""
     crawl = trial.crawled(lessons=False)
     strategy = trial.strategy()
@@ -246,10 +184,10 @@ def _recall_is_like_expand(trial: _Trial) -> None:
         page = outcome.page
         if page is not None and (len(page.targets) or page.memo is not None):
             expansion = crawl.expansions[outcome.url]
-            _same_scores(strategy.recall(page), (expansion.urls, expansion.scores))
+            same_scores(strategy.recall(page), (expansion.urls, expansion.scores))
 
 
-def _resumed_crawls_go_on_as_if_uninterrupted(trial: _Trial) -> None:
+def _resumed_crawls_go_on_as_if_uninterrupted(trial: Trial) -> None:
     """Check that a resumed crawl has the scores, and goes on in the order, of one that is not."""
     for lag in {0, trial.strategy().lag}:
         whole = trial.crawled(lag=lag)
@@ -258,7 +196,7 @@ def _resumed_crawls_go_on_as_if_uninterrupted(trial: _Trial) -> None:
             again = first.resumed(trial.strategy())
             assert again.strategy.model_version == first.strategy.model_version
             assert again.scores == first.scores, f"after {stop} fetches, lag {lag}"
-            again.run(_FETCHES - stop)
+            again.run(FETCHES - stop)
             assert again.order == whole.order, f"interrupted after {stop} fetches, lag {lag}"
             assert again.scores == whole.scores
 
@@ -266,7 +204,7 @@ def _resumed_crawls_go_on_as_if_uninterrupted(trial: _Trial) -> None:
 # -- lessons -------------------------------------------------------------------------------
 
 
-def _who_learns_has_lessons(trial: _Trial) -> None:
+def _who_learns_has_lessons(trial: Trial) -> None:
     """Check that one that `learns` has lessons, numbered from 1, and another has none."""
     crawl = trial.crawled()
     strategy = crawl.strategy
@@ -289,7 +227,7 @@ def _who_learns_has_lessons(trial: _Trial) -> None:
         json.dumps(dict(lesson.metrics))
 
 
-def _a_lesson_is_about_what_was_known_when_it_began(trial: _Trial) -> None:
+def _a_lesson_is_about_what_was_known_when_it_began(trial: Trial) -> None:
     """Check that what comes while a lesson is learned does not change it."""
     lag = max(trial.strategy().lag, 2)
     early = trial.crawled(lag=lag)
@@ -298,112 +236,10 @@ def _a_lesson_is_about_what_was_known_when_it_began(trial: _Trial) -> None:
     assert late.scores == early.scores
     for one, other in zip(early.lessons, late.lessons, strict=True):
         assert (one.version, one.trained_at_seq) == (other.version, other.trained_at_seq)
-        _same_scores((one.urls, one.scores), (other.urls, other.scores))
+        same_scores((one.urls, one.scores), (other.urls, other.scores))
 
 
-# -- beside other workers ------------------------------------------------------------------
-
-
-def _links_can_be_told_to_another_worker(trial: _Trial) -> None:
-    """Check that links in parts, and otherwise numbered, give URLs the same scores."""
-    crawl = trial.crawled(lessons=False)
-    if not crawl.strategy.shareable:
-        return
-    there = trial.strategy()
-    number = np.argsort(np.random.default_rng(0).random(len(crawl.urls)))  # of each URL there
-    for outcome in crawl.outcomes:
-        there.hear(int(number[outcome.url]), outcome.relevance)
-        page = outcome.page
-        if page is None or not len(page.targets):
-            continue
-        parts = _parts(crawl.strategy, page, [host(url) for url in crawl.urls])
-        told = [
-            RecalledPage(
-                int(number[part.url]),
-                part.seq,
-                part.relevance,
-                number[part.targets],
-                part.link_scores,
-                part.memo,
-            )
-            for part in parts
-        ]
-        urls, scores = there.recall_all(told)
-        assert len(np.unique(urls)) == len(urls)
-        expansion = crawl.expansions[outcome.url]
-        here = _by_url((number[expansion.urls], expansion.scores))
-        for url, score in _by_url((urls, scores)).items():
-            if url in here:
-                assert abs(score - here[url]) <= _PRECISION
-        assert set(here) <= set(urls.tolist())
-
-
-def _parts(strategy: Strategy, page: RecalledPage, hosts: list[str]) -> list[RecalledPage]:
-    """Cut a page up as for workers that have a host each."""
-    names = np.array([hosts[target] for target in page.targets.tolist()])
-    groups = [np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())]
-    memos = strategy.parts(page.memo, groups)
-    return [
-        RecalledPage(
-            page.url,
-            page.seq,
-            page.relevance,
-            page.targets[group],
-            page.link_scores[group],
-            memo,
-        )
-        for group, memo in zip(groups, memos, strict=True)
-    ]
-
-
-def _recall_all_is_recall_of_each(trial: _Trial) -> None:
-    """Check that `recall_all` scores the URLs that `recall` of each page does, each once."""
-    crawl = trial.crawled(lessons=False)
-    if not crawl.strategy.shareable:
-        return
-    pages = [each.page for each in crawl.outcomes if each.page is not None]
-    pages = [page for page in pages if len(page.targets)]
-    together, one_by_one = trial.strategy(), trial.strategy()
-    for outcome in crawl.outcomes:
-        together.hear(outcome.url, outcome.relevance)
-        one_by_one.hear(outcome.url, outcome.relevance)
-    left = together.recall_all(pages)
-    right = latest([one_by_one.recall(page) for page in pages])
-    assert len(np.unique(left[0])) == len(left[0])
-    assert set(left[0].tolist()) == set(right[0].tolist())
-
-
-def _one_worker_trains_for_all(trial: _Trial) -> None:
-    """Check that what one worker hands in can be trained on, and taken up by others."""
-    crawl = trial.crawled(lessons=False)
-    strategy = crawl.strategy
-    if not (strategy.learns and strategy.shareable):
-        return
-    assert strategy.period(0) > 0
-    trainer, handed = trial.crawled().strategy, strategy.hand_in()
-    assert handed is not None
-    data, fetches = handed
-    assert 0 < fetches <= len(crawl.outcomes)
-    assert strategy.hand_in() is None, "nothing came since"
-    pool = trainer.pool()
-    pool.add(7, data)
-    assert len(pool) > 0
-    state, instances, metrics = trainer.train(pool)
-    assert instances > 0
-    json.dumps(metrics)
-    others = [trial.crawled(lessons=False).strategy for _ in range(2)]
-    found: list[dict[int, float]] = []
-    for other in others:
-        lesson = other.take_up(5, state, 60)
-        assert lesson.version == 5
-        found.append(_by_url((lesson.urls, lesson.scores)))
-        other.adopt(lesson)
-        assert other.model_version == 5
-    assert found[0] == found[1]
-    assert not np.isnan([*found[0].values()]).any()
-
-
-_CHECKS: Sequence[Callable[[_Trial], None]] = (
+_CHECKS: Sequence[Callable[[Trial], None]] = (
     _options_have_defaults,
     _every_link_has_a_score,
     _every_url_is_scored_once,
@@ -415,7 +251,5 @@ _CHECKS: Sequence[Callable[[_Trial], None]] = (
     _resumed_crawls_go_on_as_if_uninterrupted,
     _who_learns_has_lessons,
     _a_lesson_is_about_what_was_known_when_it_began,
-    _links_can_be_told_to_another_worker,
-    _recall_all_is_recall_of_each,
-    _one_worker_trains_for_all,
+    *WORKER_CHECKS,
 )

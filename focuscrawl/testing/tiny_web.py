@@ -93,3 +93,29 @@ class TinyWeb:
 
 def _without_scheme(url: str) -> str:
     return url.partition("://")[2]
+
+
+SEED = "http://leaf.example/"
+
+
+def example_web() -> TinyWeb:
+    """Return a web of 60 pages on three hosts, two thirds of them about tea.
+
+    With pages of many links and of none, links repeated, to the page itself and to nowhere, and
+    two pages with the same body.
+    """
+    hosts = ("leaf", "cup", "form")
+    urls = [SEED] + [
+        f"http://{hosts[i % 3]}.example/{'ab'[i % 2]}/p{i}.html" for i in range(1, 59)
+    ]
+    about = ["tea leaf green" if i % 3 != 2 else "tax form income" for i in range(len(urls))]
+    pages = {}
+    for i, url in enumerate(urls):
+        targets = [] if i % 11 == 10 else sorted({(3 * i + k * k) % len(urls) for k in range(7)})
+        items = [f"<li><a href={urls[t]}>{about[t]} {t}</a> more {t % 5}" for t in targets]
+        if i % 5 == 0:
+            items += [*items[:1], f"<li><a href={url}>here</a><li><a href=/nowhere>lost</a>"]
+        pages[url] = f"<title>{about[i]}</title><h1>p{i}</h1>{about[i]} {i % 7}{''.join(items)}"
+    pages["http://cup.example/copy.html"] = pages[urls[1]]
+    pages[urls[0]] += "<a href=http://cup.example/copy.html>a copy</a>"
+    return TinyWeb(pages)

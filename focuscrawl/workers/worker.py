@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from focuscrawl.workers.heartbeat import Heartbeat
     from focuscrawl.workers.remote_control import SharedControl
     from focuscrawl.workers.url_ids import SharedUrlTable
+    from focuscrawl.workers.worker_state import CrawlTotals
 
 logger = logging.getLogger(__name__)
 
@@ -131,6 +132,7 @@ class Worker(Part):
             # the threshold is by another model: so many as were good then are good now
             self._outdone = self._begun - state.seen.begun >= state.good
         if best is None:  # unless limits can be raised, since nobody has anything else
+            self._take_totals(state)  # what is told of it says after how many fetches
             begun_since = self._begun != state.seen.begun
             return begun_since or not state.all_defer or not frontier.all_deferred
         return self._outdone
@@ -156,8 +158,7 @@ class Worker(Part):
     def _tell(self, now: float) -> None:
         """Let the others know how this worker stands."""
         crawl, state = self._crawl, self._heartbeat.state
-        crawl.relevance_sum = state.relevance
-        crawl.fetched = max(crawl.fetched, state.fetched)
+        self._take_totals(state)
         self._told_at = now
         self._pace.count(now, self._own_fetches)
         defers = crawl.frontier.all_deferred
@@ -185,6 +186,10 @@ class Worker(Part):
             begun=self._begun,
             defers=defers,
         )
+
+    def _take_totals(self, state: CrawlTotals) -> None:
+        self._crawl.relevance_sum = state.relevance
+        self._crawl.fetched = max(self._crawl.fetched, state.fetched)
 
     def _offers(
         self, scores: list[float], hosts: list[int], landed: frozenset[int]

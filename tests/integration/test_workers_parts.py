@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import random
 import time
 from datetime import UTC, datetime
@@ -162,8 +161,8 @@ def test_one_worker_distils_for_all(postgres: PostgresServer, tmp_path: Path) ->
         assert workers.wait(LONG) == [0, 0], workers.log(0) + workers.log(1)
     assert_whole(url, 260)
     told = query(url, "SELECT seq, detail FROM events WHERE kind = 'distilled' ORDER BY id")
-    assert told
-    assert all(after - before >= 20 for (before, _), (after, _) in itertools.pairwise(told))
+    # however late one takes effect; two workers that distil would begin twice as many
+    assert 0 < len(told) <= 260 // 40
     first = int(told[0][1].split()[0])
     assert first > 0
     # what was raised is fetched without a score, like start URLs, though links led to it
