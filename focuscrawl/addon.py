@@ -21,7 +21,13 @@ if TYPE_CHECKING:
 
 #: what a crawl that goes where links lead owes to the hosts it visits; a project may say otherwise
 DECENT = {"ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS_PER_DOMAIN": 1, "DOWNLOAD_DELAY": 1.0}
-_FOCUS, _NEAREST_TO_ENGINE = "focuscrawl.downloadermiddlewares.focus.FocusMiddleware", 40
+#: what stands between the crawl and a spider that yields items of its own: two nearest to the
+#: engine, one nearest to the spider
+_FOR_SPIDERS = (
+    ("DOWNLOADER_MIDDLEWARES", "focuscrawl.downloadermiddlewares.focus.FocusMiddleware", 40),
+    ("SPIDER_MIDDLEWARES", "focuscrawl.spidermiddlewares.asked.AskedMiddleware", 0),
+    ("SPIDER_MIDDLEWARES", "focuscrawl.spidermiddlewares.followed.FollowedMiddleware", 10_000),
+)
 _LIVE = "focuscrawl.downloadhandlers.live.LiveDownloadHandler"
 
 
@@ -63,9 +69,8 @@ class FocusedCrawling:
                 if path.startswith("focuscrawl.") or name == "DOWNLOADER_MIDDLEWARES":
                     component = load_object(path)
                     settings.setdefault_in_component_priority_dict(name, component, place)
-        settings.setdefault_in_component_priority_dict(
-            "DOWNLOADER_MIDDLEWARES", load_object(_FOCUS), _NEAREST_TO_ENGINE
-        )
+        for name, path, place in _FOR_SPIDERS:
+            settings.setdefault_in_component_priority_dict(name, load_object(path), place)
         if not has_crawl(self._crawler):  # the spider `focused` has opened its own
             from focuscrawl.spiders.focused import open_for  # noqa: PLC0415 - slow to import
 

@@ -13,7 +13,8 @@ from scrapy.utils.asyncio import call_later
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.download_errors import is_everyday
 from focuscrawl.engine.link_requests import LinkRequests
-from focuscrawl.engine.meta import AGAIN, UNANSWERED, URL_ID, VISIT
+from focuscrawl.engine.meta import AGAIN, ASKED_BY, UNANSWERED, URL_ID, VISIT
+from focuscrawl.engine.open_pages import open_pages_of
 from focuscrawl.engine.private import nothing_under_way, wake
 from focuscrawl.engine.spider_requests import SpiderRequests
 from focuscrawl.engine.visits import visit_of_error
@@ -48,6 +49,8 @@ class FrontierScheduler(BaseScheduler):
         assert crawler.spider is not None
         self._following = LinkRequests.of(crawler.spider, crawler.settings)
         self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._note)
+        self._pages = open_pages_of(crawler)
+        self._pages.take = self._own.take
         self._wakes_at: float | None = None
         self._late: list[Request] = []  # requests that wait for the frontier
 
@@ -70,6 +73,10 @@ class FrontierScheduler(BaseScheduler):
         if number is not None and number in self._crawl.in_flight:
             self._own.put_back(number, request)
             self._crawl.put_back(number, time.monotonic())
+            return True
+        page = request.meta.pop(ASKED_BY, None)
+        if page in self._pages:
+            self._pages.ask(page, request)
             return True
         if self._crawl.reloading:  # another thread has the frontier
             self._late.append(request)
@@ -101,6 +108,9 @@ class FrontierScheduler(BaseScheduler):
         """
         if self._crawl.in_flight and nothing_under_way(self._crawler):
             for number in list(self._crawl.in_flight):
+                if number in self._pages:  # judged, and its callback never heard of it
+                    self._pages.finish(number, time.monotonic())
+                    continue
                 logger.error("no answer and no error came for %s", self._crawl.urls[number])
                 self._crawl.fail(number, "lost", time.monotonic())
 
@@ -135,7 +145,9 @@ class FrontierScheduler(BaseScheduler):
         self._log(failure)
         if request.meta[URL_ID] not in self._crawl.in_flight:
             return
-        if _given_up(failure):
+        if request.meta[URL_ID] in self._pages:
+            self._pages.finish(request.meta[URL_ID], time.monotonic())
+        elif _given_up(failure):
             if self._following.visits:  # else `FocusMiddleware` has put it back
                 self._crawl.put_back(request.meta[URL_ID], time.monotonic())
         else:

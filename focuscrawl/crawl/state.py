@@ -199,6 +199,13 @@ class CrawlState:
             self.note("seeds", f"{len(new)} start URLs")
         return len(new)
 
+    def add_asked(self, url: str, depth: int, score: float) -> int:
+        """Queue a URL that no page links to, and return its number; it is in the store at once."""
+        number = self.urls.add(url, depth, None)
+        self.queue(number, score)
+        self.put(VisitRecord())
+        return number
+
     # -- the store -------------------------------------------------------------------------
 
     @property

@@ -40,6 +40,12 @@ class Job:
         }
 
 
+def environment(settings: str) -> dict[str, str]:
+    """Return the environment of the stranger's commands, with one of their settings modules."""
+    path = os.pathsep.join(map(str, (STRANGER, ROOT, ROOT / "tests")))
+    return {**os.environ, "PYTHONPATH": path, "SCRAPY_SETTINGS_MODULE": settings}
+
+
 def run(
     local_web: LocalWeb, folder: Path, module: str = "clubs.settings", **settings: object
 ) -> Job:
@@ -53,9 +59,7 @@ def run(
     done = subprocess.run(
         [sys.executable, "-m", "scrapy", "crawl", *spider, "-O", str(feed), *options],
         cwd=STRANGER,
-        env=os.environ
-        | {"PYTHONPATH": f"{STRANGER}{os.pathsep}{ROOT / 'tests'}"}
-        | {"SCRAPY_SETTINGS_MODULE": module},
+        env=environment(module),
         capture_output=True,
         text=True,
         timeout=280,  # seconds after which it hangs
@@ -206,9 +210,7 @@ def test_the_spider_focused_does_all_itself(tmp_path: Path, demo: dict[str, str]
     done = subprocess.run(
         [sys.executable, "-m", "scrapy", "crawl", "focused", *arguments, *settings],
         cwd=STRANGER,
-        env=os.environ
-        | {"PYTHONPATH": os.pathsep.join([str(STRANGER), str(ROOT), str(ROOT / "tests")])}
-        | {"SCRAPY_SETTINGS_MODULE": "clubs.focused"},
+        env=environment("clubs.focused"),
         capture_output=True,
         text=True,
         timeout=120,
@@ -225,9 +227,7 @@ def test_the_shell_crawls_nothing() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "scrapy", "shell", "-c", "settings['FOCUSCRAWL_TOPIC']"],
         cwd=STRANGER,
-        env=os.environ
-        | {"PYTHONPATH": os.pathsep.join([str(STRANGER), str(ROOT), str(ROOT / "tests")])}
-        | {"SCRAPY_SETTINGS_MODULE": "clubs.focused"},
+        env=environment("clubs.focused"),
         capture_output=True,
         text=True,
         timeout=60,
