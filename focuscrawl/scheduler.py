@@ -13,7 +13,7 @@ from scrapy.utils.asyncio import call_later
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.download_errors import is_everyday
 from focuscrawl.engine.link_requests import LinkRequests
-from focuscrawl.engine.meta import AGAIN, ASKED_BY, UNANSWERED, URL_ID, VISIT
+from focuscrawl.engine.meta import AGAIN, UNANSWERED, URL_ID, VISIT
 from focuscrawl.engine.open_pages import open_pages_of
 from focuscrawl.engine.private import nothing_under_way, wake
 from focuscrawl.engine.spider_requests import SpiderRequests
@@ -74,9 +74,7 @@ class FrontierScheduler(BaseScheduler):
             self._own.put_back(number, request)
             self._crawl.put_back(number, time.monotonic())
             return True
-        page = request.meta.pop(ASKED_BY, None)
-        if page in self._pages:
-            self._pages.ask(page, request)
+        if self._pages.has(request):  # queued with the page that it was made for
             return True
         if self._crawl.reloading:  # another thread has the frontier
             self._late.append(request)

@@ -14,7 +14,5 @@ ROBOTS = "focuscrawl_robots"
 UNANSWERED = "focuscrawl_unanswered"
 #: on requests that a project's own spider yielded: whether it wants to see redirects itself
 OWN = "focuscrawl_own"
-#: on requests that a page's callback yielded, until they are queued: the page's number
-ASKED_BY = "focuscrawl_asked_by"
 #: on requests that stand for links of a page that its callback did not ask for
 FOLLOWED = "focuscrawl_followed"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from scrapy import signals
 
@@ -50,6 +50,7 @@ class OpenPages:
         self._crawler = crawler
         self._crawl = crawl_of(crawler)
         self._pages: dict[int, _OpenPage] = {}
+        self._on_their_way: WeakSet[Request] = WeakSet()
 
     @cached_property
     def _instances(self) -> InstanceFeed | None:
@@ -76,8 +77,18 @@ class OpenPages:
         self._pages[number].followed.add(url)
 
     def ask(self, number: int, request: Request) -> None:
-        """Keep a request that the callback of an open page has made."""
+        """Keep a request that the callback of an open page has made; it goes on to the engine."""
         self._pages[number].requests.append(request)
+        self._on_their_way.add(request)
+
+    def has(self, request: Request) -> bool:
+        """Tell whether a request that the engine has for the scheduler is one of an open page's.
+
+        The engine may come with it long after the callback is done.
+        """
+        kept = request in self._on_their_way
+        self._on_their_way.discard(request)
+        return kept
 
     def finish(self, number: int, now: float) -> None:
         """Expand and record an open page, and queue what its callback asked for."""

@@ -10,7 +10,6 @@ of a field of `CrawlPlan` goes there (`focuscrawl.engine.plan_from_settings`).
 from __future__ import annotations
 
 import difflib
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -30,6 +29,7 @@ from focuscrawl.foundation.values import (
 )
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Mapping
     from typing import Self
 

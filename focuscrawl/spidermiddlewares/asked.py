@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request
 from scrapy.exceptions import NotConfigured
 
-from focuscrawl.engine.meta import ASKED_BY, FOLLOWED, URL_ID
+from focuscrawl.engine.meta import FOLLOWED, URL_ID
 from focuscrawl.engine.open_pages import open_pages_of
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class AskedMiddleware:
-    """Marks the requests of a callback with their page, and tells when it has no more.
+    """Keeps the requests of a callback with their page, and tells when it has no more.
 
     It sits nearest to the engine: what the project's own spider middlewares drop (too deep, too
     long, off site) nobody has asked for.
@@ -47,7 +47,7 @@ class AskedMiddleware:
                     if each.meta.get(FOLLOWED):
                         self._pages.follow(number, each.url)
                         continue
-                    each.meta[ASKED_BY] = number
+                    self._pages.ask(number, each)
                 yield each
         finally:
             self._pages.finish(number, time.monotonic())
