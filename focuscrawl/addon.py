@@ -9,6 +9,7 @@ from scrapy.utils.misc import load_object
 
 from focuscrawl import settings as ours
 from focuscrawl.engine.binding import has_crawl
+from focuscrawl.engine.private import is_started_by_command
 from focuscrawl.engine.settings_table import read_arguments
 from focuscrawl.errors import UserError
 
@@ -55,8 +56,9 @@ class FocusedCrawling:
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Put the components in, and open the crawl that they work on."""
-        if self._crawler.spider is None:
-            return  # `scrapy shell`: nothing is crawled
+        spider = self._crawler.spider
+        if spider is None or is_started_by_command(spider):
+            return  # `scrapy shell`, `fetch`, `parse`, ...: nothing is crawled
         _take_over_scheduling(settings)
         for name, value in DECENT.items():
             settings.set(name, value, priority="addon")
@@ -77,7 +79,7 @@ class FocusedCrawling:
             arguments = read_arguments(settings)
             # without seeds of its own: those are the spider's start requests
             arguments["seeds"] = arguments["seeds"] or ""
-            open_for(self._crawler.spider, arguments, settings)
+            open_for(spider, arguments, settings)
 
 
 def _take_over_scheduling(settings: BaseSettings) -> None:

@@ -7,10 +7,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
-from scrapy.core.scheduler import BaseScheduler
+from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.asyncio import call_later
 
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.binding import crawl_of, has_crawl
 from focuscrawl.engine.download_errors import is_everyday
 from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.meta import AGAIN, UNANSWERED, URL_ID, VISIT
@@ -23,7 +23,6 @@ from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Self
 
     from scrapy.crawler import Crawler
     from twisted.python.failure import Failure
@@ -50,14 +49,17 @@ class FrontierScheduler(BaseScheduler):
         self._following = LinkRequests.of(crawler.spider, crawler.settings)
         self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._note)
         self._pages = open_pages_of(crawler)
-        self._pages.take = self._own.take
+        self._pages.hand_to(self._own.take)
         self._wakes_at: float | None = None
         self._late: list[Request] = []  # requests that wait for the frontier
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the scheduler of a crawler whose crawl is open."""
-        return cls(crawler)
+    def from_crawler(cls, crawler: Crawler) -> BaseScheduler:  # type: ignore[override]
+        """Make the scheduler of a crawler; Scrapy's own for one that has no crawl to open.
+
+        That is what ``scrapy shell`` and ``fetch`` make.
+        """
+        return cls(crawler) if has_crawl(crawler) else Scheduler.from_crawler(crawler)
 
     def has_pending_requests(self) -> bool:
         """Tell whether the crawl goes on when everything under way is done."""

@@ -38,19 +38,14 @@ class OpenPages:
     What a callback asks for is queued with its page, in one step, when there is no more of it.
     So no link can be fetched before the crawl knows what its spider wants of it; and a page whose
     callback a crash has cut short is fetched again when the crawl is resumed.
-
-    Attributes
-    ----------
-    take : queues a request that a page's callback has made; False if it is not wanted
     """
-
-    take: Callable[[Request], bool]
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._crawl = crawl_of(crawler)
         self._pages: dict[int, _OpenPage] = {}
         self._on_their_way: WeakSet[Request] = WeakSet()
+        self._take: Callable[[Request], bool] = bool
 
     @cached_property
     def _instances(self) -> InstanceFeed | None:
@@ -58,6 +53,10 @@ class OpenPages:
 
     def __contains__(self, number: int) -> bool:
         return number in self._pages
+
+    def hand_to(self, take: Callable[[Request], bool]) -> None:
+        """Have `take` queue what callbacks ask for; it returns False for what is not wanted."""
+        self._take = take
 
     def open(self, visit: PageVisit) -> None:
         """Keep a judged visit until its callback is done."""
@@ -106,7 +105,7 @@ class OpenPages:
         if len(wanted) < len(requests):
             self._crawler.stats.inc_value("focuscrawl/nofollow", len(requests) - len(wanted))
         for request in wanted:
-            if not self.take(request):
+            if not self._take(request):
                 self._crawler.signals.send_catch_log(
                     signals.request_dropped, request=request, spider=self._crawler.spider
                 )

@@ -182,6 +182,18 @@ def has_default_callback(spider: Spider) -> bool:
     return kind.parse is not Spider.parse or kind._parse is not Spider._parse
 
 
+def is_started_by_command(spider: Spider) -> bool:
+    """Tell whether Scrapy gave a spider the requests of a command that looks at a page or two.
+
+    ``fetch``, ``parse``, ``check`` and ``bench`` put a ``start`` of their own in place of the
+    spider's.
+
+    Tested: Scrapy 2.15 to 2.19 (the modules of the commands).
+    Until: an add-on can ask which command it runs in.
+    """
+    return str(getattr(spider.start, "__module__", "")).startswith("scrapy.commands.")
+
+
 #: ``scrapy crawl``, whose options and arguments our own command takes over.
 #: Tested: Scrapy 2.15 to 2.19. Until: a command can ask for them without being one.
 CrawlCommand = crawl.Command

@@ -224,15 +224,39 @@ def test_the_spider_focused_does_all_itself(tmp_path: Path, demo: dict[str, str]
     assert max(relevance for relevance, _ in pages) > 0.5
 
 
-def test_the_shell_crawls_nothing() -> None:
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["shell", "SITE/", "-c", "response.css('title::text').get()"], "Front"),
+        (["fetch", "SITE/", "--nolog"], "All about the bicycle: Front"),
+        (["fetch", "SITE/", "--nolog", "--spider=members"], "All about the bicycle: Front"),
+        (
+            ["parse", "SITE/", "--nolog", "--spider=members", "-c", "parse_section"],
+            "'kind': 'section'",
+        ),
+        (["check", "members"], "Ran 0 contracts"),
+        (["list"], "members"),
+        (["bench", "-s", "CLOSESPIDER_TIMEOUT=1"], "'finish_reason': 'closespider_timeout'"),
+    ],
+    ids=lambda value: "-".join(value[:1]) if isinstance(value, list) else "",
+)
+def test_other_commands_crawl_nothing(
+    command: list[str], said: str, local_web: LocalWeb, tmp_path: Path
+) -> None:
+    command = [part.replace("SITE", local_web.origins["a"]) for part in command]
+    before = len(local_web.requests())
     done = subprocess.run(
-        [sys.executable, "-m", "scrapy", "shell", "-c", "settings['FOCUSCRAWL_TOPIC']"],
+        [sys.executable, "-m", "scrapy", *command, "-s", f"FOCUSCRAWL_CRAWL_DIR={tmp_path}/crawl"],
         cwd=STRANGER,
         env=environment("clubs.focused"),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "bicycle"
+    assert said in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    pages = [each for each in local_web.requests()[before:] if each["path"] != "/robots.txt"]
+    assert len(pages) == (command[1:2] == [f"{local_web.origins['a']}/"])
+    assert not (tmp_path / "crawl").exists()
