@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from scrapy.settings import SETTINGS_PRIORITIES
@@ -9,7 +10,7 @@ from scrapy.utils.misc import load_object
 
 from focuscrawl import settings as ours
 from focuscrawl.engine.binding import has_crawl
-from focuscrawl.engine.private import is_started_by_command
+from focuscrawl.engine.private import is_scrapys_program, is_started_by_command
 from focuscrawl.engine.settings_table import read_arguments
 from focuscrawl.errors import UserError
 
@@ -55,7 +56,21 @@ class FocusedCrawling:
         return cls(crawler)
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Put the components in, and open the crawl that they work on."""
+        """Put the components in, and open the crawl that they work on.
+
+        Under ``scrapy crawl`` an error of the user's is one line and exit code 2, as everywhere;
+        a program that runs crawlers itself gets the exception.
+        """
+        try:
+            self._update(settings)
+        except UserError as error:
+            command = "focuscrawl.commands" in str(settings.get("COMMANDS_MODULE"))
+            if command or not is_scrapys_program():
+                raise
+            print(f"scrapy: {error}", file=sys.stderr)  # noqa: T201
+            sys.exit(2)
+
+    def _update(self, settings: BaseSettings) -> None:
         spider = self._crawler.spider
         if spider is None or is_started_by_command(spider):
             return  # `scrapy shell`, `fetch`, `parse`, ...: nothing is crawled

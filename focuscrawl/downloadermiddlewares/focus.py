@@ -101,4 +101,4 @@ class FocusMiddleware:
             return None
         location = visit.location
         known = location is not None and self._crawl.urls.get(location) is not None
-        return redirected(request, str(location)) if known else None
+        return self._pages.go_on(redirected(request, str(location))) if known else None

@@ -80,10 +80,16 @@ class OpenPages:
         self._pages[number].requests.append(request)
         self._on_their_way.add(request)
 
-    def has(self, request: Request) -> bool:
-        """Tell whether a request that the engine has for the scheduler is one of an open page's.
+    def go_on(self, request: Request) -> Request:
+        """Queue a request for where a page has moved, and return it: it goes on to the engine."""
+        self._take(request)
+        self._on_their_way.add(request)
+        return request
 
-        The engine may come with it long after the callback is done.
+    def has(self, request: Request) -> bool:
+        """Tell whether a request that the engine has for the scheduler was taken from a page.
+
+        The engine may come with it long after the callback is done, or not at all any more.
         """
         kept = request in self._on_their_way
         self._on_their_way.discard(request)

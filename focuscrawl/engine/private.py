@@ -9,6 +9,7 @@ public, or unnecessary.
 from __future__ import annotations
 
 import logging
+import sys
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Spider
@@ -192,6 +193,15 @@ def is_started_by_command(spider: Spider) -> bool:
     Until: an add-on can ask which command it runs in.
     """
     return str(getattr(spider.start, "__module__", "")).startswith("scrapy.commands.")
+
+
+def is_scrapys_program() -> bool:
+    """Tell whether the process is the program ``scrapy``, and no one else's.
+
+    Tested: Scrapy 2.15 to 2.19 (``scrapy.cmdline`` is imported by the program alone).
+    Until: an add-on can end the command it runs in.
+    """
+    return "scrapy.cmdline" in sys.modules
 
 
 #: ``scrapy crawl``, whose options and arguments our own command takes over.

@@ -202,6 +202,27 @@ def test_a_slip_is_one_line_and_nothing_is_written(
     assert not job.kept.folder.exists()
 
 
+@pytest.mark.parametrize("module", ["clubs.focused", "clubs.bare"])
+def test_a_folder_belongs_to_one_spider(module: str, local_web: LocalWeb, tmp_path: Path) -> None:
+    first = focused(local_web, tmp_path / "job", FOCUSCRAWL_BUDGET=2)
+    assert first.returncode == 0
+    command = ["crawl", "lists", "-a", f"site={local_web.origins['forum']}"]
+    settings = ["-s", f"FOCUSCRAWL_CRAWL_DIR={first.kept.folder}", "-s", "LOG_ENABLED=0"]
+    second = subprocess.run(
+        [sys.executable, "-m", "scrapy", *command, *settings],
+        cwd=STRANGER,
+        env=environment(module),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert second.returncode == 2
+    (line,) = second.stderr.splitlines()
+    assert "its spider is members, not lists" in line
+    assert len(first.kept.order) == 2
+
+
 def test_the_spider_focused_does_all_itself(tmp_path: Path, demo: dict[str, str]) -> None:
     """In a project with the add-on, too."""
     given = {**demo, "critic": ROOT / "models" / "demo", "budget": 12}
