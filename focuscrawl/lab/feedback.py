@@ -20,6 +20,7 @@ from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
 from focuscrawl.critic.training import train_critic
 from focuscrawl.feedback import apply_definition, suggest
+from focuscrawl.lab.planning import sample
 from focuscrawl.lab.replay import replay
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.report.measures import load_pages
@@ -29,7 +30,7 @@ from focuscrawl.topics import TopicDefinition, train_definition
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -48,7 +49,7 @@ class _Setting(NamedTuple):
 
     task: Task
     web: Web
-    labels: list[Label]
+    labels: list[Label]  # those of pages that the web has, as it spells them
     truth: Mapping[str, float]  # R by the study's critic
     tested: list[tuple[Bag, bool]]  # the test rows, and whether they are on the topic
 
@@ -72,6 +73,12 @@ def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
     whole = whole_web(web, critic)
     truth = dict(zip(whole.urls, whole.relevance(task.topic).tolist(), strict=True))
     labels = read_labels(task.labels)
+    known = web.resolve([label.url for label in labels])
+    labels = [
+        label._replace(url=url)
+        for url, label in zip(known, labels, strict=True)
+        if url is not None
+    ]
     setting = _Setting(task, web, labels, truth, _tested(task, web, labels))
     rows = []
     for draw in range(DRAWS):
@@ -88,22 +95,15 @@ def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
 def _ten_pages(setting: _Setting, draw: int) -> list[Label]:
     """Sample the examples of the poor critic from the training rows."""
     rng = np.random.default_rng(draw)
-    train = [label for label in setting.labels if label.split != "test"]
-    known = setting.web.resolve([label.url for label in train])
     sides: dict[bool, list[str]] = {True: [], False: []}
-    for url, label in zip(known, train, strict=True):
-        if url is not None:
-            sides[lies_under(label.topic, [setting.task.topic])].append(url)
+    for label in setting.labels:
+        if label.split != "test":
+            sides[lies_under(label.topic, [setting.task.topic])].append(label.url)
     return [
         Label(url, topic, "train")
         for topic, side in ((ON_TOPIC, True), (OFF_TOPIC, False))
-        for url in _sample(rng, sides[side])
+        for url in sample(sides[side], EXAMPLES, rng)
     ]
-
-
-def _sample(rng: np.random.Generator, urls: Sequence[str]) -> list[str]:
-    chosen = rng.choice(len(urls), min(EXAMPLES, len(urls)), replace=False)
-    return [urls[i] for i in sorted(chosen.tolist())]
 
 
 def _crawl(
@@ -124,7 +124,7 @@ def _crawl(
     shutil.copytree(first, second)
     with closing(open_store(second)) as store:
         pages = suggest(store, JUDGEMENTS)
-    label_of = _labels(setting)
+    label_of = {each.url: lies_under(each.topic, [task.topic]) for each in setting.labels}
     verdict = {
         page.url: label_of.get(page.url, setting.truth.get(page.url, 0.0) > 0.5) for page in pages
     }
@@ -157,25 +157,14 @@ def _crawl(
 
 
 def _tested(task: Task, web: Web, labels: list[Label]) -> list[tuple[Bag, bool]]:
-    """Read the test rows that the web has."""
+    """Read the pages of the test rows."""
     rows = [label for label in labels if label.split == "test"]
-    known = web.resolve([label.url for label in rows])
-    there = [(url, row) for url, row in zip(known, rows, strict=True) if url is not None]
-    bags = read_bags(web, [url for url, _ in there])
+    bags = read_bags(web, [label.url for label in rows])
     return [
-        (bag, lies_under(row.topic, [task.topic]))
-        for bag, (_, row) in zip(bags, there, strict=True)
+        (bag, lies_under(label.topic, [task.topic]))
+        for bag, label in zip(bags, rows, strict=True)
         if bag is not None
     ]
-
-
-def _labels(setting: _Setting) -> dict[str, bool]:
-    known = setting.web.resolve([label.url for label in setting.labels])
-    return {
-        url: lies_under(label.topic, [setting.task.topic])
-        for url, label in zip(known, setting.labels, strict=True)
-        if url is not None
-    }
 
 
 def _go_on(setting: _Setting, plan: CrawlPlan, folder: Path, n: int) -> tuple[float, float]:
