@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focuscrawl.lab.loss_curves import mean_curves, reduction_figure, topic_figure, web_figure
 from focuscrawl.lab.measures import by_topic
 from focuscrawl.lab.rendering import grids
 from focuscrawl.report.figure_style import png
-from focuscrawl.report.html import data_uri
-from focuscrawl.report.plain_text import counted, one_line
+from focuscrawl.report.plain_text import counted
 from focuscrawl.report.templates import load_template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from jinja2 import Template
 
     from focuscrawl.lab.figures import PaperFigure
     from focuscrawl.lab.loss_curves import Curves
@@ -53,7 +49,7 @@ def report_files(
     ]
     pictures = [picture for web in webs for picture in (*web["whole"], *web["topics"])] + more
     files = {picture.name: picture.png for picture in pictures}
-    page = _template().render(
+    page = load_template("report.html.j2", "focuscrawl.lab").render(
         title=results.title,
         facts=_facts(results),
         failed=results.failed,
@@ -110,10 +106,3 @@ def _file(web: str, what: str) -> str:
 
 def _slug(text: str) -> str:
     return re.sub(r"[^\w.-]+", "_", text).strip("_") or "all"
-
-
-@cache
-def _template() -> Template:
-    return load_template(
-        "report.html.j2", package="focuscrawl.lab", one_line=one_line, data_uri=data_uri
-    )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import json
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -15,7 +13,7 @@ from focuscrawl.report.figure_style import png
 from focuscrawl.report.figures import relevance_figure
 from focuscrawl.report.harvest_falls import watch_again
 from focuscrawl.report.outcome import PAGE
-from focuscrawl.report.plain_text import counted, middle, one_line
+from focuscrawl.report.plain_text import counted
 from focuscrawl.report.templates import load_template, rows_of
 from focuscrawl.store import schema
 
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pandas as pd
-    from jinja2 import Template
 
     from focuscrawl.report.comparison import Compared
     from focuscrawl.report.summary import Summary
@@ -39,7 +36,6 @@ _COUNTED = {
 }
 _MODELS = 15
 _ALARMS = 10
-_TITLE = 110  # characters
 
 
 def section(
@@ -58,7 +54,7 @@ def section(
     return {
         "label": label,
         "summary": summary.lines(),
-        "relevance": data_uri(png(relevance_figure(pages))),
+        "relevance": png(relevance_figure(pages)),
         "best_hosts": rows_of(hosts[hosts["relevance"] > 0].head(_ROWS)),
         "worst_hosts": rows_of(wasted.head(_ROWS)),
         "best_pages": rows_of(best),
@@ -83,25 +79,11 @@ def page(
     compared : the same crawls beside each other; shown when there are several
     curves : (what it shows, PNG) of the figures that all crawls are in
     """
-    return _template().render(
+    return load_template("report.html.j2").render(
         sections=sections,
         heading=comparison.heading(compared),
         compared=[comparison.cells(row) for row in compared],
-        curves=[(name, data_uri(image)) for name, image in curves],
-    )
-
-
-def data_uri(image: bytes) -> str:
-    """Return a PNG as a URI that holds all of it."""
-    return f"data:image/png;base64,{base64.b64encode(image).decode()}"
-
-
-@cache
-def _template() -> Template:
-    return load_template(
-        "report.html.j2",
-        one_line=lambda text: one_line(text, _TITLE),
-        shortened=lambda url: middle(one_line(url), _TITLE),
+        curves=curves,
     )
 
 

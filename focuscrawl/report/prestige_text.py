@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
 
 from focuscrawl.report.plain_text import middle, one_line, table
@@ -10,7 +9,6 @@ from focuscrawl.report.templates import load_template, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
-    from jinja2 import Template
 
     from focuscrawl.report.prestige import Distillation
 
@@ -48,7 +46,7 @@ def text(found: Distillation, top: int) -> str:
 
 def page(found: Distillation, top: int) -> str:
     """Return facts and lists as an HTML page that needs nothing else."""
-    return _template().render(
+    return load_template("distilled.html.j2").render(
         facts=found.facts(),
         lists=[
             ("Hubs", "They link to authorities", "hub", found.hubs(top)),
@@ -86,13 +84,3 @@ def _pages(pages: pd.DataFrame, score: str) -> list[str]:
     for line, url in zip(aligned[1:], pages["url"], strict=True):
         lines += [line, indent + middle(one_line(url), _URL)]
     return lines
-
-
-@cache
-def _template() -> Template:
-    return load_template(
-        "distilled.html.j2",
-        one_line=lambda text: one_line(text, _URL),
-        shortened=lambda url: middle(one_line(url), _URL),
-        records=lambda frame: frame.to_dict("records"),
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -32,14 +32,6 @@ _LEFT = 3
 _HOST_WIDTH = 48
 
 
-class HostYield(NamedTuple):
-    """What one host gave: fetches, and the sum of their relevance."""
-
-    host: str
-    fetches: int
-    relevance: float
-
-
 @dataclass(frozen=True)
 class Summary:
     """What a crawl achieved, in numbers (METHODS 1).
@@ -59,7 +51,7 @@ class Summary:
     states : URLs by state, see `focuscrawl.store.schema.STATES`
     time, timed : time spent between fetches, breaks of a resumed crawl left out; for how many
     model, models_at : version of the last model and the fetch it was trained at, if there is one
-    best_hosts : the hosts with the largest sums of relevance
+    best_hosts : those with the largest sums of relevance: ``host``, ``fetches``, ``relevance``
     left : hosts that the last run left alone, and why
     alarm : why the harvest rate has fallen, if it has (`focuscrawl.diagnosis`)
     again : what came of hubs that were fetched again; not among `fetched`
@@ -81,7 +73,7 @@ class Summary:
     timed: int
     model: int | None
     models_at: int | None
-    best_hosts: list[HostYield]
+    best_hosts: list[sa.Row[Any]]
     left: dict[str, str]
     alarm: str | None = None
     again: Again = field(default_factory=Again)
@@ -260,11 +252,11 @@ def _states(store: CrawlStore) -> dict[str, int]:
     return {schema.STATES[row.state]: row.n for row in rows}
 
 
-def _best_hosts(store: CrawlStore, fetched: int) -> list[HostYield]:
+def _best_hosts(store: CrawlStore, fetched: int) -> list[sa.Row[Any]]:
     p, u, h = schema.page.c, schema.url.c, schema.host.c
     relevance = sa.func.sum(p.relevance).label("relevance")
     statement = (
-        sa.select(h.name, sa.func.count().label("fetches"), relevance)
+        sa.select(h.name.label("host"), sa.func.count().label("fetches"), relevance)
         .select_from(schema.page)
         .join(schema.url, u.id == p.url)
         .join(schema.host, h.id == u.host)
@@ -274,7 +266,7 @@ def _best_hosts(store: CrawlStore, fetched: int) -> list[HostYield]:
         .order_by(relevance.desc(), h.name)
         .limit(_HOSTS)
     )
-    return [HostYield(row.name, row.fetches, row.relevance) for row in store.rows(statement)]
+    return list(store.rows(statement))
 
 
 def _duration(time: timedelta) -> str:
