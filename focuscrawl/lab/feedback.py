@@ -32,8 +32,6 @@ from focuscrawl.webs import open_web
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.lab.topic_tasks import Task
     from focuscrawl.webs.protocol import Web
@@ -171,11 +169,6 @@ def _go_on(setting: _Setting, plan: CrawlPlan, folder: Path, n: int) -> tuple[fl
     """Crawl as much again; return the true harvest of either half."""
     replay(open_crawl(replace(plan, crawl_dir=str(folder), budget=2 * n)))
     pages = load_pages(folder)
-    repeated = pages["duplicate_of"].notna()
-    true: NDArray[np.float64] = np.array(
-        [
-            0.0 if again else setting.truth.get(url, 0.0)
-            for url, again in zip(pages["url"], repeated, strict=True)
-        ]
-    )
+    first = pages["duplicate_of"].isna()
+    true = pages["url"].map(setting.truth).fillna(0.0).where(first, 0.0).to_numpy(np.float64)
     return float(true[:n].sum() / n), float(true[n:].sum() / n)
