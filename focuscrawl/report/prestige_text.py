@@ -19,15 +19,12 @@ _URL = 110
 
 def text(found: Distillation, top: int) -> str:
     """Return facts and lists for a terminal, `top` rows each."""
-    between = "" if found.sites.rule == "none" else ", between sites"
-    width = max(len(name) for name, _ in found.facts())
-    lines = [f"{name:<{width}}  {one_line(value)}" for name, value in found.facts()]
-    for name, pages, score in (
-        ("hubs", found.hubs(top), "hub"),
-        ("authorities", found.authorities(top), "authority"),
-    ):
+    between = ", between sites" if found.between_sites else ""
+    width = max(len(name) for name, _ in found.facts)
+    lines = [f"{name:<{width}}  {one_line(value)}" for name, value in found.facts]
+    for name, score in (("hubs", "hub"), ("authorities", "authority")):
         lines += ["", f"{name} (relevant/all links out and in{between})"]
-        lines += _pages(pages, score)
+        lines += _pages(found.best(score, top), score)
     lines += ["", "sites by density of relevant pages (at least, at 95 %)"]
     rows = [["", "relevant", "pages", "at least", "links in", "site"]]
     rows += [
@@ -47,12 +44,12 @@ def text(found: Distillation, top: int) -> str:
 def page(found: Distillation, top: int) -> str:
     """Return facts and lists as an HTML page that needs nothing else."""
     return load_template("distilled.html.j2").render(
-        facts=found.facts(),
+        facts=found.facts,
         lists=[
-            ("Hubs", "They link to authorities", "hub", found.hubs(top)),
-            ("Authorities", "Hubs link to them", "authority", found.authorities(top)),
+            ("Hubs", "They link to authorities", "hub", found.best("hub", top)),
+            ("Authorities", "Hubs link to them", "authority", found.best("authority", top)),
         ],
-        elsewhere="" if found.sites.rule == "none" else " of other sites",
+        elsewhere=" of other sites" if found.between_sites else "",
         popular=rows_of(found.popular.head(top)),
     )
 
