@@ -129,9 +129,8 @@ def _distilled(store: CrawlStore, pages: _Pages, *, score: str) -> Iterator[Sugg
     except UserError:
         return  # no links between relevant pages
     n = len(pages.url)
-    rows = found.hubs(n) if score == "hub" else found.authorities(n)
     place = {name: i for i, name in enumerate(pages.names)}
-    for rank, url in enumerate(rows["url"], 1):
+    for rank, url in enumerate(found.best(score, n)["url"], 1):
         if url in place:
             yield _of(pages, place[url], score, f"number {rank}")
 
