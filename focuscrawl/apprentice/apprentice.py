@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from focuscrawl.apprentice.link_table import LinkTable
     from focuscrawl.apprentice.memory import Snapshot
     from focuscrawl.apprentice.page_facts import PageFacts
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
 
 _ENOUGH = 5  # judged URLs before the first lesson
 
@@ -103,7 +104,7 @@ class Apprentice:
 
     # -- what the crawl tells ------------------------------------------------------------
 
-    def new(self, targets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def new(self, targets: Ints) -> Bools:
         """Tell which URLs were not met before, bool (n,)."""
         with self.lock:
             self.table.grow(int(targets.max(initial=-1)) + 1)
@@ -127,9 +128,7 @@ class Apprentice:
         with self.lock:
             self.memory.hear(url, relevance)
 
-    def expand(
-        self, url: int, facts: PageFacts
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    def expand(self, url: int, facts: PageFacts) -> tuple[Floats, Ints, Floats]:
         """Take in the links of a page numbered `url`.
 
         Returns
@@ -148,9 +147,7 @@ class Apprentice:
             self.memory.keep_scores(urls, scores)
             return link_scores, urls, scores
 
-    def expand_all(
-        self, pages: Sequence[tuple[int, PageFacts]]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def expand_all(self, pages: Sequence[tuple[int, PageFacts]]) -> tuple[Ints, Floats]:
         """Take in links of pages that others fetched; all URLs are scored once, at the end.
 
         Parameters
@@ -166,7 +163,7 @@ class Apprentice:
             urls = np.unique(np.concatenate([facts.targets for _, facts in pages]))
             return urls, self._add_links(first, urls)
 
-    def _add_links(self, first: int, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _add_links(self, first: int, urls: Ints) -> Floats:
         """Add links that lead to `urls`; return the scores that these have by now."""
         self.scorer.add_new_links(first)
         scores = self.scorer.scores(urls, self.scorer.inputs(urls))
@@ -237,7 +234,7 @@ class Apprentice:
             self._subject(), self._scorer_of(learner), version=version, instances=0, state=b""
         )
 
-    def adopt(self, lesson: ApprenticeLesson) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def adopt(self, lesson: ApprenticeLesson) -> tuple[Ints, Floats]:
         """Score by what was learned from now on.
 
         Returns
@@ -254,7 +251,7 @@ class Apprentice:
                 self.memory.table = left
             return self._catch_up(links)
 
-    def _catch_up(self, links: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _catch_up(self, links: int) -> tuple[Ints, Floats]:
         """Take in what came while a lesson was under way that knew so many links."""
         self.memory.take_in_deferred()
         urls = np.unique(self.table.target.data[links:])
@@ -295,7 +292,7 @@ class Apprentice:
         self._replay = Replay((observed, links), (adopted[0], adopted[1]), forgotten)
         return adopted[0]
 
-    def rescore(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def rescore(self) -> tuple[Ints, Floats]:
         """Return all URLs with links that were not fetched, and their scores as last returned.
 
         After `load` and all that was repeated: as if the crawl had not been interrupted.
@@ -360,7 +357,7 @@ class Apprentice:
         with self.lock:
             return self.scorer.explain(url)
 
-    def features(self, url: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def features(self, url: int) -> tuple[Ints, Floats]:
         """Return what `explain` adds up as words, feature by feature.
 
         Returns

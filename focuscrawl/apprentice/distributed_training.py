@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from focuscrawl.apprentice.learners.base import Learner
     from focuscrawl.apprentice.lesson import ApprenticeLesson
     from focuscrawl.apprentice.options import Options
+    from focuscrawl.foundation.arrays import Floats
 
 
 class JudgedBatch(NamedTuple):
@@ -39,11 +40,11 @@ class JudgedBatch(NamedTuple):
     indices: NDArray[np.int32]
     lengths: NDArray[np.int32]
     values: NDArray[np.float32]
-    dense: NDArray[np.float64]
+    dense: Floats
     owner: NDArray[np.int32]
-    y: NDArray[np.float64]
-    predicted: NDArray[np.float64]
-    window: NDArray[np.float64]
+    y: Floats
+    predicted: Floats
+    window: Floats
 
     def to_bytes(self) -> bytes:
         """Pack them."""
@@ -71,7 +72,7 @@ class Pool:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.new = 0
-        self._parts: list[tuple[int, JudgedBatch, NDArray[np.float64]]] = []
+        self._parts: list[tuple[int, JudgedBatch, Floats]] = []
 
     def __len__(self) -> int:
         return sum(len(part.y) for _, part, _ in self._parts)
@@ -98,7 +99,7 @@ class Pool:
         A learner, the number of instances, and how well they had been predicted
         """
         parts: list[JudgedBatch] = []
-        values: list[NDArray[np.float64]] = []
+        values: list[Floats] = []
         kept = self.new if learner.remembers else len(self)
         for _, part, value in reversed(self._parts):
             if kept <= 0:

@@ -9,7 +9,7 @@ import numpy as np
 from focuscrawl.apprentice.dense_inputs import INPUTS
 from focuscrawl.apprentice.relevance_rates import PRIOR, RelevanceRates
 from focuscrawl.apprentice.url_features import PATTERNS, PREFIXES
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,7 +41,7 @@ class FetchOutcomes:
         self.patterns.observe(keys[PREFIXES : PREFIXES + PATTERNS], relevance)
         self._aliases[[0, 1], keys[-2:] & np.uint32(self._aliases.shape[1] - 1)] = True
 
-    def aliases_of(self, keys: NDArray[np.uint32]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def aliases_of(self, keys: NDArray[np.uint32]) -> tuple[Bools, Bools]:
         """Tell of which URLs an alias was fetched, and of which only but for the query."""
         at = keys[:, -2:] & np.uint32(self._aliases.shape[1] - 1)
         same = self._aliases[0, at[:, 0]]
@@ -67,15 +67,15 @@ class UrlEvidence:
     def add(
         self,
         n_urls: int,
-        targets: NDArray[np.int64],
-        weight: NDArray[np.float64],
-        relevance: NDArray[np.float64],
+        targets: Ints,
+        weight: Floats,
+        relevance: Floats,
         *,
         reading: NDArray[np.floating],
-        hub: NDArray[np.float64],
-        margin: NDArray[np.float64],
-        near: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
-        counts: NDArray[np.float64] | None = None,
+        hub: Floats,
+        margin: Floats,
+        near: tuple[Floats, Floats] | None = None,
+        counts: Floats | None = None,
     ) -> None:
         """Add links, all columns (n,).
 
@@ -127,20 +127,18 @@ class UrlEvidence:
         at = url * len(_SUMS) + _SUMS.index("weight")
         return at < len(self._sums) and bool(self._sums.data[at] > 0.0)
 
-    def urls(self) -> NDArray[np.int64]:
+    def urls(self) -> Ints:
         """Return the numbers of all URLs with links."""
         return np.flatnonzero(self._table()[:, _SUMS.index("weight")])
 
-    def margins(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def margins(self, urls: Ints) -> Floats:
         """Return the mean margin of the links into each URL."""
         table = self._table()
-        mean: NDArray[np.float64] = table[urls, _SUMS.index("margin")]
+        mean: Floats = table[urls, _SUMS.index("margin")]
         mean /= table[urls, _SUMS.index("weight")]
         return mean
 
-    def inputs(
-        self, urls: NDArray[np.int64], keys: NDArray[np.uint32], fetched: FetchOutcomes
-    ) -> NDArray[np.float64]:
+    def inputs(self, urls: Ints, keys: NDArray[np.uint32], fetched: FetchOutcomes) -> Floats:
         """Return the dense inputs (n, len(INPUTS) + width) of URLs that have links."""
         sums = self._table().take(urls, axis=0).T.copy()
         n, relevance, reading, relevant, hub, near, near_known, _ = sums
@@ -175,20 +173,20 @@ class UrlEvidence:
         )
         return columns.reshape(len(INPUTS) + self._width, len(urls)).T.copy()
 
-    def _table(self) -> NDArray[np.float64]:
+    def _table(self) -> Floats:
         """Return the sums, (n_urls, len(_SUMS))."""
         return self._sums.data.reshape(-1, len(_SUMS))
 
-    def _means(self, urls: NDArray[np.int64], n: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _means(self, urls: Ints, n: Floats) -> Floats:
         """Return the mean counts, (width, n)."""
         if not self._width:
             return np.zeros((0, len(urls)))
-        means: NDArray[np.float64] = self._counts.data.reshape(-1, self._width)[urls].T / n
+        means: Floats = self._counts.data.reshape(-1, self._width)[urls].T / n
         return means
 
 
-def _log_odds(probability: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_odds(probability: Floats) -> Floats:
     """Return the log-odds over their greatest value, in [-1, 1]; 0.01 is as good as 0."""
     p = np.minimum(np.maximum(probability, 0.01), 0.99)
-    odds: NDArray[np.float64] = np.log(p / (1.0 - p)) / np.log(99.0)
+    odds: Floats = np.log(p / (1.0 - p)) / np.log(99.0)
     return odds

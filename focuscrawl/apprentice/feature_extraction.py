@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.apprentice.options import Options
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
     from focuscrawl.page.view import PageView
 
 TITLE, CLASS, HEADING, ANCHOR, SECTION = 3, 4, 5, 6, 7  # salts
@@ -66,12 +67,12 @@ class FeatureExtractor:
     def read(
         self,
         view: PageView,
-        links: NDArray[np.int64],
-        targets: NDArray[np.int64],
-        new: NDArray[np.bool_],
+        links: Ints,
+        targets: Ints,
+        new: Bools,
         *,
         relevance: float,
-        probabilities: NDArray[np.float64] | None = None,
+        probabilities: Floats | None = None,
     ) -> PageFacts:
         """Read a page.
 
@@ -120,7 +121,7 @@ class FeatureExtractor:
         return self._reader.log_odds(evidence).astype(np.float32)
 
     def _links(
-        self, view: PageView, links: NDArray[np.int64], anchors: list[str], urls: list[str]
+        self, view: PageView, links: Ints, anchors: list[str], urls: list[str]
     ) -> SparseRows:
         on = self._groups
         left, right = view.links.left[links], view.links.right[links]
@@ -149,9 +150,7 @@ class FeatureExtractor:
             return SparseRows(np.zeros(0, np.int32), np.zeros(len(urls) + 1, np.int64))
         return address_features(urls, keys, self._hashes, bits=BITS)
 
-    def _page(
-        self, view: PageView, probabilities: NDArray[np.float64] | None
-    ) -> NDArray[np.int32]:
+    def _page(self, view: PageView, probabilities: Floats | None) -> NDArray[np.int32]:
         found = [np.zeros(0, np.int32)]
         if "title" in self._groups:
             found.append(bucket(self._hashes(tokenize([view.title])[0]), TITLE, BITS))

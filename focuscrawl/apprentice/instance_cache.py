@@ -12,9 +12,8 @@ from focuscrawl.apprentice.learners.matrix import Instances
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.apprentice.link_table import LinkTable
+    from focuscrawl.foundation.arrays import Floats, Ints
 
 
 class InstanceCache:
@@ -32,13 +31,7 @@ class InstanceCache:
         self._urls = np.zeros(0, np.int64)
         self._made = _Rows.none()
 
-    def instances(
-        self,
-        table: LinkTable,
-        n_links: int,
-        urls: NDArray[np.int64],
-        inputs: NDArray[np.float64],
-    ) -> Instances:
+    def instances(self, table: LinkTable, n_links: int, urls: Ints, inputs: Floats) -> Instances:
         """Return one instance a URL; parameters as in `make_instances`.
 
         Only what was asked for the last time is remembered.
@@ -62,7 +55,7 @@ class InstanceCache:
         self._table, self._n_links, self._urls = table, n_links, urls
         return Instances(self._made.rows, self._made.values, inputs)
 
-    def _changed(self, target: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _changed(self, target: Ints) -> Ints:
         """Return the URLs that have new links to learn from; only their first ones count."""
         before, new = target[: self._n_links], target[self._n_links :]
         count = np.bincount(before, minlength=int(new.max(initial=0)) + 1)
@@ -73,13 +66,13 @@ class _Rows(NamedTuple):
     """Hashed features of URLs, and their values."""
 
     rows: SparseRows
-    values: NDArray[np.float64]
+    values: Floats
 
     @classmethod
     def none(cls) -> Self:
         return cls(SparseRows(np.zeros(0, np.int32), np.zeros(1, np.int64)), np.zeros(0))
 
-    def joined(self, new: Self, row: NDArray[np.int64]) -> Self:
+    def joined(self, new: Self, row: Ints) -> Self:
         """Return the rows numbered `row`, those of `new` being numbered after these.
 
         Most of them follow one another as they did: they are copied stretch by stretch.

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.link_table import LinkTable
+    from focuscrawl.foundation.arrays import Floats, Ints
 
 #: hashed features of links, addresses and pages lie one after another
 SPACE = 1 << BITS
@@ -26,14 +27,14 @@ _SLICE = 100_000  # links scored in one go, so that a large frontier needs littl
 def make_instances(
     table: LinkTable,
     n_links: int,
-    urls: NDArray[np.int64],
-    inputs: NDArray[np.float64],
+    urls: Ints,
+    inputs: Floats,
     *,
     unit_length: bool = True,
     each_link: bool = False,
     only_first: bool = False,
     most: int = MAX_LINKS,
-) -> tuple[Instances, NDArray[np.int64]]:
+) -> tuple[Instances, Ints]:
     """Make one instance a URL: the mean of its links' features, and its own.
 
     Parameters
@@ -82,9 +83,7 @@ def make_instances(
     return _side_by_side(blocks, inputs[owner]), owner
 
 
-def _side_by_side(
-    blocks: list[tuple[SparseRows, NDArray[np.float64]]], inputs: NDArray[np.float64]
-) -> Instances:
+def _side_by_side(blocks: list[tuple[SparseRows, Floats]], inputs: Floats) -> Instances:
     moved = [
         SparseRows(rows.indices + np.int32(i * SPACE), rows.indptr)
         for i, (rows, _) in enumerate(blocks)
@@ -97,13 +96,13 @@ def _side_by_side(
 
 def link_margins(
     of_links: NDArray[np.float32],
-    of_pages: NDArray[np.float64],
+    of_pages: Floats,
     table: LinkTable,
     first: int,
     end: int,
     *,
     unit_length: bool = True,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return what links `first` to `end` and their pages say by weights (SPACE,) of either."""
     rows = table.links.rows(end)
     found = [np.zeros(0)]
@@ -115,19 +114,19 @@ def link_margins(
         return found[0]
     pages = table.pages.rows(int(page[-1]) + 1).part(int(page[0]))  # in the order expanded
     by_page = _margins(of_pages, pages, unit_length)
-    margins: NDArray[np.float64] = np.concatenate(found)
+    margins: Floats = np.concatenate(found)
     margins += by_page[page - page[0]]
     return margins
 
 
 def margins_of_links(
     of_links: NDArray[np.float32],
-    of_pages: NDArray[np.float64],
+    of_pages: Floats,
     table: LinkTable,
-    links: NDArray[np.int64],
+    links: Ints,
     *,
     unit_length: bool = True,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Return what `link_margins` does, of some links (n,), ascending."""
     rows = table.links.rows(len(table))
     margins = np.zeros(len(links))
@@ -141,18 +140,12 @@ def margins_of_links(
 
 
 def address_margins(
-    weights: NDArray[np.float64],
-    table: LinkTable,
-    urls: NDArray[np.int64],
-    *,
-    unit_length: bool = True,
-) -> NDArray[np.float64]:
+    weights: Floats, table: LinkTable, urls: Ints, *, unit_length: bool = True
+) -> Floats:
     """Return what the addresses of `urls` say by `weights` (N_FEATURES,)."""
     return _margins(weights[SPACE : 2 * SPACE], table.addresses_of(urls), unit_length)
 
 
-def _margins(
-    weights: NDArray[np.floating], rows: SparseRows, unit_length: bool
-) -> NDArray[np.float64]:
+def _margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bool) -> Floats:
     margin = row_sums(weights.take(rows.indices), rows.indptr)
     return margin * unit(rows) if unit_length else margin

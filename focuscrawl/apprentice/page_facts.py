@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Floats, Ints
+
 BITS = 18  # of the feature space
 
 
@@ -40,15 +42,15 @@ class PageFacts:
     vocabulary : uint8, the words of the page, packed: features are hashed, and people ask why
     """
 
-    relevance: NDArray[np.float64]
+    relevance: Floats
     own_keys: NDArray[np.uint32]
     page_indices: NDArray[np.int32]
-    targets: NDArray[np.int64]
+    targets: Ints
     position: NDArray[np.int32]
     reading: NDArray[np.float32]
     link_indices: NDArray[np.int32]
     link_lengths: NDArray[np.int32]
-    new: NDArray[np.int64]
+    new: Ints
     url_indices: NDArray[np.int32]
     url_lengths: NDArray[np.int32]
     url_keys: NDArray[np.uint32]
@@ -77,7 +79,7 @@ class PageFacts:
             columns[name] = columns[name].reshape(-1, PREFIXES + PATTERNS + ALIASES)
         return cls(**columns)
 
-    def numbered(self, targets: NDArray[np.int64]) -> PageFacts:
+    def numbered(self, targets: Ints) -> PageFacts:
         """Return the facts with these numbers (n,) for the URLs the links lead to."""
         if np.array_equal(targets, self.targets):
             return self
@@ -101,7 +103,7 @@ class PageFacts:
         (facts,) = self.parts([order])
         return facts
 
-    def parts(self, groups: Sequence[NDArray[np.int64]]) -> Iterator[PageFacts]:
+    def parts(self, groups: Sequence[Ints]) -> Iterator[PageFacts]:
         """Iterate over the facts of groups of links, and of the URLs they lead to.
 
         Parameters

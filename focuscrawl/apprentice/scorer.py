@@ -21,12 +21,11 @@ from focuscrawl.apprentice.learners.linear import LinearRegressor, LogisticLearn
 from focuscrawl.apprentice.learners.naive_bayes import NaiveBayesLearner
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.apprentice.evidence import FetchOutcomes
     from focuscrawl.apprentice.learners.base import Learner
     from focuscrawl.apprentice.link_table import LinkTable
     from focuscrawl.apprentice.options import Options
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
 
 
 def new_learner(options: Options) -> Learner:
@@ -82,7 +81,7 @@ class Scorer:
 
     # -- evidence --------------------------------------------------------------------------
 
-    def add_new_links(self, first: int) -> NDArray[np.float64]:
+    def add_new_links(self, first: int) -> Floats:
         """Add the links from number `first` on, whose pages' links nobody has followed yet.
 
         Returns
@@ -104,9 +103,7 @@ class Scorer:
         )
         return margin
 
-    def add_page(
-        self, first: int, targets: NDArray[np.int64], urls: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def add_page(self, first: int, targets: Ints, urls: Ints) -> tuple[Floats, Floats]:
         """Add the links of a page, the last in the table; score them and the URLs they lead to.
 
         Parameters
@@ -125,9 +122,7 @@ class Scorer:
         of_target = (dense + address)[np.searchsorted(urls, targets)]
         return self.learner.response(of_target + margins), scores
 
-    def rebuild(
-        self, n_links: int, y: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def rebuild(self, n_links: int, y: Floats) -> tuple[Ints, Floats]:
         """Add up the evidence of the first `n_links` links anew; score what waits.
 
         Words of links to what was fetched are left out: nobody asks for its score.
@@ -166,40 +161,38 @@ class Scorer:
         waiting = self.waiting(y)
         return waiting, self.scores(waiting, self.inputs(waiting))
 
-    def waiting(self, y: NDArray[np.float64]) -> NDArray[np.int64]:
+    def waiting(self, y: Floats) -> Ints:
         """Return the URLs that have links and, by `y`, were not fetched."""
         urls = self.evidence.urls()
-        waiting: NDArray[np.int64] = urls[np.isnan(y[urls])]
+        waiting: Ints = urls[np.isnan(y[urls])]
         return waiting
 
     # -- scores, of URLs that have links -----------------------------------------------------
 
-    def inputs(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def inputs(self, urls: Ints) -> Floats:
         """Return the inputs (n, k) of URLs; 0 where their group is off."""
-        inputs: NDArray[np.float64] = self.evidence.inputs(
-            urls, self.table.keys(urls), self.outcomes
-        )
+        inputs: Floats = self.evidence.inputs(urls, self.table.keys(urls), self.outcomes)
         inputs *= self._on
         return inputs
 
-    def scores(self, urls: NDArray[np.int64], inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, urls: Ints, inputs: Floats) -> Floats:
         """Return the scores of URLs with these inputs, float64 (n,)."""
         margin = self.evidence.margins(urls)
         margin += self._dense_margins(inputs)
         margin += self._address_margins(urls)
         return self.learner.response(margin)
 
-    def _dense_margins(self, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _dense_margins(self, inputs: Floats) -> Floats:
         """Return what inputs (n, k) and the intercept say.
 
         Not by a matrix product, whose last bits depend on n: scores must not depend on how many
         are asked for at a time.
         """
-        margin: NDArray[np.float64] = (inputs * self.dense[:-1]).sum(axis=1)
+        margin: Floats = (inputs * self.dense[:-1]).sum(axis=1)
         margin += self.dense[-1]
         return margin
 
-    def _address_margins(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _address_margins(self, urls: Ints) -> Floats:
         """Return what the words of addresses say."""
         unit_length = self.learner.unit_length
         return address_margins(self.weights, self.table, urls, unit_length=unit_length)
@@ -215,7 +208,7 @@ class Scorer:
             "intercept": float(self.dense[-1]),
         }
 
-    def features(self, url: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def features(self, url: int) -> tuple[Ints, Floats]:
         """Return the hashed features of a URL and what each adds; see `Apprentice.features`."""
         instances, _ = make_instances(
             self.table,
@@ -231,14 +224,14 @@ class Scorer:
         total = np.bincount(at, weights, len(features)).astype(np.float64)
         return features.astype(np.int64), total
 
-    def _link_margins(self, first: int, end: int) -> NDArray[np.float64]:
+    def _link_margins(self, first: int, end: int) -> Floats:
         """Return what the hashed features of links and their pages say."""
         of_pages, unit_length = self.weights[2 * SPACE :], self.learner.unit_length
         return link_margins(
             self._of_links, of_pages, self.table, first, end, unit_length=unit_length
         )
 
-    def _margins_where(self, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _margins_where(self, wanted: Bools) -> Floats:
         """Return what those of the first n links say that are `wanted` (n,), 0 for the others.
 
         Late in a crawl of a small site nearly all links lead to what was fetched.
@@ -252,9 +245,9 @@ class Scorer:
         )
         return margins
 
-    def _that_count(self, first: int, end: int) -> NDArray[np.bool_] | slice:
+    def _that_count(self, first: int, end: int) -> Bools | slice:
         """Tell which links count as evidence."""
         if self.options.evidence == "first":
-            kept: NDArray[np.bool_] = self.table.first.data[first:end]
+            kept: Bools = self.table.first.data[first:end]
             return kept
         return slice(None)

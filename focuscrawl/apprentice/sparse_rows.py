@@ -9,6 +9,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Ints
+
 
 class SparseRows(NamedTuple):
     """n rows of features, each either there or not, in the CSR layout without its values.
@@ -20,13 +22,13 @@ class SparseRows(NamedTuple):
     """
 
     indices: NDArray[np.int32]
-    indptr: NDArray[np.int64]
+    indptr: Ints
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> Ints:
         """Features of each row, int64 (n,)."""
         return np.diff(self.indptr)
 
@@ -43,7 +45,7 @@ class SparseRows(NamedTuple):
         return SparseRows(self.indices[indptr[0] : indptr[-1]], indptr - indptr[0])
 
 
-def beside(*parts: SparseRows) -> tuple[SparseRows, NDArray[np.int64]]:
+def beside(*parts: SparseRows) -> tuple[SparseRows, Ints]:
     """Put rows of equal number side by side: row i is all their rows i, one after another.
 
     Returns
@@ -59,21 +61,19 @@ def beside(*parts: SparseRows) -> tuple[SparseRows, NDArray[np.int64]]:
     return SparseRows(indices, indptr), order
 
 
-def pointers(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+def pointers(lengths: NDArray[np.integer]) -> Ints:
     """Return where rows of `lengths` (n,) begin, and the end: int64 (n + 1,)."""
     indptr = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=indptr[1:])
     return indptr
 
 
-def ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+def ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> Ints:
     """Return ``start, start + 1, ... start + length - 1`` of each pair, one after another."""
     return _spread(starts, lengths)[0]
 
 
-def _spread(
-    starts: NDArray[np.integer], lengths: NDArray[np.integer]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _spread(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> tuple[Ints, Ints]:
     """Return `ranges`, and where each begins."""
     indptr = pointers(lengths)
     at = np.arange(indptr[-1])

@@ -1,13 +1,19 @@
-"""A numpy array that grows at its end."""
+"""Arrays: short names of their common types, and one that grows at its end."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, DTypeLike, NDArray
+    from numpy.typing import ArrayLike, DTypeLike
+
+#: float64, int64 and bool of any shape; docstrings tell the shape
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
 
 
 class GrowingArray:

@@ -15,7 +15,8 @@ from focuscrawl.page.tokens import tokenize
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from focuscrawl.foundation.arrays import Floats
+
 
 BITS = 18  # features are told apart by hash
 NEAREST = 10  # earlier pages that are asked about a URL
@@ -53,7 +54,7 @@ class NeighbourPrediction:
     relevance : float64 (n,), what was judged of them
     """
 
-    def __init__(self, described: SparseRows, relevance: NDArray[np.float64]) -> None:
+    def __init__(self, described: SparseRows, relevance: Floats) -> None:
         n = len(described)
         self._relevance = relevance
         self._mean = float(relevance.mean()) if n else 0.0
@@ -66,7 +67,7 @@ class NeighbourPrediction:
         self._by_feature = csr_array(_unit(rows, idf).T)
         self._describe = LinkDescriber()
 
-    def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> NDArray[np.float64]:
+    def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
         """Return the relevance expected of n links' targets, float64 (n,)."""
         if not len(self._relevance):
             return np.full(len(urls), self._mean)
@@ -81,7 +82,7 @@ class NeighbourPrediction:
         link = link[chosen]
         total = np.bincount(link, similarity * self._relevance[page], len(urls))
         weight = np.bincount(link, similarity, len(urls))
-        predicted: NDArray[np.float64] = (total + _DOUBT * self._mean) / (weight + _DOUBT)
+        predicted: Floats = (total + _DOUBT * self._mean) / (weight + _DOUBT)
         return np.round(predicted, 9)
 
 
@@ -94,7 +95,7 @@ def _binary(rows: SparseRows) -> csr_array:
     return matrix
 
 
-def _unit(matrix: csr_array, idf: NDArray[np.float64]) -> csr_array:
+def _unit(matrix: csr_array, idf: Floats) -> csr_array:
     """Weigh features by `idf` and make rows of length 1; 0 where nothing weighs."""
     matrix.data *= idf[matrix.indices]
     owner = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))

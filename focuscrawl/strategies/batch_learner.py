@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.strategies.link_history import LinkHistory, PathFacts
 from focuscrawl.strategies.messages import Expansion
 from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from numpy.typing import NDArray
 
     from focuscrawl.strategies.link_history import Past
     from focuscrawl.strategies.messages import JudgedPage, RecalledPage, Scores
@@ -34,16 +32,14 @@ class FittedModel(Protocol):
         """What the lesson found; goes to the store."""
         ...
 
-    def evidence(self, past: Past, links: NDArray[np.int64]) -> NDArray[np.float64]:
+    def evidence(self, past: Past, links: Ints) -> Floats:
         """Return what links, by their ascending numbers, say of their targets: (n, columns).
 
         Not called without links.
         """
         ...
 
-    def scores(
-        self, urls: NDArray[np.int64], evidence: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def scores(self, urls: Ints, evidence: Floats) -> Floats:
         """Return the scores of URLs by the evidence of all their links, (n, columns)."""
         ...
 
@@ -131,9 +127,7 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
         """Return instances and metrics of a lesson."""
         return model.of.instances, model.of.metrics
 
-    def _take_in(
-        self, url: int, facts: PathFacts
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    def _take_in(self, url: int, facts: PathFacts) -> tuple[Floats, Ints, Floats]:
         """Return the scores of links, the distinct URLs they lead to, and the scores of these."""
         start = self._crawled.add(url, facts)
         urls = np.unique(facts.targets)
@@ -154,7 +148,7 @@ class JoinedEvidence:
         nothing = -np.inf if join is np.maximum else 0.0
         self._joined = [GrowingArray(np.float64, fill=nothing) for _ in range(columns)]
 
-    def add(self, past: Past, links: NDArray[np.int64]) -> NDArray[np.float64]:
+    def add(self, past: Past, links: Ints) -> Floats:
         """Take in the evidence of links; return it, float64 (n, columns)."""
         if not len(links):
             return np.zeros((0, len(self._joined)))
@@ -164,9 +158,9 @@ class JoinedEvidence:
             self._join.at(joined.data, targets, column)
         return evidence
 
-    def scores(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def scores(self, urls: Ints) -> Floats:
         """Return the scores of URLs that have links."""
         evidence = np.stack([joined.data[urls] for joined in self._joined], axis=1)
         # the last bits depend on how many URLs are scored in one go
-        rounded: NDArray[np.float64] = np.round(self.of.scores(urls, evidence), 9)
+        rounded: Floats = np.round(self.of.scores(urls, evidence), 9)
         return rounded

@@ -16,8 +16,7 @@ from focuscrawl.strategies.option_checks import check_count, check_number
 from focuscrawl.strategies.word_naive_bayes import WordClasses, shares
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.strategies.link_history import Past
     from focuscrawl.strategies.messages import JudgedPage, StrategyContext
 
@@ -96,7 +95,7 @@ class Layers:
     instances: int
     metrics: dict[str, float]
 
-    def evidence(self, past: Past, links: NDArray[np.int64]) -> NDArray[np.float64]:
+    def evidence(self, past: Past, links: Ints) -> Floats:
         """Return the rank of the page each link is on: layers above "other", and posterior."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         if self.classes is None:
@@ -109,8 +108,6 @@ class Layers:
         rank = np.where((sure >= self.threshold) & (layer < other), other - layer + sure, 0.0)
         return rank[at][:, None]
 
-    def scores(
-        self, urls: NDArray[np.int64], evidence: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def scores(self, urls: Ints, evidence: Floats) -> Floats:
         """Return the best rank of the pages that link to each URL."""
         return evidence[:, 0]

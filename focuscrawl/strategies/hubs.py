@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.distiller import Distiller, LinkGraph, Sites
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.foundation.urls import host
 from focuscrawl.strategies.evidence import Maximum
 from focuscrawl.strategies.link_history import LinkLog
@@ -18,8 +18,6 @@ from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from numpy.typing import NDArray
 
     from focuscrawl.strategies.messages import JudgedPage, RecalledPage, Scores, StrategyContext
 
@@ -37,7 +35,7 @@ class HubScores(LinkLog):
         self._fetches = GrowingArray(np.int64)  # when each page was taken in
         self._host = GrowingArray(np.int64, fill=-1)  # by URL
 
-    def add(self, url: int, targets: NDArray[np.int64], hosts: NDArray[np.int64]) -> None:
+    def add(self, url: int, targets: Ints, hosts: Ints) -> None:
         """Take in a page, after `observe` of its URL.
 
         Parameters
@@ -51,11 +49,11 @@ class HubScores(LinkLog):
         self._fetches.extend([len(self._fetched)])
         self.add_links(url, targets)
 
-    def known(self, pages: int, n_urls: int) -> NDArray[np.float64]:
+    def known(self, pages: int, n_urls: int) -> Floats:
         """Return R of what was fetched up to the last of `pages`, NaN of other URLs."""
         return self.relevance(int(self._fetches.data[pages - 1]) if pages else 0, n_urls)
 
-    def work_out(self, pages: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def work_out(self, pages: int) -> tuple[Floats, Floats]:
         """Distil the first `pages` pages.
 
         Returns
@@ -73,7 +71,7 @@ class HubScores(LinkLog):
         return _scaled(scores.hubs), _scaled(distiller.promise(scores))
 
 
-class Hubs(RescoringStrategy["NDArray[np.float64]"]):
+class Hubs(RescoringStrategy["Floats"]):
     """Priority of v = (1 - w) R(u) + w p(v): soft focus, and what hubs promise of v.
 
     R(u) is that of the best page that links to v, as in best-first; p(v) the authority score
@@ -127,7 +125,7 @@ class Hubs(RescoringStrategy["NDArray[np.float64]"]):
         hosts = np.frombuffer(page.memo, "<i8").astype(np.int64)
         return self._take_in(page.url, page.relevance, page.targets, hosts)
 
-    def work_out(self, observed: int, pages: int) -> tuple[NDArray[np.float64], Scores]:
+    def work_out(self, observed: int, pages: int) -> tuple[Floats, Scores]:
         """Distil the first `pages` pages; the model is the promise of each URL."""
         _, promise = self._hubs.work_out(pages)
         source, target = self._hubs.links(pages)
@@ -136,7 +134,7 @@ class Hubs(RescoringStrategy["NDArray[np.float64]"]):
         urls = np.unique(target)
         return promise, (urls, self._mixed(best[urls], promise[urls]))
 
-    def take_over(self, model: NDArray[np.float64], pages: int) -> Scores:
+    def take_over(self, model: Floats, pages: int) -> Scores:
         """Go on with another promise; URLs that later pages link to differ by these."""
         self._promise = model
         before, _ = self._hubs.links(pages)
@@ -144,13 +142,7 @@ class Hubs(RescoringStrategy["NDArray[np.float64]"]):
         urls = np.unique(target[len(before) :])
         return urls, self._of(urls)
 
-    def _take_in(
-        self,
-        url: int,
-        relevance: float,
-        targets: NDArray[np.int64],
-        hosts: NDArray[np.int64],
-    ) -> Scores:
+    def _take_in(self, url: int, relevance: float, targets: Ints, hosts: Ints) -> Scores:
         self._hubs.add(url, targets, hosts)
         self._best.grow(int(targets.max(initial=url)) + 1)
         changed, best = self._evidence.add(targets, np.full(len(targets), relevance))
@@ -158,22 +150,20 @@ class Hubs(RescoringStrategy["NDArray[np.float64]"]):
         urls = np.unique(targets)
         return urls, self._of(urls)
 
-    def _of(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _of(self, urls: Ints) -> Floats:
         return self._scores(self._best.data[urls], urls)
 
-    def _scores(self, best: NDArray[np.float64], urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _scores(self, best: Floats, urls: Ints) -> Floats:
         promise = np.zeros(len(urls))
         known = urls < len(self._promise)
         promise[known] = self._promise[urls[known]]
         return self._mixed(best, promise)
 
-    def _mixed(
-        self, best: NDArray[np.float64], promise: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        mixed: NDArray[np.float64] = (1.0 - self.weight) * best + self.weight * promise
+    def _mixed(self, best: Floats, promise: Floats) -> Floats:
+        mixed: Floats = (1.0 - self.weight) * best + self.weight * promise
         return np.round(mixed, 9)
 
-    def _hosts(self, urls: Sequence[str]) -> NDArray[np.int64]:
+    def _hosts(self, urls: Sequence[str]) -> Ints:
         """Return a number for the host of each URL that is the same in every run."""
         found = []
         for url in urls:
@@ -186,6 +176,6 @@ class Hubs(RescoringStrategy["NDArray[np.float64]"]):
         return np.array(found, np.int64)
 
 
-def _scaled(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _scaled(scores: Floats) -> Floats:
     most = float(scores.max(initial=0.0))
     return scores / most if most else scores

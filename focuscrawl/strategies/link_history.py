@@ -10,7 +10,7 @@ import numpy as np
 from focuscrawl.apprentice.link_table import RowStore
 from focuscrawl.apprentice.serialization import pack_columns, unpack_columns
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +29,7 @@ class PathFacts:
     links : `SparseRows` of n, hashed words of the links
     """
 
-    targets: NDArray[np.int64]
+    targets: Ints
     page: NDArray[np.int32]
     links: SparseRows
 
@@ -61,17 +61,17 @@ class Past(NamedTuple):
     page_words, link_words : hashed words of each page and link
     """
 
-    relevance: NDArray[np.float64]
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    page: NDArray[np.int64]
-    first: NDArray[np.bool_]
-    pages: NDArray[np.int64]
+    relevance: Floats
+    source: Ints
+    target: Ints
+    page: Ints
+    first: Bools
+    pages: Ints
     page_words: SparseRows
     link_words: SparseRows
 
     @property
-    def waiting(self) -> NDArray[np.int64]:
+    def waiting(self) -> Ints:
         """The URLs that have links and were not fetched, int64 (m,), ascending."""
         linked = np.zeros(len(self.relevance), bool)
         linked[self.target] = True
@@ -99,7 +99,7 @@ class LinkLog:
         self._outcome.extend([relevance])
         self._fetched.extend([url])
 
-    def add_links(self, url: int, targets: NDArray[np.int64]) -> None:
+    def add_links(self, url: int, targets: Ints) -> None:
         """Take in a page numbered `url`, and the URLs it links to."""
         self._source.extend(np.full(len(targets), url))
         self._target.extend(targets)
@@ -110,12 +110,12 @@ class LinkLog:
         """Return how many links the first `pages` pages have."""
         return int(self._ends.data[pages - 1]) if pages else 0
 
-    def links(self, pages: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def links(self, pages: int) -> tuple[Ints, Ints]:
         """Return source and target of the links of the first `pages` pages."""
         n = self.links_of(pages)
         return self._source.data[:n], self._target.data[:n]
 
-    def pages_since(self, pages: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    def pages_since(self, pages: int) -> Iterator[tuple[int, Ints]]:
         """Iterate over the pages after the first `pages`: URL, and URLs linked to."""
         start = self.links_of(pages)
         for url, end in zip(
@@ -124,7 +124,7 @@ class LinkLog:
             yield url, self._target.data[start:end]
             start = end
 
-    def relevance(self, observed: int, n_urls: int) -> NDArray[np.float64]:
+    def relevance(self, observed: int, n_urls: int) -> Floats:
         """Return R of the first `observed` fetches by URL below `n_urls`, NaN of other URLs."""
         known = np.full(n_urls, np.nan)
         fetched, outcome = self._fetched.data[:observed], self._outcome.data[:observed]
@@ -176,7 +176,7 @@ class LinkHistory(LinkLog):
         """Return all of it, for as long as nothing more is taken in."""
         return self._until(len(self._target), len(self._pages), self._relevance.data)
 
-    def _until(self, n_links: int, pages: int, relevance: NDArray[np.float64]) -> Past:
+    def _until(self, n_links: int, pages: int, relevance: Floats) -> Past:
         return Past(
             relevance=relevance,
             source=self._source.data[:n_links],

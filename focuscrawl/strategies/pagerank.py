@@ -6,22 +6,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.strategies.link_history import LinkLog
 from focuscrawl.strategies.messages import Expansion
 from focuscrawl.strategies.option_checks import check_number
 from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.strategies.messages import JudgedPage, RecalledPage, Scores, StrategyContext
 
 _PRECISION = 1e-6  # no rank moves by more than this in the last round
 _ROUNDS = 200
 
 
-class PageRank(RescoringStrategy["NDArray[np.float64]"]):
+class PageRank(RescoringStrategy["Floats"]):
     """Priority of v = PageRank of v over the links seen so far.
 
     IR'(p) of Cho, Garcia-Molina and Page, Efficient crawling through URL ordering, WWW7 (1998),
@@ -72,7 +70,7 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
         urls, _ = self._take_in(page.url, page.targets)
         return urls, self._ranks(urls)
 
-    def work_out(self, observed: int, pages: int) -> tuple[NDArray[np.float64], Scores]:
+    def work_out(self, observed: int, pages: int) -> tuple[Floats, Scores]:
         """Solve the equation for the first `pages` pages; the model is the inflow of each URL."""
         source, target = self._log.links(pages)
         # in the order of the links, as `_pass_on` adds: to the last bit the same sums
@@ -80,7 +78,7 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
         urls = np.unique(target)
         return inflow, (urls, 1.0 - self.damping + self.damping * inflow[urls])
 
-    def take_over(self, model: NDArray[np.float64], pages: int) -> Scores:
+    def take_over(self, model: Floats, pages: int) -> Scores:
         """Go on from an inflow, adding that of later pages one after another."""
         self._inflow.data[:] = 0.0
         self._inflow.grow(len(model))
@@ -91,7 +89,7 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
         urls = np.unique(np.concatenate([links for _, links in later] or [np.zeros(0, np.int64)]))
         return urls, self._ranks(urls)
 
-    def _take_in(self, url: int, targets: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
+    def _take_in(self, url: int, targets: Ints) -> tuple[Ints, float]:
         """Add a page; return the URLs it links to and what each gets of its rank."""
         targets = np.unique(targets)
         urls = targets[targets != url]
@@ -100,19 +98,19 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
         self._log.add_links(url, urls)
         return targets, self._pass_on(url, urls)
 
-    def _pass_on(self, url: int, urls: NDArray[np.int64]) -> float:
+    def _pass_on(self, url: int, urls: Ints) -> float:
         self._inflow.grow(max(url, int(urls[-1])) + 1)
         share = float(self._ranks(np.array([url]))[0]) / len(urls)
         self._inflow.data[urls] += share
         return share
 
-    def _ranks(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _ranks(self, urls: Ints) -> Floats:
         if len(urls):
             self._inflow.grow(int(urls.max()) + 1)
-        ranks: NDArray[np.float64] = 1.0 - self.damping + self.damping * self._inflow.data[urls]
+        ranks: Floats = 1.0 - self.damping + self.damping * self._inflow.data[urls]
         return ranks
 
-    def _solve(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _solve(self, source: Ints, target: Ints) -> Floats:
         """Return what each link passes on, float64 (n_links,)."""
         # by URL: a page whose later links were found by another fetch is there twice
         urls, of_link = np.unique(source, return_inverse=True)
@@ -129,10 +127,10 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
             ranks = 1.0 - d + d * flow
             if np.abs(ranks - before).max(initial=0.0) < _PRECISION:
                 break
-        passed_on: NDArray[np.float64] = (ranks / degree)[of_link]
+        passed_on: Floats = (ranks / degree)[of_link]
         return passed_on
 
 
-def _sums(groups: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+def _sums(groups: Ints, values: Floats, n: int) -> Floats:
     """Add up the values of each group; float64, of length `n` or more."""
     return np.asarray(np.bincount(groups, weights=values, minlength=n), np.float64)

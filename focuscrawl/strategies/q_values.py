@@ -15,8 +15,7 @@ from focuscrawl.strategies.option_checks import check_count, check_number
 from focuscrawl.strategies.word_naive_bayes import WordClasses, sums
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.strategies.link_history import Past
     from focuscrawl.strategies.messages import JudgedPage, StrategyContext
 
@@ -111,9 +110,7 @@ class QValues(BatchLearner):
         return Values(of_links, of_pages, means, trust, len(links), metrics)
 
 
-def bins_of(
-    values: NDArray[np.float64], bins: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def bins_of(values: Floats, bins: int) -> tuple[Ints, Floats]:
     """Put values (n,) into bins.
 
     Returns
@@ -138,12 +135,12 @@ class Values:
 
     of_links: WordClasses | None
     of_pages: WordClasses | None
-    means: NDArray[np.float64]
+    means: Floats
     trust: float
     instances: int
     metrics: dict[str, float]
 
-    def evidence(self, past: Past, links: NDArray[np.int64]) -> NDArray[np.float64]:
+    def evidence(self, past: Past, links: Ints) -> Floats:
         """Return the value to be expected of each link."""
         relevance = past.relevance[past.source[links]][:, None]
         if self.of_links is None or self.of_pages is None:
@@ -152,12 +149,10 @@ class Values:
         likelihood = self.of_links.log_likelihood(past.link_words.take(links))
         likelihood += self.of_pages.log_likelihood(past.page_words.take(pages))[at]
         expected = (self.of_links.posterior(likelihood) * self.means).sum(axis=1)
-        mixed: NDArray[np.float64] = (1.0 - self.trust) * relevance
+        mixed: Floats = (1.0 - self.trust) * relevance
         mixed += self.trust * expected[:, None]
         return mixed
 
-    def scores(
-        self, urls: NDArray[np.int64], evidence: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def scores(self, urls: Ints, evidence: Floats) -> Floats:
         """Return the best value of the links into each URL."""
         return evidence[:, 0]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from focuscrawl.apprentice.hashing import WordHashes, bucket
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.strategies.evidence import Maximum
 from focuscrawl.strategies.messages import Expansion
 from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
@@ -32,8 +32,8 @@ class Topic(NamedTuple):
     best : by URL, the greatest cosine of the pages known to the lesson
     """
 
-    idf: NDArray[np.float64]
-    centroid: NDArray[np.float64]
+    idf: Floats
+    centroid: Floats
     best: Maximum
 
     def cosine(self, terms: NDArray[np.int32], counts: NDArray[np.uint8]) -> float:
@@ -138,7 +138,7 @@ class TfidfCentroid(RescoringStrategy[Topic]):
         cosine = self._topic.cosine(terms, counts)
         return cosine, self._weigh(targets, cosine)
 
-    def _weigh(self, targets: NDArray[np.int64], cosine: float) -> Scores:
+    def _weigh(self, targets: Ints, cosine: float) -> Scores:
         return self._topic.best.add(targets, np.full(len(targets), cosine))
 
     def _read(self, view: PageView) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
@@ -147,8 +147,8 @@ class TfidfCentroid(RescoringStrategy[Topic]):
         return terms, np.minimum(counts, 255).astype(np.uint8)
 
 
-def _tf(counts: NDArray[np.uint8]) -> NDArray[np.float64]:
-    weights: NDArray[np.float64] = 1.0 + np.log(counts.astype(np.float64))
+def _tf(counts: NDArray[np.uint8]) -> Floats:
+    weights: Floats = 1.0 + np.log(counts.astype(np.float64))
     return weights
 
 
@@ -156,6 +156,6 @@ def _ends(bounds: GrowingArray, pages: int) -> int:
     return int(bounds.data[pages - 1]) if pages else 0
 
 
-def _sums(groups: NDArray[Any], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+def _sums(groups: NDArray[Any], values: Floats, n: int) -> Floats:
     """Add up the values of each of `n` groups."""
     return np.asarray(np.bincount(groups, weights=values, minlength=n), np.float64)

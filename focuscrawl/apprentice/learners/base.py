@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.learners.matrix import Instances
+    from focuscrawl.foundation.arrays import Floats
 
 
 class Learner(ABC):
@@ -30,33 +31,33 @@ class Learner(ABC):
     def partial_fit(
         self,
         X: Instances,  # noqa: N803 - the name scikit-learn's API has
-        y: NDArray[np.float64],
-        sample_weight: NDArray[np.float64] | None = None,
+        y: Floats,
+        sample_weight: Floats | None = None,
     ) -> Self:
         """Learn from instances whose relevance `y` (n,), in [0, 1], is known.
 
         Fitted attributes are replaced, not written to: a shallow copy made before stays as it is.
         """
 
-    def margin(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
+    def margin(self, X: Instances) -> Floats:  # noqa: N803
         """Return the linear sums of instances, float64 (n,)."""
         weights, dense = self.linear()
-        total: NDArray[np.float64] = X.dense @ dense[:-1] + dense[-1]
+        total: Floats = X.dense @ dense[:-1] + dense[-1]
         return total + X.dot(weights)
 
-    def predict(self, X: Instances) -> NDArray[np.float64]:  # noqa: N803
+    def predict(self, X: Instances) -> Floats:  # noqa: N803
         """Return the relevance to be expected, or its chance to be high: float64 (n,)."""
         return self.response(self.margin(X))
 
     @abstractmethod
-    def linear(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def linear(self) -> tuple[Floats, Floats]:
         """Return the weights of hashed features (n_features,), and of dense inputs and intercept.
 
         Those of the prior before anything was learned.
         """
 
     @abstractmethod
-    def response(self, margin: NDArray[np.float64]) -> NDArray[np.float64]:
+    def response(self, margin: Floats) -> Floats:
         """Return what linear sums (n,) mean: expected relevance, in [0, 1]."""
 
     def believe(self) -> Self:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.learners.matrix import Instances
+    from focuscrawl.foundation.arrays import Floats
 
 
 class NaiveBayesLearner(Learner):
@@ -38,8 +39,8 @@ class NaiveBayesLearner(Learner):
     unit_length = False
     remembers = True
 
-    counts_: NDArray[np.float64]
-    instances_: NDArray[np.float64]
+    counts_: Floats
+    instances_: Floats
 
     def __init__(
         self,
@@ -55,8 +56,8 @@ class NaiveBayesLearner(Learner):
     def partial_fit(
         self,
         X: Instances,  # noqa: N803
-        y: NDArray[np.float64],
-        sample_weight: NDArray[np.float64] | None = None,
+        y: Floats,
+        sample_weight: Floats | None = None,
     ) -> Self:
         """Count; see `Learner.partial_fit`."""
         self._begin()
@@ -72,7 +73,7 @@ class NaiveBayesLearner(Learner):
             self.instances_[bucket] += weight[inside].sum()
         return self
 
-    def linear(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def linear(self) -> tuple[Floats, Floats]:
         """Return the log-odds of features, and of the buckets; see `Learner.linear`."""
         self._begin()
         odds, dense = np.zeros(self.n_features), np.array(self.prior, np.float64)
@@ -86,7 +87,7 @@ class NaiveBayesLearner(Learner):
         dense[-1] = np.log(self.instances_[1]) - np.log(self.instances_[0])
         return odds, dense
 
-    def response(self, margin: NDArray[np.float64]) -> NDArray[np.float64]:
+    def response(self, margin: Floats) -> Floats:
         """Return Pr(high), float64 (n,)."""
         return logistic(margin)
 
