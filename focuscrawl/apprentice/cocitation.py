@@ -32,8 +32,7 @@ def hub_rates(page: Ints, relevance: Floats, y: Floats) -> Floats:
     n_pages = int(page[-1]) + 1 if len(page) else 0
     total = np.bincount(page, np.where(known, y, 0.0), n_pages)[page]
     count = np.bincount(page, known, n_pages)[page]
-    rate: Floats = (total + _BELIEF * relevance) / (count + _BELIEF)
-    return rate
+    return (total + _BELIEF * relevance) / (count + _BELIEF)
 
 
 def near_links(page: Ints, y: Floats) -> tuple[Floats, Floats]:

@@ -181,8 +181,7 @@ class UrlEvidence:
         """Return the mean counts, (width, n)."""
         if not self._width:
             return np.zeros((0, len(urls)))
-        means: Floats = self._counts.data.reshape(-1, self._width)[urls].T / n
-        return means
+        return self._counts.data.reshape(-1, self._width)[urls].T / n
 
 
 def _log_odds(probability: Floats) -> Floats:

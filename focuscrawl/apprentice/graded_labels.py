@@ -48,8 +48,7 @@ class GradedLabels:
     def of(self, relevance: Floats) -> Floats:
         """Return the grades of R (n,) on the present scale."""
         half = np.clip(_log_odds(relevance) / (2.0 * self.scale), -0.5, 0.5)
-        graded: Floats = np.where(relevance > 0.0, 0.5 + half, 0.0)
-        return graded
+        return np.where(relevance > 0.0, 0.5 + half, 0.0)
 
 
 def _log_odds(relevance: Floats) -> Floats:

@@ -214,8 +214,7 @@ class LinkTable:
         before = self._seen[slots].astype(np.float64)
         before = np.minimum(before, np.iinfo(np.uint16).max - 1)
         self._seen[slots] = (before + 1).astype(np.uint16)
-        weight: Floats = 1.0 / np.sqrt(before + 1.0)
-        return weight
+        return 1.0 / np.sqrt(before + 1.0)
 
 
 def _growing(values: NDArray[np.generic]) -> GrowingArray:

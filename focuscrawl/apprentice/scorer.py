@@ -164,8 +164,7 @@ class Scorer:
     def waiting(self, y: Floats) -> Ints:
         """Return the URLs that have links and, by `y`, were not fetched."""
         urls = self.evidence.urls()
-        waiting: Ints = urls[np.isnan(y[urls])]
-        return waiting
+        return urls[np.isnan(y[urls])]
 
     # -- scores, of URLs that have links -----------------------------------------------------
 
@@ -248,6 +247,5 @@ class Scorer:
     def _that_count(self, first: int, end: int) -> Bools | slice:
         """Tell which links count as evidence."""
         if self.options.evidence == "first":
-            kept: Bools = self.table.first.data[first:end]
-            return kept
+            return self.table.first.data[first:end]
         return slice(None)

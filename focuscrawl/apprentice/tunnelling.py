@@ -59,8 +59,7 @@ class TunnelRewards:
 
     def of(self, urls: Ints) -> Floats:
         """Return G of fetched URLs, float64 (n,)."""
-        found: Floats = self._best.data[urls]
-        return found
+        return self._best.data[urls]
 
     def _grow(self, n_urls: int) -> None:
         for array in (self._parent, self._total, self._count, self._best):

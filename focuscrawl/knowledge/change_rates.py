@@ -69,8 +69,7 @@ class ChangeHistory(NamedTuple):
     def changed(self, now: float) -> Floats:
         """Return the chance that each page has changed by now: 1 - exp(-rate * time)."""
         rate = change_rate(self.accesses, self.changes, self.span)
-        chance: Floats = -np.expm1(-rate * np.maximum(now - self.visited, 0.0))
-        return chance
+        return -np.expm1(-rate * np.maximum(now - self.visited, 0.0))
 
     def worth(self, now: float, cheap: float) -> Floats:
         """Return what a visit to each page is worth, in relevant new pages a fetch.

@@ -200,5 +200,4 @@ def _lesson(learned: ApprenticeLesson, trained_at: int) -> Lesson:
 
 def _rounded(scores: Floats) -> Floats:
     """Drop the last bits, which depend on how many URLs were scored in one go."""
-    rounded: Floats = np.round(scores, 9)
-    return rounded
+    return np.round(scores, 9)

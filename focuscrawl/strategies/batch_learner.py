@@ -162,5 +162,4 @@ class JoinedEvidence:
         """Return the scores of URLs that have links."""
         evidence = np.stack([joined.data[urls] for joined in self._joined], axis=1)
         # the last bits depend on how many URLs are scored in one go
-        rounded: Floats = np.round(self.of.scores(urls, evidence), 9)
-        return rounded
+        return np.round(self.of.scores(urls, evidence), 9)

@@ -157,8 +157,7 @@ class Interest:
         fetched = np.bincount(page, ~np.isnan(seen), int(pages[-1]) + 1)[pages]
         relevant = np.bincount(page, seen > 0.5, int(pages[-1]) + 1)[pages]
         columns = [np.ones(len(links)), content, url, source, fetched[at], relevant[at]]
-        once: Floats = np.stack(columns, axis=1) * past.first[links][:, None]
-        return once
+        return np.stack(columns, axis=1) * past.first[links][:, None]
 
     def logs(self, evidence: Floats) -> Floats:
         """Return the logarithms of the four ratios of URLs, (n, 4), by all links into them."""

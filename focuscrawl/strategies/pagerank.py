@@ -107,8 +107,7 @@ class PageRank(RescoringStrategy["Floats"]):
     def _ranks(self, urls: Ints) -> Floats:
         if len(urls):
             self._inflow.grow(int(urls.max()) + 1)
-        ranks: Floats = 1.0 - self.damping + self.damping * self._inflow.data[urls]
-        return ranks
+        return 1.0 - self.damping + self.damping * self._inflow.data[urls]
 
     def _solve(self, source: Ints, target: Ints) -> Floats:
         """Return what each link passes on, float64 (n_links,)."""
@@ -127,8 +126,7 @@ class PageRank(RescoringStrategy["Floats"]):
             ranks = 1.0 - d + d * flow
             if np.abs(ranks - before).max(initial=0.0) < _PRECISION:
                 break
-        passed_on: Floats = (ranks / degree)[of_link]
-        return passed_on
+        return (ranks / degree)[of_link]
 
 
 def _sums(groups: Ints, values: Floats, n: int) -> Floats:

@@ -114,5 +114,4 @@ class SharkSearch(DepthLimited):
         return (until[end] - until[begin]).astype(np.float32)
 
     def _similarity(self, evidence: NDArray[np.float32]) -> Floats:
-        similarity: Floats = expit(self._words.log_odds(evidence))
-        return similarity
+        return expit(self._words.log_odds(evidence))

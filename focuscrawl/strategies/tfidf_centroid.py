@@ -148,8 +148,7 @@ class TfidfCentroid(RescoringStrategy[Topic]):
 
 
 def _tf(counts: NDArray[np.uint8]) -> Floats:
-    weights: Floats = 1.0 + np.log(counts.astype(np.float64))
-    return weights
+    return 1.0 + np.log(counts.astype(np.float64))
 
 
 def _ends(bounds: GrowingArray, pages: int) -> int:

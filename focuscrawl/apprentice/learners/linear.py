@@ -191,8 +191,7 @@ class LinearRegressor(_Linear):
 
 def logistic(margin: Floats) -> Floats:
     """Return 1 / (1 + exp(-margin)), without overflow."""
-    half: Floats = 0.5 * (1.0 + np.tanh(0.5 * margin))
-    return half
+    return 0.5 * (1.0 + np.tanh(0.5 * margin))
 
 
 def _compact(instances: Instances, n_features: int) -> tuple[Ints, sparse.csr_matrix]:

@@ -37,8 +37,7 @@ class Instances(NamedTuple):
 
 def unit(rows: SparseRows) -> Floats:
     """Return the value that gives each row of equal values the length 1; float64 (n,)."""
-    scale: Floats = 1.0 / np.sqrt(np.maximum(rows.lengths, 1))
-    return scale
+    return 1.0 / np.sqrt(np.maximum(rows.lengths, 1))
 
 
 def row_sums(values: NDArray[np.floating], indptr: Ints) -> Floats:
