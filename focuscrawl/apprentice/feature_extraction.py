@@ -125,7 +125,7 @@ class FeatureExtractor:
     ) -> SparseRows:
         on = self._groups
         left, right = view.links.left[links], view.links.right[links]
-        parts = [SparseRows(np.zeros(0, np.int32), np.zeros(len(links) + 1, np.int64))]
+        parts = [SparseRows.empty(len(links))]
         if "context" in on:
             words = self._hashes(view.tokens)
             near = window(words, view.token_leaf, left, right, d_max=self._d_max)
@@ -147,7 +147,7 @@ class FeatureExtractor:
 
     def _addresses(self, urls: list[str], keys: NDArray[np.uint32]) -> SparseRows:
         if "url" not in self._groups:
-            return SparseRows(np.zeros(0, np.int32), np.zeros(len(urls) + 1, np.int64))
+            return SparseRows.empty(len(urls))
         return address_features(urls, keys, self._hashes, bits=BITS)
 
     def _page(self, view: PageView, probabilities: Floats | None) -> NDArray[np.int32]:

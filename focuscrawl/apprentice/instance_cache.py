@@ -70,7 +70,7 @@ class _Rows(NamedTuple):
 
     @classmethod
     def none(cls) -> Self:
-        return cls(SparseRows(np.zeros(0, np.int32), np.zeros(1, np.int64)), np.zeros(0))
+        return cls(SparseRows.empty(0), np.zeros(0))
 
     def joined(self, new: Self, row: Ints) -> Self:
         """Return the rows numbered `row`, those of `new` being numbered after these.

@@ -42,6 +42,10 @@ class RowStore:
         self._indices.extend(rows.indices)
         self._indptr.extend(rows.indptr[1:] + start)  # last: a lesson may be reading
 
+    def append(self, features: NDArray[np.int32]) -> None:
+        """Append one row."""
+        self.extend(SparseRows(features, np.array([0, len(features)], np.int64)))
+
     def rows(self, n: int) -> SparseRows:
         """Return the first n rows, a view."""
         indptr = self._indptr.data[: n + 1]
@@ -157,9 +161,7 @@ class LinkTable:
         self.position.extend(facts.position)
         self.first.extend(_first_of(facts))
         self.page.extend(np.full(n, len(self.pages)))
-        self.pages.extend(
-            SparseRows(facts.page_indices, np.array([0, len(facts.page_indices)], np.int64))
-        )
+        self.pages.append(facts.page_indices)
         self.links.extend(links)
         self.target.extend(facts.targets)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -23,6 +23,11 @@ class SparseRows(NamedTuple):
 
     indices: NDArray[np.int32]
     indptr: Ints
+
+    @classmethod
+    def empty(cls, n: int) -> Self:
+        """Return n rows without features."""
+        return cls(np.zeros(0, np.int32), np.zeros(n + 1, np.int64))
 
     def __len__(self) -> int:
         return len(self.indptr) - 1

@@ -1,4 +1,4 @@
-"""Arrays: short names of their common types, and one that grows at its end."""
+"""Arrays: short names of their common types, sums by groups, one that grows at its end."""
 
 from __future__ import annotations
 
@@ -14,6 +14,17 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+
+def sums(groups: NDArray[np.integer], values: NDArray[np.generic], n: int) -> Floats:
+    """Add up the values of each group; float64, of length `n`, or more if the numbers ask for it.
+
+    Parameters
+    ----------
+    groups : (m,), from 0
+    values : (m,)
+    """
+    return np.bincount(groups, values, n).astype(np.float64, copy=False)
 
 
 class GrowingArray:

@@ -191,10 +191,7 @@ def _scaled(predicted: Floats, y: Floats, fold: Ints) -> Floats:
 
 
 def _numbers(dense: Floats) -> Instances:
-    n = len(dense)
-    return Instances(
-        SparseRows(np.zeros(0, np.int32), np.zeros(n + 1, np.int64)), np.zeros(0), dense
-    )
+    return Instances(SparseRows.empty(len(dense)), np.zeros(0), dense)
 
 
 def _auc(predicted: Floats, high: Bools, fold: Ints) -> float:

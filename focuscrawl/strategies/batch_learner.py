@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -19,29 +20,29 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.messages import JudgedPage, RecalledPage, Scores
 
 
-class FittedModel(Protocol):
-    """What a lesson makes of the crawl so far, by `BatchLearner.fit`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedModel(ABC):
+    """What a lesson makes of the crawl so far, by `BatchLearner.fit`.
 
-    @property
-    def instances(self) -> int:
-        """How many the lesson learned from."""
-        ...
+    Attributes
+    ----------
+    instances : how many the lesson learned from
+    metrics : what the lesson found; goes to the store
+    """
 
-    @property
-    def metrics(self) -> dict[str, float]:
-        """What the lesson found; goes to the store."""
-        ...
+    instances: int = 0
+    metrics: dict[str, float] = field(default_factory=dict)
 
+    @abstractmethod
     def evidence(self, past: Past, links: Ints) -> Floats:
         """Return what links, by their ascending numbers, say of their targets: (n, columns).
 
         Not called without links.
         """
-        ...
 
     def scores(self, urls: Ints, evidence: Floats) -> Floats:
-        """Return the scores of URLs by the evidence of all their links, (n, columns)."""
-        ...
+        """Return the scores of URLs by the joined evidence of their links, (n, columns)."""
+        return evidence[:, 0]
 
 
 class BatchLearner(RescoringStrategy["JoinedEvidence"]):
@@ -60,8 +61,8 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
     columns: ClassVar[int] = 1
 
     def __init__(self, name: str, batch: int, growth: float) -> None:
-        super().__init__(name, batch, growth)
         self._crawled = LinkHistory()
+        super().__init__(name, batch, growth, self._crawled)
         self._joined = JoinedEvidence(self.unlearned(), self.join, self.columns)
 
     @abstractmethod
@@ -75,16 +76,6 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
     @abstractmethod
     def fit(self, past: Past) -> FittedModel:
         """Learn from the crawl so far; may run beside all other methods."""
-
-    @property
-    def pages(self) -> int:
-        """Number of pages taken in."""
-        return self._crawled.pages
-
-    def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Take note of what came of a fetch; a duplicate is a fetch wasted like any other."""
-        super().observe(url, relevance, duplicate_of)
-        self._crawled.observe(url, relevance)
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page`, and the URLs they lead to, by all links into them."""

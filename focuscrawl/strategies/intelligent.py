@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from focuscrawl.apprentice.learners.matrix import row_sums
-from focuscrawl.strategies.batch_learner import BatchLearner
+from focuscrawl.foundation.arrays import Floats, Ints, sums
+from focuscrawl.strategies.batch_learner import BatchLearner, FittedModel
 from focuscrawl.strategies.link_history import PathFacts
 from focuscrawl.strategies.link_words import PathWords
 from focuscrawl.strategies.option_checks import check_number
-from focuscrawl.strategies.word_naive_bayes import BITS, sums
+from focuscrawl.strategies.word_naive_bayes import BITS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.strategies.link_history import Past
     from focuscrawl.strategies.messages import JudgedPage, StrategyContext
 
@@ -72,7 +72,7 @@ class Intelligent(BatchLearner):
     def unlearned(self) -> Interest:
         """Return the model to which all URLs are equal."""
         none = np.zeros(_SPACE)
-        return Interest(0.5, none, none, np.zeros(2), np.zeros(4), 0, {})
+        return Interest(0.5, none, none, np.zeros(2), np.zeros(4))
 
     def fit(self, past: Past) -> Interest:
         """Learn the ratios from the URLs fetched so far that had links."""
@@ -123,7 +123,7 @@ class Intelligent(BatchLearner):
 
 
 @dataclass(frozen=True, slots=True)
-class Interest:
+class Interest(FittedModel):
     """Logarithms of interest ratios.
 
     Attributes
@@ -139,8 +139,6 @@ class Interest:
     addresses: Floats
     sources: Floats
     weights: Floats
-    instances: int
-    metrics: dict[str, float]
 
     def evidence(self, past: Past, links: Ints) -> Floats:
         """Return of each link 1, content, URL, link, siblings and relevant siblings."""

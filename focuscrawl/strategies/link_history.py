@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -86,8 +87,13 @@ class LinkLog:
         self._outcome = GrowingArray(np.float64)  # and its relevance
         self._source = GrowingArray(np.int64)
         self._target = GrowingArray(np.int64)
-        self._ends = GrowingArray(np.int64)  # where the links of each page end
+        self._page = GrowingArray(np.int64)  # which of `_pages` each link is on
         self._pages = GrowingArray(np.int64)
+
+    @property
+    def fetches(self) -> int:
+        """Fetches observed."""
+        return len(self._fetched)
 
     @property
     def pages(self) -> int:
@@ -103,26 +109,25 @@ class LinkLog:
         """Take in a page numbered `url`, and the URLs it links to."""
         self._source.extend(np.full(len(targets), url))
         self._target.extend(targets)
-        self._ends.extend([len(self._target)])
+        self._page.extend(np.full(len(targets), len(self._pages)))
         self._pages.extend([url])
 
     def links_of(self, pages: int) -> int:
         """Return how many links the first `pages` pages have."""
-        return int(self._ends.data[pages - 1]) if pages else 0
+        return int(np.searchsorted(self._page.data, pages))
 
-    def links(self, pages: int) -> tuple[Ints, Ints]:
-        """Return source and target of the links of the first `pages` pages."""
+    def links(self, pages: int) -> tuple[Ints, Ints, Ints]:
+        """Return source and target of the links of the first `pages` pages, and whose they are."""
         n = self.links_of(pages)
-        return self._source.data[:n], self._target.data[:n]
+        return self._source.data[:n], self._target.data[:n], self._page.data[:n]
 
     def pages_since(self, pages: int) -> Iterator[tuple[int, Ints]]:
         """Iterate over the pages after the first `pages`: URL, and URLs linked to."""
-        start = self.links_of(pages)
-        for url, end in zip(
-            self._pages.data[pages:].tolist(), self._ends.data[pages:].tolist(), strict=True
+        bounds = np.searchsorted(self._page.data, np.arange(pages, self.pages + 1)).tolist()
+        for url, (start, end) in zip(
+            self._pages.data[pages:].tolist(), pairwise(bounds), strict=True
         ):
             yield url, self._target.data[start:end]
-            start = end
 
     def relevance(self, observed: int, n_urls: int) -> Floats:
         """Return R of the first `observed` fetches by URL below `n_urls`, NaN of other URLs."""
@@ -139,7 +144,6 @@ class LinkHistory(LinkLog):
     def __init__(self) -> None:
         super().__init__()
         self._relevance = GrowingArray(np.float64, fill=np.nan)  # by URL
-        self._page = GrowingArray(np.int64)
         self._first = GrowingArray(np.bool_)
         self._page_words = RowStore()
         self._link_words = RowStore()
@@ -154,20 +158,19 @@ class LinkHistory(LinkLog):
 
     def add(self, url: int, facts: PathFacts) -> int:
         """Take in a page numbered `url`; return the number of its first link."""
-        n, start = len(facts.targets), len(self._target)
+        start = len(self._target)
         self._relevance.grow(int(facts.targets.max(initial=url)) + 1)
-        first = np.zeros(n, bool)
+        first = np.zeros(len(facts.targets), bool)
         first[np.unique(facts.targets, return_index=True)[1]] = True
-        self._page.extend(np.full(n, len(self._pages)))
         self._first.extend(first)
         self._link_words.extend(facts.links)
-        self._page_words.extend(SparseRows(facts.page, np.array([0, len(facts.page)], np.int64)))
+        self._page_words.append(facts.page)
         self.add_links(url, facts.targets)
         return start
 
     def past(self, observed: int, pages: int) -> Past:
         """Return what was known after so many fetches and pages; more may come meanwhile."""
-        _, target = self.links(pages)
+        _, target, _ = self.links(pages)
         urls = (self._fetched.data[:observed], self._pages.data[:pages], target)
         n_urls = max(int(each.max(initial=-1)) for each in urls) + 1
         return self._until(len(target), pages, self.relevance(observed, n_urls))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
 from focuscrawl.strategies.link_history import LinkLog
 from focuscrawl.strategies.messages import Expansion
 from focuscrawl.strategies.option_checks import check_number
@@ -49,15 +49,9 @@ class PageRank(RescoringStrategy["Floats"]):
         growth: float = 0.05,
     ) -> None:
         check_number("pagerank: damping", damping, 0, 0.99)
-        super().__init__("pagerank", every, growth)
+        super().__init__("pagerank", every, growth, LinkLog())
         self.damping = damping
-        self._log = LinkLog()
         self._inflow = GrowingArray(np.float64)  # by URL: the sum in the equation
-
-    @property
-    def pages(self) -> int:
-        """Number of pages with links."""
-        return self._log.pages
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Give each link an equal share of the page's rank."""
@@ -72,9 +66,9 @@ class PageRank(RescoringStrategy["Floats"]):
 
     def work_out(self, observed: int, pages: int) -> tuple[Floats, Scores]:
         """Solve the equation for the first `pages` pages; the model is the inflow of each URL."""
-        source, target = self._log.links(pages)
+        source, target, _ = self.log.links(pages)
         # in the order of the links, as `_pass_on` adds: to the last bit the same sums
-        inflow = _sums(target, self._solve(source, target), 0)
+        inflow = sums(target, self._solve(source, target), 0)
         urls = np.unique(target)
         return inflow, (urls, 1.0 - self.damping + self.damping * inflow[urls])
 
@@ -83,7 +77,7 @@ class PageRank(RescoringStrategy["Floats"]):
         self._inflow.data[:] = 0.0
         self._inflow.grow(len(model))
         self._inflow.data[: len(model)] = model
-        later = [*self._log.pages_since(pages)]
+        later = [*self.log.pages_since(pages)]
         for url, links in later:
             self._pass_on(url, links)
         urls = np.unique(np.concatenate([links for _, links in later] or [np.zeros(0, np.int64)]))
@@ -95,7 +89,7 @@ class PageRank(RescoringStrategy["Floats"]):
         urls = targets[targets != url]
         if not len(urls):
             return targets, 0.0
-        self._log.add_links(url, urls)
+        self.log.add_links(url, urls)
         return targets, self._pass_on(url, urls)
 
     def _pass_on(self, url: int, urls: Ints) -> float:
@@ -122,13 +116,8 @@ class PageRank(RescoringStrategy["Floats"]):
         ranks = np.ones(n)
         for _ in range(_ROUNDS):
             before = ranks
-            flow = _sums(target, (ranks / degree)[source], n)
+            flow = sums(target, (ranks / degree)[source], n)
             ranks = 1.0 - d + d * flow
             if np.abs(ranks - before).max(initial=0.0) < _PRECISION:
                 break
         return (ranks / degree)[of_link]
-
-
-def _sums(groups: Ints, values: Floats, n: int) -> Floats:
-    """Add up the values of each group; float64, of length `n` or more."""
-    return np.asarray(np.bincount(groups, weights=values, minlength=n), np.float64)

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.strategies.batch_learner import BatchLearner
+from focuscrawl.foundation.arrays import Floats, Ints, sums
+from focuscrawl.strategies.batch_learner import BatchLearner, FittedModel
 from focuscrawl.strategies.discounting import discounted_rewards
 from focuscrawl.strategies.link_history import PathFacts
 from focuscrawl.strategies.link_words import PathWords, side_by_side
 from focuscrawl.strategies.option_checks import check_count, check_number
-from focuscrawl.strategies.word_naive_bayes import WordClasses, sums
+from focuscrawl.strategies.word_naive_bayes import WordClasses
 
 if TYPE_CHECKING:
-    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.strategies.link_history import Past
     from focuscrawl.strategies.messages import JudgedPage, StrategyContext
 
@@ -76,7 +76,7 @@ class QValues(BatchLearner):
 
     def unlearned(self) -> Values:
         """Return the model that knows R(u) alone."""
-        return Values(None, None, np.zeros(0), 0.0, 0, {})
+        return Values(None, None, np.zeros(0), 0.0)
 
     def fit(self, past: Past) -> Values:
         """Learn the values of the links followed so far."""
@@ -107,7 +107,7 @@ class QValues(BatchLearner):
         )
         metrics = {"mean_value": float(worth.mean()), "bins": float(len(means))}
         trust = relevant / (relevant + self._trust)
-        return Values(of_links, of_pages, means, trust, len(links), metrics)
+        return Values(of_links, of_pages, means, trust, instances=len(links), metrics=metrics)
 
 
 def bins_of(values: Floats, bins: int) -> tuple[Ints, Floats]:
@@ -127,7 +127,7 @@ def bins_of(values: Floats, bins: int) -> tuple[Ints, Floats]:
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class Values(FittedModel):
     """Classifiers of bins by the words of links and pages, and the mean value of each bin.
 
     `trust` is the share of what they say in the score, the rest is R(u).
@@ -137,8 +137,6 @@ class Values:
     of_pages: WordClasses | None
     means: Floats
     trust: float
-    instances: int
-    metrics: dict[str, float]
 
     def evidence(self, past: Past, links: Ints) -> Floats:
         """Return the value to be expected of each link."""
@@ -152,7 +150,3 @@ class Values:
         mixed: Floats = (1.0 - self.trust) * relevance
         mixed += self.trust * expected[:, None]
         return mixed
-
-    def scores(self, urls: Ints, evidence: Floats) -> Floats:
-        """Return the best value of the links into each URL."""
-        return evidence[:, 0]

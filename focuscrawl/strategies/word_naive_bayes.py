@@ -9,8 +9,6 @@ import numpy as np
 from focuscrawl.apprentice.learners.matrix import row_sums
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.apprentice.sparse_rows import SparseRows
     from focuscrawl.foundation.arrays import Floats, Ints
 
@@ -84,8 +82,3 @@ def shares(log: Floats) -> Floats:
     chance = np.exp(log - log.max(axis=1, keepdims=True))
     found: Floats = chance / chance.sum(axis=1, keepdims=True)
     return found
-
-
-def sums(cells: NDArray[np.integer], values: NDArray[np.generic], n: int) -> Floats:
-    """Return the sum of the values in each of n cells, float64 (n,)."""
-    return np.bincount(cells, values, n).astype(np.float64, copy=False)
