@@ -11,7 +11,7 @@ from focuscrawl.apprentice.hashing import WordHashes, bucket
 from focuscrawl.apprentice.link_context import by_offset, window
 from focuscrawl.apprentice.options import DEFAULT_GROUPS
 from focuscrawl.apprentice.page_facts import BITS, PageFacts, pack_words
-from focuscrawl.apprentice.sparse_rows import SparseRows, beside, pointers
+from focuscrawl.apprentice.sparse_rows import SparseRows, beside
 from focuscrawl.apprentice.url_features import address_features, address_words, table_of_keys
 from focuscrawl.apprentice.url_relations import site_features
 from focuscrawl.page.tokens import tokenize
@@ -131,19 +131,14 @@ class FeatureExtractor:
             near = window(words, view.token_leaf, left, right, d_max=self._d_max)
             parts = [by_offset(near, BITS)]
         if "anchor" in on:
-            parts.append(self._texts(anchors, ANCHOR))
+            parts.append(self._hashes.rows(anchors, ANCHOR, BITS))
         if "section" in on:
             above = np.searchsorted(view.heading_leaf, left, side="right")
-            headings = self._texts(["", *view.headings], SECTION)
+            headings = self._hashes.rows(["", *view.headings], SECTION, BITS)
             parts.append(headings.take(above))
         if "site" in on:
             parts.append(site_features(view.url, urls, BITS))
         return beside(*parts)[0] if len(parts) > 1 else parts[0]
-
-    def _texts(self, texts: list[str], salt: int) -> SparseRows:
-        words, owner = tokenize(texts)
-        features = bucket(self._hashes(words), salt, BITS)
-        return SparseRows(features, pointers(np.bincount(owner, minlength=len(texts))))
 
     def _addresses(self, urls: list[str], keys: NDArray[np.uint32]) -> SparseRows:
         if "url" not in self._groups:
@@ -153,7 +148,7 @@ class FeatureExtractor:
     def _page(self, view: PageView, probabilities: Floats | None) -> NDArray[np.int32]:
         found = [np.zeros(0, np.int32)]
         if "title" in self._groups:
-            found.append(bucket(self._hashes(tokenize([view.title])[0]), TITLE, BITS))
+            found.append(self._hashes.rows([view.title], TITLE, BITS).indices)
         if "headings" in self._groups:
             words = dict.fromkeys(tokenize(view.headings)[0])
             found.append(bucket(self._hashes([*words]), HEADING, BITS))

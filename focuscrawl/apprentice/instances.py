@@ -98,44 +98,25 @@ def link_margins(
     of_links: NDArray[np.float32],
     of_pages: Floats,
     table: LinkTable,
-    first: int,
-    end: int,
+    links: Ints | range,
     *,
     unit_length: bool = True,
 ) -> Floats:
-    """Return what links `first` to `end` and their pages say by weights (SPACE,) of either."""
-    rows = table.links.rows(end)
-    found = [np.zeros(0)]
-    for start in range(first, end, _SLICE):
-        part = rows.part(start, min(start + _SLICE, end))
-        found.append(_margins(of_links, part, unit_length))
-    page = table.page.data[first:end]
-    if not len(page):
-        return found[0]
-    pages = table.pages.rows(int(page[-1]) + 1).part(int(page[0]))  # in the order expanded
-    by_page = _margins(of_pages, pages, unit_length)
-    margins: Floats = np.concatenate(found)
-    margins += by_page[page - page[0]]
-    return margins
+    """Return what links and their pages say by weights (SPACE,) of either.
 
-
-def margins_of_links(
-    of_links: NDArray[np.float32],
-    of_pages: Floats,
-    table: LinkTable,
-    links: Ints,
-    *,
-    unit_length: bool = True,
-) -> Floats:
-    """Return what `link_margins` does, of some links (n,), ascending."""
-    rows = table.links.rows(len(table))
-    margins = np.zeros(len(links))
+    Parameters
+    ----------
+    links : int64 (n,), their numbers, ascending; what a range has is not copied
+    """
+    rows, margins = table.links.rows(len(table)), np.zeros(len(links))
     for start in range(0, len(links), _SLICE):
-        part = rows.take(links[start : start + _SLICE])
-        margins[start : start + _SLICE] = _margins(of_links, part, unit_length)
-    numbers, place = np.unique(table.page.data[links], return_inverse=True)
-    pages = table.pages.rows(len(table.pages)).take(numbers)
-    margins += _margins(of_pages, pages, unit_length)[place]
+        some = links[start : start + _SLICE]
+        margins[start : start + _SLICE] = _margins(of_links, rows.take(some), unit_length)
+    chosen = slice(links.start, links.stop) if isinstance(links, range) else links
+    page = table.page.data[chosen]
+    if len(page):
+        pages = table.pages.rows(int(page[-1]) + 1).part(int(page[0]))  # in the order expanded
+        margins += _margins(of_pages, pages, unit_length)[page - page[0]]
     return margins
 
 

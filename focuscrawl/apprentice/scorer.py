@@ -15,7 +15,6 @@ from focuscrawl.apprentice.instances import (
     address_margins,
     link_margins,
     make_instances,
-    margins_of_links,
 )
 from focuscrawl.apprentice.learners.linear import LinearRegressor, LogisticLearner
 from focuscrawl.apprentice.learners.naive_bayes import NaiveBayesLearner
@@ -89,7 +88,7 @@ class Scorer:
         What each says by its words: float64 (n,)
         """
         table, end = self.table, len(self.table)
-        margin = self._link_margins(first, end)
+        margin = self._link_margins(range(first, end))
         relevance = table.relevance.data[first:end]
         kept = self._that_count(first, end)
         self.evidence.add(
@@ -223,12 +222,10 @@ class Scorer:
         total = np.bincount(at, weights, len(features)).astype(np.float64)
         return features.astype(np.int64), total
 
-    def _link_margins(self, first: int, end: int) -> Floats:
+    def _link_margins(self, links: Ints | range) -> Floats:
         """Return what the hashed features of links and their pages say."""
         of_pages, unit_length = self.weights[2 * SPACE :], self.learner.unit_length
-        return link_margins(
-            self._of_links, of_pages, self.table, first, end, unit_length=unit_length
-        )
+        return link_margins(self._of_links, of_pages, self.table, links, unit_length=unit_length)
 
     def _margins_where(self, wanted: Bools) -> Floats:
         """Return what those of the first n links say that are `wanted` (n,), 0 for the others.
@@ -236,12 +233,9 @@ class Scorer:
         Late in a crawl of a small site nearly all links lead to what was fetched.
         """
         if 2 * np.count_nonzero(wanted) > len(wanted):
-            return self._link_margins(0, len(wanted))
+            return self._link_margins(range(len(wanted)))
         links, margins = np.flatnonzero(wanted), np.zeros(len(wanted))
-        of_pages, unit_length = self.weights[2 * SPACE :], self.learner.unit_length
-        margins[links] = margins_of_links(
-            self._of_links, of_pages, self.table, links, unit_length=unit_length
-        )
+        margins[links] = self._link_margins(links)
         return margins
 
     def _that_count(self, first: int, end: int) -> Bools | slice:

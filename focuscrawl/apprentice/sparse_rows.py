@@ -37,8 +37,10 @@ class SparseRows(NamedTuple):
         """Features of each row, int64 (n,)."""
         return np.diff(self.indptr)
 
-    def take(self, rows: NDArray[np.integer]) -> SparseRows:
-        """Return the rows numbered `rows`, in that order."""
+    def take(self, rows: NDArray[np.integer] | range) -> SparseRows:
+        """Return the rows numbered `rows`, in that order; a view for a range."""
+        if isinstance(rows, range):
+            return self.part(rows.start, rows.stop)
         starts = self.indptr[rows]
         lengths = self.indptr[rows + 1] - starts
         at, indptr = _spread(starts, lengths)

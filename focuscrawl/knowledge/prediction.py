@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from focuscrawl.apprentice.hashing import WordHashes, bucket
-from focuscrawl.apprentice.sparse_rows import SparseRows, beside, pointers
+from focuscrawl.apprentice.hashing import WordHashes
+from focuscrawl.apprentice.sparse_rows import SparseRows, beside
 from focuscrawl.apprentice.url_features import address_features, table_of_keys
-from focuscrawl.page.tokens import tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,9 +33,7 @@ class LinkDescriber:
 
     def __call__(self, urls: Sequence[str], anchors: Sequence[str]) -> SparseRows:
         """Return one row of features a link; may hold one several times."""
-        tokens, owner = tokenize(list(anchors))
-        lengths = np.bincount(owner, minlength=len(urls))
-        words = SparseRows(bucket(self._hashes(tokens), _ANCHOR, BITS), pointers(lengths))
+        words = self._hashes.rows(list(anchors), _ANCHOR, BITS)
         addresses = address_features(urls, table_of_keys(urls), self._hashes, bits=BITS)
         return beside(addresses, words)[0]
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from focuscrawl.apprentice.sparse_rows import beside
 from focuscrawl.foundation.arrays import Floats, Ints, sums
 from focuscrawl.strategies.batch_learner import BatchLearner, FittedModel
 from focuscrawl.strategies.discounting import discounted_rewards
 from focuscrawl.strategies.link_history import PathFacts
-from focuscrawl.strategies.link_words import PathWords, side_by_side
+from focuscrawl.strategies.link_words import PathWords
 from focuscrawl.strategies.option_checks import check_count, check_number
 from focuscrawl.strategies.word_naive_bayes import WordClasses
 
@@ -71,7 +72,7 @@ class QValues(BatchLearner):
 
     def read(self, page: JudgedPage) -> PathFacts:
         """Take the words of the page, and those in, near and behind its links."""
-        links = side_by_side(self._words.surroundings(page), self._words.addresses(page))
+        links, _ = beside(self._words.surroundings(page), self._words.addresses(page))
         return PathFacts(page.targets, self._words.page(page), links)
 
     def unlearned(self) -> Values:

@@ -218,14 +218,15 @@ def test_margins_are_sums_over_instances(known: LinkTable, unit_length: bool) ->
     )
     by_kind = weights[:SPACE].astype(np.float32), weights[2 * SPACE :]
 
-    def margins(first: int, end: int) -> np.ndarray:
-        return link_margins(*by_kind, known, first, end, unit_length=unit_length)
+    def margins(links: np.ndarray | range) -> np.ndarray:
+        return link_margins(*by_kind, known, links, unit_length=unit_length)
 
-    of_links = margins(0, len(known))
+    of_links = margins(range(len(known)))
     of_address = address_margins(weights, known, URLS, unit_length=unit_length)
     for i, url in enumerate(URLS.tolist()):
         links = known.target.data == url
         mean = np.average(of_links[links], weights=known.weight.data[links])
         assert np.isclose(mean + of_address[i], instances.dot(weights)[i], atol=1e-5)
-    assert np.array_equal(margins(30, 50), of_links[30:50])
-    assert not len(margins(50, 50))
+    assert np.array_equal(margins(range(30, 50)), of_links[30:50])
+    assert np.array_equal(margins(np.array([3, 30, 49])), of_links[[3, 30, 49]])
+    assert not len(margins(range(50, 50)))
