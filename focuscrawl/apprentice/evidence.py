@@ -14,6 +14,8 @@ from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from focuscrawl.apprentice.link_table import LinkTable
+
 _SHRINK = 0.2  # weight of the prior in means over links (METHODS 5)
 _SUMS = (
     "weight",
@@ -54,10 +56,12 @@ class UrlEvidence:
     Parameters
     ----------
     width : columns of counts that links may bring besides, see `add`
+    only_first : only the first link to each URL counts
     """
 
-    def __init__(self, width: int = 0) -> None:
+    def __init__(self, width: int, *, only_first: bool) -> None:
         self._width = width
+        self._only_first = only_first
         self._counts = GrowingArray(np.float64)  # (n_urls, width), row after row
         self._sums = GrowingArray(np.float64)  # (n_urls, len(_SUMS)), row after row
         self._best = GrowingArray(np.float64)
@@ -67,29 +71,31 @@ class UrlEvidence:
     def add(
         self,
         n_urls: int,
-        targets: Ints,
-        weight: Floats,
-        relevance: Floats,
+        table: LinkTable,
+        links: slice,
         *,
-        reading: NDArray[np.floating],
         hub: Floats,
         margin: Floats,
         near: tuple[Floats, Floats] | None = None,
         counts: Floats | None = None,
     ) -> None:
-        """Add links, all columns (n,).
+        """Add n links of a table, all columns (n,).
 
         Parameters
         ----------
         n_urls : all targets are below
-        targets, weight, relevance, reading : as `LinkTable` has them
         hub : rate of the followed links of each link's page
         margin : what the hashed features of link and page say
         near : relevance and number of the followed links beside each link
         counts : (n, width), further inputs of each link
         """
-        nothing = np.zeros(len(targets))
-        near_relevance, near_known = (nothing, nothing) if near is None else near
+        kept = table.first.data[links] if self._only_first else slice(None)
+        targets, weight = table.target.data[links][kept], table.weight.data[links][kept]
+        relevance, reading = table.relevance.data[links][kept], table.reading.data[links][kept]
+        hub, nothing = hub[kept], np.zeros(len(targets))
+        near_relevance, near_known = (
+            (nothing, nothing) if near is None else (near[0][kept], near[1][kept])
+        )
         columns = (
             np.ones(len(targets)),
             relevance,
@@ -98,22 +104,22 @@ class UrlEvidence:
             hub,
             near_relevance,
             near_known,
-            margin,
+            margin[kept],
         )
         fresh = not len(self._sums)
         self._sums.grow(n_urls * len(_SUMS))
         if fresh:  # many links: a histogram adds them up in the same order, and much faster
-            table = self._table()
+            added = self._table()
             for i, column in enumerate(columns):
-                table[:, i] = np.bincount(targets, weight * column, n_urls)
+                added[:, i] = np.bincount(targets, weight * column, n_urls)
         else:
             values = weight[:, None] * np.concatenate(columns).reshape(len(_SUMS), -1).T
             at = targets[:, None] * len(_SUMS) + np.arange(len(_SUMS))
             np.add.at(self._sums.data, at.ravel(), values.ravel())
         self._counts.grow(n_urls * self._width)
         if counts is not None:
-            table = self._counts.data.reshape(-1, self._width)
-            np.add.at(table, targets, weight[:, None] * counts)
+            added = self._counts.data.reshape(-1, self._width)
+            np.add.at(added, targets, weight[:, None] * counts[kept])
         for best, column in ((self._best, relevance), (self._best_hub, hub)):
             best.grow(n_urls)
             np.maximum.at(best.data, targets, column)

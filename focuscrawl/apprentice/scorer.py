@@ -76,7 +76,8 @@ class Scorer:
         return Scorer(self.learner, self.options, table, self.outcomes)
 
     def _no_evidence(self) -> UrlEvidence:
-        return UrlEvidence(len(input_names(self.options)) - len(INPUTS))
+        width = len(input_names(self.options)) - len(INPUTS)
+        return UrlEvidence(width, only_first=self.options.evidence == "first")
 
     # -- evidence --------------------------------------------------------------------------
 
@@ -87,19 +88,10 @@ class Scorer:
         -------
         What each says by its words: float64 (n,)
         """
-        table, end = self.table, len(self.table)
-        margin = self._link_margins(range(first, end))
-        relevance = table.relevance.data[first:end]
-        kept = self._that_count(first, end)
-        self.evidence.add(
-            table.n_urls,
-            table.target.data[first:end][kept],
-            table.weight.data[first:end][kept],
-            relevance[kept],
-            reading=table.reading.data[first:end][kept],
-            hub=relevance[kept],
-            margin=margin[kept],
-        )
+        table, links = self.table, slice(first, len(self.table))
+        margin = self._link_margins(range(first, len(table)))
+        rate = table.relevance.data[links]
+        self.evidence.add(table.n_urls, table, links, hub=rate, margin=margin)
         return margin
 
     def add_page(self, first: int, targets: Ints, urls: Ints) -> tuple[Floats, Floats]:
@@ -136,25 +128,20 @@ class Scorer:
         """
         table = self.table
         target, page = table.target.data[:n_links], table.page.data[:n_links]
-        relevance = table.relevance.data[:n_links]
         # a page's link to itself says nothing of its links
         seen = np.where(target == table.source.data[:n_links], np.nan, y[target])
-        kept = self._that_count(0, n_links)
-        near, near_known = near_links(page, seen)
         counts = None
         if "cocitation" in self.options.groups:
             position = table.position.data[:n_links]
-            counts = cocitation(page, position, seen, self.options.d_max)[kept]
+            counts = cocitation(page, position, seen, self.options.d_max)
         self.evidence = self._no_evidence()
         self.evidence.add(
             len(y),
-            target[kept],
-            table.weight.data[:n_links][kept],
-            relevance[kept],
-            reading=table.reading.data[:n_links][kept],
-            hub=hub_rates(page, relevance, seen)[kept],
-            margin=self._margins_where(np.isnan(y[target]))[kept],
-            near=(near[kept], near_known[kept]),
+            table,
+            slice(n_links),
+            hub=hub_rates(page, table.relevance.data[:n_links], seen),
+            margin=self._margins_where(np.isnan(y[target])),
+            near=near_links(page, seen),
             counts=counts,
         )
         waiting = self.waiting(y)
@@ -237,9 +224,3 @@ class Scorer:
         links, margins = np.flatnonzero(wanted), np.zeros(len(wanted))
         margins[links] = self._link_margins(links)
         return margins
-
-    def _that_count(self, first: int, end: int) -> Bools | slice:
-        """Tell which links count as evidence."""
-        if self.options.evidence == "first":
-            return self.table.first.data[first:end]
-        return slice(None)
