@@ -340,34 +340,6 @@ class Apprentice:
             self.memory.outcomes.patterns.set_state(part_of(arrays, "s_"))
         self.scorer = self._scorer_of(learner.believe())
 
-    # -- what is asked -------------------------------------------------------------------
-
-    def has_links(self, url: int) -> bool:
-        """Tell whether a link into `url` is known."""
-        with self.lock:
-            return self.scorer.evidence.has_links(url)
-
-    def explain(self, url: int) -> dict[str, float]:
-        """Return what speaks for (above 0) and against fetching a URL that has links.
-
-        The parts add up to the linear sum that its score comes of: each of `input_names`,
-        ``links (words)``: the hashed features of links and their pages, ``address (words)`` and
-        ``intercept``.
-        """
-        with self.lock:
-            return self.scorer.explain(url)
-
-    def features(self, url: int) -> tuple[Ints, Floats]:
-        """Return what `explain` adds up as words, feature by feature.
-
-        Returns
-        -------
-        features : int64 (n,), distinct numbers in the space of `make_instances`
-        weights : float64 (n,), what each says for (above 0) or against the URL
-        """
-        with self.lock:
-            return self.scorer.features(url)
-
     def _scorer_of(self, learner: Learner) -> Scorer:
         return Scorer(learner, self.options, self.table, self.memory.outcomes)
 

@@ -183,7 +183,12 @@ class Scorer:
         return address_margins(self.weights, self.table, urls, unit_length=unit_length)
 
     def explain(self, url: int) -> dict[str, float]:
-        """Return what adds up to the linear sum of a URL; see `Apprentice.explain`."""
+        """Return what speaks for (above 0) and against fetching a URL that has links.
+
+        The parts add up to the linear sum that its score comes of: each of `input_names`,
+        ``links (words)``: the hashed features of links and their pages, ``address (words)`` and
+        ``intercept``.
+        """
         urls = np.array([url])
         parts = (self.inputs(urls)[0] * self.dense[:-1]).tolist()
         return {
@@ -194,7 +199,13 @@ class Scorer:
         }
 
     def features(self, url: int) -> tuple[Ints, Floats]:
-        """Return the hashed features of a URL and what each adds; see `Apprentice.features`."""
+        """Return what `explain` adds up as words, feature by feature.
+
+        Returns
+        -------
+        features : int64 (n,), distinct numbers in the space of `make_instances`
+        weights : float64 (n,), what each says for (above 0) or against the URL
+        """
         instances, _ = make_instances(
             self.table,
             len(self.table),

@@ -85,7 +85,7 @@ def test_an_explanation_adds_up_to_the_score() -> None:
     lesson = apprentice.learn()
     apprentice.adopt(lesson)
     urls, scores = apprentice.rescore()
-    parts = apprentice.explain(int(urls[3]))
+    parts = apprentice.scorer.explain(int(urls[3]))
     assert np.isclose(1 / (1 + np.exp(-sum(parts.values()))), scores[3])
     assert set(INPUTS) < set(parts)
 

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 class Learner(ABC):
     """Learns expected relevance from instances: a linear sum of their features, and what it means.
 
+    Parameters
+    ----------
+    n_features : size of the hashed space
+    prior : weights of the dense inputs, then the intercept, before anything is learned (k + 1,)
+
     Attributes
     ----------
     unit_length : wants the features of an instance scaled to length 1; else they are ones
@@ -26,6 +31,10 @@ class Learner(ABC):
 
     unit_length: bool
     remembers: bool
+
+    def __init__(self, n_features: int, *, prior: Sequence[float] = (0.0,)) -> None:
+        self.n_features = n_features
+        self.prior = prior
 
     @abstractmethod
     def partial_fit(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from focuscrawl.apprentice.learners.matrix import Instances
     from focuscrawl.foundation.arrays import Floats, Ints
 
+_STRENGTH = 0.4  # prior variance of a hashed weight (C of the usual notation)
 _LOOSE = 40.0  # variance of the intercept
 
 
@@ -32,10 +33,7 @@ class _Linear(Learner):
 
     Parameters
     ----------
-    n_features : size of the hashed space
-    prior : weights of the dense inputs, then the intercept, before anything is learned (k + 1,);
-        learning is drawn to them
-    strength : prior variance of a hashed weight (C of the usual notation)
+    n_features, prior : see `Learner`; learning is drawn to the prior
     dense_strength : prior variance of a dense weight about its prior
     steps : L-BFGS steps a batch
 
@@ -57,16 +55,13 @@ class _Linear(Learner):
 
     def __init__(
         self,
-        n_features: int = 1 << 18,
+        n_features: int,
         *,
         prior: Sequence[float] = (0.0,),
-        strength: float = 0.4,
         dense_strength: float = 0.8,
         steps: int = 8,
     ) -> None:
-        self.n_features = n_features
-        self.prior = prior
-        self.strength = strength
+        super().__init__(n_features, prior=prior)
         self.dense_strength = dense_strength
         self.steps = steps
 
@@ -96,7 +91,7 @@ class _Linear(Learner):
             value, slope = self._loss(matrix @ hashed + dense @ other, y)
             slope = slope * weight
             away = other - prior
-            pull = moved / self.strength
+            pull = moved / _STRENGTH
             gradient = np.concatenate([turned @ slope + pull, slope @ dense + penalty * away])
             total = weight @ value + 0.5 * (pull @ moved) + 0.5 * (penalty * away) @ away
             return float(total), gradient
