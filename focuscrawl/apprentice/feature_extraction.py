@@ -92,8 +92,6 @@ class FeatureExtractor:
         first = np.flatnonzero(new)[first]
         addresses = [urls[i] for i in first.tolist()]
         keys = table_of_keys(addresses)
-        of_urls = self._addresses(addresses, keys)
-        of_links = self._links(view, links, anchors, urls)
         return PageFacts(
             relevance=np.array([relevance]),
             own_keys=table_of_keys([view.url]),
@@ -101,11 +99,9 @@ class FeatureExtractor:
             targets=targets,
             position=view.links.left[links],
             reading=self._read(anchors, urls),
-            link_indices=of_links.indices,
-            link_lengths=of_links.lengths.astype(np.int32),
+            links=self._links(view, links, anchors, urls),
             new=fresh,
-            url_indices=of_urls.indices,
-            url_lengths=of_urls.lengths.astype(np.int32),
+            urls=self._addresses(addresses, keys),
             url_keys=keys,
             vocabulary=pack_words(dict.fromkeys([*view.tokens, *self._unseen(anchors)])),
         )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from focuscrawl.foundation.arrays import Ints
@@ -45,6 +47,12 @@ class SparseRows(NamedTuple):
         lengths = self.indptr[rows + 1] - starts
         at, indptr = _spread(starts, lengths)
         return SparseRows(self.indices.take(at), indptr)
+
+    @classmethod
+    def joined(cls, parts: Sequence[SparseRows]) -> Self:
+        """Return the rows of some parts, one after another."""
+        indices = np.concatenate([rows.indices for rows in parts])
+        return cls(indices, pointers(np.concatenate([rows.lengths for rows in parts])))
 
     def part(self, first: int, end: int | None = None) -> SparseRows:
         """Return the rows from `first` up to `end`, by default all that follow; a view."""

@@ -73,14 +73,7 @@ class WindowReader:
         around, offset = self._around(page.view, page.links)
         for d_max, known in enumerate(self.known):
             links, _ = beside(_within(around, offset, d_max), facts.links)
-            known.add(
-                url,
-                replace(
-                    facts,
-                    link_indices=links.indices,
-                    link_lengths=links.lengths.astype(np.int32),
-                ),
-            )
+            known.add(url, replace(facts, links=links))
 
     def urls(self) -> Ints:
         """Return the numbers of all URLs with links, ascending."""

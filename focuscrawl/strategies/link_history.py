@@ -4,49 +4,38 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from focuscrawl.apprentice.link_table import RowStore
-from focuscrawl.apprentice.serialization import pack_columns, unpack_columns
-from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
+from focuscrawl.apprentice.serialization import ROWS, PackedRecord
 from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
+    from focuscrawl.apprentice.sparse_rows import SparseRows
+
 
 @dataclass(frozen=True, slots=True)
-class PathFacts:
+class PathFacts(PackedRecord):
     """What a learner of paths keeps of a page with n links.
 
     Attributes
     ----------
     targets : int64 (n,), numbers of the URLs the links lead to
     page : int32, hashed words of the page
-    links : `SparseRows` of n, hashed words of the links
+    links : hashed words of each link
     """
 
     targets: Ints
     page: NDArray[np.int32]
     links: SparseRows
 
-    def to_bytes(self) -> bytes:
-        """Pack the facts, for the store."""
-        lengths = self.links.lengths
-        return pack_columns((self.targets, self.page, self.links.indices, lengths), _COLUMNS)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> PathFacts:
-        """Unpack what `to_bytes` has packed."""
-        targets, page, indices, lengths = unpack_columns(data, _COLUMNS)
-        return cls(targets, page, SparseRows(indices, pointers(lengths)))
-
-
-_COLUMNS = ("<i8", "<i4", "<i4", "<i4")
+    TYPES: ClassVar[Mapping[str, str]] = {"targets": "<i8", "page": "<i4", "links": ROWS}
 
 
 class Past(NamedTuple):

@@ -121,19 +121,16 @@ def test_the_first_link_is_the_one_that_made_its_target_known() -> None:
         facts,
         targets=targets,
         new=new,
-        url_indices=np.zeros(6, np.int32),
-        url_lengths=np.ones(6, np.int32),
+        urls=SparseRows(np.zeros(6, np.int32), np.arange(7)),
         url_keys=toy.keys[new],
     )
     known.add(0, found)
     assert np.flatnonzero(known.first.data).tolist() == [0, 1, 3, 6, 7, 11]
-    none = np.zeros(0, np.int32)
     seen = replace(
         facts,
         targets=targets,
         new=np.zeros(0, np.int64),
-        url_indices=none,
-        url_lengths=none,
+        urls=SparseRows.empty(0),
         url_keys=toy.keys[:0],
     )
     known.add(1, seen)
