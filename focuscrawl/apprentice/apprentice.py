@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 from dataclasses import asdict
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -21,12 +20,12 @@ from focuscrawl.apprentice.serialization import (
     join,
     options_in,
     pack,
-    pack_arrays,
     pack_options,
     part_of,
     parts_of,
 )
 from focuscrawl.apprentice.training_buffer import JudgedUrls
+from focuscrawl.foundation.packed_arrays import pack_arrays, unpack_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -266,9 +265,12 @@ class Apprentice:
         return join(
             lesson.state,
             pack_arrays(
-                adopted=np.array([self.memory.observed, self.table.links_ever]),
-                forgotten=np.packbits(lesson.forgotten),
-                **since._asdict(),
+                {
+                    "adopted": np.array([self.memory.observed, self.table.links_ever]),
+                    "forgotten": np.packbits(lesson.forgotten),
+                    **since._asdict(),
+                },
+                compressed=False,
             ),
         )
 
@@ -279,7 +281,7 @@ class Apprentice:
         -------
         How many fetches there were when it was adopted
         """
-        learned, since = (np.load(io.BytesIO(part)) for part in parts_of(state))
+        learned, since = (unpack_arrays(part) for part in parts_of(state))
         self.scorer = self._scorer_of(self._learner_in(learned))
         memory, buffer = self.memory, self.memory.buffer
         self.version, observed, links, memory.learned_from = (int(x) for x in learned["lesson"])
@@ -334,10 +336,10 @@ class Apprentice:
 
     def warm_start(self, exported: bytes) -> None:
         """Begin a crawl with what an earlier one has learned; see `export`."""
-        with np.load(io.BytesIO(exported)) as arrays:
-            learner = self._learner_in(arrays)
-            self.memory.outcomes.prefixes.set_state(part_of(arrays, "p_"))
-            self.memory.outcomes.patterns.set_state(part_of(arrays, "s_"))
+        arrays = unpack_arrays(exported)
+        learner = self._learner_in(arrays)
+        self.memory.outcomes.prefixes.set_state(part_of(arrays, "p_"))
+        self.memory.outcomes.patterns.set_state(part_of(arrays, "s_"))
         self.scorer = self._scorer_of(learner.believe())
 
     def _scorer_of(self, learner: Learner) -> Scorer:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,8 +11,9 @@ from focuscrawl.apprentice.instances import make_instances
 from focuscrawl.apprentice.learners.matrix import Instances
 from focuscrawl.apprentice.lesson_quality import validate
 from focuscrawl.apprentice.scorer import new_learner
-from focuscrawl.apprentice.serialization import pack, pack_arrays, part_of
+from focuscrawl.apprentice.serialization import pack, part_of
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
+from focuscrawl.foundation.packed_arrays import pack_arrays, unpack_arrays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,13 +48,13 @@ class JudgedBatch(NamedTuple):
 
     def to_bytes(self) -> bytes:
         """Pack them."""
-        return pack_arrays(**self._asdict())
+        return pack_arrays(self._asdict(), compressed=False)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> JudgedBatch:
         """Unpack what `to_bytes` has packed."""
-        with np.load(io.BytesIO(data)) as arrays:
-            return cls(**{name: arrays[name] for name in cls._fields})
+        arrays = unpack_arrays(data)
+        return cls(**{name: arrays[name] for name in cls._fields})
 
 
 class Pool:
@@ -189,6 +189,6 @@ class SharedTraining:
         version : of the model
         state : as `train` returned it
         """
-        with np.load(io.BytesIO(state)) as arrays:
-            learner = new_learner(self._apprentice.options).set_state(part_of(arrays, "m_"))
+        learner = new_learner(self._apprentice.options)
+        learner.set_state(part_of(unpack_arrays(state), "m_"))
         return self._apprentice.lesson_of(learner, version)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -10,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
+from focuscrawl.foundation.packed_arrays import pack_arrays, unpack_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -67,14 +67,7 @@ def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArra
 def pack(learner: Learner, **arrays: NDArray[np.generic]) -> bytes:
     """Pack a learner (prefix ``m_``) and arrays, without pickling."""
     model = {f"m_{name}": value for name, value in learner.get_state().items()}
-    return pack_arrays(**model, **arrays)
-
-
-def pack_arrays(**arrays: NDArray[np.generic]) -> bytes:
-    """Pack arrays, without pickling."""
-    file = io.BytesIO()
-    np.savez(file, allow_pickle=False, **arrays)
-    return file.getvalue()
+    return pack_arrays(model | arrays, compressed=False)
 
 
 def join(first: bytes, second: bytes) -> bytes:
@@ -95,6 +88,5 @@ def pack_options(options: Mapping[str, Any]) -> NDArray[np.uint8]:
 
 def options_in(packed: bytes) -> dict[str, Any]:
     """Return the array ``options`` that was packed."""
-    with np.load(io.BytesIO(packed)) as arrays:
-        options: dict[str, Any] = json.loads(arrays["options"].tobytes())
+    options: dict[str, Any] = json.loads(unpack_arrays(packed)["options"].tobytes())
     return options
