@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from focuscrawl.strategies.messages import JudgedPage, RecalledPage, Scores, StrategyContext
 
 
-class Hubs(RescoringStrategy["Floats"]):
+class Hubs(RescoringStrategy[Floats]):
     """Priority of v = (1 - w) R(u) + w p(v): soft focus, and what hubs promise of v.
 
     R(u) is that of the best page that links to v, as in best-first; p(v) the authority score
@@ -109,8 +109,7 @@ class Hubs(RescoringStrategy["Floats"]):
         return self._mixed(best, promise)
 
     def _mixed(self, best: Floats, promise: Floats) -> Floats:
-        mixed: Floats = (1.0 - self.weight) * best + self.weight * promise
-        return np.round(mixed, 9)
+        return np.round((1.0 - self.weight) * best + self.weight * promise, 9)
 
     def _hosts(self, urls: Sequence[str]) -> Ints:
         """Return a number for the host of each URL that is the same in every run."""

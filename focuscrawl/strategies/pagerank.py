@@ -19,7 +19,7 @@ _PRECISION = 1e-6  # no rank moves by more than this in the last round
 _ROUNDS = 200
 
 
-class PageRank(RescoringStrategy["Floats"]):
+class PageRank(RescoringStrategy[Floats]):
     """Priority of v = PageRank of v over the links seen so far.
 
     IR'(p) of Cho, Garcia-Molina and Page, Efficient crawling through URL ordering, WWW7 (1998),
