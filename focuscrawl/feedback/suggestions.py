@@ -16,8 +16,7 @@ from focuscrawl.offline.link_graph import CrawlLinks
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.store import CrawlStore
 
 _BELIEF = 2.0  # neighbours that the crawl's own mean counts for
@@ -44,12 +43,12 @@ class Suggestion(NamedTuple):
 class _Pages(NamedTuple):
     """Judged pages in the order fetched; duplicates and what is no HTML are left out."""
 
-    url: NDArray[np.int64]
+    url: Ints
     names: list[str]
     titles: list[str]
-    relevance: NDArray[np.float64]
-    around: NDArray[np.float64]  # mean R of fetched neighbours, shrunk to that of all
-    neighbours: NDArray[np.int64]
+    relevance: Floats
+    around: Floats  # mean R of fetched neighbours, shrunk to that of all
+    neighbours: Ints
 
 
 def suggest(

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 _MOST_BYTES = 1 << 30  # unpacked arrays; a larger model is a zip bomb or a mistake
 
 
-def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return a compressed ``.npz`` file; the same arrays make the same bytes."""
+def pack_arrays(arrays: Mapping[str, NDArray[Any]], *, compressed: bool = True) -> bytes:
+    """Return an ``.npz`` file; the same arrays make the same bytes."""
     packed = io.BytesIO()
-    np.savez_compressed(packed, allow_pickle=False, **arrays)
+    save = np.savez_compressed if compressed else np.savez
+    save(packed, allow_pickle=False, **arrays)
     return packed.getvalue()
 
 
