@@ -10,7 +10,7 @@ from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.utils.asyncio import call_later
 
-from focuscrawl.engine.component import Component
+from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.download_errors import is_everyday
 from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.meta import AGAIN, UNANSWERED, URL_ID, VISIT
@@ -22,6 +22,7 @@ from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Self
 
     from scrapy.crawler import Crawler
     from twisted.python.failure import Failure
@@ -33,7 +34,7 @@ logger = logging.getLogger(__name__)
 _NO_LINKS = ("frontier_empty", "hosts_unavailable")  # what goes past the frontier goes on
 
 
-class FrontierScheduler(Component, BaseScheduler):
+class FrontierScheduler(BaseScheduler):
     """Gives Scrapy the best link whose host has room, and nothing else.
 
     Requests that a spider or a middleware yields keep their callbacks, see `SpiderRequests`; a
@@ -42,12 +43,18 @@ class FrontierScheduler(Component, BaseScheduler):
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        super().__init__(crawler)
+        self._crawler = crawler
+        self._crawl = crawl_of(crawler)
         assert crawler.spider is not None
         self._following = LinkRequests.of(crawler.spider, crawler.settings)
         self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._note)
         self._wakes_at: float | None = None
         self._late: list[Request] = []  # requests that wait for the frontier
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        """Make the scheduler of a crawler whose crawl is open."""
+        return cls(crawler)
 
     def has_pending_requests(self) -> bool:
         """Tell whether the crawl goes on when everything under way is done."""
