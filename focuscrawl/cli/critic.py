@@ -184,13 +184,13 @@ def check(
     from focuscrawl.critic.evaluation import check_classes, check_relevance
     from focuscrawl.critic.files import read_critic
     from focuscrawl.critic.loading import find_model, load_critic
-    from focuscrawl.taxonomy import normalise, read_labels
+    from focuscrawl.taxonomy import read_labels, read_topics
     from focuscrawl.webs import open_web
 
     rows = read_labels(labels)
     with bar("Checking") as shown:
         if topic is not None:
-            asked = [normalise(part) for part in topic.split(",") if part.strip()]
+            asked = read_topics(topic)
             judge = load_critic(spec, focus or topic, calibrated=calibrated)
             report = check_relevance(judge, asked, rows, open_web(web), progress=shown)
         elif is_callable_spec(spec) and not Path(spec).exists():

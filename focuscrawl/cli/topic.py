@@ -16,11 +16,15 @@ from focuscrawl.cli.topic_text import (
     parts,
     say_left_out,
     urls_of,
-    write_checked,
 )
 from focuscrawl.critic.files import FORMAT, save_critic
 from focuscrawl.errors import UserError
-from focuscrawl.topics import TopicDefinition, read_definition, train_definition
+from focuscrawl.topics import (
+    TopicDefinition,
+    read_definition,
+    train_definition,
+    write_definition,
+)
 from focuscrawl.webs import open_web
 
 _GOOD = click.option("--good", multiple=True, help="URL on the topic, or a file of them.")
@@ -77,7 +81,7 @@ def new(
         words=parts(words),
         seeds=tuple(urls_of(seeds)),
     ).judging(liked, urls_of(bad))
-    write_checked(made, definition)
+    write_definition(made, definition)
     click.echo(f"{definition}: {in_words(made)}")
 
 
@@ -100,7 +104,7 @@ def add(
     if not liked and not disliked:
         raise UserError("nothing to add: give --good, --bad or --bookmarks")
     made = read_definition(definition).judging(liked, disliked)
-    write_checked(made, definition)
+    write_definition(made, definition)
     click.echo(f"{definition}: {in_words(made)}")
 
 

@@ -16,7 +16,7 @@ from focuscrawl.critic.loading import find_model
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.report.plain_text import counted, middle, one_line, table
-from focuscrawl.taxonomy import normalise, read_labels
+from focuscrawl.taxonomy import read_labels, read_topics
 from focuscrawl.topics import fit_classes, read_bookmarks, read_definition, write_definition
 from focuscrawl.webs import open_web
 
@@ -115,7 +115,7 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
             )
     made = known.splitting(moved)
     if mark is not None:
-        named = [normalise(part) for part in mark.split(",") if part.strip()]
+        named = read_topics(mark)
         unknown = [path for path in named if path not in made.classes]
         if unknown:
             raise UserError(f"--mark {unknown[0]}: there is no such sub-class in {definition}")
