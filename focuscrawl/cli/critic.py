@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import math
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from focuscrawl.cli import options
-from focuscrawl.cli.progress_bars import bar
+from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def train(
             raise UserError(
                 "no --web to read the examples from: name a .warc, .warc.gz, or `demo`"
             )
-        with bar("Reading") as shown:
+        with closing(Bar("Reading")) as shown:
             trained = train_critic(
                 rows,
                 open_web(web),
@@ -188,7 +189,7 @@ def check(
     from focuscrawl.webs import open_web
 
     rows = read_labels(labels)
-    with bar("Checking") as shown:
+    with closing(Bar("Checking")) as shown:
         if topic is not None:
             asked = read_topics(topic)
             judge = load_critic(spec, focus or topic, calibrated=calibrated)

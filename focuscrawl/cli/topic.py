@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import click
 
 from focuscrawl.cli import options
-from focuscrawl.cli.progress_bars import bar
+from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.cli.topic_classes import classify, refine
 from focuscrawl.cli.topic_feedback import apply, suggest_command
 from focuscrawl.cli.topic_text import (
@@ -122,7 +123,7 @@ def train(*, definition: Path, out: str, web: str | None) -> None:
     FORMAT.check_out(Path(out))
     known = read_definition(definition)
     webs = [open_web(name) for name in dict.fromkeys((known.web, web)) if name is not None]
-    with bar("Reading") as shown:
+    with closing(Bar("Reading")) as shown:
         trained, topics = train_definition(known, webs, progress=shown)
     save_critic(trained, out)
     say_left_out(known, trained)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,7 @@ import click
 import numpy as np
 
 from focuscrawl.cli import options
-from focuscrawl.cli.progress_bars import bar
+from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.critic.corpus import read_bags, resolve
 from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.loading import find_model
@@ -59,7 +60,7 @@ def classify(
     trained, _ = read_critic(find_model(critic))
     opened = open_web(web)
     known = [url for url in resolve(opened, wanted) if url is not None]
-    with bar("Reading") as shown:
+    with closing(Bar("Reading")) as shown:
         shown.start(len(known))
         bags = read_bags(opened, known, progress=shown)
     read = [(url, bag) for url, bag in zip(known, bags, strict=True) if bag is not None]

@@ -223,12 +223,7 @@ def _report(
     pairs = Counter(zip(truth.tolist(), verdict.tolist(), strict=True))
     return CheckReport(
         float((truth == verdict).mean()),
-        tuple(
-            ClassResult(*row)
-            for row in zip(
-                classes, pages.tolist(), precision.tolist(), recall.tolist(), strict=True
-            )
-        ),
+        tuple(map(ClassResult, classes, pages.tolist(), precision.tolist(), recall.tolist())),
         tuple(
             (classes[label], classes[guess], n)
             for (label, guess), n in sorted(pairs.items(), key=lambda item: (-item[1], item[0]))
