@@ -1,4 +1,4 @@
-"""What middlewares, pipelines and extensions of a crawl have in common."""
+"""What middlewares, pipelines, extensions and handlers of a crawl have in common."""
 
 from __future__ import annotations
 
