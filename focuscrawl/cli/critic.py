@@ -6,7 +6,7 @@ import csv
 import math
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -49,16 +49,12 @@ def train(
     labels: str | None,
     web: str | None,
     out: str,
-    kind: str,
     good: str | None,
     bad: str | None,
     words: str | None,
-    min_examples: int,
-    max_examples: int,
-    uniform_prior: bool,
     calibrate: bool,
-    random_state: int,
     force: bool,
+    **learning: Any,
 ) -> None:
     """Train a critic from LABELS, and write it to --out.
 
@@ -90,7 +86,7 @@ def train(
         trained = TrainedCritic(model=read_phrases(words))
     else:
         if labels is not None:
-            rows = _labels(labels, min_examples, max_examples, random_state)
+            rows = _labels(labels, **learning)
         elif good is not None and bad is not None:
             rows = two_class_labels(good, bad)
         else:
@@ -103,19 +99,17 @@ def train(
             trained = train_critic(
                 rows,
                 open_web(web),
-                kind=kind,
-                min_examples=min_examples,
-                max_examples=max_examples,
-                uniform_prior=uniform_prior,
                 calibrate=calibrate,
-                random_state=random_state,
                 progress=shown,
+                **learning,
             )
     size = save_critic(trained, out, force=force)
     _print_training(trained, out, size)
 
 
-def _labels(name: str, min_examples: int, max_examples: int, random_state: int) -> list[Label]:
+def _labels(
+    name: str, *, min_examples: int, max_examples: int, random_state: int, **_: Any
+) -> list[Label]:
     """Read a table of labels, or the examples of a Dmoz dump after pruning (METHODS 2)."""
     from focuscrawl.taxonomy import Label, prune, read_dmoz, read_labels
 
