@@ -53,7 +53,6 @@ class Download:
     content_type : media type without parameters, None if the server named none
     encoding : the charset parameter of Content-Type, if any
     location : where a redirect leads, a normalised URL
-    size : bytes of the entity
     etag, last_modified : header fields that a later request can ask by
     robots : X-Robots-Tag header fields
     """
@@ -63,7 +62,6 @@ class Download:
     content_type: str | None = None
     encoding: str | None = None
     location: str | None = None
-    size: int = 0
     etag: str | None = None
     last_modified: str | None = None
     robots: tuple[str, ...] = ()
@@ -132,7 +130,7 @@ class PageVisit(Visit):
             referrer=fetch.referrer,
             fetched_at="",
             content_type=download.content_type,
-            bytes=download.size,
+            bytes=len(download.body),
             title=None,
             duplicate_of=None,
             error=None,

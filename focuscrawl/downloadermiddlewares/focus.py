@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.instance_feed import InstanceFeed
 from focuscrawl.engine.meta import NOINDEX, OWN, URL_ID, VISIT
 from focuscrawl.engine.spider_requests import redirected
@@ -22,8 +22,6 @@ from focuscrawl.errors import GivenUpError
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
@@ -31,7 +29,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import PageVisit
 
 
-class FocusMiddleware:
+class FocusMiddleware(Component):
     """Judges, expands and records each answer before the project's own spider has it.
 
     The spider ``focused`` yields its fetches as items and has pipelines for the three steps, and
@@ -40,17 +38,11 @@ class FocusMiddleware:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-        self._crawl = crawl_of(crawler)
-        self._parser = Parser(self._crawl)
-        self._instances = InstanceFeed.of(crawler)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware, or raise NotConfigured."""
+        super().__init__(crawler)
         if getattr(crawler.spider, "yields_visits", False):
             raise NotConfigured
-        return cls(crawler)
+        self._parser = Parser(self._crawl)
+        self._instances = InstanceFeed.of(crawler)
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
         """Judge and record the answer to a request that came out of the frontier.
