@@ -9,7 +9,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl.first_visits import FirstVisits
-from focuscrawl.crawl.parts.revisit_policy import RevisitPolicy
 from focuscrawl.crawl.state import CrawlState
 from focuscrawl.crawl.visit import Download, Fetch, PageVisit
 from focuscrawl.page import is_html, parse_page
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from focuscrawl.crawl.part import Part, Visits
+    from focuscrawl.crawl.parts.revisit_policy import KnownPages
     from focuscrawl.crawl.visit import Visit
     from focuscrawl.page import PageView
 
@@ -36,9 +36,9 @@ class Crawl(CrawlState):
     others : see `CrawlState`
     """
 
-    def __init__(self, *, known: RevisitPolicy | None = None, **others: Any) -> None:
+    def __init__(self, *, known: KnownPages | None = None, **others: Any) -> None:
         super().__init__(**others)
-        self._first_visits = FirstVisits(self, RevisitPolicy() if known is None else known)
+        self._first_visits = FirstVisits(self, known)
         self._halted = False
         self._held_by: Part | None = None
 
@@ -46,8 +46,6 @@ class Crawl(CrawlState):
         """Begin a run: queue the seeds that are new."""
         self.note("start", self.plan.describe())
         self.add_seeds(seeds)
-        for part in self.parts:
-            part.begin()
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""

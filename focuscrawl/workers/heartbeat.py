@@ -6,7 +6,8 @@ import logging
 import queue
 import threading
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -72,7 +73,9 @@ class Heartbeat:
         self._released: list[int] = []
         self._to_release: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._given = self._gone = self._heard_gone = 0  # shards: put in, written, in the state
-        self._changes: queue.SimpleQueue[_Change] = queue.SimpleQueue()
+        # shards given away, and what is new; of these, the reading thread's own
+        self._changes: queue.SimpleQueue[tuple[list[int], CrawlTotals]] = queue.SimpleQueue()
+        self._to_read: list[tuple[list[int], CrawlTotals]] = []
         self._closing = threading.Event()
         self._hurry = threading.Event()
         self._renewed = time.monotonic()
@@ -163,59 +166,32 @@ class Heartbeat:
         state = self._membership.sync(self._engine, self.own_state, self._share, interval)
         self._share.set(state.granted)
         self._renewed = asked
-        self._changes.put(
-            _Change(self._released, state.taken, state.posted, state.fetched, state.model)
-        )
+        self._changes.put((self._released, state))
         self._gone += len(self._released)
         self._released = []
         return state
 
     def _read(self) -> None:
-        """Read what is new on the shards that this worker has."""
-        change = self._change()
-        if change is None:
+        """Read what is new on the shards that this worker has; wait for it, but not for long."""
+        with suppress(queue.Empty):
+            self._to_read.append(self._changes.get(timeout=INTERVAL))
+        while not self._changes.empty():
+            self._to_read.append(self._changes.get())
+        if not self._to_read:
             return
-        try:
-            with self._reading.connect() as connection:
-                delivery = self._reader.read(
-                    connection, self._held, change.taken, change.posted, change.fetched
-                )
-        except BaseException:
-            self._changes.put(change)
-            raise
-        self._held += change.taken
+        for released, _ in self._to_read:
+            self._held = [shard for shard in self._held if shard not in released]
+            self._reader.released(released)
+        taken = [shard for _, state in self._to_read for shard in state.taken]
+        _, latest = self._to_read[-1]
+        with self._reading.connect() as connection:
+            delivery = self._reader.read(
+                connection, self._held, taken, latest.posted, latest.fetched
+            )
+        self._to_read = []
+        self._held += taken
         self.deliveries.put(delivery)  # before anything else can fail: it is read only once
-        latest, known = change.model or 0, self.own_state.model_version
-        if latest > known and (self.model is None or self.model.version < latest):
+        version, known = latest.model or 0, self.own_state.model_version
+        if version > known and (self.model is None or self.model.version < version):
             with self._reading.connect() as connection:
                 self.model = self._reader.model(connection, known)
-
-    def _change(self) -> _Change | None:
-        """Return what changed since the last call, in one; wait for it, but not for long."""
-        try:
-            changes = [self._changes.get(timeout=INTERVAL)]
-        except queue.Empty:
-            return None
-        while not self._changes.empty():
-            changes.append(self._changes.get())
-        taken: list[int] = []
-        for change in changes:
-            self._held = [shard for shard in self._held if shard not in change.released]
-            self._reader.released(change.released)
-            taken += change.taken
-        latest = max((each.model for each in changes if each.model is not None), default=None)
-        return _Change(
-            [],
-            taken,
-            max(each.posted for each in changes),
-            max(each.fetched for each in changes),
-            latest,
-        )
-
-
-class _Change(NamedTuple):
-    released: list[int]
-    taken: list[int]
-    posted: int
-    fetched: int
-    model: int | None

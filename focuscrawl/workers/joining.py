@@ -20,7 +20,6 @@ from focuscrawl.workers.duplicates import SharedDuplicates
 from focuscrawl.workers.heartbeat import Heartbeat
 from focuscrawl.workers.inbox import InboxReader
 from focuscrawl.workers.membership import Membership
-from focuscrawl.workers.remote_control import SharedControl
 from focuscrawl.workers.shared_distilling import SharedDistilling
 from focuscrawl.workers.url_ids import SharedUrlTable
 from focuscrawl.workers.worker import Worker
@@ -159,17 +158,10 @@ def _begin(
         duplicates=duplicates,
         writer=writer,
     )
-    control = SharedControl(crawl, heartbeat)
-    crawl.control = control
     worker = Worker(
-        crawl,
-        urls=urls,
-        duplicates=duplicates,
-        control=control,
-        heartbeat=heartbeat,
-        budget=budget,
-        me=me,
+        crawl, urls=urls, duplicates=duplicates, heartbeat=heartbeat, budget=budget, me=me
     )
+    crawl.control = worker
     crawl.parts = [worker, *page_parts(crawl)]
     if plan.distill:
         crawl.parts.append(SharedDistilling(crawl, urls, heartbeat))

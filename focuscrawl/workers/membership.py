@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from focuscrawl.store.worker_tables import ALIVE, LEFT, LOST, crawl, evidence, lease, shard, worker
 from focuscrawl.workers.balance import ShardBalance
 from focuscrawl.workers.budget import lot, nearly, threshold
-from focuscrawl.workers.trainer_choice import FetchShares
+from focuscrawl.workers.recent_fetches import FetchShares
 from focuscrawl.workers.worker_state import CrawlTotals, LeaseLostError, WorkerState
 
 if TYPE_CHECKING:
