@@ -17,8 +17,7 @@ from focuscrawl.apprentice.hashing import WordHashes
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers, ranges
 from focuscrawl.page.tokens import tokenize
 from focuscrawl.paths.feature_keys import KINDS, PAGE_KINDS, keyed, keyed_in_turn, kind_and_word
-from focuscrawl.paths.link_targets import DIGITS, LinkTargets, words_of
-from focuscrawl.paths.url_parts import parts_of, relation, word_shape
+from focuscrawl.paths.url_parts import DIGITS, parts_of, relation, word_shape, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from focuscrawl.page import PageView
 
 _NO_KEYS = np.zeros(0, np.uint64)
-_FACTS = 50_000  # remembered: shapes of anchors, nearly all
 
 
 class Observed(NamedTuple):
@@ -73,8 +71,6 @@ class PathReader:
         self._reading = reading
         self._hashes = WordHashes() if forgets else WordHashes(most=sys.maxsize)
         self._read: tuple[PageView, NDArray[np.uint64]] | None = None
-        self._targets = LinkTargets(self._hashes)
-        self._facts: dict[str, int] = {}
 
     def names(self, observed: Sequence[NDArray[np.uint64]]) -> dict[int, str]:
         """Return ``kind word`` of every key; only for a reader that forgets nothing."""
@@ -120,13 +116,15 @@ class PathReader:
         anchors = [view.links.anchors[i] for i in links.tolist()]
         of_anchors, whose = tokenize(DIGITS.sub("0", "\0".join(anchors)).split("\0"))
         above, under = self._above(view, left)
-        facts, of_targets, lengths = self._link_facts(view, start, links, anchors)
+        to = [view.links.urls[i] for i in links.tolist()]
+        of_targets, leading = tokenize([words_of(url) for url in to])
+        facts = self._link_facts(view, start, to, anchors)
         keys: list[NDArray[np.uint64]] = [
             keyed("near", words[near]),
             keyed("anchor", self._hashes(of_anchors)),
             above,
-            of_targets,
-            facts.ravel(),
+            keyed("target", self._hashes(of_targets)),
+            keyed("link", self._hashes([fact for row in facts for fact in row])),
         ]
         rows = np.arange(n)
         owner: list[NDArray[np.integer]] = [
@@ -134,8 +132,8 @@ class PathReader:
             np.repeat(rows, end - last),
             whose,
             under,
-            np.repeat(rows, lengths),
-            np.repeat(rows, facts.shape[1]),
+            leading,
+            np.repeat(rows, [len(row) for row in facts]),
         ]
         return Observed(np.concatenate(keys), np.concatenate(owner).astype(np.int64), n)
 
@@ -168,46 +166,29 @@ class PathReader:
             *here,
             f"links:{_size(len(view.links))}",
             f"words:{_size(len(view.tokens))}",
-            *(f"place:{fact}" for fact in url.facts),
+            *url.facts,
         ]
 
     def _link_facts(
-        self, view: PageView, start: str, links: NDArray[np.int64], anchors: list[str]
-    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:
-        """Return what is said of where links lead.
-
-        Returns
-        -------
-        facts : uint64 (n, k), of each link, seen from this page and from the start
-        keys, lengths : what the URLs say by themselves, row after row, and how much of each
-        """
-        every = view.links.urls
-        targets = self._targets.numbers(every)
-        crowd = Counter(self._targets.directory(np.unique(targets)).tolist())
+        self, view: PageView, start: str, to: list[str], anchors: list[str]
+    ) -> list[list[str]]:
+        """Return what is said of links by where they lead, and by the shapes of their anchors."""
         own, front = parts_of(view.url), parts_of(start)
-        in_directory = {
-            at: [
-                self._fact(f"start:{relation(self._targets.directories[at], front)}"),
-                self._fact(f"page:{relation(self._targets.directories[at], own)}"),
-                self._fact(f"crowd:{_size(size)}"),
-            ]
-            for at, size in crowd.items()
-        }
-        targets = targets[links]
-        facts = np.empty((len(links), 5), np.uint64)
-        facts[:, 0] = self._fact("any")
-        facts[:, 1] = [self._fact(f"shape:{word_shape(anchor)}") for anchor in anchors]
-        facts[:, 2:] = [in_directory[at] for at in self._targets.directory(targets).tolist()]
-        return facts, *self._targets.keys(targets)
-
-    def _fact(self, fact: str) -> int:
-        """Return the key of a fact of a link."""
-        key = self._facts.get(fact)
-        if key is None:
-            if len(self._facts) > _FACTS:
-                self._facts.clear()
-            key = self._facts[fact] = int(keyed("link", self._hashes([fact]))[0])
-        return key
+        crowd = Counter(parts_of(url)[:4] for url in set(view.links.urls))
+        facts = []
+        for url, anchor in zip(to, anchors, strict=True):
+            parts = parts_of(url)
+            facts.append(
+                [
+                    "any",
+                    f"shape:{word_shape(anchor)}",
+                    f"start:{relation(parts, front)}",
+                    f"page:{relation(parts, own)}",
+                    f"crowd:{_size(crowd[parts[:4]])}",
+                    *parts.facts,
+                ]
+            )
+        return facts
 
 
 class FeatureVocabulary:
