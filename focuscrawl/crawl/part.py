@@ -40,7 +40,7 @@ class HeardFetch:
 
     Attributes
     ----------
-    number : of the URL here
+    number : of the URL here; -1: it has none
     minhash : of its words, empty for few of them and for duplicates
     repeats : a duplicate, or a near-duplicate as far as parts have told
     """

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.part import HeardFetch
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED
 from focuscrawl.strategies import RecalledPage
 
@@ -127,16 +126,9 @@ class Ingest:
         if outcome.new:
             if number is None and outcome.minhash:
                 number = self._urls.add_stored(outcome.url, 0)
-            heard = HeardFetch(
-                number=-1 if number is None else number,
-                url=outcome.url,
-                referrer=outcome.referrer,
-                relevance=outcome.relevance,
-                minhash=outcome.minhash,
-                repeats=outcome.repeats,
-            )
+            outcome.number = -1 if number is None else number
             for part in crawl.parts:
-                part.heard(heard)
+                part.heard(outcome)
 
     def _take_over(self, delivery: Delivery) -> Iterator[None]:
         """Queue the URLs of new shards: those the store has queued, and those links lead to."""

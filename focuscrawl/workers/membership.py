@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import sqlalchemy as sa
 
-from focuscrawl.store.worker_tables import ALIVE, LEFT, LOST, crawl, evidence, lease, shard, worker
+from focuscrawl.store.worker_tables import ALIVE, LEFT, LOST, crawl, lease, shard, worker
 from focuscrawl.workers.balance import ShardBalance
 from focuscrawl.workers.budget import lot, nearly, threshold
 from focuscrawl.workers.recent_fetches import FetchShares
@@ -362,17 +362,6 @@ class Membership:
             .values(trainer=self.me)
         )
         return bool(became.rowcount)
-
-
-def unread(held: list[int], after: int, upto: int, me: int) -> sa.Select[Any]:
-    """Select the evidence on shards that came after one transaction, up to another."""
-    e = evidence.c
-    shards = sa.cast(held, sa.ARRAY(sa.SmallInteger))
-    return (
-        sa.select(evidence)
-        .where(e.shard == sa.any_(shards), e.id > after, e.id <= upto, e.applied_by != me)
-        .order_by(e.id)
-    )
 
 
 def _coded(idle_at: int | None, *, defers: bool) -> int | None:
