@@ -28,7 +28,6 @@ from focuscrawl.workers.writer import SharedWriter
 if TYPE_CHECKING:
     from focuscrawl.crawl import CrawlPlan
     from focuscrawl.store import CrawlStore
-    from focuscrawl.strategies import Strategy
 
 _RIGHTS = "a worker needs all rights on the tables: take the role that made the crawl"
 _PATIENCE = 600.0  # seconds for which the database may be away
@@ -72,7 +71,11 @@ def open_shared_crawl(plan: CrawlPlan, store: str, options: SharingOptions) -> C
     if plan.knowledge is not None or plan.revisit:
         raise UserError("knowledge is for crawls of one worker: leave out store, or this")
     checked = check(plan, None, exists=holds_crawl(database))
-    _check_strategy(plan, checked.strategy)
+    if not checked.strategy.shareable:
+        raise UserError(
+            f"strategy {plan.strategy} has to see the whole crawl, and a worker sees its shards: "
+            "take apprentice, best-first or another one that judges links by their pages"
+        )
     about = {**checked.about, "shards": str(options.shards)}
     kept, _ = open_database(database, checked.identity, about)
     try:
@@ -86,28 +89,19 @@ def open_shared_crawl(plan: CrawlPlan, store: str, options: SharingOptions) -> C
         raise
 
 
-def _check_strategy(plan: CrawlPlan, strategy: Strategy) -> None:
-    if not strategy.shareable:
-        raise UserError(
-            f"strategy {plan.strategy} has to see the whole crawl, and a worker sees its shards: "
-            "take apprentice, best-first or another one that judges links by their pages"
-        )
-
-
 def _join(
     plan: CrawlPlan, checked: Checked, store: CrawlStore, options: SharingOptions, name: str
 ) -> Crawl:
     shards = int(store.identity()["shards"])
     with store.engine.begin() as connection:
-        me = Membership.join(connection, options.lease, plan.budget)
-    membership = Membership(
-        me,
-        seconds=options.lease,
-        shards=shards,
-        budget=plan.budget,
-        learns=checked.strategy.learns,
-    )
-    folder = CrawlFolder(Path(plan.crawl_dir or f"crawls/{name}/worker-{me}"))
+        membership = Membership.join(
+            connection,
+            seconds=options.lease,
+            shards=shards,
+            budget=plan.budget,
+            learns=checked.strategy.learns,
+        )
+    folder = CrawlFolder(Path(plan.crawl_dir or f"crawls/{name}/worker-{membership.me}"))
     try:
         folder.claim()
         plan = replace(plan, crawl_dir=str(folder.path))
