@@ -16,7 +16,6 @@ import numpy as np
 from focuscrawl.apprentice.hashing import WordHashes
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers, ranges
 from focuscrawl.page.tokens import tokenize
-from focuscrawl.paths.feature_keys import KINDS, PAGE_KINDS, keyed, keyed_in_turn, kind_and_word
 from focuscrawl.paths.url_parts import DIGITS, parts_of, relation, word_shape, words_of
 
 if TYPE_CHECKING:
@@ -26,6 +25,10 @@ if TYPE_CHECKING:
 
     from focuscrawl.page import PageView
 
+PAGE_KINDS = ("text", "title", "heading", "url", "page")
+LINK_KINDS = ("anchor", "near", "above", "target", "link")
+KINDS = (*PAGE_KINDS, *LINK_KINDS)
+_BITS = 8  # of a key that hold the kind
 _NO_KEYS = np.zeros(0, np.uint64)
 
 
@@ -77,8 +80,7 @@ class PathReader:
         words = self._hashes.words()
         names = {}
         for key in np.unique(np.concatenate([_NO_KEYS, *observed])).tolist():
-            kind, word = kind_and_word(key)
-            names[key] = f"{kind} {words[word]}"
+            names[key] = f"{KINDS[key % (1 << _BITS)]} {words[key >> _BITS]}"
         return names
 
     def page(self, view: PageView, start: str | None) -> Observed:
@@ -92,7 +94,8 @@ class PathReader:
         facts = self._page_facts(view, start)
         title, headings = np.searchsorted(place, [1, 1 + n]).tolist()
         lengths = [len(text), title, headings - title, len(words) - headings, len(facts)]
-        keys = keyed_in_turn(PAGE_KINDS, lengths, self._hashes([*text, *words, *facts]))
+        kinds = np.repeat(np.arange(len(PAGE_KINDS)), lengths)
+        keys = _keyed(kinds, self._hashes([*text, *words, *facts]))
         return Observed(keys, np.zeros(len(keys), np.int64), 1)
 
     def links(self, view: PageView, start: str, links: NDArray[np.int64]) -> Observed:
@@ -119,23 +122,25 @@ class PathReader:
         to = [view.links.urls[i] for i in links.tolist()]
         of_targets, leading = tokenize([words_of(url) for url in to])
         facts = self._link_facts(view, start, to, anchors)
-        keys: list[NDArray[np.uint64]] = [
-            keyed("near", words[near]),
-            keyed("anchor", self._hashes(of_anchors)),
+        of_kinds: list[NDArray[np.uint64]] = [
+            self._hashes(of_anchors),
+            words[near],
             above,
-            keyed("target", self._hashes(of_targets)),
-            keyed("link", self._hashes([fact for row in facts for fact in row])),
+            self._hashes(of_targets),
+            self._hashes([fact for row in facts for fact in row]),
         ]
         rows = np.arange(n)
         owner: list[NDArray[np.integer]] = [
+            whose,
             np.repeat(rows, first - begin),
             np.repeat(rows, end - last),
-            whose,
             under,
             leading,
             np.repeat(rows, [len(row) for row in facts]),
         ]
-        return Observed(np.concatenate(keys), np.concatenate(owner).astype(np.int64), n)
+        kinds = np.repeat(np.arange(len(PAGE_KINDS), len(KINDS)), [len(each) for each in of_kinds])
+        keys = _keyed(kinds, np.concatenate(of_kinds))
+        return Observed(keys, np.concatenate(owner).astype(np.int64), n)
 
     def _words(self, view: PageView) -> NDArray[np.uint64]:
         """Return the numbers of a page's words."""
@@ -152,11 +157,11 @@ class PathReader:
         if not len(there):
             return _NO_KEYS, there
         words, heading = tokenize(view.headings)
-        keys = keyed("above", self._hashes(words))
+        numbers = self._hashes(words)
         indptr = pointers(np.bincount(heading, minlength=len(view.headings)))
         starts = indptr[under[there]]
         lengths = indptr[under[there] + 1] - starts
-        return keys[ranges(starts, lengths)], np.repeat(there, lengths)
+        return numbers[ranges(starts, lengths)], np.repeat(there, lengths)
 
     def _page_facts(self, view: PageView, start: str | None) -> list[str]:
         url = parts_of(view.url)
@@ -201,10 +206,9 @@ class FeatureVocabulary:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
-        hashes = WordHashes()
         kinds, words = zip(*(name.split(" ", 1) for name in names), strict=True)
-        keys = keyed_in_turn(kinds, [1] * len(kinds), hashes(words))
         self._kinds = np.array([KINDS.index(kind) for kind in kinds], np.int64)
+        keys = _keyed(self._kinds, WordHashes()(words))
         self._order = np.argsort(keys, kind="stable")
         self._keys = keys[self._order]
 
@@ -236,6 +240,12 @@ class FeatureVocabulary:
         cell = row * len(KINDS) + self._kinds[rows.indices]
         values: NDArray[np.float64] = np.bincount(cell)[cell] ** -0.5
         return values
+
+
+def _keyed(kinds: NDArray[np.int64], words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the keys of words (n,), as `WordHashes` numbers them, in places of these `KINDS`."""
+    keys: NDArray[np.uint64] = words << np.uint64(_BITS) | kinds.astype(np.uint64)
+    return keys
 
 
 def _first(words: list[str], n: int) -> list[str]:
