@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -145,16 +144,15 @@ class Crawl(CrawlState):
         return self.crowded or self.writer.full or self._held_by is not None
 
     def _fetch(self, number: int) -> Fetch:
-        fetch = Fetch(
+        return Fetch(
             id=number,
             url=self.urls[number],
             host=self.urls.host_name(number),
             depth=self.urls.depth(number),
             score=self.urls.score(number),
             referrer=self.urls.referrer(number),
+            again=self._visits_of(number) is not self._first_visits,
         )
-        first = self._visits_of(number) is self._first_visits
-        return fetch if first else replace(fetch, again=True)
 
     def put_back(self, number: int, now: float) -> None:
         """Queue a URL again that was given out and could not be fetched yet."""
