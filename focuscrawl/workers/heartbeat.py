@@ -70,9 +70,7 @@ class Heartbeat:
         self._lease = lease
         self._patience = patience
         self._held: list[int] = []  # of the reading thread
-        self._released: list[int] = []
-        self._to_release: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._given = self._gone = self._heard_gone = 0  # shards: put in, written, in the state
+        self._releasing: set[int] = set()  # shards, until `state` is of a time without them
         # shards given away, and what is new; of these, the reading thread's own
         self._changes: queue.SimpleQueue[tuple[list[int], CrawlTotals]] = queue.SimpleQueue()
         self._to_read: list[tuple[list[int], CrawlTotals]] = []
@@ -83,7 +81,8 @@ class Heartbeat:
         self.deliveries: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
         self.model: PublishedModel | None = None
         self.failure: BaseException | None = None
-        self.state: CrawlTotals = self._compare()
+        self.state: CrawlTotals
+        self._compare()
         self._threads = [
             threading.Thread(target=self._run, args=(step,), name=f"heartbeat-{name}", daemon=True)
             for name, step in (("lease", self._keep), ("reader", self._read))
@@ -103,14 +102,12 @@ class Heartbeat:
 
     def release(self, shards: Iterable[int]) -> None:
         """Have shards given away: nothing of them is under way, and everything is written."""
-        for shard in shards:
-            self._given += 1
-            self._to_release.put(shard)
+        self._releasing.update(shards)
 
     @property
     def releasing(self) -> int:
         """How many shards were released of which `state` does not know yet."""
-        return self._given - self._heard_gone
+        return len(self._releasing)
 
     def hurry(self) -> None:
         """Compare sooner: the crawl waits for others."""
@@ -151,25 +148,21 @@ class Heartbeat:
             return
         self._hurry.wait(INTERVAL - _HURRY)
         self._hurry.clear()
-        self.state = self._compare()
-        self._heard_gone = self._gone
+        self._compare()
 
-    def _compare(self) -> CrawlTotals:
+    def _compare(self) -> None:
         """Renew the lease, and compare notes with the others."""
-        asked = time.monotonic()
-        while not self._to_release.empty():
-            self._released.append(self._to_release.get())
-        if self._released:
+        asked, released = time.monotonic(), [*self._releasing]
+        if released:
             with self._engine.begin() as connection:
-                self._membership.release(connection, self._released)
+                self._membership.release(connection, released)
         interval = max(INTERVAL, asked - self._renewed)
         state = self._membership.sync(self._engine, self.own_state, self._share, interval)
         self._share.set(state.granted)
         self._renewed = asked
-        self._changes.put((self._released, state))
-        self._gone += len(self._released)
-        self._released = []
-        return state
+        self._changes.put((released, state))
+        self.state = state
+        self._releasing.difference_update(released)
 
     def _read(self) -> None:
         """Read what is new on the shards that this worker has; wait for it, but not for long."""

@@ -29,7 +29,7 @@ class Ingest:
 
     Attributes
     ----------
-    posted : evidence up to this has been taken in; -1: nothing has come yet
+    posted : evidence up to this has been taken in; None: nothing has come yet
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Ingest:
         self._crawl, self._urls, self._duplicates = crawl, urls, duplicates
         self._deliveries = deliveries
         self._steps: Iterator[None] | None = None
-        self.posted = -1
+        self.posted: int | None = None
 
     @property
     def empty(self) -> bool:

@@ -88,7 +88,7 @@ class Worker(Part):
 
     def restored(self) -> None:
         """Take in all that the store has for this worker so far."""
-        while self._ingest.posted < 0 and self._heartbeat.failure is None:
+        while self._ingest.posted is None and self._heartbeat.failure is None:
             self._ingest.go_on(math.inf)
             time.sleep(Part.pause)
         self._crawl.fetched = self._heartbeat.state.fetched
@@ -186,7 +186,7 @@ class Worker(Part):
             idle_at=self._ingest.posted if settled and self._ingest.empty else None,
             shards=len(self._urls.held),
             model_version=crawl.model_version,
-            taken_in=self._taken_in,
+            taken_in=self._ingest.posted,
             in_flight=len(crawl.in_flight),
             paused=self._paused,
             waits=self._outdone or not scores,
@@ -227,11 +227,6 @@ class Worker(Part):
             if state.spare is not None:
                 self._handover.give([state.spare])
 
-    @property
-    def _taken_in(self) -> int | None:
-        """What was posted up to this has been taken in; None before the first time."""
-        return self._ingest.posted if self._ingest.posted >= 0 else None
-
     # -- people, and the end ---------------------------------------------------------------
 
     @property
@@ -256,7 +251,7 @@ class Worker(Part):
     def metrics(self) -> Iterator[Metric]:
         """Yield how the worker stands, from its memory; see docs/deploy.md."""
         state, lease = self._heartbeat.state, self._heartbeat.lease_left
-        unread = state.posted - (self._taken_in or 0)
+        unread = state.posted - (self._ingest.posted or 0)
         yield Metric("number", "Which of several workers it is", self._me)
         yield Metric("fetches", "Fetches of this worker", self._own_fetches, counter=True)
         relevance = "Sum of the relevance of its fetches"
