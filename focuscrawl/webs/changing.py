@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from focuscrawl.webs.life_cycles import Life, Lives
+from focuscrawl.webs.life_cycles import Lives
 from focuscrawl.webs.page_versions import revised
 from focuscrawl.webs.protocol import Answer
 
@@ -79,10 +79,6 @@ class ChangingWeb:
             life = self._lives.of(url)
             if life.born <= self.version < life.removed:
                 yield _moved(url) if life.moved <= self.version else url
-
-    def life(self, url: str) -> Life:
-        """Return what becomes of the page that `web` has at a URL."""
-        return self._lives.of(url)
 
     def _births(self, targets: Sequence[str | None]) -> list[int]:
         """Return the versions that the pages behind links come with; 1 where nothing is known."""
