@@ -67,26 +67,26 @@ class Download:
     robots: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Visit:
     """One fetch and what became of it: a row of the store's view `pages`, and Scrapy's item."""
 
-    seq: int
+    seq: int = 0
     url: str
     status: int
-    relevance: float
-    topic: str | None
+    relevance: float = 0.0
+    topic: str | None = None
     depth: int
     score: float | None
     referrer: str | None
-    fetched_at: str
+    fetched_at: str = ""
     content_type: str | None
     bytes: int
-    title: str | None
-    duplicate_of: str | None
-    error: str | None
-    links: int
-    dropped: int
+    title: str | None = None
+    duplicate_of: str | None = None
+    error: str | None = None
+    links: int = 0
+    dropped: int = 0
 
 
 class PageVisit(Visit):
@@ -120,22 +120,13 @@ class PageVisit(Visit):
 
     def __init__(self, fetch: Fetch, score: float | None, download: Download) -> None:
         super().__init__(
-            seq=0,
             url=fetch.url,
             status=download.status,
-            relevance=0.0,
-            topic=None,
             depth=fetch.depth,
             score=score,
             referrer=fetch.referrer,
-            fetched_at="",
             content_type=download.content_type,
             bytes=len(download.body),
-            title=None,
-            duplicate_of=None,
-            error=None,
-            links=0,
-            dropped=0,
         )
         self.number = fetch.id
         self.again = fetch.again

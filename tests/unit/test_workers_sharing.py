@@ -23,7 +23,7 @@ from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import FETCHED, QUEUED
 from focuscrawl.workers.budget import SLACK, BudgetShare, lot, nearly, threshold
 from focuscrawl.workers.duplicates import SharedDuplicates
-from focuscrawl.workers.link_yield import LinkYield
+from focuscrawl.workers.recent_fetches import LinkYield
 from focuscrawl.workers.row_translation import rows_of
 from focuscrawl.workers.url_ids import SharedUrlTable, identity
 
