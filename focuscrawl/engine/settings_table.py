@@ -1,16 +1,16 @@
-"""Every setting of focuscrawl: its name, what it may be, and its default.
+"""Every setting of focuscrawl: its name, what it may be, its default, and what it means.
 
-The table is the one place where a setting is declared; what it means is said in
-``docs/settings.md``, which the tests hold to the table. Whoever wants the value asks the entry,
+The table is the one place where a setting is declared. Whoever wants the value asks the entry,
 ``ANY_MEDIA.of(settings)``; `check_settings` refuses whatever is not in the table or cannot be
-read, before a crawl is opened. A setting that has the name of a field of `CrawlPlan` goes there
-(`focuscrawl.engine.plan_from_settings`).
+read, before a crawl is opened; the tables in ``docs/settings.md`` are made from it
+(``python -m focuscrawl.engine.settings_reference docs/settings.md``). A setting that has the name
+of a field of `CrawlPlan` goes there (`focuscrawl.engine.plan_from_settings`).
 """
 
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from focuscrawl.errors import UserError
@@ -29,6 +29,7 @@ from focuscrawl.foundation.values import (
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Self
 
     from scrapy.settings import BaseSettings
 
@@ -47,11 +48,19 @@ class Setting(Generic[T]):
     name : in settings
     reader : of what users write
     default : value where nothing is set
+    unset : the default in words, where its value says little
+    text : what it means, in Markdown
     """
 
     name: str
     reader: Reader[T]
     default: T
+    unset: str = ""
+    text: str = ""
+
+    def means(self, text: str) -> Self:
+        """Return the setting with its text."""
+        return replace(self, text=text)
 
     @property
     def key(self) -> str:
@@ -81,53 +90,172 @@ class Argument(Setting[T]):
 
 # The arguments of a crawl: ``scrapy crawl focused -a topic=...``, or these settings.
 
-TOPIC = Argument("FOCUSCRAWL_TOPIC", TEXT, "")
-SEEDS = Argument("FOCUSCRAWL_SEEDS", _TEXT_OR_NONE, None)
-CRITIC = Argument("FOCUSCRAWL_CRITIC", TEXT, "models/demo")
-STRATEGY = Argument("FOCUSCRAWL_STRATEGY", TEXT, "apprentice")
-BUDGET = Argument("FOCUSCRAWL_BUDGET", whole_number(), 1000)  # fetches
-WEB = Argument("FOCUSCRAWL_WEB", _TEXT_OR_NONE, None)
-CRAWL_DIR = Argument("FOCUSCRAWL_CRAWL_DIR", _TEXT_OR_NONE, None)
-STORE = Argument("FOCUSCRAWL_STORE", _TEXT_OR_NONE, None)
-RANDOM_STATE = Argument("FOCUSCRAWL_RANDOM_STATE", whole_number(), 0)
-APPRENTICE = Argument("FOCUSCRAWL_APPRENTICE", _TEXT_OR_NONE, None)
-WITHIN = Argument("FOCUSCRAWL_WITHIN", _TEXT_OR_NONE, None)
-KNOWLEDGE = Argument("FOCUSCRAWL_KNOWLEDGE", _TEXT_OR_NONE, None)
+TOPIC = Argument("FOCUSCRAWL_TOPIC", TEXT, "", unset="required").means(
+    "topic path(s) of the critic, comma-separated; those below them are marked too. `/good` "
+    "for a critic from words or from good and bad examples; any name for a callable"
+)
+SEEDS = Argument(
+    "FOCUSCRAWL_SEEDS", _TEXT_OR_NONE, None, unset="the critic's examples of the topic"
+).means(
+    "URLs, comma-separated; a file with one URL a line (blank lines and `#` are skipped); "
+    "CSV with a column `url`, and with a column `topic` of which the rows at and below "
+    "`topic` are taken; a [definition](topics.md) (`.toml`) with `seeds`"
+)
+CRITIC = Argument("FOCUSCRAWL_CRITIC", TEXT, "models/demo").means(
+    "folder of a trained critic, its name under `models/` (here or in the project), folder "
+    "of a [model of paths](paths.md), or `module:callable`"
+)
+STRATEGY = Argument("FOCUSCRAWL_STRATEGY", TEXT, "apprentice").means(
+    "name of one of the [strategies](strategies.md), or of any entry point in the group "
+    "`focuscrawl.strategies`"
+)
+BUDGET = Argument("FOCUSCRAWL_BUDGET", whole_number(), 1000).means(
+    "exact number of fetches over all runs of the crawl; 0: no limit"
+)
+WEB = Argument("FOCUSCRAWL_WEB", _TEXT_OR_NONE, None, unset="the live Web").means(
+    "a `.warc` or `.warc.gz` file, `demo`, `demo:SCALE` (a number; 1 is 3,000 pages); each "
+    "with `@VERSION` for a version of it as [a web that "
+    "changes](knowledge.md#a-web-that-changes); a local file or nothing is read, no network"
+)
+CRAWL_DIR = Argument(
+    "FOCUSCRAWL_CRAWL_DIR", _TEXT_OR_NONE, None, unset="`crawls/<topic>-<time>`"
+).means("folder of the crawl; made if need be, resumed if it holds this crawl")
+STORE = Argument("FOCUSCRAWL_STORE", _TEXT_OR_NONE, None, unset="the folder").means(
+    "`postgresql://USER@HOST/DATABASE?crawl=NAME`: the crawl is kept there instead of in the "
+    "folder, and [any number of processes](workers.md) may be at it"
+)
+RANDOM_STATE = Argument("FOCUSCRAWL_RANDOM_STATE", whole_number(), 0).means("whole number")
+APPRENTICE = Argument("FOCUSCRAWL_APPRENTICE", _TEXT_OR_NONE, None, unset="from scratch").means(
+    "folder of an apprentice trained on an earlier crawl (`focuscrawl apprentice train`); it "
+    "goes on learning"
+)
+WITHIN = Argument("FOCUSCRAWL_WITHIN", _TEXT_OR_NONE, None, unset="no limit").means(
+    "folder of an earlier crawl: only URLs that it fetched are followed (a recall crawl)"
+)
+KNOWLEDGE = Argument("FOCUSCRAWL_KNOWLEDGE", _TEXT_OR_NONE, None, unset="none").means(
+    "file of what earlier crawls of the topic have learned ([knowledge](knowledge.md)); with "
+    "`apprentice` and `learnable`"
+)
 
 # Settings only.
 
-ANY_MEDIA = Setting("FOCUSCRAWL_ANY_MEDIA", FLAG, False)
-BACKOFF = Setting("FOCUSCRAWL_BACKOFF", number(), 1.0)  # seconds
-BACKOFF_MAX = Setting("FOCUSCRAWL_BACKOFF_MAX", number(), 120.0)  # seconds
-CALIBRATED: Setting[bool | None] = Setting("FOCUSCRAWL_CALIBRATED", FLAG, None)
-CALLBACK = Setting("FOCUSCRAWL_CALLBACK", TEXT, "parse")
-CLOSED = Setting("FOCUSCRAWL_CLOSED", FLAG, True)
-DISTILL = Setting("FOCUSCRAWL_DISTILL", whole_number(), 0)  # fetches
+ANY_MEDIA = Setting("FOCUSCRAWL_ANY_MEDIA", FLAG, False).means(
+    "load and follow what is no HTML, too: no link is left out for its ending (`.pdf`, "
+    "`.jpg`, ...), no download is broken off for its Content-Type. Only HTML is judged"
+)
+BACKOFF = Setting("FOCUSCRAWL_BACKOFF", number(), 1.0).means(
+    "seconds that a host which is busy (429, 502, 503, 504) or gives no answer is [left in "
+    "peace](bad-web.md#hosts-that-do-not-answer); doubled with every further such request in "
+    "a row"
+)
+BACKOFF_MAX = Setting("FOCUSCRAWL_BACKOFF_MAX", number(), 120.0).means(
+    "longest such wait; a host that asks for more in `Retry-After` is left alone until the "
+    "crawl is resumed"
+)
+CALIBRATED: Setting[bool | None] = Setting(
+    "FOCUSCRAWL_CALIBRATED", FLAG, None, unset="as the critic was trained"
+).means("whether the critic's calibrated probabilities are the relevance")
+CALLBACK = Setting("FOCUSCRAWL_CALLBACK", TEXT, "parse").means(
+    "method of [your spider](addon.md#pages-you-did-not-ask-for) that is given the pages it "
+    "did not ask for; empty: nobody is"
+)
+CLOSED = Setting("FOCUSCRAWL_CLOSED", FLAG, True).means(
+    "in a replay, drop links to what is not recorded; otherwise they answer 404 and cost a fetch"
+)
+DISTILL = Setting("FOCUSCRAWL_DISTILL", whole_number(), 0).means(
+    "after every so many fetches, what the top [hubs](distiller.md#while-crawling) link to "
+    "comes first; 0: never"
+)
 DISTILL_SITES = Setting(
     "FOCUSCRAWL_DISTILL_SITES", one_of("auto", "host", "domain", "none"), "auto"
+).means(
+    "whose links do not count then: `host`, `domain`, `none`; `auto`: `host`, and `none` "
+    "while every link stays on its host"
 )
-HOST_FAILURES = Setting("FOCUSCRAWL_HOST_FAILURES", whole_number(), 8)  # in a row
-INSTANCES = Setting("FOCUSCRAWL_INSTANCES", _TEXT_OR_NONE, None)
-LEASE = Setting("FOCUSCRAWL_LEASE", whole_number(2), 60)  # seconds
-LIMITS = Setting("FOCUSCRAWL_LIMITS", FLAG, True)
-LOG_JSON = Setting("FOCUSCRAWL_LOG_JSON", file_name("log.jsonl"), None)
-META = Setting("FOCUSCRAWL_META", json_object('{"playwright": true}'), {})
-META_REFRESH: Setting[float | None] = Setting("FOCUSCRAWL_META_REFRESH", number(), None)
-METRICS_PORT = Setting("FOCUSCRAWL_METRICS_PORT", whole_number(0, 65535), 0)
-NEAR_DUPLICATES = Setting("FOCUSCRAWL_NEAR_DUPLICATES", FLAG, True)
-NOT_MODIFIED_COST = Setting("FOCUSCRAWL_NOT_MODIFIED_COST", number(0, 1), 0.1)  # of a fetch
-OBEY_META_ROBOTS: Setting[bool | None] = Setting("FOCUSCRAWL_OBEY_META_ROBOTS", FLAG, None)
-PRIVATE_ADDRESSES = Setting("FOCUSCRAWL_PRIVATE_ADDRESSES", NETWORKS, Networks())
-PROGRESS = Setting("FOCUSCRAWL_PROGRESS", FLAG, True)
-REVISIT = Setting("FOCUSCRAWL_REVISIT", FLAG, False)
-REVISIT_HUBS = Setting(
-    "FOCUSCRAWL_REVISIT_HUBS", whole_number(), 0
-)  # seconds; in a replay fetches
-SHARDS = Setting("FOCUSCRAWL_SHARDS", whole_number(1, 10_000), 64)
-STAGNATION = Setting("FOCUSCRAWL_STAGNATION", whole_number(), 0)  # fetches
-STOP_TIMEOUT = Setting("FOCUSCRAWL_STOP_TIMEOUT", number(), 15.0)  # seconds
-STRATEGY_OPTIONS = Setting("FOCUSCRAWL_STRATEGY_OPTIONS", json_object('{"option": 1}'), {})
-WARC = Setting("FOCUSCRAWL_WARC", file_name("pages.warc.gz", ".warc.gz"), None)
+HOST_FAILURES = Setting("FOCUSCRAWL_HOST_FAILURES", whole_number(), 8).means(
+    "so many such requests in a row, and a host is left alone until the crawl is resumed; 0: never"
+)
+INSTANCES = Setting("FOCUSCRAWL_INSTANCES", _TEXT_OR_NONE, None, unset="none").means(
+    "file of JSON lines, or `module:callable`, that is given every link (u,v) of this run with "
+    "both ends judged, see [pipelines](usage.md#pipelines-of-your-own)"
+)
+LEASE = Setting("FOCUSCRAWL_LEASE", whole_number(2), 60).means(
+    "with `store`: seconds after which a worker that gives no sign of life is given up; at "
+    "least twice `DOWNLOAD_TIMEOUT`, and the same for all workers"
+)
+LIMITS = Setting("FOCUSCRAWL_LIMITS", FLAG, True).means(
+    "a host, and a pattern of URLs, must [earn its fetches](endurance.md#traps); 0: no limits"
+)
+LOG_JSON = Setting("FOCUSCRAWL_LOG_JSON", file_name("log.jsonl"), None, unset="off").means(
+    "the log once more [as JSON](deploy.md#how-it-is-doing): a file, taken from the crawl's "
+    "folder; 1: `log.jsonl` there; `-`: standard error"
+)
+META = Setting("FOCUSCRAWL_META", json_object('{"playwright": true}'), {}).means(
+    "meta of the requests that links become"
+)
+META_REFRESH: Setting[float | None] = Setting(
+    "FOCUSCRAWL_META_REFRESH",
+    number(),
+    None,
+    unset="`METAREFRESH_MAXDELAY`; 0 in a replay, or without `METAREFRESH_ENABLED`",
+).means(
+    "a page that [refreshes to another](bad-web.md#what-pages-ask-for) within less than so many "
+    "seconds is a redirect; 0: none is"
+)
+METRICS_PORT = Setting("FOCUSCRAWL_METRICS_PORT", whole_number(0, 65535), 0).means(
+    "port of this machine at which [numbers for Prometheus](deploy.md#how-it-is-doing) are; "
+    "0: none"
+)
+NEAR_DUPLICATES = Setting("FOCUSCRAWL_NEAR_DUPLICATES", FLAG, True).means(
+    "look for pages that say [nearly the same](endurance.md#traps) as an earlier one, which "
+    "earn nothing"
+)
+NOT_MODIFIED_COST = Setting("FOCUSCRAWL_NOT_MODIFIED_COST", number(0, 1), 0.1).means(
+    'what an answer "not modified" (304) counts against the budget, in fetches'
+)
+OBEY_META_ROBOTS: Setting[bool | None] = Setting(
+    "FOCUSCRAWL_OBEY_META_ROBOTS", FLAG, None, unset="True; in a replay False"
+).means(
+    "obey [what pages ask of robots](bad-web.md#what-pages-ask-for): `nofollow` of a page and of "
+    "a link, `noindex` of a page"
+)
+PRIVATE_ADDRESSES = Setting(
+    "FOCUSCRAWL_PRIVATE_ADDRESSES", NETWORKS, Networks(), unset="none"
+).means(
+    "what may be crawled though it is [not "
+    "public](security.md#addresses): `127.0.0.1,10.1.0.0/16,fd00::/8`. `0.0.0.0/0,::/0` "
+    "opens all"
+)
+PROGRESS = Setting("FOCUSCRAWL_PROGRESS", FLAG, True).means(
+    "show a progress bar, or a line every ten seconds where the output is no terminal"
+)
+REVISIT = Setting("FOCUSCRAWL_REVISIT", FLAG, False).means(
+    "[re-crawl](knowledge.md#a-re-crawl): fetch pages that the knowledge has only where "
+    "another visit is worth it, and ask for them only if they have changed"
+)
+REVISIT_HUBS = Setting("FOCUSCRAWL_REVISIT_HUBS", whole_number(), 0).means(
+    "with `FOCUSCRAWL_DISTILL`: a top hub whose last fetch is so many seconds ago (in a "
+    "replay: so many fetches) is [fetched again](distiller.md#hubs-that-grow) for its new "
+    "links; 0: never"
+)
+SHARDS = Setting("FOCUSCRAWL_SHARDS", whole_number(1, 10_000), 64).means(
+    "with `store`, when the crawl is made: parts that the hosts are split into; several "
+    "times as many as there will be workers"
+)
+STAGNATION = Setting("FOCUSCRAWL_STAGNATION", whole_number(), 0).means(
+    "stop after so many fetches without a page of relevance above 0.5; 0: never"
+)
+STOP_TIMEOUT = Setting("FOCUSCRAWL_STOP_TIMEOUT", number(), 15.0).means(
+    "seconds for what is under way when a live crawl is told to end; then it is given up and "
+    "queued again"
+)
+STRATEGY_OPTIONS = Setting("FOCUSCRAWL_STRATEGY_OPTIONS", json_object('{"option": 1}'), {}).means(
+    "options of the strategy. Those of the apprentice are [here](apprentice.md#options), those "
+    "of the others [here](strategies.md). Part of what a crawl is resumed by"
+)
+WARC = Setting("FOCUSCRAWL_WARC", file_name("pages.warc.gz", ".warc.gz"), None, unset="off").means(
+    "record to this `.warc.gz` file, taken from the crawl's folder; 1: `pages.warc.gz` there"
+)
 
 SETTINGS: dict[str, Setting[Any]] = {
     each.name: each for each in list(globals().values()) if isinstance(each, Setting)

@@ -17,15 +17,15 @@ import sys
 import tomllib
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
 from focuscrawl.apprentice.options import GROUPS as FEATURES
 from focuscrawl.cli.main import COMMANDS
 from focuscrawl.engine import meta
-from focuscrawl.engine.settings_table import ARGUMENTS, SETTINGS, Argument, Setting
-from focuscrawl.foundation.networks import Networks
+from focuscrawl.engine.settings_reference import with_tables
+from focuscrawl.engine.settings_table import ARGUMENTS
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies.registry import GROUP, find_strategy
 
@@ -85,42 +85,9 @@ def test_arguments_are_those_of_the_spider() -> None:
         assert table[: len(ARGUMENTS)] == list(ARGUMENTS), path.name
 
 
-def _cells(heading: str) -> dict[str, list[str]]:
-    """Return the other cells of a table of the reference by the first."""
-    table = re.split(rf"^\| {heading} \|.*\n\|[-|]+\|\n", TEXTS[REFERENCE], flags=re.MULTILINE)[1]
-    rows = re.match(r"(?:\|.*\n)+", table)
-    assert rows is not None
-    cells = [row[2:-2].split(" | ") for row in rows[0].splitlines()]
-    return {name.strip("`"): rest for name, *rest in cells}
-
-
-def _says_default(setting: Setting[Any], written: str) -> bool:
-    """Tell whether a cell is the default of a setting; one that says little is put in words."""
-    default = setting.default
-    if default in (None, "", Networks()):
-        return bool(written)
-    if isinstance(default, str | dict):
-        return written == f"`{default}`"
-    return written == (f"{default:g}" if isinstance(default, float) else str(default))
-
-
-def test_arguments_have_the_defaults_of_the_code() -> None:
-    cells = _cells("`-a`")
-    assert list(cells) == list(ARGUMENTS)
-    for name, (meaning, default) in cells.items():
-        assert meaning
-        assert _says_default(ARGUMENTS[name], default), name
-
-
-def test_settings_have_the_values_and_defaults_of_the_code() -> None:
-    cells = _cells("setting")
-    assert list(cells) == [
-        name for name, setting in SETTINGS.items() if not isinstance(setting, Argument)
-    ]
-    for name, (values, meaning, default) in cells.items():
-        assert values == SETTINGS[name].reader.accepts, name
-        assert meaning
-        assert _says_default(SETTINGS[name], default), name
+def test_the_tables_of_settings_are_made_from_the_code() -> None:
+    again = "python -m focuscrawl.engine.settings_reference docs/settings.md"
+    assert with_tables(TEXTS[REFERENCE]) == TEXTS[REFERENCE], f"not as {again} writes them"
 
 
 def test_settings_are_those_of_the_code() -> None:
