@@ -18,6 +18,7 @@ from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.page_facts import PageFacts, pack_words
 from focuscrawl.apprentice.scorer import Scorer
+from focuscrawl.apprentice.sparse_rows import SparseRows
 from focuscrawl.apprentice.url_features import table_of_keys
 from focuscrawl.frontier import Frontier
 
@@ -64,14 +65,17 @@ class Pages:
             targets=rng.permutation(np.concatenate([new, old])),
             position=np.arange(LINKS, dtype=np.int32),
             reading=rng.normal(size=LINKS).astype(np.float32),
-            link_indices=rng.integers(0, _WORDS, LINKS * FEATURES, dtype=np.int32),
-            link_lengths=np.full(LINKS, FEATURES, np.int32),
+            links=_rows(rng, LINKS, FEATURES),
             new=new,
-            url_indices=rng.integers(0, _WORDS, 5 * len(new), dtype=np.int32),
-            url_lengths=np.full(len(new), 5, np.int32),
+            urls=_rows(rng, len(new), 5),
             url_keys=table_of_keys(urls),
             vocabulary=self.empty,
         )
+
+
+def _rows(rng: np.random.Generator, n: int, each: int) -> SparseRows:
+    features = rng.integers(0, _WORDS, n * each, dtype=np.int32)
+    return SparseRows(features, np.arange(n + 1) * each)
 
 
 def crawl(links: int, lessons: int) -> list[Cost]:

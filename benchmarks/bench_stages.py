@@ -123,8 +123,7 @@ def ask(web: Web, url: str) -> Download:
     assert answer is not None
     headers = {name.lower(): value for name, value in answer.headers}
     media_type, encoding = read_content_type(headers.get("content-type"))
-    size = len(answer.body)
-    return Download(answer.status, answer.body, media_type, encoding, None, size)
+    return Download(answer.status, answer.body, media_type, encoding)
 
 
 def parse_bare(body: bytes) -> None:

@@ -39,6 +39,7 @@ from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.page_facts import PageFacts, pack_words
 from focuscrawl.apprentice.scorer import new_learner
 from focuscrawl.apprentice.serialization import pack
+from focuscrawl.apprentice.sparse_rows import SparseRows
 from focuscrawl.apprentice.url_features import table_of_keys
 from focuscrawl.crawl import Crawl, CrawlPlan
 from focuscrawl.store import PageRow, VisitRecord
@@ -229,6 +230,11 @@ def queue(*, pages: int) -> None:
         half.close("interrupted")
 
 
+def _rows(rng: np.random.Generator, n: int, each: int) -> SparseRows:
+    features = rng.integers(0, 200_000, n * each, dtype=np.int32)
+    return SparseRows(features, np.arange(n + 1) * each)
+
+
 def _fill(crawl: Crawl, pages: int, server: PostgresServer) -> None:
     rng, empty = np.random.default_rng(0), pack_words([])
     before = _processor(server)
@@ -246,11 +252,9 @@ def _fill(crawl: Crawl, pages: int, server: PostgresServer) -> None:
             targets=targets,
             position=np.arange(LINKS, dtype=np.int32),
             reading=rng.normal(size=LINKS).astype(np.float32),
-            link_indices=rng.integers(0, 200_000, LINKS * FEATURES, dtype=np.int32),
-            link_lengths=np.full(LINKS, FEATURES, np.int32),
+            links=_rows(rng, LINKS, FEATURES),
             new=targets,
-            url_indices=rng.integers(0, 200_000, 5 * LINKS, dtype=np.int32),
-            url_lengths=np.full(LINKS, 5, np.int32),
+            urls=_rows(rng, LINKS, 5),
             url_keys=table_of_keys(names),
             vocabulary=empty,
         )

@@ -15,7 +15,6 @@ from focuscrawl.engine.settings_table import read_arguments
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Self
 
     from scrapy.crawler import Crawler
@@ -78,8 +77,9 @@ class FocusedCrawling:
         for name, value in DECENT.items():
             settings.set(name, value, priority="addon")
         if not settings.getdict("DOWNLOAD_HANDLERS").keys() & {"http", "https"}:
-            handlers = {"http": _LIVE, "https": _LIVE}
-            _update(settings, "DOWNLOAD_HANDLERS", handlers)
+            handlers = {**settings.getdict("DOWNLOAD_HANDLERS"), "http": _LIVE, "https": _LIVE}
+            priority = settings.getpriority("DOWNLOAD_HANDLERS") or 0
+            settings.set("DOWNLOAD_HANDLERS", handlers, priority=priority)
         for name in ("DOWNLOADER_MIDDLEWARES", "EXTENSIONS"):
             for path, place in getattr(ours, name).items():
                 # None: what a component of ours stands in for
@@ -107,10 +107,3 @@ def _take_over_scheduling(settings: BaseSettings) -> None:
             "leave the setting out"
         )
     settings.set("SCHEDULER", FrontierScheduler, priority="addon")
-
-
-def _update(settings: BaseSettings, name: str, values: Mapping[str, object]) -> None:
-    """Add to a dictionary, whatever priority it was set with."""
-    settings.set(
-        name, {**settings.getdict(name), **values}, priority=settings.getpriority(name) or 0
-    )

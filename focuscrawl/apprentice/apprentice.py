@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 from dataclasses import asdict
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -21,12 +20,12 @@ from focuscrawl.apprentice.serialization import (
     join,
     options_in,
     pack,
-    pack_arrays,
     pack_options,
     part_of,
     parts_of,
 )
 from focuscrawl.apprentice.training_buffer import JudgedUrls
+from focuscrawl.foundation.packed_arrays import pack_arrays, unpack_arrays
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from focuscrawl.apprentice.link_table import LinkTable
     from focuscrawl.apprentice.memory import Snapshot
     from focuscrawl.apprentice.page_facts import PageFacts
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
 
 _ENOUGH = 5  # judged URLs before the first lesson
 
@@ -103,7 +103,7 @@ class Apprentice:
 
     # -- what the crawl tells ------------------------------------------------------------
 
-    def new(self, targets: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def new(self, targets: Ints) -> Bools:
         """Tell which URLs were not met before, bool (n,)."""
         with self.lock:
             self.table.grow(int(targets.max(initial=-1)) + 1)
@@ -127,9 +127,7 @@ class Apprentice:
         with self.lock:
             self.memory.hear(url, relevance)
 
-    def expand(
-        self, url: int, facts: PageFacts
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    def expand(self, url: int, facts: PageFacts) -> tuple[Floats, Ints, Floats]:
         """Take in the links of a page numbered `url`.
 
         Returns
@@ -148,9 +146,7 @@ class Apprentice:
             self.memory.keep_scores(urls, scores)
             return link_scores, urls, scores
 
-    def expand_all(
-        self, pages: Sequence[tuple[int, PageFacts]]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def expand_all(self, pages: Sequence[tuple[int, PageFacts]]) -> tuple[Ints, Floats]:
         """Take in links of pages that others fetched; all URLs are scored once, at the end.
 
         Parameters
@@ -166,7 +162,7 @@ class Apprentice:
             urls = np.unique(np.concatenate([facts.targets for _, facts in pages]))
             return urls, self._add_links(first, urls)
 
-    def _add_links(self, first: int, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _add_links(self, first: int, urls: Ints) -> Floats:
         """Add links that lead to `urls`; return the scores that these have by now."""
         self.scorer.add_new_links(first)
         scores = self.scorer.scores(urls, self.scorer.inputs(urls))
@@ -237,7 +233,7 @@ class Apprentice:
             self._subject(), self._scorer_of(learner), version=version, instances=0, state=b""
         )
 
-    def adopt(self, lesson: ApprenticeLesson) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def adopt(self, lesson: ApprenticeLesson) -> tuple[Ints, Floats]:
         """Score by what was learned from now on.
 
         Returns
@@ -254,7 +250,7 @@ class Apprentice:
                 self.memory.table = left
             return self._catch_up(links)
 
-    def _catch_up(self, links: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _catch_up(self, links: int) -> tuple[Ints, Floats]:
         """Take in what came while a lesson was under way that knew so many links."""
         self.memory.take_in_deferred()
         urls = np.unique(self.table.target.data[links:])
@@ -269,9 +265,12 @@ class Apprentice:
         return join(
             lesson.state,
             pack_arrays(
-                adopted=np.array([self.memory.observed, self.table.links_ever]),
-                forgotten=np.packbits(lesson.forgotten),
-                **since._asdict(),
+                {
+                    "adopted": np.array([self.memory.observed, self.table.links_ever]),
+                    "forgotten": np.packbits(lesson.forgotten),
+                    **since._asdict(),
+                },
+                compressed=False,
             ),
         )
 
@@ -282,7 +281,7 @@ class Apprentice:
         -------
         How many fetches there were when it was adopted
         """
-        learned, since = (np.load(io.BytesIO(part)) for part in parts_of(state))
+        learned, since = (unpack_arrays(part) for part in parts_of(state))
         self.scorer = self._scorer_of(self._learner_in(learned))
         memory, buffer = self.memory, self.memory.buffer
         self.version, observed, links, memory.learned_from = (int(x) for x in learned["lesson"])
@@ -295,7 +294,7 @@ class Apprentice:
         self._replay = Replay((observed, links), (adopted[0], adopted[1]), forgotten)
         return adopted[0]
 
-    def rescore(self) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def rescore(self) -> tuple[Ints, Floats]:
         """Return all URLs with links that were not fetched, and their scores as last returned.
 
         After `load` and all that was repeated: as if the crawl had not been interrupted.
@@ -337,39 +336,11 @@ class Apprentice:
 
     def warm_start(self, exported: bytes) -> None:
         """Begin a crawl with what an earlier one has learned; see `export`."""
-        with np.load(io.BytesIO(exported)) as arrays:
-            learner = self._learner_in(arrays)
-            self.memory.outcomes.prefixes.set_state(part_of(arrays, "p_"))
-            self.memory.outcomes.patterns.set_state(part_of(arrays, "s_"))
+        arrays = unpack_arrays(exported)
+        learner = self._learner_in(arrays)
+        self.memory.outcomes.prefixes.set_state(part_of(arrays, "p_"))
+        self.memory.outcomes.patterns.set_state(part_of(arrays, "s_"))
         self.scorer = self._scorer_of(learner.believe())
-
-    # -- what is asked -------------------------------------------------------------------
-
-    def has_links(self, url: int) -> bool:
-        """Tell whether a link into `url` is known."""
-        with self.lock:
-            return self.scorer.evidence.has_links(url)
-
-    def explain(self, url: int) -> dict[str, float]:
-        """Return what speaks for (above 0) and against fetching a URL that has links.
-
-        The parts add up to the linear sum that its score comes of: each of `input_names`,
-        ``links (words)``: the hashed features of links and their pages, ``address (words)`` and
-        ``intercept``.
-        """
-        with self.lock:
-            return self.scorer.explain(url)
-
-    def features(self, url: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return what `explain` adds up as words, feature by feature.
-
-        Returns
-        -------
-        features : int64 (n,), distinct numbers in the space of `make_instances`
-        weights : float64 (n,), what each says for (above 0) or against the URL
-        """
-        with self.lock:
-            return self.scorer.features(url)
 
     def _scorer_of(self, learner: Learner) -> Scorer:
         return Scorer(learner, self.options, self.table, self.memory.outcomes)

@@ -9,15 +9,13 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Floats, Ints
+
 _NEAR = 6  # links on either side
 _BELIEF = 1.0  # how many followed links R(u) counts for
 
 
-def hub_rates(
-    page: NDArray[np.int64],
-    relevance: NDArray[np.float64],
-    y: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def hub_rates(page: Ints, relevance: Floats, y: Floats) -> Floats:
     """Return how relevant the followed links of each link's page were, shrunk to R(u).
 
     Parameters
@@ -34,13 +32,10 @@ def hub_rates(
     n_pages = int(page[-1]) + 1 if len(page) else 0
     total = np.bincount(page, np.where(known, y, 0.0), n_pages)[page]
     count = np.bincount(page, known, n_pages)[page]
-    rate: NDArray[np.float64] = (total + _BELIEF * relevance) / (count + _BELIEF)
-    return rate
+    return (total + _BELIEF * relevance) / (count + _BELIEF)
 
 
-def near_links(
-    page: NDArray[np.int64], y: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def near_links(page: Ints, y: Floats) -> tuple[Floats, Floats]:
     """Return relevance and number of the followed links beside each link, itself left out.
 
     The co-citation of [A02 section 2.2.3], counted over the six links on either side on the same
@@ -58,12 +53,7 @@ def near_links(
     return totals[high] - totals[low] - value, counts[high] - counts[low] - known
 
 
-def cocitation(
-    page: NDArray[np.int64],
-    position: NDArray[np.int32],
-    y: NDArray[np.float64],
-    d_max: int,
-) -> NDArray[np.float64]:
+def cocitation(page: Ints, position: NDArray[np.int32], y: Floats, d_max: int) -> Floats:
     """Return (HIGH, d) and (LOW, d) of each link [A02 section 2.2.3].
 
     1 where a link of the same page whose first leaf is d leaves away was followed, and its target

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray
 from focuscrawl.page.view import Links, PageView
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class WordReader:
             total[owner[starts]] = np.add.reduceat(each, starts, axis=0)
         return total
 
-    def log_odds(self, evidence: NDArray[np.float32]) -> NDArray[np.float64]:
+    def log_odds(self, evidence: NDArray[np.float32]) -> Floats:
         """Return log Pr(c*)/(1 - Pr(c*)) of owners with this `evidence` (n, columns)."""
         log = evidence + self._prior
         return _log_sum(log[:, self._marked]) - _log_sum(log[:, ~self._marked])
@@ -91,7 +91,7 @@ class WordReader:
         self._evidence.extend((self._ask(words) - self._prior).astype(np.float32).ravel())
         self._number.update(zip(words, count(len(self._number)), strict=False))
 
-    def _ask(self, words: Sequence[str]) -> NDArray[np.float64]:
+    def _ask(self, words: Sequence[str]) -> Floats:
         if not self._may_ask:
             classes = max(2, len(self._critic.classes))
             return np.full((len(words), classes), -np.log(classes))
@@ -134,16 +134,16 @@ class TextReader:
         return self._evidence.data.reshape(-1, self._words.columns)[at]
 
 
-def _distribution(judgement: Judgement) -> NDArray[np.float64]:
+def _distribution(judgement: Judgement) -> Floats:
     if judgement.probabilities is not None:
         return judgement.probabilities
     return np.column_stack([1.0 - judgement.relevance, judgement.relevance])
 
 
-def _log_sum(log: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_sum(log: Floats) -> Floats:
     if not log.shape[1]:
         return np.full(len(log), np.log(_SURE))
-    total: NDArray[np.float64] = np.logaddexp.reduce(log, axis=1)
+    total: Floats = np.logaddexp.reduce(log, axis=1)
     return total
 
 

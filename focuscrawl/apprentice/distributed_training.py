@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,8 +11,9 @@ from focuscrawl.apprentice.instances import make_instances
 from focuscrawl.apprentice.learners.matrix import Instances
 from focuscrawl.apprentice.lesson_quality import validate
 from focuscrawl.apprentice.scorer import new_learner
-from focuscrawl.apprentice.serialization import pack, pack_arrays, part_of
+from focuscrawl.apprentice.serialization import pack, part_of
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
+from focuscrawl.foundation.packed_arrays import pack_arrays, unpack_arrays
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from focuscrawl.apprentice.learners.base import Learner
     from focuscrawl.apprentice.lesson import ApprenticeLesson
     from focuscrawl.apprentice.options import Options
+    from focuscrawl.foundation.arrays import Floats
 
 
 class JudgedBatch(NamedTuple):
@@ -39,21 +40,21 @@ class JudgedBatch(NamedTuple):
     indices: NDArray[np.int32]
     lengths: NDArray[np.int32]
     values: NDArray[np.float32]
-    dense: NDArray[np.float64]
+    dense: Floats
     owner: NDArray[np.int32]
-    y: NDArray[np.float64]
-    predicted: NDArray[np.float64]
-    window: NDArray[np.float64]
+    y: Floats
+    predicted: Floats
+    window: Floats
 
     def to_bytes(self) -> bytes:
         """Pack them."""
-        return pack_arrays(**self._asdict())
+        return pack_arrays(self._asdict(), compressed=False)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> JudgedBatch:
         """Unpack what `to_bytes` has packed."""
-        with np.load(io.BytesIO(data)) as arrays:
-            return cls(**{name: arrays[name] for name in cls._fields})
+        arrays = unpack_arrays(data)
+        return cls(**{name: arrays[name] for name in cls._fields})
 
 
 class Pool:
@@ -71,7 +72,7 @@ class Pool:
     def __init__(self, options: Options) -> None:
         self.options = options
         self.new = 0
-        self._parts: list[tuple[int, JudgedBatch, NDArray[np.float64]]] = []
+        self._parts: list[tuple[int, JudgedBatch, Floats]] = []
 
     def __len__(self) -> int:
         return sum(len(part.y) for _, part, _ in self._parts)
@@ -98,7 +99,7 @@ class Pool:
         A learner, the number of instances, and how well they had been predicted
         """
         parts: list[JudgedBatch] = []
-        values: list[NDArray[np.float64]] = []
+        values: list[Floats] = []
         kept = self.new if learner.remembers else len(self)
         for _, part, value in reversed(self._parts):
             if kept <= 0:
@@ -188,6 +189,6 @@ class SharedTraining:
         version : of the model
         state : as `train` returned it
         """
-        with np.load(io.BytesIO(state)) as arrays:
-            learner = new_learner(self._apprentice.options).set_state(part_of(arrays, "m_"))
+        learner = new_learner(self._apprentice.options)
+        learner.set_state(part_of(unpack_arrays(state), "m_"))
         return self._apprentice.lesson_of(learner, version)

@@ -9,10 +9,12 @@ import numpy as np
 from focuscrawl.apprentice.dense_inputs import INPUTS
 from focuscrawl.apprentice.relevance_rates import PRIOR, RelevanceRates
 from focuscrawl.apprentice.url_features import PATTERNS, PREFIXES
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from focuscrawl.apprentice.link_table import LinkTable
 
 _SHRINK = 0.2  # weight of the prior in means over links (METHODS 5)
 _SUMS = (
@@ -41,7 +43,7 @@ class FetchOutcomes:
         self.patterns.observe(keys[PREFIXES : PREFIXES + PATTERNS], relevance)
         self._aliases[[0, 1], keys[-2:] & np.uint32(self._aliases.shape[1] - 1)] = True
 
-    def aliases_of(self, keys: NDArray[np.uint32]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    def aliases_of(self, keys: NDArray[np.uint32]) -> tuple[Bools, Bools]:
         """Tell of which URLs an alias was fetched, and of which only but for the query."""
         at = keys[:, -2:] & np.uint32(self._aliases.shape[1] - 1)
         same = self._aliases[0, at[:, 0]]
@@ -54,10 +56,12 @@ class UrlEvidence:
     Parameters
     ----------
     width : columns of counts that links may bring besides, see `add`
+    only_first : only the first link to each URL counts
     """
 
-    def __init__(self, width: int = 0) -> None:
+    def __init__(self, width: int, *, only_first: bool) -> None:
         self._width = width
+        self._only_first = only_first
         self._counts = GrowingArray(np.float64)  # (n_urls, width), row after row
         self._sums = GrowingArray(np.float64)  # (n_urls, len(_SUMS)), row after row
         self._best = GrowingArray(np.float64)
@@ -67,29 +71,31 @@ class UrlEvidence:
     def add(
         self,
         n_urls: int,
-        targets: NDArray[np.int64],
-        weight: NDArray[np.float64],
-        relevance: NDArray[np.float64],
+        table: LinkTable,
+        links: slice,
         *,
-        reading: NDArray[np.floating],
-        hub: NDArray[np.float64],
-        margin: NDArray[np.float64],
-        near: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
-        counts: NDArray[np.float64] | None = None,
+        hub: Floats,
+        margin: Floats,
+        near: tuple[Floats, Floats] | None = None,
+        counts: Floats | None = None,
     ) -> None:
-        """Add links, all columns (n,).
+        """Add n links of a table, all columns (n,).
 
         Parameters
         ----------
         n_urls : all targets are below
-        targets, weight, relevance, reading : as `LinkTable` has them
         hub : rate of the followed links of each link's page
         margin : what the hashed features of link and page say
         near : relevance and number of the followed links beside each link
         counts : (n, width), further inputs of each link
         """
-        nothing = np.zeros(len(targets))
-        near_relevance, near_known = (nothing, nothing) if near is None else near
+        kept = table.first.data[links] if self._only_first else slice(None)
+        targets, weight = table.target.data[links][kept], table.weight.data[links][kept]
+        relevance, reading = table.relevance.data[links][kept], table.reading.data[links][kept]
+        hub, nothing = hub[kept], np.zeros(len(targets))
+        near_relevance, near_known = (
+            (nothing, nothing) if near is None else (near[0][kept], near[1][kept])
+        )
         columns = (
             np.ones(len(targets)),
             relevance,
@@ -98,22 +104,22 @@ class UrlEvidence:
             hub,
             near_relevance,
             near_known,
-            margin,
+            margin[kept],
         )
         fresh = not len(self._sums)
         self._sums.grow(n_urls * len(_SUMS))
         if fresh:  # many links: a histogram adds them up in the same order, and much faster
-            table = self._table()
+            added = self._table()
             for i, column in enumerate(columns):
-                table[:, i] = np.bincount(targets, weight * column, n_urls)
+                added[:, i] = np.bincount(targets, weight * column, n_urls)
         else:
             values = weight[:, None] * np.concatenate(columns).reshape(len(_SUMS), -1).T
             at = targets[:, None] * len(_SUMS) + np.arange(len(_SUMS))
             np.add.at(self._sums.data, at.ravel(), values.ravel())
         self._counts.grow(n_urls * self._width)
         if counts is not None:
-            table = self._counts.data.reshape(-1, self._width)
-            np.add.at(table, targets, weight[:, None] * counts)
+            added = self._counts.data.reshape(-1, self._width)
+            np.add.at(added, targets, weight[:, None] * counts[kept])
         for best, column in ((self._best, relevance), (self._best_hub, hub)):
             best.grow(n_urls)
             np.maximum.at(best.data, targets, column)
@@ -127,20 +133,18 @@ class UrlEvidence:
         at = url * len(_SUMS) + _SUMS.index("weight")
         return at < len(self._sums) and bool(self._sums.data[at] > 0.0)
 
-    def urls(self) -> NDArray[np.int64]:
+    def urls(self) -> Ints:
         """Return the numbers of all URLs with links."""
         return np.flatnonzero(self._table()[:, _SUMS.index("weight")])
 
-    def margins(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def margins(self, urls: Ints) -> Floats:
         """Return the mean margin of the links into each URL."""
         table = self._table()
-        mean: NDArray[np.float64] = table[urls, _SUMS.index("margin")]
+        mean: Floats = table[urls, _SUMS.index("margin")]
         mean /= table[urls, _SUMS.index("weight")]
         return mean
 
-    def inputs(
-        self, urls: NDArray[np.int64], keys: NDArray[np.uint32], fetched: FetchOutcomes
-    ) -> NDArray[np.float64]:
+    def inputs(self, urls: Ints, keys: NDArray[np.uint32], fetched: FetchOutcomes) -> Floats:
         """Return the dense inputs (n, len(INPUTS) + width) of URLs that have links."""
         sums = self._table().take(urls, axis=0).T.copy()
         n, relevance, reading, relevant, hub, near, near_known, _ = sums
@@ -175,20 +179,19 @@ class UrlEvidence:
         )
         return columns.reshape(len(INPUTS) + self._width, len(urls)).T.copy()
 
-    def _table(self) -> NDArray[np.float64]:
+    def _table(self) -> Floats:
         """Return the sums, (n_urls, len(_SUMS))."""
         return self._sums.data.reshape(-1, len(_SUMS))
 
-    def _means(self, urls: NDArray[np.int64], n: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _means(self, urls: Ints, n: Floats) -> Floats:
         """Return the mean counts, (width, n)."""
         if not self._width:
             return np.zeros((0, len(urls)))
-        means: NDArray[np.float64] = self._counts.data.reshape(-1, self._width)[urls].T / n
-        return means
+        return self._counts.data.reshape(-1, self._width)[urls].T / n
 
 
-def _log_odds(probability: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_odds(probability: Floats) -> Floats:
     """Return the log-odds over their greatest value, in [-1, 1]; 0.01 is as good as 0."""
     p = np.minimum(np.maximum(probability, 0.01), 0.99)
-    odds: NDArray[np.float64] = np.log(p / (1.0 - p)) / np.log(99.0)
+    odds: Floats = np.log(p / (1.0 - p)) / np.log(99.0)
     return odds

@@ -11,7 +11,7 @@ from focuscrawl.apprentice.hashing import WordHashes, bucket
 from focuscrawl.apprentice.link_context import by_offset, window
 from focuscrawl.apprentice.options import DEFAULT_GROUPS
 from focuscrawl.apprentice.page_facts import BITS, PageFacts, pack_words
-from focuscrawl.apprentice.sparse_rows import SparseRows, beside, pointers
+from focuscrawl.apprentice.sparse_rows import SparseRows, beside
 from focuscrawl.apprentice.url_features import address_features, address_words, table_of_keys
 from focuscrawl.apprentice.url_relations import site_features
 from focuscrawl.page.tokens import tokenize
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.apprentice.options import Options
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
     from focuscrawl.page.view import PageView
 
 TITLE, CLASS, HEADING, ANCHOR, SECTION = 3, 4, 5, 6, 7  # salts
@@ -66,12 +67,12 @@ class FeatureExtractor:
     def read(
         self,
         view: PageView,
-        links: NDArray[np.int64],
-        targets: NDArray[np.int64],
-        new: NDArray[np.bool_],
+        links: Ints,
+        targets: Ints,
+        new: Bools,
         *,
         relevance: float,
-        probabilities: NDArray[np.float64] | None = None,
+        probabilities: Floats | None = None,
     ) -> PageFacts:
         """Read a page.
 
@@ -91,8 +92,6 @@ class FeatureExtractor:
         first = np.flatnonzero(new)[first]
         addresses = [urls[i] for i in first.tolist()]
         keys = table_of_keys(addresses)
-        of_urls = self._addresses(addresses, keys)
-        of_links = self._links(view, links, anchors, urls)
         return PageFacts(
             relevance=np.array([relevance]),
             own_keys=table_of_keys([view.url]),
@@ -100,11 +99,9 @@ class FeatureExtractor:
             targets=targets,
             position=view.links.left[links],
             reading=self._read(anchors, urls),
-            link_indices=of_links.indices,
-            link_lengths=of_links.lengths.astype(np.int32),
+            links=self._links(view, links, anchors, urls),
             new=fresh,
-            url_indices=of_urls.indices,
-            url_lengths=of_urls.lengths.astype(np.int32),
+            urls=self._addresses(addresses, keys),
             url_keys=keys,
             vocabulary=pack_words(dict.fromkeys([*view.tokens, *self._unseen(anchors)])),
         )
@@ -120,41 +117,34 @@ class FeatureExtractor:
         return self._reader.log_odds(evidence).astype(np.float32)
 
     def _links(
-        self, view: PageView, links: NDArray[np.int64], anchors: list[str], urls: list[str]
+        self, view: PageView, links: Ints, anchors: list[str], urls: list[str]
     ) -> SparseRows:
         on = self._groups
         left, right = view.links.left[links], view.links.right[links]
-        parts = [SparseRows(np.zeros(0, np.int32), np.zeros(len(links) + 1, np.int64))]
+        parts = [SparseRows.empty(len(links))]
         if "context" in on:
             words = self._hashes(view.tokens)
             near = window(words, view.token_leaf, left, right, d_max=self._d_max)
             parts = [by_offset(near, BITS)]
         if "anchor" in on:
-            parts.append(self._texts(anchors, ANCHOR))
+            parts.append(self._hashes.rows(anchors, ANCHOR, BITS))
         if "section" in on:
             above = np.searchsorted(view.heading_leaf, left, side="right")
-            headings = self._texts(["", *view.headings], SECTION)
+            headings = self._hashes.rows(["", *view.headings], SECTION, BITS)
             parts.append(headings.take(above))
         if "site" in on:
             parts.append(site_features(view.url, urls, BITS))
         return beside(*parts)[0] if len(parts) > 1 else parts[0]
 
-    def _texts(self, texts: list[str], salt: int) -> SparseRows:
-        words, owner = tokenize(texts)
-        features = bucket(self._hashes(words), salt, BITS)
-        return SparseRows(features, pointers(np.bincount(owner, minlength=len(texts))))
-
     def _addresses(self, urls: list[str], keys: NDArray[np.uint32]) -> SparseRows:
         if "url" not in self._groups:
-            return SparseRows(np.zeros(0, np.int32), np.zeros(len(urls) + 1, np.int64))
+            return SparseRows.empty(len(urls))
         return address_features(urls, keys, self._hashes, bits=BITS)
 
-    def _page(
-        self, view: PageView, probabilities: NDArray[np.float64] | None
-    ) -> NDArray[np.int32]:
+    def _page(self, view: PageView, probabilities: Floats | None) -> NDArray[np.int32]:
         found = [np.zeros(0, np.int32)]
         if "title" in self._groups:
-            found.append(bucket(self._hashes(tokenize([view.title])[0]), TITLE, BITS))
+            found.append(self._hashes.rows([view.title], TITLE, BITS).indices)
         if "headings" in self._groups:
             words = dict.fromkeys(tokenize(view.headings)[0])
             found.append(bucket(self._hashes([*words]), HEADING, BITS))

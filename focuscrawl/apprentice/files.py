@@ -21,7 +21,7 @@ def save_apprentice(graduate: bytes, out: Path, about: dict[str, str | int]) -> 
 
     Parameters
     ----------
-    graduate : see `Apprentice.graduate`
+    graduate : see `Apprentice.export`
     about : for people: topic, instances, crawl
     """
     FORMAT.write(out, "apprentice", {**about}, {_ARRAYS: graduate})

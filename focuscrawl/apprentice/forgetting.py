@@ -7,17 +7,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.apprentice.evidence import UrlEvidence
     from focuscrawl.apprentice.link_table import LinkTable
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
 
 _ROOM = 0.75  # of the links allowed are kept, so that it is not done all the time
 
 
 def least_promising(
-    table: LinkTable, n_links: int, n_pages: int, promise: NDArray[np.float64], most: int
-) -> NDArray[np.bool_]:
+    table: LinkTable, n_links: int, n_pages: int, promise: Floats, most: int
+) -> Bools:
     """Choose the pages to forget, so that well below `most` links are left.
 
     A page is worth the best URL that it links to: nothing that is told of it from its other pages
@@ -42,9 +41,7 @@ def least_promising(
     return forgotten
 
 
-def without_links(
-    table: LinkTable, evidence: UrlEvidence, y: NDArray[np.float64]
-) -> NDArray[np.int64]:
+def without_links(table: LinkTable, evidence: UrlEvidence, y: Floats) -> Ints:
     """Return the URLs that were not fetched and that no page links to which is left.
 
     Parameters

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from focuscrawl.foundation.arrays import Floats
 
 _SUREST = 36.0  # log-odds; nearer to 0 or 1 a float64 cannot say much
 _LEAST = float(np.log(99.0))  # a scale on which 0.99 is 1
@@ -45,15 +45,14 @@ class GradedLabels:
             self._total += float(np.abs(_log_odds(np.array([relevance]))[0]))
             self._n += 1
 
-    def of(self, relevance: NDArray[np.float64]) -> NDArray[np.float64]:
+    def of(self, relevance: Floats) -> Floats:
         """Return the grades of R (n,) on the present scale."""
         half = np.clip(_log_odds(relevance) / (2.0 * self.scale), -0.5, 0.5)
-        graded: NDArray[np.float64] = np.where(relevance > 0.0, 0.5 + half, 0.0)
-        return graded
+        return np.where(relevance > 0.0, 0.5 + half, 0.0)
 
 
-def _log_odds(relevance: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log_odds(relevance: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         odds = np.log(relevance) - np.log1p(-relevance)
-    clipped: NDArray[np.float64] = np.clip(odds, -_SUREST, _SUREST)
+    clipped: Floats = np.clip(odds, -_SUREST, _SUREST)
     return clipped

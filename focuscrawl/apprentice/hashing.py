@@ -7,6 +7,9 @@ from zlib import crc32
 
 import numpy as np
 
+from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
+from focuscrawl.page.tokens import tokenize
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -43,6 +46,12 @@ class WordHashes:
                 if word not in known:
                     known[word] = crc32(word.encode("utf-8", "surrogatepass"))
         return np.fromiter(map(known.__getitem__, words), np.uint64, len(words))
+
+    def rows(self, texts: list[str], salt: int, bits: int) -> SparseRows:
+        """Return one row a text: the features of its words, as often as it has them."""
+        words, owner = tokenize(texts)
+        lengths = np.bincount(owner, minlength=len(texts))
+        return SparseRows(bucket(self(words), salt, bits), pointers(lengths))
 
     def words(self) -> dict[int, str]:
         """Return the words that are remembered, by their numbers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +12,10 @@ from focuscrawl.apprentice.learners.matrix import Instances
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.apprentice.link_table import LinkTable
+    from focuscrawl.foundation.arrays import Floats, Ints
+
+_NOTHING = Instances(SparseRows.empty(0), np.zeros(0), np.zeros((0, 0)))
 
 
 class InstanceCache:
@@ -30,21 +31,15 @@ class InstanceCache:
         self._table: LinkTable | None = None
         self._n_links = 0
         self._urls = np.zeros(0, np.int64)
-        self._made = _Rows.none()
+        self._made = _NOTHING
 
-    def instances(
-        self,
-        table: LinkTable,
-        n_links: int,
-        urls: NDArray[np.int64],
-        inputs: NDArray[np.float64],
-    ) -> Instances:
+    def instances(self, table: LinkTable, n_links: int, urls: Ints, inputs: Floats) -> Instances:
         """Return one instance a URL; parameters as in `make_instances`.
 
         Only what was asked for the last time is remembered.
         """
         if table is not self._table or n_links < self._n_links:  # links were forgotten
-            self._urls, self._made, self._n_links = np.zeros(0, np.int64), _Rows.none(), 0
+            self._urls, self._made, self._n_links = np.zeros(0, np.int64), _NOTHING, 0
         row_of = np.full(table.n_urls, -1)
         row_of[self._urls] = np.arange(len(self._urls))
         row_of[self._changed(table.target.data[:n_links])] = -1
@@ -58,43 +53,33 @@ class InstanceCache:
             unit_length=self._unit_length,
         )
         row[missing] = len(self._urls) + np.arange(len(missing))
-        self._made = self._made.joined(_Rows(new.rows, new.values), row)
+        self._made = _joined(self._made, new, row)
         self._table, self._n_links, self._urls = table, n_links, urls
         return Instances(self._made.rows, self._made.values, inputs)
 
-    def _changed(self, target: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _changed(self, target: Ints) -> Ints:
         """Return the URLs that have new links to learn from; only their first ones count."""
         before, new = target[: self._n_links], target[self._n_links :]
         count = np.bincount(before, minlength=int(new.max(initial=0)) + 1)
         return new[count[new] < MAX_LINKS]
 
 
-class _Rows(NamedTuple):
-    """Hashed features of URLs, and their values."""
+def _joined(before: Instances, new: Instances, row: Ints) -> Instances:
+    """Return the instances numbered `row`, those of `new` being numbered after those of before.
 
-    rows: SparseRows
-    values: NDArray[np.float64]
-
-    @classmethod
-    def none(cls) -> Self:
-        return cls(SparseRows(np.zeros(0, np.int32), np.zeros(1, np.int64)), np.zeros(0))
-
-    def joined(self, new: Self, row: NDArray[np.int64]) -> Self:
-        """Return the rows numbered `row`, those of `new` being numbered after these.
-
-        Most of them follow one another as they did: they are copied stretch by stretch.
-        """
-        n = len(self.rows)
-        cuts = np.flatnonzero((np.diff(row) != 1) | (row[1:] == n)) + 1
-        bounds = [0, *cuts.tolist(), len(row)]
-        indices, values = [self.rows.indices[:0]], [self.values[:0]]
-        for start, end in pairwise(bounds):
-            if start < end:
-                first = int(row[start])
-                part, first = (new, first - n) if first >= n else (self, first)
-                a, b = part.rows.indptr[first], part.rows.indptr[first + end - start]
-                indices.append(part.rows.indices[a:b])
-                values.append(part.values[a:b])
-        lengths = np.concatenate([self.rows.lengths, new.rows.lengths])[row]
-        rows = SparseRows(np.concatenate(indices), pointers(lengths))
-        return type(self)(rows, np.concatenate(values))
+    Most of them follow one another as they did: they are copied stretch by stretch.
+    """
+    n = len(before.rows)
+    cuts = np.flatnonzero((np.diff(row) != 1) | (row[1:] == n)) + 1
+    bounds = [0, *cuts.tolist(), len(row)]
+    indices, values = [before.rows.indices[:0]], [before.values[:0]]
+    for start, end in pairwise(bounds):
+        if start < end:
+            first = int(row[start])
+            part, first = (new, first - n) if first >= n else (before, first)
+            a, b = part.rows.indptr[first], part.rows.indptr[first + end - start]
+            indices.append(part.rows.indices[a:b])
+            values.append(part.values[a:b])
+    lengths = np.concatenate([before.rows.lengths, new.rows.lengths])[row]
+    rows = SparseRows(np.concatenate(indices), pointers(lengths))
+    return Instances(rows, np.concatenate(values), np.zeros((len(row), 0)))

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.link_table import LinkTable
+    from focuscrawl.foundation.arrays import Floats, Ints
 
 #: hashed features of links, addresses and pages lie one after another
 SPACE = 1 << BITS
@@ -26,14 +27,14 @@ _SLICE = 100_000  # links scored in one go, so that a large frontier needs littl
 def make_instances(
     table: LinkTable,
     n_links: int,
-    urls: NDArray[np.int64],
-    inputs: NDArray[np.float64],
+    urls: Ints,
+    inputs: Floats,
     *,
     unit_length: bool = True,
     each_link: bool = False,
     only_first: bool = False,
     most: int = MAX_LINKS,
-) -> tuple[Instances, NDArray[np.int64]]:
+) -> tuple[Instances, Ints]:
     """Make one instance a URL: the mean of its links' features, and its own.
 
     Parameters
@@ -82,9 +83,7 @@ def make_instances(
     return _side_by_side(blocks, inputs[owner]), owner
 
 
-def _side_by_side(
-    blocks: list[tuple[SparseRows, NDArray[np.float64]]], inputs: NDArray[np.float64]
-) -> Instances:
+def _side_by_side(blocks: list[tuple[SparseRows, Floats]], inputs: Floats) -> Instances:
     moved = [
         SparseRows(rows.indices + np.int32(i * SPACE), rows.indptr)
         for i, (rows, _) in enumerate(blocks)
@@ -97,62 +96,37 @@ def _side_by_side(
 
 def link_margins(
     of_links: NDArray[np.float32],
-    of_pages: NDArray[np.float64],
+    of_pages: Floats,
     table: LinkTable,
-    first: int,
-    end: int,
+    links: Ints | range,
     *,
     unit_length: bool = True,
-) -> NDArray[np.float64]:
-    """Return what links `first` to `end` and their pages say by weights (SPACE,) of either."""
-    rows = table.links.rows(end)
-    found = [np.zeros(0)]
-    for start in range(first, end, _SLICE):
-        part = rows.part(start, min(start + _SLICE, end))
-        found.append(_margins(of_links, part, unit_length))
-    page = table.page.data[first:end]
-    if not len(page):
-        return found[0]
-    pages = table.pages.rows(int(page[-1]) + 1).part(int(page[0]))  # in the order expanded
-    by_page = _margins(of_pages, pages, unit_length)
-    margins: NDArray[np.float64] = np.concatenate(found)
-    margins += by_page[page - page[0]]
-    return margins
+) -> Floats:
+    """Return what links and their pages say by weights (SPACE,) of either.
 
-
-def margins_of_links(
-    of_links: NDArray[np.float32],
-    of_pages: NDArray[np.float64],
-    table: LinkTable,
-    links: NDArray[np.int64],
-    *,
-    unit_length: bool = True,
-) -> NDArray[np.float64]:
-    """Return what `link_margins` does, of some links (n,), ascending."""
-    rows = table.links.rows(len(table))
-    margins = np.zeros(len(links))
+    Parameters
+    ----------
+    links : int64 (n,), their numbers, ascending; what a range has is not copied
+    """
+    rows, margins = table.links.rows(len(table)), np.zeros(len(links))
     for start in range(0, len(links), _SLICE):
-        part = rows.take(links[start : start + _SLICE])
-        margins[start : start + _SLICE] = _margins(of_links, part, unit_length)
-    numbers, place = np.unique(table.page.data[links], return_inverse=True)
-    pages = table.pages.rows(len(table.pages)).take(numbers)
-    margins += _margins(of_pages, pages, unit_length)[place]
+        some = links[start : start + _SLICE]
+        margins[start : start + _SLICE] = _margins(of_links, rows.take(some), unit_length)
+    chosen = slice(links.start, links.stop) if isinstance(links, range) else links
+    page = table.page.data[chosen]
+    if len(page):
+        pages = table.pages.rows(int(page[-1]) + 1).part(int(page[0]))  # in the order expanded
+        margins += _margins(of_pages, pages, unit_length)[page - page[0]]
     return margins
 
 
 def address_margins(
-    weights: NDArray[np.float64],
-    table: LinkTable,
-    urls: NDArray[np.int64],
-    *,
-    unit_length: bool = True,
-) -> NDArray[np.float64]:
+    weights: Floats, table: LinkTable, urls: Ints, *, unit_length: bool = True
+) -> Floats:
     """Return what the addresses of `urls` say by `weights` (N_FEATURES,)."""
     return _margins(weights[SPACE : 2 * SPACE], table.addresses_of(urls), unit_length)
 
 
-def _margins(
-    weights: NDArray[np.floating], rows: SparseRows, unit_length: bool
-) -> NDArray[np.float64]:
+def _margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bool) -> Floats:
     margin = row_sums(weights.take(rows.indices), rows.indptr)
     return margin * unit(rows) if unit_length else margin

@@ -10,9 +10,8 @@ from focuscrawl.apprentice.graded_labels import GradedLabels
 from focuscrawl.apprentice.tunnelling import TunnelRewards
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.apprentice.options import Options
+    from focuscrawl.foundation.arrays import Floats, Ints
 
 _ENOUGH = 0.1  # share of irrelevant pages with which there is nothing to be graded
 _RELEVANT = 0.5
@@ -36,7 +35,7 @@ class Labels:
         self._plain = TunnelRewards()
         self._by_grade = TunnelRewards()
 
-    def found(self, url: int, targets: NDArray[np.int64], n_urls: int) -> None:
+    def found(self, url: int, targets: Ints, n_urls: int) -> None:
         """Take note that `targets` were met first on the page `url`; all below `n_urls`."""
         self._plain.found(url, targets, n_urls)
         if self._graded:
@@ -50,9 +49,7 @@ class Labels:
             grade = self._grades.of(np.array([relevance]))[0]
             self._by_grade.observe(url, float(grade))
 
-    def of(
-        self, urls: NDArray[np.int64], relevance: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def of(self, urls: Ints, relevance: Floats) -> tuple[Floats, Floats]:
         """Return what fetched URLs were in themselves, and what it was worth to fetch them.
 
         Parameters

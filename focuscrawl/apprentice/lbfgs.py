@@ -9,7 +9,8 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
+    from focuscrawl.foundation.arrays import Floats
+
 
 _MEMORY = 8  # steps that shape the next one
 _ENOUGH = 1e-4  # share of the promised descent a step must bring (Armijo)
@@ -17,12 +18,12 @@ _SHORTEST = 1e-6
 
 
 def descend(
-    function: Callable[[NDArray[np.float64]], tuple[float, NDArray[np.float64]]],
-    start: NDArray[np.float64],
+    function: Callable[[Floats], tuple[float, Floats]],
+    start: Floats,
     *,
     steps: int,
     tolerance: float = 1e-5,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Minimise a smooth convex function, warm from `start`, by at most `steps` steps.
 
     Parameters
@@ -39,7 +40,7 @@ def descend(
     """
     point = start
     value, gradient = function(point)
-    moves: list[tuple[NDArray[np.float64], NDArray[np.float64], float]] = []
+    moves: list[tuple[Floats, Floats, float]] = []
     for _ in range(steps):
         direction = _direction(gradient, moves)
         slope = float(gradient @ direction)
@@ -65,10 +66,7 @@ def descend(
     return point
 
 
-def _direction(
-    gradient: NDArray[np.float64],
-    moves: list[tuple[NDArray[np.float64], NDArray[np.float64], float]],
-) -> NDArray[np.float64]:
+def _direction(gradient: Floats, moves: list[tuple[Floats, Floats, float]]) -> Floats:
     """Return minus the gradient times the inverse Hessian that the last moves suggest."""
     direction = -gradient
     shares = []

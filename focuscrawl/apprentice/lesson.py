@@ -11,11 +11,10 @@ from focuscrawl.apprentice.forgetting import least_promising, without_links
 from focuscrawl.apprentice.lesson_quality import drift, validate
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.apprentice.link_table import LinkTable
     from focuscrawl.apprentice.memory import Snapshot
     from focuscrawl.apprentice.scorer import Scorer
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
 
 _RECENT = slice(-200, None)  # the latest predictions, by which a lesson is judged
 
@@ -43,10 +42,10 @@ class ApprenticeLesson:
     instances: int
     metrics: dict[str, float | list[int]]
     state: bytes
-    urls: NDArray[np.int64]
-    scores: NDArray[np.float64]
+    urls: Ints
+    scores: Floats
     scorer: Scorer
-    forgotten: NDArray[np.bool_]
+    forgotten: Bools
 
 
 def rescore_waiting(
@@ -104,7 +103,7 @@ class Replay(NamedTuple):
 
     lesson: tuple[int, int]
     adoption: tuple[int, int]
-    forgotten: NDArray[np.bool_]
+    forgotten: Bools
     links: int = -1
 
     def forgets(self, nth: int) -> bool:
@@ -117,9 +116,7 @@ class Replay(NamedTuple):
         return now[0] >= point[0] and now[1] >= point[1]
 
 
-def most_contrasting(
-    chosen: NDArray[np.int64], table: LinkTable, about: Snapshot, share: float
-) -> NDArray[np.int64]:
+def most_contrasting(chosen: Ints, table: LinkTable, about: Snapshot, share: float) -> Ints:
     """Keep the share of instances with the largest |R(u) - R(v)| [A02 section 4].
 
     Parameters

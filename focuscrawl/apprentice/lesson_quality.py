@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from focuscrawl.foundation.arrays import Bools, Floats
 
 BINS = 10  # of the histograms of `drift`
 
 
-def validate(predicted: NDArray[np.float64], y: NDArray[np.float64]) -> dict[str, float]:
+def validate(predicted: Floats, y: Floats) -> dict[str, float]:
     """Compare predictions (n,) with the relevance (n,) that the fetches showed.
 
     Returns
@@ -34,7 +34,7 @@ def validate(predicted: NDArray[np.float64], y: NDArray[np.float64]) -> dict[str
     }
 
 
-def auc(scores: NDArray[np.float64], high: NDArray[np.bool_]) -> float:
+def auc(scores: Floats, high: Bools) -> float:
     """Return the chance that a high one scores above a low one, ties half; 0.5 without both."""
     n_high = int(high.sum())
     n_low = len(high) - n_high
@@ -45,7 +45,7 @@ def auc(scores: NDArray[np.float64], high: NDArray[np.bool_]) -> float:
     return float((ranks[high].sum() - n_high * (n_high + 1) / 2) / (n_high * n_low))
 
 
-def drift(before: NDArray[np.float64], after: NDArray[np.float64]) -> dict[str, float | list[int]]:
+def drift(before: Floats, after: Floats) -> dict[str, float | list[int]]:
     """Compare the scores of n waiting URLs before and after a lesson, both in [0, 1].
 
     Returns

@@ -12,6 +12,8 @@ from focuscrawl.apprentice.sparse_rows import SparseRows, pointers, ranges
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Ints
+
 OFFSET_SALT = 1 << 16  # plus the offset
 #: tokens on either side of a link, and inside it, that are looked at: a leaf can be a chapter,
 #: and an anchor left open the whole page
@@ -30,7 +32,7 @@ class Window(NamedTuple):
 
     words: NDArray[np.uint64]
     offset: NDArray[np.int32]
-    lengths: NDArray[np.int64]
+    lengths: Ints
 
 
 def window(

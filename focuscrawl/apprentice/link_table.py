@@ -9,7 +9,7 @@ import numpy as np
 
 from focuscrawl.apprentice.sparse_rows import SparseRows
 from focuscrawl.apprentice.url_features import ALIASES, PATTERNS, PREFIXES
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
     from typing import Self
@@ -42,6 +42,10 @@ class RowStore:
         self._indices.extend(rows.indices)
         self._indptr.extend(rows.indptr[1:] + start)  # last: a lesson may be reading
 
+    def append(self, features: NDArray[np.int32]) -> None:
+        """Append one row."""
+        self.extend(SparseRows(features, np.array([0, len(features)], np.int64)))
+
     def rows(self, n: int) -> SparseRows:
         """Return the first n rows, a view."""
         indptr = self._indptr.data[: n + 1]
@@ -51,7 +55,7 @@ class RowStore:
         """Return the rows from number `first` on, a view."""
         return self.rows(len(self)).part(first)
 
-    def take(self, rows: NDArray[np.int64]) -> RowStore:
+    def take(self, rows: Ints) -> RowStore:
         """Return a store of the rows numbered `rows`."""
         taken = RowStore()
         for start in range(0, len(rows), _SLICE):
@@ -111,11 +115,11 @@ class LinkTable:
         """URLs there is room for; all numbers met are below."""
         return len(self.y)
 
-    def keys(self, urls: NDArray[np.int64]) -> NDArray[np.uint32]:
+    def keys(self, urls: Ints) -> NDArray[np.uint32]:
         """Return the keys of `urls`, uint32 (n, _KEYS)."""
         return self._keys.data.reshape(-1, _KEYS)[urls]
 
-    def addresses_of(self, urls: NDArray[np.int64]) -> SparseRows:
+    def addresses_of(self, urls: Ints) -> SparseRows:
         """Return the features of the addresses of URLs that have one; beside `add`, too.
 
         Another worker's page may move the row of a URL that waits.
@@ -157,13 +161,11 @@ class LinkTable:
         self.position.extend(facts.position)
         self.first.extend(_first_of(facts))
         self.page.extend(np.full(n, len(self.pages)))
-        self.pages.extend(
-            SparseRows(facts.page_indices, np.array([0, len(facts.page_indices)], np.int64))
-        )
+        self.pages.append(facts.page_indices)
         self.links.extend(links)
         self.target.extend(facts.targets)
 
-    def without(self, forgotten: NDArray[np.bool_], n_links: int) -> Self:
+    def without(self, forgotten: Bools, n_links: int) -> Self:
         """Return the first `n_links` links but for those of some pages; changes nothing.
 
         Parameters
@@ -191,7 +193,7 @@ class LinkTable:
         self.pages.extend(other.pages.part(n_pages))
         self.links_ever, self.pages_ever = other.links_ever, other.pages_ever
 
-    def forgotten(self, n_pages: int, pages_ever: int) -> NDArray[np.bool_]:
+    def forgotten(self, n_pages: int, pages_ever: int) -> Bools:
         """Tell which of the first `pages_ever` pages are not among the first `n_pages` left.
 
         Returns
@@ -204,9 +206,7 @@ class LinkTable:
         forgotten[self.expansion.data[:n_pages]] = False
         return forgotten
 
-    def _weights(
-        self, host: int, targets: NDArray[np.int64], links: SparseRows
-    ) -> NDArray[np.float64]:
+    def _weights(self, host: int, targets: Ints, links: SparseRows) -> Floats:
         """Count links of a host with equal target and words, and weigh these by their count."""
         total = np.zeros(len(links.indices) + 1, np.uint64)
         np.cumsum(links.indices.astype(np.uint64) * _MULTIPLIER, out=total[1:])
@@ -216,8 +216,7 @@ class LinkTable:
         before = self._seen[slots].astype(np.float64)
         before = np.minimum(before, np.iinfo(np.uint16).max - 1)
         self._seen[slots] = (before + 1).astype(np.uint16)
-        weight: NDArray[np.float64] = 1.0 / np.sqrt(before + 1.0)
-        return weight
+        return 1.0 / np.sqrt(before + 1.0)
 
 
 def _growing(values: NDArray[np.generic]) -> GrowingArray:
@@ -226,7 +225,7 @@ def _growing(values: NDArray[np.generic]) -> GrowingArray:
     return array
 
 
-def _first_of(facts: PageFacts) -> NDArray[np.bool_]:
+def _first_of(facts: PageFacts) -> Bools:
     """Tell which links are the first to their targets, bool (n,)."""
     first = np.zeros(len(facts.targets), bool)
     order = np.argsort(facts.targets, kind="stable")

@@ -11,7 +11,7 @@ from focuscrawl.apprentice.evidence import FetchOutcomes
 from focuscrawl.apprentice.labels import Labels
 from focuscrawl.apprentice.link_table import LinkTable
 from focuscrawl.apprentice.training_buffer import TrainingBuffer
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,11 +44,11 @@ class Snapshot(NamedTuple):
     pages_ever: int
     new: int
     judged_ever: int
-    y: NDArray[np.float64]
+    y: Floats
     judged: JudgedUrls
-    own: NDArray[np.float64]
-    value: NDArray[np.float64]
-    score: NDArray[np.float64]
+    own: Floats
+    value: Floats
+    score: Floats
 
 
 class CrawlMemory:
@@ -110,7 +110,7 @@ class CrawlMemory:
             self._note(url, facts.own_keys[0], float(facts.relevance[0]))
         return first
 
-    def keep_scores(self, urls: NDArray[np.int64], scores: NDArray[np.float64]) -> None:
+    def keep_scores(self, urls: Ints, scores: Floats) -> None:
         """Note the scores that are given out."""
         self.score.grow(self.table.n_urls)
         self.score.data[urls] = scores

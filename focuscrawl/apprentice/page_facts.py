@@ -5,24 +5,28 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from focuscrawl.apprentice.serialization import pack_columns, unpack_columns
+from focuscrawl.apprentice.serialization import ROWS, PackedRecord
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
 from focuscrawl.apprentice.url_features import ALIASES, PATTERNS, PREFIXES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Floats, Ints
+
 BITS = 18  # of the feature space
+_KEYS = f"({PREFIXES + PATTERNS + ALIASES},)<u4"
+_OF_PAGE = {"relevance", "own_keys", "page_indices", "vocabulary"}
 
 
 @dataclass(frozen=True, slots=True)
-class PageFacts:
+class PageFacts(PackedRecord):
     """Facts of a page u, its n links, and the m URLs among them nobody knew.
 
     Attributes
@@ -33,51 +37,40 @@ class PageFacts:
     targets : int64 (n,), numbers of the URLs the links lead to
     position : int32 (n,), first DOM leaf of each link
     reading : float32 (n,), log-odds of c* by the words of anchor and URL
-    link_indices, link_lengths : int32, `SparseRows` of the links' features
+    links : features of each link
     new : int64 (m,), numbers of the URLs that are new
-    url_indices, url_lengths : int32, `SparseRows` of their features
+    urls : features of each of them
     url_keys : uint32 (m, 15), `focuscrawl.apprentice.url_features.address_keys`
     vocabulary : uint8, the words of the page, packed: features are hashed, and people ask why
     """
 
-    relevance: NDArray[np.float64]
+    relevance: Floats
     own_keys: NDArray[np.uint32]
     page_indices: NDArray[np.int32]
-    targets: NDArray[np.int64]
+    targets: Ints
     position: NDArray[np.int32]
     reading: NDArray[np.float32]
-    link_indices: NDArray[np.int32]
-    link_lengths: NDArray[np.int32]
-    new: NDArray[np.int64]
-    url_indices: NDArray[np.int32]
-    url_lengths: NDArray[np.int32]
+    links: SparseRows
+    new: Ints
+    urls: SparseRows
     url_keys: NDArray[np.uint32]
     vocabulary: NDArray[np.uint8]
 
-    @property
-    def links(self) -> SparseRows:
-        """Features of the links."""
-        return SparseRows(self.link_indices, pointers(self.link_lengths))
+    TYPES: ClassVar[Mapping[str, str]] = {
+        "relevance": "<f8",
+        "own_keys": _KEYS,
+        "page_indices": "<i4",
+        "targets": "<i8",
+        "position": "<i4",
+        "reading": "<f4",
+        "links": ROWS,
+        "new": "<i8",
+        "urls": ROWS,
+        "url_keys": _KEYS,
+        "vocabulary": "u1",
+    }
 
-    @property
-    def urls(self) -> SparseRows:
-        """Features of the new URLs."""
-        return SparseRows(self.url_indices, pointers(self.url_lengths))
-
-    def to_bytes(self) -> bytes:
-        """Pack the facts, for the store."""
-        return pack_columns([getattr(self, name) for name in _COLUMNS], [*_COLUMNS.values()])
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> PageFacts:
-        """Unpack what `to_bytes` has packed."""
-        unpacked = unpack_columns(data, [*_COLUMNS.values()])
-        columns = dict(zip(_COLUMNS, unpacked, strict=True))
-        for name in ("own_keys", "url_keys"):
-            columns[name] = columns[name].reshape(-1, PREFIXES + PATTERNS + ALIASES)
-        return cls(**columns)
-
-    def numbered(self, targets: NDArray[np.int64]) -> PageFacts:
+    def numbered(self, targets: Ints) -> PageFacts:
         """Return the facts with these numbers (n,) for the URLs the links lead to."""
         if np.array_equal(targets, self.targets):
             return self
@@ -89,8 +82,10 @@ class PageFacts:
         """Return the facts of all links of some parts of one page, part after part."""
         if len(parts) == 1:
             return parts[0]
-        names = [name for name in _COLUMNS if name not in _OF_PAGE]
-        together = {name: np.concatenate([getattr(p, name) for p in parts]) for name in names}
+        together: dict[str, Any] = {}
+        for name in cls.TYPES.keys() - _OF_PAGE:
+            join = SparseRows.joined if cls.TYPES[name] == ROWS else np.concatenate
+            together[name] = join([getattr(part, name) for part in parts])
         return replace(parts[0], **together)
 
     def in_order(self) -> PageFacts:
@@ -101,7 +96,7 @@ class PageFacts:
         (facts,) = self.parts([order])
         return facts
 
-    def parts(self, groups: Sequence[NDArray[np.int64]]) -> Iterator[PageFacts]:
+    def parts(self, groups: Sequence[Ints]) -> Iterator[PageFacts]:
         """Iterate over the facts of groups of links, and of the URLs they lead to.
 
         Parameters
@@ -112,14 +107,12 @@ class PageFacts:
         order, ends = np.concatenate(groups), pointers(np.array([len(each) for each in groups]))
         targets, links = self.targets[order], self.links.take(order)
         position, reading = self.position[order], self.reading[order]
-        link_lengths = links.lengths.astype(np.int32)
         # of each new URL, a link that leads there, and the group of that
         by_target = np.argsort(targets, kind="stable")
         at = by_target[np.searchsorted(targets, self.new, sorter=by_target)]
         group = np.searchsorted(ends, at, side="right") - 1
         order = np.argsort(group, kind="stable")
         new, urls, url_keys = self.new[order], self.urls.take(order), self.url_keys[order]
-        url_lengths = urls.lengths.astype(np.int32)
         new_ends = np.searchsorted(group[order], np.arange(len(groups) + 1))
         for (i, k), (j, m) in zip(
             pairwise(ends.tolist()), pairwise(new_ends.tolist()), strict=True
@@ -129,31 +122,11 @@ class PageFacts:
                 targets=targets[i:k],
                 position=position[i:k],
                 reading=reading[i:k],
-                link_indices=links.indices[links.indptr[i] : links.indptr[k]],
-                link_lengths=link_lengths[i:k],
+                links=links.part(i, k),
                 new=new[j:m],
-                url_indices=urls.indices[urls.indptr[j] : urls.indptr[m]],
-                url_lengths=url_lengths[j:m],
+                urls=urls.part(j, m),
                 url_keys=url_keys[j:m],
             )
-
-
-_COLUMNS = {
-    "relevance": "<f8",
-    "own_keys": "<u4",
-    "page_indices": "<i4",
-    "targets": "<i8",
-    "position": "<i4",
-    "reading": "<f4",
-    "link_indices": "<i4",
-    "link_lengths": "<i4",
-    "new": "<i8",
-    "url_indices": "<i4",
-    "url_lengths": "<i4",
-    "url_keys": "<u4",
-    "vocabulary": "u1",
-}
-_OF_PAGE = ("relevance", "own_keys", "page_indices", "vocabulary")
 
 
 def pack_words(words: Iterable[str]) -> NDArray[np.uint8]:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Floats
+
 _BITS = 19  # of the tables; a clash of two keys blurs both, no more
 _SLOTS = (1 << _BITS) - 1
 _MASK = np.uint32(_SLOTS)
@@ -60,7 +62,7 @@ class RelevanceRates:
         self._all += relevance
         self._n += 1.0
 
-    def rates(self, keys: NDArray[np.uint32]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def rates(self, keys: NDArray[np.uint32]) -> tuple[Floats, Floats]:
         """Return the rates at the ends of n chains.
 
         Parameters

@@ -15,18 +15,16 @@ from focuscrawl.apprentice.instances import (
     address_margins,
     link_margins,
     make_instances,
-    margins_of_links,
 )
 from focuscrawl.apprentice.learners.linear import LinearRegressor, LogisticLearner
 from focuscrawl.apprentice.learners.naive_bayes import NaiveBayesLearner
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.apprentice.evidence import FetchOutcomes
     from focuscrawl.apprentice.learners.base import Learner
     from focuscrawl.apprentice.link_table import LinkTable
     from focuscrawl.apprentice.options import Options
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
 
 
 def new_learner(options: Options) -> Learner:
@@ -78,35 +76,25 @@ class Scorer:
         return Scorer(self.learner, self.options, table, self.outcomes)
 
     def _no_evidence(self) -> UrlEvidence:
-        return UrlEvidence(len(input_names(self.options)) - len(INPUTS))
+        width = len(input_names(self.options)) - len(INPUTS)
+        return UrlEvidence(width, only_first=self.options.evidence == "first")
 
     # -- evidence --------------------------------------------------------------------------
 
-    def add_new_links(self, first: int) -> NDArray[np.float64]:
+    def add_new_links(self, first: int) -> Floats:
         """Add the links from number `first` on, whose pages' links nobody has followed yet.
 
         Returns
         -------
         What each says by its words: float64 (n,)
         """
-        table, end = self.table, len(self.table)
-        margin = self._link_margins(first, end)
-        relevance = table.relevance.data[first:end]
-        kept = self._that_count(first, end)
-        self.evidence.add(
-            table.n_urls,
-            table.target.data[first:end][kept],
-            table.weight.data[first:end][kept],
-            relevance[kept],
-            reading=table.reading.data[first:end][kept],
-            hub=relevance[kept],
-            margin=margin[kept],
-        )
+        table, links = self.table, slice(first, len(self.table))
+        margin = self._link_margins(range(first, len(table)))
+        rate = table.relevance.data[links]
+        self.evidence.add(table.n_urls, table, links, hub=rate, margin=margin)
         return margin
 
-    def add_page(
-        self, first: int, targets: NDArray[np.int64], urls: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def add_page(self, first: int, targets: Ints, urls: Ints) -> tuple[Floats, Floats]:
         """Add the links of a page, the last in the table; score them and the URLs they lead to.
 
         Parameters
@@ -125,9 +113,7 @@ class Scorer:
         of_target = (dense + address)[np.searchsorted(urls, targets)]
         return self.learner.response(of_target + margins), scores
 
-    def rebuild(
-        self, n_links: int, y: NDArray[np.float64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def rebuild(self, n_links: int, y: Floats) -> tuple[Ints, Floats]:
         """Add up the evidence of the first `n_links` links anew; score what waits.
 
         Words of links to what was fetched are left out: nobody asks for its score.
@@ -142,70 +128,67 @@ class Scorer:
         """
         table = self.table
         target, page = table.target.data[:n_links], table.page.data[:n_links]
-        relevance = table.relevance.data[:n_links]
         # a page's link to itself says nothing of its links
         seen = np.where(target == table.source.data[:n_links], np.nan, y[target])
-        kept = self._that_count(0, n_links)
-        near, near_known = near_links(page, seen)
         counts = None
         if "cocitation" in self.options.groups:
             position = table.position.data[:n_links]
-            counts = cocitation(page, position, seen, self.options.d_max)[kept]
+            counts = cocitation(page, position, seen, self.options.d_max)
         self.evidence = self._no_evidence()
         self.evidence.add(
             len(y),
-            target[kept],
-            table.weight.data[:n_links][kept],
-            relevance[kept],
-            reading=table.reading.data[:n_links][kept],
-            hub=hub_rates(page, relevance, seen)[kept],
-            margin=self._margins_where(np.isnan(y[target]))[kept],
-            near=(near[kept], near_known[kept]),
+            table,
+            slice(n_links),
+            hub=hub_rates(page, table.relevance.data[:n_links], seen),
+            margin=self._margins_where(np.isnan(y[target])),
+            near=near_links(page, seen),
             counts=counts,
         )
         waiting = self.waiting(y)
         return waiting, self.scores(waiting, self.inputs(waiting))
 
-    def waiting(self, y: NDArray[np.float64]) -> NDArray[np.int64]:
+    def waiting(self, y: Floats) -> Ints:
         """Return the URLs that have links and, by `y`, were not fetched."""
         urls = self.evidence.urls()
-        waiting: NDArray[np.int64] = urls[np.isnan(y[urls])]
-        return waiting
+        return urls[np.isnan(y[urls])]
 
     # -- scores, of URLs that have links -----------------------------------------------------
 
-    def inputs(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def inputs(self, urls: Ints) -> Floats:
         """Return the inputs (n, k) of URLs; 0 where their group is off."""
-        inputs: NDArray[np.float64] = self.evidence.inputs(
-            urls, self.table.keys(urls), self.outcomes
-        )
+        inputs: Floats = self.evidence.inputs(urls, self.table.keys(urls), self.outcomes)
         inputs *= self._on
         return inputs
 
-    def scores(self, urls: NDArray[np.int64], inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def scores(self, urls: Ints, inputs: Floats) -> Floats:
         """Return the scores of URLs with these inputs, float64 (n,)."""
         margin = self.evidence.margins(urls)
         margin += self._dense_margins(inputs)
         margin += self._address_margins(urls)
         return self.learner.response(margin)
 
-    def _dense_margins(self, inputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _dense_margins(self, inputs: Floats) -> Floats:
         """Return what inputs (n, k) and the intercept say.
 
         Not by a matrix product, whose last bits depend on n: scores must not depend on how many
         are asked for at a time.
         """
-        margin: NDArray[np.float64] = (inputs * self.dense[:-1]).sum(axis=1)
+        margin: Floats = (inputs * self.dense[:-1]).sum(axis=1)
         margin += self.dense[-1]
         return margin
 
-    def _address_margins(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _address_margins(self, urls: Ints) -> Floats:
         """Return what the words of addresses say."""
         unit_length = self.learner.unit_length
         return address_margins(self.weights, self.table, urls, unit_length=unit_length)
 
     def explain(self, url: int) -> dict[str, float]:
-        """Return what adds up to the linear sum of a URL; see `Apprentice.explain`."""
+        """Return what speaks for (above 0) and against fetching a URL that has links.
+
+        The parts add up to the linear sum that its score comes of: each of `input_names`,
+        ``links (words)``: the hashed features of links and their pages, ``address (words)`` and
+        ``intercept``.
+        """
         urls = np.array([url])
         parts = (self.inputs(urls)[0] * self.dense[:-1]).tolist()
         return {
@@ -215,8 +198,14 @@ class Scorer:
             "intercept": float(self.dense[-1]),
         }
 
-    def features(self, url: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return the hashed features of a URL and what each adds; see `Apprentice.features`."""
+    def features(self, url: int) -> tuple[Ints, Floats]:
+        """Return what `explain` adds up as words, feature by feature.
+
+        Returns
+        -------
+        features : int64 (n,), distinct numbers in the space of `make_instances`
+        weights : float64 (n,), what each says for (above 0) or against the URL
+        """
         instances, _ = make_instances(
             self.table,
             len(self.table),
@@ -231,30 +220,18 @@ class Scorer:
         total = np.bincount(at, weights, len(features)).astype(np.float64)
         return features.astype(np.int64), total
 
-    def _link_margins(self, first: int, end: int) -> NDArray[np.float64]:
+    def _link_margins(self, links: Ints | range) -> Floats:
         """Return what the hashed features of links and their pages say."""
         of_pages, unit_length = self.weights[2 * SPACE :], self.learner.unit_length
-        return link_margins(
-            self._of_links, of_pages, self.table, first, end, unit_length=unit_length
-        )
+        return link_margins(self._of_links, of_pages, self.table, links, unit_length=unit_length)
 
-    def _margins_where(self, wanted: NDArray[np.bool_]) -> NDArray[np.float64]:
+    def _margins_where(self, wanted: Bools) -> Floats:
         """Return what those of the first n links say that are `wanted` (n,), 0 for the others.
 
         Late in a crawl of a small site nearly all links lead to what was fetched.
         """
         if 2 * np.count_nonzero(wanted) > len(wanted):
-            return self._link_margins(0, len(wanted))
+            return self._link_margins(range(len(wanted)))
         links, margins = np.flatnonzero(wanted), np.zeros(len(wanted))
-        of_pages, unit_length = self.weights[2 * SPACE :], self.learner.unit_length
-        margins[links] = margins_of_links(
-            self._of_links, of_pages, self.table, links, unit_length=unit_length
-        )
+        margins[links] = self._link_margins(links)
         return margins
-
-    def _that_count(self, first: int, end: int) -> NDArray[np.bool_] | slice:
-        """Tell which links count as evidence."""
-        if self.options.evidence == "first":
-            kept: NDArray[np.bool_] = self.table.first.data[first:end]
-            return kept
-        return slice(None)

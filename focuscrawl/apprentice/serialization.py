@@ -1,37 +1,62 @@
-"""Learners, arrays and options as bytes without pickle, for the store and for files."""
+"""Learners, records, arrays, options as bytes without pickle, for the store and for files."""
 
 from __future__ import annotations
 
-import io
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
+
+from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
+from focuscrawl.foundation.packed_arrays import pack_arrays, unpack_arrays
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Mapping
 
     from focuscrawl.apprentice.learners.base import Learner
 
 
-def pack_columns(columns: Sequence[NDArray[Any]], dtypes: Sequence[str]) -> bytes:
-    """Pack arrays of these little-endian types: the length of each, then one after another."""
-    typed = [
-        column.astype(dtype, copy=False) for column, dtype in zip(columns, dtypes, strict=True)
-    ]
-    sizes = np.array([column.size for column in typed], "<i4")
-    return b"".join(part.tobytes() for part in (sizes, *typed))
+ROWS = "<i4 <i4"  # of `SparseRows`: the features, and how many each row has
 
 
-def unpack_columns(data: bytes, dtypes: Sequence[str]) -> list[NDArray[Any]]:
-    """Unpack what `pack_columns` has packed; views."""
-    at, columns = 4 * len(dtypes), []
-    for size, dtype in zip(np.frombuffer(data, "<i4", len(dtypes)).tolist(), dtypes, strict=True):
-        columns.append(np.frombuffer(data, dtype, size, at))
-        at += columns[-1].nbytes
-    return columns
+class PackedRecord:
+    """A base of dataclasses of arrays that the store keeps.
+
+    Attributes
+    ----------
+    TYPES : by field, in their order: the little-endian type of an array, or `ROWS`
+    """
+
+    __slots__ = ()
+    TYPES: ClassVar[Mapping[str, str]]
+
+    def to_bytes(self) -> bytes:
+        """Pack the record: the size of each array, then one after another."""
+        arrays = []
+        for name, types in self.TYPES.items():
+            value = getattr(self, name)
+            parts = (value.indices, value.lengths) if types == ROWS else (value,)
+            for part, dtype in zip(parts, types.split(), strict=True):
+                arrays.append(part.astype(np.dtype(dtype).base, copy=False))
+        sizes = np.array([array.size for array in arrays], "<i4")
+        return b"".join(part.tobytes() for part in (sizes, *arrays))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Unpack what `to_bytes` has packed; views."""
+        dtypes = [np.dtype(each) for types in cls.TYPES.values() for each in types.split()]
+        at, arrays = 4 * len(dtypes), list[NDArray[Any]]()
+        for size, dtype in zip(np.frombuffer(data, "<i4", len(dtypes)), dtypes, strict=True):
+            arrays.append(np.frombuffer(data, dtype.base, size, at).reshape(-1, *dtype.shape))
+            at += arrays[-1].nbytes
+        left = iter(arrays)
+        return cls(
+            **{
+                name: SparseRows(next(left), pointers(next(left))) if types == ROWS else next(left)
+                for name, types in cls.TYPES.items()
+            }
+        )
 
 
 def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:
@@ -42,14 +67,7 @@ def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArra
 def pack(learner: Learner, **arrays: NDArray[np.generic]) -> bytes:
     """Pack a learner (prefix ``m_``) and arrays, without pickling."""
     model = {f"m_{name}": value for name, value in learner.get_state().items()}
-    return pack_arrays(**model, **arrays)
-
-
-def pack_arrays(**arrays: NDArray[np.generic]) -> bytes:
-    """Pack arrays, without pickling."""
-    file = io.BytesIO()
-    np.savez(file, allow_pickle=False, **arrays)
-    return file.getvalue()
+    return pack_arrays(model | arrays, compressed=False)
 
 
 def join(first: bytes, second: bytes) -> bytes:
@@ -70,6 +88,5 @@ def pack_options(options: Mapping[str, Any]) -> NDArray[np.uint8]:
 
 def options_in(packed: bytes) -> dict[str, Any]:
     """Return the array ``options`` that was packed."""
-    with np.load(io.BytesIO(packed)) as arrays:
-        options: dict[str, Any] = json.loads(arrays["options"].tobytes())
+    options: dict[str, Any] = json.loads(unpack_arrays(packed)["options"].tobytes())
     return options

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
+
+    from focuscrawl.foundation.arrays import Ints
 
 
 class SparseRows(NamedTuple):
@@ -20,22 +24,35 @@ class SparseRows(NamedTuple):
     """
 
     indices: NDArray[np.int32]
-    indptr: NDArray[np.int64]
+    indptr: Ints
+
+    @classmethod
+    def empty(cls, n: int) -> Self:
+        """Return n rows without features."""
+        return cls(np.zeros(0, np.int32), np.zeros(n + 1, np.int64))
 
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
     @property
-    def lengths(self) -> NDArray[np.int64]:
+    def lengths(self) -> Ints:
         """Features of each row, int64 (n,)."""
         return np.diff(self.indptr)
 
-    def take(self, rows: NDArray[np.integer]) -> SparseRows:
-        """Return the rows numbered `rows`, in that order."""
+    def take(self, rows: NDArray[np.integer] | range) -> SparseRows:
+        """Return the rows numbered `rows`, in that order; a view for a range."""
+        if isinstance(rows, range):
+            return self.part(rows.start, rows.stop)
         starts = self.indptr[rows]
         lengths = self.indptr[rows + 1] - starts
         at, indptr = _spread(starts, lengths)
         return SparseRows(self.indices.take(at), indptr)
+
+    @classmethod
+    def joined(cls, parts: Sequence[SparseRows]) -> Self:
+        """Return the rows of some parts, one after another."""
+        indices = np.concatenate([rows.indices for rows in parts])
+        return cls(indices, pointers(np.concatenate([rows.lengths for rows in parts])))
 
     def part(self, first: int, end: int | None = None) -> SparseRows:
         """Return the rows from `first` up to `end`, by default all that follow; a view."""
@@ -43,7 +60,7 @@ class SparseRows(NamedTuple):
         return SparseRows(self.indices[indptr[0] : indptr[-1]], indptr - indptr[0])
 
 
-def beside(*parts: SparseRows) -> tuple[SparseRows, NDArray[np.int64]]:
+def beside(*parts: SparseRows) -> tuple[SparseRows, Ints]:
     """Put rows of equal number side by side: row i is all their rows i, one after another.
 
     Returns
@@ -59,21 +76,19 @@ def beside(*parts: SparseRows) -> tuple[SparseRows, NDArray[np.int64]]:
     return SparseRows(indices, indptr), order
 
 
-def pointers(lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+def pointers(lengths: NDArray[np.integer]) -> Ints:
     """Return where rows of `lengths` (n,) begin, and the end: int64 (n + 1,)."""
     indptr = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=indptr[1:])
     return indptr
 
 
-def ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> NDArray[np.int64]:
+def ranges(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> Ints:
     """Return ``start, start + 1, ... start + length - 1`` of each pair, one after another."""
     return _spread(starts, lengths)[0]
 
 
-def _spread(
-    starts: NDArray[np.integer], lengths: NDArray[np.integer]
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _spread(starts: NDArray[np.integer], lengths: NDArray[np.integer]) -> tuple[Ints, Ints]:
     """Return `ranges`, and where each begins."""
     indptr = pointers(lengths)
     at = np.arange(indptr[-1])

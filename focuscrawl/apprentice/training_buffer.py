@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,9 +24,9 @@ class JudgedUrls(NamedTuple):
     predicted : float64 (n,), their scores when they were fetched
     """
 
-    urls: NDArray[np.int64]
-    inputs: NDArray[np.float64]
-    predicted: NDArray[np.float64]
+    urls: Ints
+    inputs: Floats
+    predicted: Floats
 
     @classmethod
     def among(cls, arrays: Mapping[str, NDArray[np.generic]]) -> Self:

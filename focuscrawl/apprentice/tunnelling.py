@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from focuscrawl.foundation.arrays import GrowingArray
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 _FARTHEST = 12  # clicks that a reward is carried back
 
@@ -38,7 +33,7 @@ class TunnelRewards:
         self._count = GrowingArray(np.float64)
         self._best = GrowingArray(np.float64)
 
-    def found(self, url: int, targets: NDArray[np.int64], n_urls: int) -> None:
+    def found(self, url: int, targets: Ints, n_urls: int) -> None:
         """Take note that `targets` were met first on the page `url`; all below `n_urls`."""
         self._grow(n_urls)
         # a seed that was fetched before it was met is nobody's: it would be below its own pages
@@ -62,10 +57,9 @@ class TunnelRewards:
             best[at] = max(best[at], rate)
             at = int(parent[at])
 
-    def of(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def of(self, urls: Ints) -> Floats:
         """Return G of fetched URLs, float64 (n,)."""
-        found: NDArray[np.float64] = self._best.data[urls]
-        return found
+        return self._best.data[urls]
 
     def _grow(self, n_urls: int) -> None:
         for array in (self._parent, self._total, self._count, self._best):

@@ -55,8 +55,7 @@ def train(
     critic: str | None,
     d_max: str | None,
     groups: str | None,
-    learner: str | None,
-    evidence: str | None,
+    **named: str | None,
 ) -> None:
     """Train an apprentice on the crawl in CRAWL_DIR and write it to --out.
 
@@ -79,8 +78,7 @@ def train(
             options_of(store) or Options(),
             groups=None if groups is None else tuple(g.strip() for g in groups.split(",")),
             d_max=None if d_max in {None, "cv"} else _whole_number(d_max),
-            learner=learner,
-            evidence=evidence,
+            **named,
         )
         identity = store.identity()
         source, judge = None, None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import csv
 import math
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from focuscrawl.cli import options
-from focuscrawl.cli.progress_bars import bar
+from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
@@ -48,16 +49,12 @@ def train(
     labels: str | None,
     web: str | None,
     out: str,
-    kind: str,
     good: str | None,
     bad: str | None,
     words: str | None,
-    min_examples: int,
-    max_examples: int,
-    uniform_prior: bool,
     calibrate: bool,
-    random_state: int,
     force: bool,
+    **learning: Any,
 ) -> None:
     """Train a critic from LABELS, and write it to --out.
 
@@ -89,7 +86,7 @@ def train(
         trained = TrainedCritic(model=read_phrases(words))
     else:
         if labels is not None:
-            rows = _labels(labels, min_examples, max_examples, random_state)
+            rows = _labels(labels, **learning)
         elif good is not None and bad is not None:
             rows = two_class_labels(good, bad)
         else:
@@ -98,23 +95,21 @@ def train(
             raise UserError(
                 "no --web to read the examples from: name a .warc, .warc.gz, or `demo`"
             )
-        with bar("Reading") as shown:
+        with closing(Bar("Reading")) as shown:
             trained = train_critic(
                 rows,
                 open_web(web),
-                kind=kind,
-                min_examples=min_examples,
-                max_examples=max_examples,
-                uniform_prior=uniform_prior,
                 calibrate=calibrate,
-                random_state=random_state,
                 progress=shown,
+                **learning,
             )
     size = save_critic(trained, out, force=force)
     _print_training(trained, out, size)
 
 
-def _labels(name: str, min_examples: int, max_examples: int, random_state: int) -> list[Label]:
+def _labels(
+    name: str, *, min_examples: int, max_examples: int, random_state: int, **_: Any
+) -> list[Label]:
     """Read a table of labels, or the examples of a Dmoz dump after pruning (METHODS 2)."""
     from focuscrawl.taxonomy import Label, prune, read_dmoz, read_labels
 
@@ -184,13 +179,13 @@ def check(
     from focuscrawl.critic.evaluation import check_classes, check_relevance
     from focuscrawl.critic.files import read_critic
     from focuscrawl.critic.loading import find_model, load_critic
-    from focuscrawl.taxonomy import normalise, read_labels
+    from focuscrawl.taxonomy import read_labels, read_topics
     from focuscrawl.webs import open_web
 
     rows = read_labels(labels)
-    with bar("Checking") as shown:
+    with closing(Bar("Checking")) as shown:
         if topic is not None:
-            asked = [normalise(part) for part in topic.split(",") if part.strip()]
+            asked = read_topics(topic)
             judge = load_critic(spec, focus or topic, calibrated=calibrated)
             report = check_relevance(judge, asked, rows, open_web(web), progress=shown)
         elif is_callable_spec(spec) and not Path(spec).exists():

@@ -16,7 +16,7 @@ from focuscrawl.knowledge import Knowledge, learn
 from focuscrawl.offline.knowledge_export import collection_of
 from focuscrawl.report.plain_text import counted, middle, one_line, table
 from focuscrawl.report.stores import open_store
-from focuscrawl.taxonomy import normalise
+from focuscrawl.taxonomy import read_topics
 
 if TYPE_CHECKING:
     from focuscrawl.knowledge import UpdateCounts
@@ -58,7 +58,7 @@ def topics_of(topic: str) -> str:
     UserError
         There is none.
     """
-    topics = ",".join(normalise(part) for part in topic.split(",") if part.strip())
+    topics = ",".join(read_topics(topic))
     if not topics:
         raise UserError("no topic given: name the topic path of the crawl")
     return topics

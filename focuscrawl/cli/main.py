@@ -17,32 +17,27 @@ from focuscrawl.report.plain_text import printable
 # of a database, also where its URL was taken for a path
 _CREDENTIALS = re.compile(r"\b(?!https?:)([a-z][a-z0-9+]*:)//?[^\s@:/]*:[^\s@]*@", re.IGNORECASE)
 
-#: subcommand: (module, attribute, one-line help); imported only when asked for
+#: subcommand: one-line help; it is in the module of its name, imported only when asked for
 COMMANDS = {
-    "apprentice": (
-        "focuscrawl.cli.apprentice",
-        "apprentice",
-        "Train apprentices on crawls that are over.",
-    ),
-    "critic": ("focuscrawl.cli.critic", "critic", "Train and check critics."),
-    "distill": ("focuscrawl.cli.distill", "distill", "List the hubs and authorities of a crawl."),
-    "knowledge": (
-        "focuscrawl.cli.knowledge",
-        "knowledge",
-        "Learn from crawls what the next ones can use.",
-    ),
-    "lab": ("focuscrawl.cli.lab", "lab", "Compare strategies on recorded webs."),
-    "paths": ("focuscrawl.cli.paths", "paths", "Learn paths to goal pages; forage other sites."),
-    "pause": ("focuscrawl.cli.pause", "pause", "Let a running crawl wait."),
-    "recrawl": ("focuscrawl.cli.recrawl", "recrawl", "Crawl a topic again: what is new, changed."),
-    "report": ("focuscrawl.cli.report", "report", "Summarise crawls and draw their curves."),
-    "resume": ("focuscrawl.cli.pause", "resume", "Let a paused crawl go on."),
-    "status": ("focuscrawl.cli.status", "status", "Show how crawls are doing."),
-    "stop": ("focuscrawl.cli.pause", "stop", "End a running crawl."),
-    "topic": ("focuscrawl.cli.topic", "topic", "Define topics; judge pages of a crawl."),
-    "web": ("focuscrawl.cli.web", "web", "Look into recorded webs."),
-    "why": ("focuscrawl.cli.why", "why", "Say why a URL was fetched, or waits."),
+    "apprentice": "Train apprentices on crawls that are over.",
+    "critic": "Train and check critics.",
+    "distill": "List the hubs and authorities of a crawl.",
+    "knowledge": "Learn from crawls what the next ones can use.",
+    "lab": "Compare strategies on recorded webs.",
+    "paths": "Learn paths to goal pages; forage other sites.",
+    "pause": "Let a running crawl wait.",
+    "recrawl": "Crawl a topic again: what is new, changed.",
+    "report": "Summarise crawls and draw their curves.",
+    "resume": "Let a paused crawl go on.",
+    "status": "Show how crawls are doing.",
+    "stop": "End a running crawl.",
+    "topic": "Define topics; judge pages of a crawl.",
+    "web": "Look into recorded webs.",
+    "why": "Say why a URL was fetched, or waits.",
 }
+
+#: subcommand: the module it is in, if that has another's name
+_MODULE_OF = {"resume": "pause", "stop": "pause"}
 
 #: subcommand: the extra of the package that it needs
 EXTRA_OF = {"distill": "report", "lab": "lab", "report": "report"}
@@ -52,20 +47,20 @@ class _Commands(click.Group):
     """Loads a subcommand only when it is called, and turns user errors into one line."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted(COMMANDS)
+        return [*COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module, attribute, _ = COMMANDS[cmd_name]
+        module = f"focuscrawl.cli.{_MODULE_OF.get(cmd_name, cmd_name)}"
         extra = EXTRA_OF.get(cmd_name)
         with nullcontext() if extra is None else needs(extra, f"focuscrawl {cmd_name}"):
-            command: click.Command = getattr(importlib.import_module(module), attribute)
+            command: click.Command = getattr(importlib.import_module(module), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name][2]) for name in sorted(COMMANDS)])
+            formatter.write_dl([*COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:

@@ -64,6 +64,14 @@ def share(name: str, text: str, default: float, **more: Any) -> Decorator:
     return click.option(name, default=default, show_default=True, type=kind, help=text)
 
 
+def seconds(name: str, text: str, default: float, *, least: float = 0.0) -> Decorator:
+    """Return an option that takes a time."""
+    kind = click.FloatRange(least)
+    return click.option(
+        name, type=kind, default=default, show_default=True, metavar="SECONDS", help=text
+    )
+
+
 def top(text: str = "Rows of each list.") -> Decorator:
     """Return ``--top``: how many rows are shown."""
     return number("--top", text, 10)

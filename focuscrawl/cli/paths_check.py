@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from tqdm import tqdm
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from focuscrawl.lab.leave_one_site_out import Fold, Forage
-    from focuscrawl.paths.extraction import PathSampling
-    from focuscrawl.paths.training import TrainingOptions
 
 _RECALLS = (0.5, 0.8, 0.9)
 _MEASURES = ["macro", "micro", "goal_f1"]
@@ -52,15 +50,10 @@ def check(
     labels: Path,
     goals: tuple[str, ...],
     starts: str,
-    column: str,
-    site_column: str,
     budget: int,
-    sampling: PathSampling,
-    training: TrainingOptions,
-    evidence: str,
-    random_state: int,
     processes: int,
     out: Path,
+    **design: Any,
 ) -> None:
     """Measure on a labelled recorded web: learn from all sites but one, and forage that one.
 
@@ -85,14 +78,9 @@ def check(
     experiment = Experiment(
         web=web,
         labels=str(labels),
-        column=column,
-        site_column=site_column,
         starts=tuple(doors),
         budget=budget,
-        sampling=sampling,
-        training=training,
-        evidence=evidence,
-        random_state=random_state,
+        **design,
     )
     folds = _run(experiment, goals, processes)
     forages = [each for fold in folds for each in fold.forages]

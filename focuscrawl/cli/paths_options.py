@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import wraps
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -23,58 +23,40 @@ def labelled(command: Command) -> Command:
     The command gets ``labels``, ``column``, ``sampling``, ``random_state``.
     """
 
+    @options.path("--labels", "CSV: url and a column of labels.", required=True)
+    @click.option("--column", default="topic", help="Of --labels, the label.", show_default=True)
+    @options.number("--paths", "Paths to goals, at most, of each site.", PathSampling.goals)
+    @options.share("--fails", "Paths to fails, for each of these.", PathSampling.fails)
+    @options.random_state()
     @wraps(command)
     def sampled(*, paths: int, fails: float, **rest: object) -> None:
         command(sampling=PathSampling(paths, fails), **rest)
 
-    for option in (
-        options.random_state(),
-        options.share("--fails", "Paths to fails, for each of these.", PathSampling.fails),
-        options.number("--paths", "Paths to goals, at most, of each site.", PathSampling.goals),
-        click.option(
-            "--column", default="topic", help="Of --labels, the label.", show_default=True
-        ),
-        options.path("--labels", "CSV: url and a column of labels.", required=True),
-    ):
-        sampled = option(sampled)
     return sampled
 
 
 def training(command: Command) -> Command:
     """Add the options of a model's training; the command gets ``training``."""
 
+    @click.option("--ends-only", is_flag=True, help="Use goal and fail alone, not the milestones.")
+    @options.number(
+        "--farthest",
+        "With --ends-only: clicks from a goal that are told apart.",
+        TrainingOptions.farthest,
+        most=50,
+    )
+    @options.share("--l2", "Penalty on weights.", TrainingOptions.l2, min_open=True)
+    @options.share(
+        "--gamma",
+        "Discount of a goal for each step to it.",
+        TrainingOptions.gamma,
+        max=1,
+        min_open=True,
+    )
+    @options.number("--max-iter", "Iterations of L-BFGS.", TrainingOptions.max_iter)
     @wraps(command)
-    def trained(
-        *,
-        ends_only: bool,
-        farthest: int,
-        l2: float,
-        gamma: float,
-        max_iter: int,
-        **rest: object,
-    ) -> None:
-        chosen = TrainingOptions(not ends_only, farthest, l2, gamma, max_iter)
-        command(training=chosen, **rest)
+    def trained(*, ends_only: bool, **given: Any) -> None:
+        own = {name: given.pop(name) for name in ("farthest", "l2", "gamma", "max_iter")}
+        command(training=TrainingOptions(milestones=not ends_only, **own), **given)
 
-    for option in (
-        options.number("--max-iter", "Iterations of L-BFGS.", TrainingOptions.max_iter),
-        options.share(
-            "--gamma",
-            "Discount of a goal for each step to it.",
-            TrainingOptions.gamma,
-            max=1,
-            min_open=True,
-        ),
-        options.share("--l2", "Penalty on weights.", TrainingOptions.l2, min_open=True),
-        options.number(
-            "--farthest",
-            "With --ends-only: clicks from a goal that are told apart.",
-            TrainingOptions.farthest,
-            most=50,
-        ),
-        click.option(
-            "--ends-only", is_flag=True, help="Use goal and fail alone, not the milestones."
-        ),
-    ):
-        trained = option(trained)
     return trained

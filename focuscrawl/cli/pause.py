@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from focuscrawl.cli import options
 from focuscrawl.cli.crawl_control import controlled
 from focuscrawl.crawl.remote_control import Command
 from focuscrawl.errors import UserError
@@ -19,14 +20,7 @@ if TYPE_CHECKING:
 _EVERY = 0.2  # seconds between two looks
 
 _crawl = click.argument("crawl", metavar="CRAWL")
-_wait = click.option(
-    "--wait",
-    type=click.FloatRange(min=0.0),
-    default=60.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How long to wait until it has happened.",
-)
+_wait = options.seconds("--wait", "How long to wait until it has happened.", 60.0)
 
 
 @click.command()

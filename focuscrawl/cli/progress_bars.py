@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import click
 from tqdm import tqdm
 
 from focuscrawl.foundation.progress_listener import Progress
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 class Bar(Progress):
-    """Shows how many pages of so many are through, once it is started."""
+    """Shows how many pages of so many are through, once it is started; to be closed."""
 
     def __init__(self, what: str) -> None:
         self._what = what
@@ -37,13 +33,3 @@ class Bar(Progress):
         """Leave the bar as it is."""
         if self._bar is not None:
             self._bar.close()
-
-
-@contextmanager
-def bar(what: str) -> Iterator[Bar]:
-    """Give a bar that is closed in the end."""
-    made = Bar(what)
-    try:
-        yield made
-    finally:
-        made.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing, contextmanager
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,16 +13,16 @@ from filelock import FileLock, Timeout
 from focuscrawl.cli import options
 from focuscrawl.cli.crawling import crawl
 from focuscrawl.cli.knowledge import default_path, in_words, learn_crawl, topics_of
-from focuscrawl.cli.stored_pages import pages_of
 from focuscrawl.crawl.folder import CrawlFolder
 from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.values import whole_number
 from focuscrawl.knowledge import Knowledge
 from focuscrawl.report.stores import open_store
+from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
 
 
 @click.command()
@@ -84,7 +84,7 @@ def recrawl(
             settings,
         )
         with closing(open_store(folder)) as store:
-            if not pages_of(store):
+            if not History(store).n_fetches():
                 click.echo(f"{path}: nothing was due, nothing was fetched")
                 return
         learned = learn_crawl(folder, topics, path)
@@ -101,20 +101,15 @@ def _who_judged(known: Knowledge) -> str:
     return name
 
 
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
+def _alone(path: Path) -> AbstractContextManager[object]:
     """Keep a second one of the same topic from running: cron jobs may overtake each other."""
     lock = FileLock(path.with_name(f".{path.name}.lock"), fallback_to_soft=False)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock.acquire(blocking=False)
+        return lock.acquire(blocking=False)
     except Timeout:
         raise UserError(
             f"another recrawl with {path} is running: wait for it, or name another file"
         ) from None
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
-    try:
-        yield
-    finally:
-        lock.release()

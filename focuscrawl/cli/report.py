@@ -61,7 +61,7 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
             click.echo("\n".join([*learned(learning), ""]))
             curves["learning.png"] = png(learning_figure(learning))
         sections = [
-            html.Section.of(label, store, summary, frame)
+            html.section(label, store, summary, frame)
             for label, store, summary, frame in zip(labels, stores, summaries, crawls, strict=True)
         ]
     text = html.page(sections, compared, [(name[:-4], image) for name, image in curves.items()])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
+from focuscrawl.cli import options
 from focuscrawl.errors import UserError
 from focuscrawl.report.plain_text import middle, printable
 from focuscrawl.report.stores import shown, status_of
@@ -27,14 +28,7 @@ _CLEAR = "\x1b[{}F\x1b[J"  # to the beginning of so many lines above, and away w
 
 @click.command()
 @click.argument("crawls", metavar="CRAWL...", nargs=-1, required=True)
-@click.option(
-    "--every",
-    type=click.FloatRange(min=0.1),
-    default=2.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="How often a terminal shows it anew.",
-)
+@options.seconds("--every", "How often a terminal shows it anew.", 2.0, least=0.1)
 @click.option("--once", is_flag=True, help="Show it once, also in a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON a crawl, once.")
 def status(crawls: tuple[str, ...], every: float, once: bool, as_json: bool) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import click
 
 from focuscrawl.cli import options
-from focuscrawl.cli.progress_bars import bar
+from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.cli.topic_classes import classify, refine
 from focuscrawl.cli.topic_feedback import apply, suggest_command
 from focuscrawl.cli.topic_text import (
@@ -16,11 +17,15 @@ from focuscrawl.cli.topic_text import (
     parts,
     say_left_out,
     urls_of,
-    write_checked,
 )
 from focuscrawl.critic.files import FORMAT, save_critic
 from focuscrawl.errors import UserError
-from focuscrawl.topics import TopicDefinition, read_definition, train_definition
+from focuscrawl.topics import (
+    TopicDefinition,
+    read_definition,
+    train_definition,
+    write_definition,
+)
 from focuscrawl.webs import open_web
 
 _GOOD = click.option("--good", multiple=True, help="URL on the topic, or a file of them.")
@@ -77,7 +82,7 @@ def new(
         words=parts(words),
         seeds=tuple(urls_of(seeds)),
     ).judging(liked, urls_of(bad))
-    write_checked(made, definition)
+    write_definition(made, definition)
     click.echo(f"{definition}: {in_words(made)}")
 
 
@@ -100,7 +105,7 @@ def add(
     if not liked and not disliked:
         raise UserError("nothing to add: give --good, --bad or --bookmarks")
     made = read_definition(definition).judging(liked, disliked)
-    write_checked(made, definition)
+    write_definition(made, definition)
     click.echo(f"{definition}: {in_words(made)}")
 
 
@@ -118,7 +123,7 @@ def train(*, definition: Path, out: str, web: str | None) -> None:
     FORMAT.check_out(Path(out))
     known = read_definition(definition)
     webs = [open_web(name) for name in dict.fromkeys((known.web, web)) if name is not None]
-    with bar("Reading") as shown:
+    with closing(Bar("Reading")) as shown:
         trained, topics = train_definition(known, webs, progress=shown)
     save_critic(trained, out)
     say_left_out(known, trained)

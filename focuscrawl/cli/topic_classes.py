@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -9,14 +10,14 @@ import click
 import numpy as np
 
 from focuscrawl.cli import options
-from focuscrawl.cli.progress_bars import bar
+from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.critic.corpus import read_bags, resolve
 from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.loading import find_model
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.report.plain_text import counted, middle, one_line, table
-from focuscrawl.taxonomy import normalise, read_labels
+from focuscrawl.taxonomy import read_labels, read_topics
 from focuscrawl.topics import fit_classes, read_bookmarks, read_definition, write_definition
 from focuscrawl.webs import open_web
 
@@ -59,7 +60,7 @@ def classify(
     trained, _ = read_critic(find_model(critic))
     opened = open_web(web)
     known = [url for url in resolve(opened, wanted) if url is not None]
-    with bar("Reading") as shown:
+    with closing(Bar("Reading")) as shown:
         shown.start(len(known))
         bags = read_bags(opened, known, progress=shown)
     read = [(url, bag) for url, bag in zip(known, bags, strict=True) if bag is not None]
@@ -115,7 +116,7 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
             )
     made = known.splitting(moved)
     if mark is not None:
-        named = [normalise(part) for part in mark.split(",") if part.strip()]
+        named = read_topics(mark)
         unknown = [path for path in named if path not in made.classes]
         if unknown:
             raise UserError(f"--mark {unknown[0]}: there is no such sub-class in {definition}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from focuscrawl.cli import options
-from focuscrawl.cli.progress_bars import bar
+from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.cli.topic_text import in_words, parts, say_left_out
 from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.errors import UserError
@@ -131,7 +131,7 @@ def _ask(pages: Sequence[Suggestion]) -> tuple[list[str], list[str]]:
 
 
 def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> None:
-    with bar("Reading") as examples, bar("Judging") as pages:
+    with closing(Bar("Reading")) as examples, closing(Bar("Judging")) as pages:
         applied = apply_definition(
             definition,
             crawl_dir,

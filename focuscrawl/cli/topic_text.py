@@ -9,32 +9,19 @@ import click
 
 from focuscrawl.errors import UserError
 from focuscrawl.report.plain_text import counted, one_line
-from focuscrawl.topics import TopicDefinition, read_bookmarks, read_definition, write_definition
+from focuscrawl.topics import read_bookmarks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from focuscrawl.critic.trained import TrainedCritic
+    from focuscrawl.topics import TopicDefinition
 
 
 def say_left_out(definition: TopicDefinition, trained: TrainedCritic) -> None:
     """Name the judged pages that a critic could not learn from."""
     for url in sorted(definition.judged - {url for url, _ in trained.examples}):
         click.echo(f"left out, it cannot be read: {one_line(url)}", err=True)
-
-
-def write_checked(definition: TopicDefinition, path: Path) -> None:
-    """Write a definition that can be read again, or leave the file as it was."""
-    draft = path.with_name(f".{path.name}.draft")
-    draft.unlink(missing_ok=True)
-    write_definition(definition, draft)
-    try:
-        read_definition(draft)
-    except UserError as error:
-        raise UserError(str(error).replace(str(draft), str(path))) from None
-    finally:
-        draft.unlink(missing_ok=True)
-    write_definition(definition, path)
 
 
 def in_words(definition: TopicDefinition) -> str:

@@ -22,7 +22,6 @@ from focuscrawl.crawl.parts.learning import Learning
 from focuscrawl.crawl.parts.near_duplicates import NearDuplicates
 from focuscrawl.crawl.parts.revisit_policy import (
     KnownPages,
-    RevisitPolicy,
     keep_knowledge,
     open_knowledge,
 )
@@ -71,8 +70,9 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
     plan = checked.plan
     store, strategy = folder.open_store(checked.identity, checked.about), checked.strategy
     now = float(store.identity().get("now", checked.about["now"]))
-    known, urls = RevisitPolicy.of(knowledge, plan, now), UrlTable()
+    known, urls = None, UrlTable()
     if knowledge is not None:
+        known = KnownPages.of(knowledge, urls, plan, now)
         keep_knowledge(knowledge, folder)
         if strategy.learns:
             strategy = Informed(strategy, known.scores, urls, 1.0 if plan.revisit else SURE)
@@ -89,10 +89,12 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
         known=known,
     )
     crawl.parts = parts_of(crawl)
-    if plan.revisit:
-        crawl.parts.append(KnownPages(crawl, known))
+    if known is not None:
+        crawl.parts.append(known)
     restore(crawl)
     crawl.start(checked.seeds)
+    if known is not None:
+        known.queue_into(crawl)
     return crawl
 
 
@@ -101,8 +103,7 @@ def parts_of(crawl: CrawlState) -> list[Part]:
     plan = crawl.plan
     parts: list[Part] = [StopRules(crawl), TopicChange(crawl), *page_parts(crawl)]
     if plan.revisit_hubs or any_revisits(crawl.store):
-        revisits = HubRevisits(crawl)
-        parts += [revisits.distilling, revisits]
+        parts.append(HubRevisits(crawl))
     elif plan.distill:
         parts.append(Distilling(crawl))
     if crawl.strategy.learns:  # last: a lesson is about all that a fetch has changed

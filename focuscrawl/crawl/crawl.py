@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
-from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl.first_visits import FirstVisits
-from focuscrawl.crawl.parts.revisit_policy import RevisitPolicy
 from focuscrawl.crawl.state import CrawlState
 from focuscrawl.crawl.visit import Download, Fetch, PageVisit
 from focuscrawl.page import is_html, parse_page
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from focuscrawl.crawl.part import Part, Visits
+    from focuscrawl.crawl.parts.revisit_policy import KnownPages
     from focuscrawl.crawl.visit import Visit
     from focuscrawl.page import PageView
 
@@ -36,9 +35,9 @@ class Crawl(CrawlState):
     others : see `CrawlState`
     """
 
-    def __init__(self, *, known: RevisitPolicy | None = None, **others: Any) -> None:
+    def __init__(self, *, known: KnownPages | None = None, **others: Any) -> None:
         super().__init__(**others)
-        self._first_visits = FirstVisits(self, RevisitPolicy() if known is None else known)
+        self._first_visits = FirstVisits(self, known)
         self._halted = False
         self._held_by: Part | None = None
 
@@ -46,8 +45,6 @@ class Crawl(CrawlState):
         """Begin a run: queue the seeds that are new."""
         self.note("start", self.plan.describe())
         self.add_seeds(seeds)
-        for part in self.parts:
-            part.begin()
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""
@@ -147,16 +144,15 @@ class Crawl(CrawlState):
         return self.crowded or self.writer.full or self._held_by is not None
 
     def _fetch(self, number: int) -> Fetch:
-        fetch = Fetch(
+        return Fetch(
             id=number,
             url=self.urls[number],
             host=self.urls.host_name(number),
             depth=self.urls.depth(number),
             score=self.urls.score(number),
             referrer=self.urls.referrer(number),
+            again=self._visits_of(number) is not self._first_visits,
         )
-        first = self._visits_of(number) is self._first_visits
-        return fetch if first else replace(fetch, again=True)
 
     def put_back(self, number: int, now: float) -> None:
         """Queue a URL again that was given out and could not be fetched yet."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.crawl.parts.revisit_policy import RevisitPolicy
+    from focuscrawl.crawl.parts.revisit_policy import KnownPages
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit, Visit
     from focuscrawl.critic.protocol import Critic
@@ -55,10 +55,10 @@ class FirstVisits:
     Parameters
     ----------
     crawl : what is known and decided
-    known : what earlier crawls know of its pages
+    known : what earlier crawls know of its pages; None: nothing
     """
 
-    def __init__(self, crawl: CrawlState, known: RevisitPolicy) -> None:
+    def __init__(self, crawl: CrawlState, known: KnownPages | None) -> None:
         self._crawl = crawl
         self._known = known
 
@@ -69,7 +69,7 @@ class FirstVisits:
             visit.view = None
         elif visit.view is not None:
             self._judge_page(visit, visit.view)
-        elif visit.status == NOT_MODIFIED:
+        elif visit.status == NOT_MODIFIED and self._known is not None:
             visit.relevance = self._known.relevance(visit.url)
         elif 200 <= visit.status < 300:
             visit.error = visit.error or "no HTML"

@@ -40,7 +40,7 @@ class HeardFetch:
 
     Attributes
     ----------
-    number : of the URL here
+    number : of the URL here; -1: it has none
     minhash : of its words, empty for few of them and for duplicates
     repeats : a duplicate, or a near-duplicate as far as parts have told
     """
@@ -82,8 +82,8 @@ class Part:
     """Takes part in a crawl; does nothing by itself.
 
     The loop calls the methods of all parts, in the order in which they were put together. In a
-    run these are: `reset`, `restore` for every earlier fetch, `restored`, `begin`; then for each
-    call of `Crawl.next` `poll` and `holds_back`, and for each visit `on_judged`, `on_page` and
+    run these are: `reset`, `restore` for every earlier fetch, `restored`; then for each call of
+    `Crawl.next` `poll` and `holds_back`, and for each visit `on_judged`, `on_page` and
     `on_recorded`; at the end `close`, and when everything is on disk `release`.
 
     Attributes
@@ -103,9 +103,6 @@ class Part:
 
     def restored(self) -> None:
         """Go on where the earlier run ended: `restore` has told everything."""
-
-    def begin(self) -> None:
-        """Add to what is queued: a run begins, and its start URLs are in the frontier."""
 
     # -- what comes next -------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.foundation.urls import without_credentials
-from focuscrawl.taxonomy import normalise
+from focuscrawl.taxonomy import read_topics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,4 +96,4 @@ class CrawlPlan:
     @property
     def topics(self) -> tuple[str, ...]:
         """The topic paths, normalised."""
-        return tuple(normalise(part) for part in self.topic.split(",") if part.strip())
+        return read_topics(self.topic)

@@ -73,17 +73,12 @@ def read_seeds(source: str, topics: tuple[str, ...]) -> list[str]:
 def _from_csv(
     lines: list[str], header: list[str], source: str, topics: tuple[str, ...]
 ) -> list[tuple[str, str]]:
-    if "topic" not in header:
-        return [
-            (row["url"] or "", f"{source}, row {number}")
-            for number, row in enumerate(csv.DictReader(lines), 1)
-        ]
     found = [
         (row["url"] or "", f"{source}, row {number}")
         for number, row in enumerate(csv.DictReader(lines), 1)
-        if lies_under(normalise(row["topic"] or ""), topics)
+        if "topic" not in header or lies_under(normalise(row["topic"] or ""), topics)
     ]
-    if not found:
+    if not found and "topic" in header:
         raise UserError(f"seeds: {source} has no row for topic {', '.join(topics)}")
     return found
 

@@ -53,7 +53,6 @@ class Download:
     content_type : media type without parameters, None if the server named none
     encoding : the charset parameter of Content-Type, if any
     location : where a redirect leads, a normalised URL
-    size : bytes of the entity
     etag, last_modified : header fields that a later request can ask by
     robots : X-Robots-Tag header fields
     """
@@ -63,32 +62,31 @@ class Download:
     content_type: str | None = None
     encoding: str | None = None
     location: str | None = None
-    size: int = 0
     etag: str | None = None
     last_modified: str | None = None
     robots: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Visit:
     """One fetch and what became of it: a row of the store's view `pages`, and Scrapy's item."""
 
-    seq: int
+    seq: int = 0
     url: str
     status: int
-    relevance: float
-    topic: str | None
+    relevance: float = 0.0
+    topic: str | None = None
     depth: int
     score: float | None
     referrer: str | None
-    fetched_at: str
+    fetched_at: str = ""
     content_type: str | None
     bytes: int
-    title: str | None
-    duplicate_of: str | None
-    error: str | None
-    links: int
-    dropped: int
+    title: str | None = None
+    duplicate_of: str | None = None
+    error: str | None = None
+    links: int = 0
+    dropped: int = 0
 
 
 class PageVisit(Visit):
@@ -123,22 +121,13 @@ class PageVisit(Visit):
 
     def __init__(self, fetch: Fetch, score: float | None, download: Download) -> None:
         super().__init__(
-            seq=0,
             url=fetch.url,
             status=download.status,
-            relevance=0.0,
-            topic=None,
             depth=fetch.depth,
             score=score,
             referrer=fetch.referrer,
-            fetched_at="",
             content_type=download.content_type,
-            bytes=download.size,
-            title=None,
-            duplicate_of=None,
-            error=None,
-            links=0,
-            dropped=0,
+            bytes=len(download.body),
         )
         self.number = fetch.id
         self.again = fetch.again

@@ -69,8 +69,7 @@ class Vocabulary:
         self.words = tuple(words)
         self._number = {word: number for number, word in enumerate(self.words)}
         if len(self._number) != len(self.words):
-            msg = "a word is listed twice"
-            raise ValueError(msg)
+            raise ValueError("a word is listed twice")
 
     def __len__(self) -> int:
         return len(self.words)

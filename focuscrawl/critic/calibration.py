@@ -35,8 +35,7 @@ class Calibration:
 
     def __post_init__(self) -> None:
         if not (self.scale > 0.0 and self.exponent >= 0.0):
-            msg = f"calibration with scale {self.scale} and exponent {self.exponent}"
-            raise ValueError(msg)
+            raise ValueError(f"calibration with scale {self.scale} and exponent {self.exponent}")
 
     def __call__(
         self, log_posteriors: NDArray[np.float64], lengths: NDArray[np.float64]

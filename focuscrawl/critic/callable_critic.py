@@ -6,7 +6,6 @@ import hashlib
 import importlib
 import re
 import sys
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import lies_under
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from types import ModuleType
 
     from focuscrawl.page.view import PageView
@@ -108,15 +107,18 @@ def load_custom(spec: str, topics: Sequence[str]) -> CustomCritic:
         If it cannot be imported or called.
     """
     module_name, _, path = spec.partition(":")
-    with _current_directory_first():
-        try:
-            found: Any = importlib.import_module(module_name)
-        except Exception as error:  # whatever the user's module raises while it is run
-            reason = " ".join(str(error).split())
-            raise UserError(
-                f"critic {spec}: importing {module_name} failed with {type(error).__name__}: "
-                f"{reason}; it must be importable from here"
-            ) from error
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module_name)
+    except Exception as error:  # whatever the user's module raises while it is run
+        reason = " ".join(str(error).split())
+        raise UserError(
+            f"critic {spec}: importing {module_name} failed with {type(error).__name__}: "
+            f"{reason}; it must be importable from here"
+        ) from error
+    finally:
+        sys.path.remove(here)
     code = _code(found)
     for name in path.split("."):
         if not hasattr(found, name):
@@ -137,13 +139,3 @@ def _code(module: ModuleType) -> bytes:
         return b""
     code: bytes = read(name)
     return code
-
-
-@contextmanager
-def _current_directory_first() -> Iterator[None]:
-    here = str(Path.cwd())
-    sys.path.insert(0, here)
-    try:
-        yield
-    finally:
-        sys.path.remove(here)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from focuscrawl.webs.protocol import Web
 
 _BATCH = 32  # pages a task: few enough for a smooth progress bar, enough to be worth sending
+_PROCESSES = 2  # that parse
 _WORTH_PROCESSES = 400  # pages; below, starting worker processes takes longer than reading
 
 
@@ -36,16 +37,13 @@ def resolve(web: Web, urls: Sequence[str]) -> list[str | None]:
     return [None if url is None else next(known) for url in normalized]
 
 
-def read_bags(
-    web: Web, urls: Sequence[str], *, n_jobs: int = 2, progress: Progress = SILENT
-) -> list[Bag | None]:
+def read_bags(web: Web, urls: Sequence[str], *, progress: Progress = SILENT) -> list[Bag | None]:
     """Return the words of pages.
 
     Parameters
     ----------
     web : where they are
     urls : URLs that `web` has, as `resolve` returns them
-    n_jobs : processes that parse; 1 in a process that is itself one of several
     progress : told of every few pages read
 
     Returns
@@ -61,7 +59,7 @@ def read_bags(
 
         # one of several processes has its core, and would wait minutes for idle ones when it ends
         worth = len(missing) >= _WORTH_PROCESSES and parent_process() is None
-        parallel = Parallel(n_jobs=n_jobs if worth else 1, return_as="generator")
+        parallel = Parallel(n_jobs=_PROCESSES if worth else 1, return_as="generator")
         tasks = (
             delayed(_read)(batch, [HtmlAnswer.of(web.fetch(url)) for url in batch])
             for batch in _batches(missing)

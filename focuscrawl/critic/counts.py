@@ -41,21 +41,16 @@ class ClassCounts:
         if len(set(self.classes)) != len(self.classes) or list(self.classes) != sorted(
             self.classes
         ):
-            msg = "classes must be sorted and distinct"
-            raise ValueError(msg)
+            raise ValueError("classes must be sorted and distinct")
         above = {topic for path in self.classes for topic in ancestors(path)}
         if not above.isdisjoint(self.classes):
-            msg = "a class lies under another"
-            raise ValueError(msg)
+            raise ValueError("a class lies under another")
         if self.counts.shape != (len(self.words), len(self.classes)):
-            msg = f"counts have shape {self.counts.shape}"
-            raise ValueError(msg)
+            raise ValueError(f"counts have shape {self.counts.shape}")
         if self.pages.shape != (len(self.classes),) or (self.pages < 1).any():
-            msg = "every class needs at least one page"
-            raise ValueError(msg)
+            raise ValueError("every class needs at least one page")
         if (self.counts < 0).any():
-            msg = "counts are negative"
-            raise ValueError(msg)
+            raise ValueError("counts are negative")
 
 
 @dataclass(frozen=True, slots=True)

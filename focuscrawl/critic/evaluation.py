@@ -79,7 +79,6 @@ def check_classes(
     labels: Sequence[Label],
     web: Web,
     *,
-    n_jobs: int = 2,
     progress: Progress = SILENT,
 ) -> CheckReport:
     """Check the classes of a trained critic on the rows of `labels` it has not learned from.
@@ -89,7 +88,6 @@ def check_classes(
     trained : the critic; the predictions reported are calibrated if it is so by default
     labels : the ``test`` rows are used; if there are none, all that are no examples of it
     web : where the pages are
-    n_jobs : processes that parse pages
     progress : told how many pages will be read, and of every few that were
 
     Raises
@@ -104,7 +102,7 @@ def check_classes(
     known = [(url, label) for url, label in pages if leaf_of[label.topic] is not None]
     skipped["of a topic the critic does not know"] = len(pages) - len(known)
     progress.start(len(known))
-    bags = read_bags(web, [url for url, _ in known], n_jobs=n_jobs, progress=progress)
+    bags = read_bags(web, [url for url, _ in known], progress=progress)
     kept = [(page, bag) for page, bag in zip(known, bags, strict=True) if bag is not None]
     skipped["not HTML"] = len(known) - len(kept)
     _require_pages(len(kept), web)
@@ -135,7 +133,6 @@ def check_relevance(
     labels: Sequence[Label],
     web: Web,
     *,
-    n_jobs: int = 2,
     progress: Progress = SILENT,
 ) -> CheckReport:
     """Check R(u) of any critic: it should be above ½ on pages of `topics` and only there.
@@ -146,7 +143,7 @@ def check_relevance(
     progress.start(len(pages))
     urls = [url for url, _ in pages]
     if isinstance(critic, FocusedCritic):
-        bags = read_bags(web, urls, n_jobs=n_jobs, progress=progress)
+        bags = read_bags(web, urls, progress=progress)
         there = [bag is not None for bag in bags]
         found = critic.judge_bags([bag for bag in bags if bag is not None]).relevance
     else:
@@ -223,12 +220,7 @@ def _report(
     pairs = Counter(zip(truth.tolist(), verdict.tolist(), strict=True))
     return CheckReport(
         float((truth == verdict).mean()),
-        tuple(
-            ClassResult(*row)
-            for row in zip(
-                classes, pages.tolist(), precision.tolist(), recall.tolist(), strict=True
-            )
-        ),
+        tuple(map(ClassResult, classes, pages.tolist(), precision.tolist(), recall.tolist())),
         tuple(
             (classes[label], classes[guess], n)
             for (label, guess), n in sorted(pairs.items(), key=lambda item: (-item[1], item[0]))

@@ -102,18 +102,14 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
         calibration = Calibration(scale, exponent)
     rows = list(csv.reader(io.StringIO(files[_EXAMPLES].decode(), newline="")))
     if not rows or rows[0] != _COLUMNS or any(len(row) != 2 for row in rows):
-        msg = f"{_EXAMPLES} is not url,topic"
-        raise ValueError(msg)
+        raise ValueError(f"{_EXAMPLES} is not url,topic")
     model = _unpack_model(manifest, arrays)
     if list(model.classes) != manifest["classes"]:
-        msg = "classes do not match"
-        raise ValueError(msg)
+        raise ValueError("classes do not match")
     if any(unicodedata.category(c).startswith("C") for path in model.classes for c in path):
-        msg = "a class has a name that cannot be printed"
-        raise ValueError(msg)
+        raise ValueError("a class has a name that cannot be printed")
     if not {topic for _, topic in rows[1:]} <= set(model.classes):
-        msg = f"{_EXAMPLES} has a topic that is no class"
-        raise ValueError(msg)
+        raise ValueError(f"{_EXAMPLES} has a topic that is no class")
     return TrainedCritic(
         model=model,
         examples=tuple((url, topic) for url, topic in rows[1:]),
@@ -135,8 +131,7 @@ def pack_model(model: TopicModel) -> tuple[dict[str, NDArray[Any]], dict[str, An
         }
         return arrays, {"phrases": [list(phrase) for phrase in model.phrases], "forms": forms}
     if not isinstance(model, NaiveBayes):
-        msg = f"no file format for {type(model).__name__}"
-        raise TypeError(msg)
+        raise TypeError(f"no file format for {type(model).__name__}")
     counts = model.counts
     smallest = np.min_scalar_type(int(counts.counts.max(initial=0)))
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -38,6 +39,7 @@ class TopicModel(Protocol):
         ...
 
 
+@dataclass(eq=False)
 class FocusedCritic:
     """A `Critic` over a trained model.
 
@@ -54,22 +56,15 @@ class FocusedCritic:
     classes, marked, examples, fingerprint, reads_words : as `Critic` has them
     """
 
+    model: TopicModel
+    marked: NDArray[np.bool_]
+    examples: tuple[str, ...]
+    fingerprint: str
+    calibration: Calibration | None = None
     reads_words = True
 
-    def __init__(
-        self,
-        model: TopicModel,
-        marked: NDArray[np.bool_],
-        examples: tuple[str, ...],
-        fingerprint: str,
-        calibration: Calibration | None = None,
-    ) -> None:
-        self.model = model
-        self.classes = model.classes
-        self.marked = marked
-        self.examples = examples
-        self.fingerprint = fingerprint
-        self.calibration = calibration
+    def __post_init__(self) -> None:
+        self.classes = self.model.classes
 
     def judge(self, pages: Sequence[PageView]) -> Judgement:
         """Judge `pages`: R(u) is the sum of the posteriors of the marked leaves (METHODS 1)."""

@@ -14,9 +14,10 @@ from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.model_folder import MANIFEST
-from focuscrawl.taxonomy import Taxonomy, normalise
+from focuscrawl.taxonomy import Taxonomy, read_topics
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from importlib.resources.abc import Traversable
 
     from focuscrawl.critic.trained import TrainedCritic
@@ -39,7 +40,7 @@ def load_critic(
         If there is no such critic, it is damaged, it does not know a topic or has no example
         of it, or has no calibration and is asked for one.
     """
-    topics = [normalise(part) for part in topic.split(",") if part.strip()]
+    topics = read_topics(topic)
     if not topics:
         raise UserError("no topic named; give topic paths, comma-separated")
     if is_callable_spec(spec) and not Path(spec).exists():
@@ -109,7 +110,7 @@ def _critics(models: Traversable) -> list[str]:
     return [each.name for each in models.iterdir() if (each / MANIFEST).is_file()]
 
 
-def _marked(folder: Traversable, trained: TrainedCritic, topics: list[str]) -> set[str]:
+def _marked(folder: Traversable, trained: TrainedCritic, topics: Sequence[str]) -> set[str]:
     """Return the leaves at or below `topics`."""
     # by class, not by example: a critic from words has classes and no examples
     classes = Taxonomy({path: [] for path in trained.model.classes})

@@ -68,8 +68,7 @@ class WordsModel:
 
     def __init__(self, phrases: Sequence[Sequence[str]], background: Mapping[str, float]) -> None:
         if not phrases or not all(phrases):
-            msg = "a phrase without words"
-            raise ValueError(msg)
+            raise ValueError("a phrase without words")
         self.classes: tuple[str, ...] = (OFF_TOPIC, ON_TOPIC)
         self.phrases = tuple(tuple(dict.fromkeys(phrase)) for phrase in phrases)
         self.background = dict(background)

@@ -43,7 +43,6 @@ def train_critic(
     uniform_prior: bool = False,
     calibrate: bool = False,
     random_state: int = 0,
-    n_jobs: int = 2,
     progress: Progress = SILENT,
 ) -> TrainedCritic:
     """Train a critic on the rows of `labels` that are not for testing.
@@ -59,7 +58,6 @@ def train_critic(
     uniform_prior : the same Pr(c) for every class
     calibrate : make calibrated judgements the default of the critic
     random_state : seed of the samples of examples and of the folds
-    n_jobs : processes that parse pages
     progress : told how many pages will be read, and of every few that were
 
     Raises
@@ -87,7 +85,7 @@ def train_critic(
     tree = prune(Taxonomy.from_labels(known), min_examples, max_examples, random_state)
     pairs = [(url, leaf) for leaf in tree.leaves for url in tree.examples(leaf)]
     progress.start(len(pairs))
-    bags = read_bags(web, [url for url, _ in pairs], n_jobs=n_jobs, progress=progress)
+    bags = read_bags(web, [url for url, _ in pairs], progress=progress)
     skipped["not HTML"] = bags.count(None)
     usable = [(pair, bag) for pair, bag in zip(pairs, bags, strict=True) if bag]
     skipped["without words"] = len(pairs) - skipped["not HTML"] - len(usable)

@@ -7,17 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from focuscrawl.foundation.arrays import Ints
 
 _CHAIN = 5  # doublings: longer chains of redirects than 32 are loops
 
 
-def stand_ins(
-    fetched: NDArray[np.int64],
-    duplicate_of: NDArray[np.int64],
-    referrer: NDArray[np.int64],
-    source: NDArray[np.int64],
-) -> NDArray[np.int64]:
+def stand_ins(fetched: Ints, duplicate_of: Ints, referrer: Ints, source: Ints) -> Ints:
     """Return for each URL its alias: the URL whose page it repeats or redirects to.
 
     For a duplicate that is the page it repeats. For a redirect it is where it leads, if nothing

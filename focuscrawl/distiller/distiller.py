@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from focuscrawl.foundation.arrays import Floats, Ints
 
 THRESHOLD = 0.2  # rho: the relevance above which a page can be an authority
 
@@ -26,17 +26,17 @@ class LinkGraph:
     relevance : float64 (n_pages,), R in [0, 1]; NaN for a page that was not fetched
     """
 
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    site: NDArray[np.int64]
-    relevance: NDArray[np.float64]
+    source: Ints
+    target: Ints
+    site: Ints
+    relevance: Floats
 
     @property
     def n_pages(self) -> int:
         """Pages, fetched or not."""
         return len(self.site)
 
-    def off_site(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def off_site(self) -> tuple[Ints, Ints]:
         """Return the distinct links between different sites, by source, then by target."""
         off = self.site[self.source] != self.site[self.target]
         links = np.sort(self.source[off] * self.n_pages + self.target[off])
@@ -56,8 +56,8 @@ class Scores:
     stable : whether the order at the top had settled by then
     """
 
-    hubs: NDArray[np.float64]
-    authorities: NDArray[np.float64]
+    hubs: Floats
+    authorities: Floats
     rounds: int
     stable: bool
 
@@ -150,7 +150,7 @@ class Distiller:
             stable=same >= steady,
         )
 
-    def promise(self, scores: Scores, hubs: int | None = None) -> NDArray[np.float64]:
+    def promise(self, scores: Scores, hubs: int | None = None) -> Floats:
         """Return what pages that were not fetched are given by hubs.
 
         It is the authority score that a page would have, before it is scaled, if R(v) = 1.
@@ -172,16 +172,14 @@ class Distiller:
         promised = np.bincount(target, weights=given, minlength=len(self._relevance))
         return promised.astype(np.float64, copy=False)
 
-    def _spread(
-        self, pages: NDArray[np.int64], values: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def _spread(self, pages: Ints, values: Floats) -> Floats:
         """Return the values of some pages among zeros for the others."""
         spread = np.zeros(len(self._relevance))
         spread[pages] = values
         return spread
 
 
-def best(scores: NDArray[np.float64], n: int) -> NDArray[np.int64]:
+def best(scores: Floats, n: int) -> Ints:
     """Return the pages with the `n` highest scores above 0, highest first.
 
     Among equals, to twelve digits, the page found first comes first: what is added up in
@@ -197,13 +195,13 @@ def best(scores: NDArray[np.float64], n: int) -> NDArray[np.int64]:
     return pages[np.lexsort((pages, -keys))][:n]
 
 
-def _unit(passed_on: object) -> NDArray[np.float64]:
+def _unit(passed_on: object) -> Floats:
     scores = np.asarray(passed_on, np.float64)
     length = float(np.sqrt(scores @ scores))
     return scores / length if length else scores
 
 
-def _shares(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.float64]:
+def _shares(first: Ints, second: Ints) -> Floats:
     """Return 1/k for each of k equal pairs of numbers from 0."""
     pairs = first * (second.max(initial=0) + 1) + second
     order = np.argsort(pairs)
@@ -216,7 +214,7 @@ def _shares(first: NDArray[np.int64], second: NDArray[np.int64]) -> NDArray[np.f
     return shares
 
 
-def _compressed(numbers: NDArray[np.int64], n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _compressed(numbers: Ints, n: int) -> tuple[Ints, Ints]:
     """Return the distinct numbers, ascending, and which of them each is; all are below `n`."""
     there = np.zeros(n, np.bool_)
     there[numbers] = True

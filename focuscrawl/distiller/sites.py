@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
 
-    from numpy.typing import NDArray
+    from focuscrawl.foundation.arrays import Ints
+
 
 #: a site is a host; a registered domain; every page is a site of its own
 RULES = ("host", "domain", "none")
@@ -30,10 +31,10 @@ class Sites:
     """
 
     rule: str
-    of_pages: NDArray[np.int64]
+    of_pages: Ints
 
     @classmethod
-    def by(cls, rule: str, host: NDArray[np.int64], names: Sequence[str]) -> Self:
+    def by(cls, rule: str, host: Ints, names: Sequence[str]) -> Self:
         """Tell sites apart by `rule`.
 
         Parameters
@@ -50,9 +51,7 @@ class Sites:
         return cls(rule, host)
 
     @classmethod
-    def fitting(
-        cls, source: NDArray[np.int64], target: NDArray[np.int64], host: NDArray[np.int64]
-    ) -> Self:
+    def fitting(cls, source: Ints, target: Ints, host: Ints) -> Self:
         """Return hosts as sites, or, if every link stays on its host, no rule."""
         rule = "host" if (host[source] != host[target]).any() else "none"
         return cls.by(rule, host, ())

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import NotConfigured
 
 from focuscrawl.downloadermiddlewares.robots import RobotsUnreachableError
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.download_errors import cause
 from focuscrawl.engine.meta import URL_ID
 from focuscrawl.engine.settings_table import BACKOFF, BACKOFF_MAX, HOST_FAILURES
 from focuscrawl.frontier.host_backoff import LEFT, HostBackoff, read_retry_after
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
@@ -31,7 +29,7 @@ _BUSY = (429, 502, 503, 504)
 _ABSENT = ("timed out", "refused", "host not found", "hung up", "no TLS", "certificate")
 
 
-class BackoffMiddleware:
+class BackoffMiddleware(Component):
     """Holds a host in the frontier for as long as it asks to, or longer after every failure.
 
     It sits between the downloader and Scrapy's retries: what is to be retried goes back to the
@@ -40,20 +38,15 @@ class BackoffMiddleware:
     a recording answers is as it was; replays do without.
     """
 
-    def __init__(self, crawler: Crawler, patience: HostBackoff) -> None:
-        self._crawl = crawl_of(crawler)
-        self._patience = patience
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware, or raise NotConfigured."""
-        if crawl_of(crawler).web is not None:
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        if self._crawl.web is not None:
             raise NotConfigured
         settings = crawler.settings
         first, longest = BACKOFF.of(settings), BACKOFF_MAX.of(settings)
         per_host = max(1, settings.getint("CONCURRENT_REQUESTS_PER_DOMAIN"))
         failures = HOST_FAILURES.of(settings)
-        return cls(crawler, HostBackoff(first, max(first, longest), failures, per_host))
+        self._patience = HostBackoff(first, max(first, longest), failures, per_host)
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Look at the status of an answer to a request that came out of the frontier."""

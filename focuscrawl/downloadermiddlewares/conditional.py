@@ -6,19 +6,15 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
 
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.meta import OWN, URL_ID
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy import Request
     from scrapy.crawler import Crawler
 
-    from focuscrawl.crawl import Crawl
 
-
-class ConditionalMiddleware:
+class ConditionalMiddleware(Component):
     """Adds If-None-Match and If-Modified-Since to requests for known pages (RFC 9110, 13.1).
 
     On with ``FOCUSCRAWL_REVISIT``, for pages that earlier crawls have met, and with
@@ -27,16 +23,10 @@ class ConditionalMiddleware:
     is sent the page.
     """
 
-    def __init__(self, crawl: Crawl) -> None:
-        self._crawl = crawl
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware, or raise NotConfigured."""
-        crawl = crawl_of(crawler)
-        if not (crawl.plan.revisit or crawl.plan.revisit_hubs):
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        if not (self._crawl.plan.revisit or self._crawl.plan.revisit_hubs):
             raise NotConfigured
-        return cls(crawl)
 
     def process_request(self, request: Request) -> None:
         """Add the header fields, where something is known."""

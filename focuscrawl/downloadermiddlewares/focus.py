@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.meta import NOINDEX, OWN, URL_ID, VISIT
 from focuscrawl.engine.open_pages import open_pages_of
 from focuscrawl.engine.settings_table import FOLLOW
@@ -21,8 +21,6 @@ from focuscrawl.engine.visits import (
 from focuscrawl.errors import GivenUpError
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
@@ -30,7 +28,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import PageVisit
 
 
-class FocusMiddleware:
+class FocusMiddleware(Component):
     """Judges each answer before the project's own spider has it.
 
     The spider ``focused`` yields its fetches as items and has pipelines for the three steps, and
@@ -40,18 +38,12 @@ class FocusMiddleware:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-        self._crawl = crawl_of(crawler)
+        super().__init__(crawler)
+        if getattr(crawler.spider, "yields_visits", False):
+            raise NotConfigured
         self._parser = Parser(self._crawl)
         self._pages = open_pages_of(crawler)
         self._follows = FOLLOW.of(crawler.settings)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware, or raise NotConfigured."""
-        if getattr(crawler.spider, "yields_visits", False):
-            raise NotConfigured
-        return cls(crawler)
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
         """Judge the answer to a request that came out of the frontier.

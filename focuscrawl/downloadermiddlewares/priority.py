@@ -5,36 +5,23 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.meta import OWN, UNANSWERED, URL_ID
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy import Request
-    from scrapy.crawler import Crawler
-
-    from focuscrawl.crawl import Crawl
 
 SCALE = 1000  # priority of a link whose score is 1
 SEED = 1_000_000  # priority of a start URL, which comes before every link
 
 
-class PriorityMiddleware:
+class PriorityMiddleware(Component):
     """Sets `Request.priority` from the score that the strategy has for the link now.
 
     The frontier has put the requests in the order of these scores, which are floats and change
     while links wait; what comes after it (other middlewares, retries, the downloader, logs)
     has the score as Scrapy's own number.
     """
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawl: Crawl = crawl_of(crawler)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware of a crawler whose crawl is open."""
-        return cls(crawler)
 
     def process_request(self, request: Request) -> None:
         """Set the priority of a request that only the frontier has asked for."""

@@ -15,7 +15,7 @@ from scrapy.utils.misc import build_from_crawler, load_object
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.download_errors import PrivateAddressError, UnusableError, cause
 from focuscrawl.engine.meta import ROBOTS
 from focuscrawl.errors import GivenUpError
@@ -60,7 +60,7 @@ class RobotsUnreachableError(UnusableError, DownloadFailedError):
         return cls(f"robots.txt: {details}" if details else "robots.txt", cause=name)
 
 
-class RobotsMiddleware:
+class RobotsMiddleware(Component):
     """Asks every host for its robots.txt before anything else, and obeys it.
 
     A file that is not there (4xx, a redirect loop) allows everything. Where it cannot be had (no
@@ -71,22 +71,15 @@ class RobotsMiddleware:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-        self._replays = crawl_of(crawler).web is not None
+        super().__init__(crawler)
+        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
+            raise NotConfigured
+        self._replays = self._crawl.web is not None
         self._parser: type[RobotParser] = load_object(crawler.settings["ROBOTSTXT_PARSER"])
         self._agent = crawler.settings["ROBOTSTXT_USER_AGENT"]
         self._known: OrderedDict[str, tuple[RobotParser | None, int]] = OrderedDict()
         self._size = 0
         self._waiting: dict[str, list[Deferred[None]]] = {}
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware, or raise NotConfigured."""
-        if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
-            raise NotConfigured
-        middleware = cls(crawler)
-        crawler.signals.connect(middleware.bytes_received, signal=signals.bytes_received)
-        return middleware
 
     async def process_request(self, request: Request) -> None:
         """Let a request pass if its host allows it.

@@ -7,17 +7,14 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.settings_table import WARC
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import WarcRecorder
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Headers, Response
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
 _SECRET = ("authorization", "proxy-authorization", "cookie")  # recordings are passed on
 
 
-class WarcMiddleware:
+class WarcMiddleware(Component):
     """Writes every exchange to ``FOCUSCRAWL_WARC``: a file name, or True for ``pages.warc.gz``.
 
     It sits nearest to the downloader, where answers are as they were sent: still compressed,
@@ -34,18 +31,12 @@ class WarcMiddleware:
     name is taken from the crawl's folder; the file of a resumed crawl is continued.
     """
 
-    def __init__(self, recorder: WarcRecorder) -> None:
-        self._recorder = recorder
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the middleware, or raise NotConfigured."""
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
         name = WARC.of(crawler.settings)
         if name is None:
             raise NotConfigured
-        middleware = cls(WarcRecorder(crawl_of(crawler).folder.path / Path(name)))
-        crawler.signals.connect(middleware.spider_closed, signal=signals.spider_closed)
-        return middleware
+        self._recorder = WarcRecorder(self._crawl.folder.path / Path(name))
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Record the exchange."""

@@ -6,16 +6,13 @@ from typing import TYPE_CHECKING
 
 from scrapy.http import Headers
 
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.private import response_class
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs.conditional import not_modified
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy import Request
-    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
     from focuscrawl.webs.protocol import Answer
@@ -24,18 +21,10 @@ _SINCE = "If-Modified-Since"
 _KEPT = frozenset({"etag", "last-modified", "date", "cache-control", "expires", "vary"})
 
 
-class ReplayDownloadHandler:
+class ReplayDownloadHandler(Component):
     """Answers from the crawl's recorded web; what is not recorded is a 404. Asks no network."""
 
     lazy = False
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawl = crawl_of(crawler)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the handler of a crawler whose crawl is open."""
-        return cls(crawler)
 
     async def download_request(self, request: Request) -> Response:
         """Return the recorded answer."""

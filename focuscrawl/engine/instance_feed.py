@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from sys import intern
@@ -53,15 +53,6 @@ class Instance:
     relevance_target: float
 
 
-@dataclass(slots=True)
-class _Link:
-    source: str
-    anchor: str
-    features: tuple[str, ...]
-    score: float | None
-    relevance: float
-
-
 class InstanceFeed:
     """Pairs every link that this run finds with what comes of its target.
 
@@ -81,7 +72,8 @@ class InstanceFeed:
             self._emit: Callable[[Instance], object] = self._write
         else:
             self._emit = named
-        self._links: dict[int, list[_Link]] = {}  # by target, the longest known first
+        # by the number of their target, which is yet to be judged; the longest known first
+        self._links: dict[int, list[Instance]] = {}
         self._waiting = 0
         self._relevance: dict[int, float] = {}
 
@@ -110,36 +102,29 @@ class InstanceFeed:
             return
         self._relevance[visit.number] = visit.relevance
         for link in self._known(visit.number):
-            self._emit(self._instance(link, visit.number))
+            self._emit(replace(link, target=visit.url, relevance_target=visit.relevance))
         if visit.view is None or not visit.link_rows:
             return
         words = _features(visit.view, [row.dom_position for row in visit.link_rows])
         for row, features in zip(visit.link_rows, words, strict=True):
-            link = _Link(visit.url, row.anchor, features, row.score, visit.relevance)
-            if row.target in self._relevance:
-                self._emit(self._instance(link, row.target))
+            known = self._relevance.get(row.target)
+            target = "" if known is None else self._crawl.urls[row.target]
+            link = Instance(
+                visit.url, target, row.anchor, features, row.score, visit.relevance, known or 0.0
+            )
+            if known is not None:
+                self._emit(link)
             else:
                 self._links.setdefault(row.target, []).append(link)
                 self._waiting += 1
         while self._waiting > _MOST:
             self._known(next(iter(self._links)))
 
-    def _known(self, target: int) -> list[_Link]:
+    def _known(self, target: int) -> list[Instance]:
         """Take out the links to a URL."""
         links = self._links.pop(target, [])
         self._waiting -= len(links)
         return links
-
-    def _instance(self, link: _Link, target: int) -> Instance:
-        return Instance(
-            source=link.source,
-            target=self._crawl.urls[target],
-            anchor=link.anchor,
-            features=link.features,
-            score=link.score,
-            relevance_source=link.relevance,
-            relevance_target=self._relevance[target],
-        )
 
 
 def feed_of(settings: BaseSettings) -> Path | Callable[[Instance], object] | None:

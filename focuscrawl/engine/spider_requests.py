@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -137,17 +138,15 @@ class SpiderRequests:
         return True
 
 
+@dataclass(frozen=True)
 class _ReportingErrback:
     """The errback of a project's request; it reports the failure to the crawl first."""
 
-    def __init__(
-        self, failed: Callable[[Failure], object], errback: Callable[..., Any] | None
-    ) -> None:
-        self._failed = failed
-        self.errback = errback
+    report: Callable[[Failure], object]
+    errback: Callable[..., Any] | None
 
     def __call__(self, failure: Failure) -> Any:
-        self._failed(failure)
+        self.report(failure)
         return failure if self.errback is None else self.errback(failure)
 
 

@@ -66,7 +66,6 @@ def download_of(response: Response) -> Download:
         content_type=media_type,
         encoding=encoding,
         location=resolve(response.url, [location])[0] if location else None,
-        size=len(response.body),
         etag=_field(response, "ETag"),
         last_modified=_field(response, "Last-Modified"),
         robots=tuple(

@@ -5,16 +5,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from scrapy import signals
-
 from focuscrawl.diagnosis import ALARM
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.report.harvest_falls import is_page, watch_again
-from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy.crawler import Crawler
 
     from focuscrawl.crawl import Visit
@@ -23,21 +18,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Alarm:
+class Alarm(Component):
     """Watches the harvest rate [F99 section 2]; see `focuscrawl.diagnosis`."""
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawl = crawl_of(crawler)
-        self._stats = crawler.stats
+        super().__init__(crawler)
         self._critic: Critic | None = None
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the extension of a crawler whose crawl is open."""
-        extension = cls(crawler)
-        crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
-        crawler.signals.connect(extension.page_visited, signal=page_visited)
-        return extension
 
     def spider_opened(self) -> None:
         """Watch what there is of a resumed crawl again."""
@@ -66,7 +52,7 @@ class Alarm:
         if told == ALARM and alarm is not None:
             self._crawl.note(ALARM, alarm.describe())
             logger.warning("%s", alarm.describe())
-            self._stats.set_value("focuscrawl/alarm", alarm.short())
+            self._crawler.stats.set_value("focuscrawl/alarm", alarm.short())
         else:
             self._crawl.note(told, f"harvest {self._crawl.harvest_rate:.2f} overall")
-            self._stats.set_value("focuscrawl/alarm", "")
+            self._crawler.stats.set_value("focuscrawl/alarm", "")

@@ -7,21 +7,18 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import call_later
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError
 
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.private import is_closing, wrap_downloads
 from focuscrawl.engine.settings_table import STOP_TIMEOUT
 from focuscrawl.errors import GivenUpError
 from focuscrawl.report.plain_text import counted
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Response
@@ -34,29 +31,22 @@ logger = logging.getLogger(__name__)
 _EVERY = 0.5  # seconds between two looks
 
 
-class BoundedStop:
+class BoundedStop(Component):
     """Cancels downloads that last once the spider is closing, and has their URLs queued again.
 
     Scrapy waits for every request under way, up to ``DOWNLOAD_TIMEOUT`` and as long again for
-    each retry. ``FOCUSCRAWL_STOP_TIMEOUT`` is how long it may, in seconds.
+    each retry. ``FOCUSCRAWL_STOP_TIMEOUT`` is how long it may, in seconds. A recording answers at
+    once.
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
+        super().__init__(crawler)
+        if self._crawl.web is not None:
+            raise NotConfigured
         self._grace = STOP_TIMEOUT.of(crawler.settings)
         self._under_way: set[Deferred[Response]] = set()
         self._given_up = False
         self._over = False
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the extension, or raise NotConfigured: a recording answers at once."""
-        if crawl_of(crawler).web is not None:
-            raise NotConfigured
-        extension = cls(crawler)
-        crawler.signals.connect(extension.engine_started, signal=signals.engine_started)
-        crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
-        return extension
 
     def engine_started(self) -> None:
         """Stand before the download handlers, whichever they are."""

@@ -4,36 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scrapy import signals
 from scrapy.exceptions import NotConfigured, StopDownload
 
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.meta import OWN, URL_ID
 from focuscrawl.engine.settings_table import ANY_MEDIA
 from focuscrawl.page import is_html, read_content_type
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy import Request
     from scrapy.crawler import Crawler
     from scrapy.http import Headers
 
 
-class HtmlOnly:
+class HtmlOnly(Component):
     """Stops a download once its headers name another media type than HTML.
 
     Off with ``FOCUSCRAWL_ANY_MEDIA = True``. The fetch counts, its body is not loaded. What a
     project's own spider asks for it gets.
     """
 
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the extension, or raise NotConfigured."""
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
         if ANY_MEDIA.of(crawler.settings):
             raise NotConfigured
-        extension = cls()
-        crawler.signals.connect(extension.headers_received, signal=signals.headers_received)
-        return extension
 
     def headers_received(self, headers: Headers, request: Request) -> None:
         """Look at the Content-Type of what the crawl itself asked for."""

@@ -9,52 +9,42 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scrapy import signals
 from scrapy.exceptions import NotConfigured
 from scrapy.utils.asyncio import call_later
 
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.plain_log import plain
 from focuscrawl.engine.private import is_no_list_of_settings
 from focuscrawl.engine.settings_table import LOG_JSON
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy.crawler import Crawler
 
 STANDARD_ERROR = "-"
 
 
-class JsonLog:
+class JsonLog(Component):
     """Writes ``FOCUSCRAWL_LOG_JSON``: a file taken from the crawl's folder, or ``-``.
 
     Scrapy's own log stays as it is; ``LOG_ENABLED = False`` leaves the JSON alone. True or 1
     stands for ``log.jsonl``. The level is ``LOG_LEVEL``.
     """
 
-    def __init__(self, handler: logging.Handler) -> None:
-        self._handler = handler
-        logging.root.addHandler(handler)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the extension, or raise NotConfigured."""
+    def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
         name = LOG_JSON.of(crawler.settings)
         if name is None:
             raise NotConfigured
-        folder = crawl_of(crawler).folder.path
-        handler: logging.Handler
+        folder = self._crawl.folder.path
+        self._handler: logging.Handler
         if name == STANDARD_ERROR:
-            handler = logging.StreamHandler(sys.stderr)
+            self._handler = logging.StreamHandler(sys.stderr)
         else:
-            handler = logging.FileHandler(folder / Path(name), encoding="utf-8")
-        handler.setLevel(crawler.settings.get("LOG_LEVEL"))
-        handler.setFormatter(JsonFormatter(str(folder)))
-        handler.addFilter(is_no_list_of_settings)
-        extension = cls(handler)
-        crawler.signals.connect(extension.engine_stopped, signal=signals.engine_stopped)
-        return extension
+            self._handler = logging.FileHandler(folder / Path(name), encoding="utf-8")
+        self._handler.setLevel(crawler.settings.get("LOG_LEVEL"))
+        self._handler.setFormatter(JsonFormatter(str(folder)))
+        self._handler.addFilter(is_no_list_of_settings)
+        logging.root.addHandler(self._handler)
 
     def engine_stopped(self) -> None:
         """Write no more, once everybody has had their last word."""

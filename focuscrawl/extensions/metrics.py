@@ -8,16 +8,14 @@ import logging
 import socket
 from typing import TYPE_CHECKING
 
-from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.settings_table import METRICS_PORT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
@@ -26,31 +24,24 @@ logger = logging.getLogger(__name__)
 ADDRESS = "127.0.0.1"
 
 
-class Metrics:
+class Metrics(Component):
     """Serves ``http://127.0.0.1:FOCUSCRAWL_METRICS_PORT/metrics``; 0, the default, serves nothing.
 
     A thread answers, with what the crawl has in memory at that moment; nothing is counted twice.
     """
 
     def __init__(self, crawler: Crawler) -> None:
+        super().__init__(crawler)
+        self._port = METRICS_PORT.of(crawler.settings)
+        if not self._port:
+            raise NotConfigured
         from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415 - an extra
 
         from focuscrawl.extensions.metrics_collector import CrawlCollector  # noqa: PLC0415
 
         registry = CollectorRegistry(auto_describe=False)
         registry.register(CrawlCollector(crawler))
-        self._port = METRICS_PORT.of(crawler.settings)
         self._server, self._thread = start_http_server(self._port, ADDRESS, registry)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the extension, or raise NotConfigured."""
-        if not METRICS_PORT.of(crawler.settings):
-            raise NotConfigured
-        extension = cls(crawler)
-        crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
-        crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
-        return extension
 
     def spider_opened(self) -> None:
         """Say where the numbers are."""

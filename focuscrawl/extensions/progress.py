@@ -9,21 +9,17 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from scrapy import signals
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.settings_table import LOG_JSON, PROGRESS
 from focuscrawl.errors import UserError
 from focuscrawl.extensions.json_log import STANDARD_ERROR
 from focuscrawl.report.plain_text import counted, one_line
 from focuscrawl.report.summary import Summary
-from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy.crawler import Crawler
 
     from focuscrawl.crawl import Visit
@@ -34,15 +30,14 @@ _NOW = 100  # fetches that make up the harvest rate "now"
 _LINE_EVERY = 10.0  # seconds between two lines
 
 
-class Progress:
+class Progress(Component):
     """Shows fetches, harvest rate now and overall, frontier, speed and time left; a summary last.
 
     ``FOCUSCRAWL_PROGRESS = False`` leaves the summary alone.
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawl = crawl_of(crawler)
-        self._crawler = crawler
+        super().__init__(crawler)
         self._shown = PROGRESS.of(crawler.settings)
         self._recent: deque[float] = deque(maxlen=_NOW)
         self._bar: tqdm[Any] | None = None
@@ -50,16 +45,6 @@ class Progress:
         self._began = time.monotonic()
         self._next_line = self._began + _LINE_EVERY
         self._fetched_before = self._crawl.fetched
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the extension of a crawler whose crawl is open."""
-        extension = cls(crawler)
-        crawler.signals.connect(extension.spider_opened, signal=signals.spider_opened)
-        crawler.signals.connect(extension.page_visited, signal=page_visited)
-        crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
-        crawler.signals.connect(extension.engine_stopped, signal=signals.engine_stopped)
-        return extension
 
     def spider_opened(self) -> None:
         """Say what begins."""

@@ -6,41 +6,29 @@ import logging
 import time
 from typing import TYPE_CHECKING
 
-from scrapy import signals
 from scrapy.utils.asyncio import call_later
 
 from focuscrawl.crawl.remote_control import Command
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.private import close_spider, wake
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy.crawler import Crawler
 
 logger = logging.getLogger(__name__)
 
 
-class RemoteControlExtension:
+class RemoteControlExtension(Component):
     """Looks at the crawl's `RemoteControl` every so often, and has the engine obey.
 
     Paused, the crawl finishes what is under way and fetches nothing more.
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-        self._crawl = crawl_of(crawler)
+        super().__init__(crawler)
         self._control = self._crawl.control
         self._over = False
         self.paused = False
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the extension of a crawler whose crawl is open."""
-        extension = cls(crawler)
-        crawler.signals.connect(extension.engine_started, signal=signals.engine_started)
-        crawler.signals.connect(extension.spider_closed, signal=signals.spider_closed)
-        return extension
 
     def engine_started(self) -> None:
         """Begin to look; a stop that an earlier run never saw is not meant for this one."""

@@ -3,38 +3,20 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
-from scrapy import signals
 from scrapy.exceptions import CloseSpider
 
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.private import close_spider
-
-if TYPE_CHECKING:
-    from typing import Self
-
-    from scrapy.crawler import Crawler
 
 logger = logging.getLogger(__name__)
 
 
-class StopReason:
+class StopReason(Component):
     """Closes the idle spider with the crawl's stop reason instead of ``finished``.
 
     Others may keep an idle spider open for requests to come, but not one whose budget is spent.
     """
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-        self._crawl = crawl_of(crawler)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the extension of a crawler whose crawl is open."""
-        extension = cls(crawler)
-        crawler.signals.connect(extension.spider_idle, signal=signals.spider_idle)
-        return extension
 
     def spider_idle(self) -> None:
         """Close the spider."""

@@ -16,8 +16,7 @@ from focuscrawl.offline.link_graph import CrawlLinks
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
 
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.store import CrawlStore
 
 _BELIEF = 2.0  # neighbours that the crawl's own mean counts for
@@ -44,12 +43,12 @@ class Suggestion(NamedTuple):
 class _Pages(NamedTuple):
     """Judged pages in the order fetched; duplicates and what is no HTML are left out."""
 
-    url: NDArray[np.int64]
+    url: Ints
     names: list[str]
     titles: list[str]
-    relevance: NDArray[np.float64]
-    around: NDArray[np.float64]  # mean R of fetched neighbours, shrunk to that of all
-    neighbours: NDArray[np.int64]
+    relevance: Floats
+    around: Floats  # mean R of fetched neighbours, shrunk to that of all
+    neighbours: Ints
 
 
 def suggest(
@@ -129,9 +128,8 @@ def _distilled(store: CrawlStore, pages: _Pages, *, score: str) -> Iterator[Sugg
     except UserError:
         return  # no links between relevant pages
     n = len(pages.url)
-    rows = found.hubs(n) if score == "hub" else found.authorities(n)
     place = {name: i for i, name in enumerate(pages.names)}
-    for rank, url in enumerate(rows["url"], 1):
+    for rank, url in enumerate(found.best(score, n)["url"], 1):
         if url in place:
             yield _of(pages, place[url], score, f"number {rank}")
 

@@ -1,13 +1,30 @@
-"""A numpy array that grows at its end."""
+"""Arrays: short names of their common types, sums by groups, one that grows at its end."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, DTypeLike, NDArray
+    from numpy.typing import ArrayLike, DTypeLike
+
+#: float64, int64 and bool of any shape; docstrings tell the shape
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+def sums(groups: NDArray[np.integer], values: NDArray[np.generic], n: int) -> Floats:
+    """Add up the values of each group; float64, of length `n`, or more if the numbers ask for it.
+
+    Parameters
+    ----------
+    groups : (m,), from 0
+    values : (m,)
+    """
+    return np.bincount(groups, values, n).astype(np.float64, copy=False)
 
 
 class GrowingArray:

@@ -157,20 +157,17 @@ class ModelFormat:
 
     def _check_kind(self, folder: Traversable, manifest: Any) -> None:
         if not isinstance(manifest, dict):
-            msg = f"{MANIFEST} is not a table"
-            raise TypeError(msg)
+            raise TypeError(f"{MANIFEST} is not a table")
         kind, number = manifest.get("kind"), manifest.get("format")
         if kind not in self.kinds:
-            msg = f"it is of kind {kind!r}"
-            raise ValueError(msg)
+            raise ValueError(f"it is of kind {kind!r}")
         if isinstance(number, int) and number > self.format:
             raise UserError(
                 f"{folder}: format {number} of a newer focuscrawl ({manifest.get('focuscrawl')}); "
                 f"this one reads {self.format}: upgrade it"
             )
         if not isinstance(number, int) or number < self.oldest:
-            msg = f"its format {number!r} is no longer read"
-            raise ValueError(msg)
+            raise ValueError(f"its format {number!r} is no longer read")
 
     def _not_whole(self, folder: Traversable, reason: str) -> UserError:
         return UserError(
@@ -188,12 +185,10 @@ def _check_digests(manifest: Manifest, files: Files) -> None:
     if digests is None:
         digests = dict.fromkeys(files, manifest.get("arrays", digest))
     if digest != _digest(manifest) and digest not in digests.values():
-        msg = f"{MANIFEST} was changed"
-        raise ValueError(msg)
+        raise ValueError(f"{MANIFEST} was changed")
     for name, content in files.items():
         if _sha256(content) != digests[name]:
-            msg = f"{name} was changed or cut short"
-            raise ValueError(msg)
+            raise ValueError(f"{name} was changed or cut short")
 
 
 def _sha256(content: bytes) -> str:

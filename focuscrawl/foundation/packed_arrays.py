@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 _MOST_BYTES = 1 << 30  # unpacked arrays; a larger model is a zip bomb or a mistake
 
 
-def pack_arrays(arrays: Mapping[str, NDArray[Any]]) -> bytes:
-    """Return a compressed ``.npz`` file; the same arrays make the same bytes."""
+def pack_arrays(arrays: Mapping[str, NDArray[Any]], *, compressed: bool = True) -> bytes:
+    """Return an ``.npz`` file; the same arrays make the same bytes."""
     packed = io.BytesIO()
-    np.savez_compressed(packed, allow_pickle=False, **arrays)
+    save = np.savez_compressed if compressed else np.savez
+    save(packed, allow_pickle=False, **arrays)
     return packed.getvalue()
 
 
@@ -27,8 +28,7 @@ def unpack_arrays(content: bytes) -> dict[str, NDArray[Any]]:
     """Read an ``.npz`` file; ValueError and the errors of zip files if it is not a sound one."""
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
         if sum(member.file_size for member in archive.infolist()) > _MOST_BYTES:
-            msg = "the arrays are too large"
-            raise ValueError(msg)
+            raise ValueError("the arrays are too large")
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
@@ -39,8 +39,7 @@ def expect(
     """Return an array of finite numbers of this `shape` and these dtype `kinds`, or ValueError."""
     array = arrays[name]
     if array.shape != shape or array.dtype.kind not in kinds or not np.isfinite(array).all():
-        msg = f"array {name} is {array.dtype} {array.shape}"
-        raise ValueError(msg)
+        raise ValueError(f"array {name} is {array.dtype} {array.shape}")
     return array
 
 

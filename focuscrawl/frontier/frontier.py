@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.foundation.arrays import GrowingArray
-from focuscrawl.frontier.hosts import AWAY, DEFERRED, QUEUED, Entry, Host
-from focuscrawl.frontier.preview import in_order
+from focuscrawl.frontier.hosts import AWAY, DEFERRED, QUEUED, Entry, Host, in_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from numpy.typing import NDArray
 
 _NO_KEYS, _NO_URLS = np.empty(0), np.empty(0, dtype=np.int64)
@@ -123,3 +125,14 @@ class Host:
         heap = self._heap if len(self._heap) <= most else heapq.nsmallest(2 * most, self._heap)
         since = [key for key, url in set(heap) if state[url] == QUEUED and keys[url] == key]
         return sorted(run + since)[:most]
+
+
+def in_order(heap: Sequence[tuple[float, int, int]]) -> Iterator[tuple[float, int, int]]:
+    """Iterate over a heap from the least item on and leave it as it is: O(log k) for the k-th."""
+    ahead = [(heap[0], 0)] if heap else []
+    while ahead:
+        item, node = heapq.heappop(ahead)
+        yield item
+        for child in (2 * node + 1, 2 * node + 2):
+            if child < len(heap):
+                heapq.heappush(ahead, (heap[child], child))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from focuscrawl.foundation.arrays import Bools, Floats
 
 FORGIVEN = 3  # failures in a row after which a page is given up
 DUE = 0.1  # chance that a page has changed, below which it is not visited again
@@ -15,11 +15,7 @@ _SHORTEST = 1e-6  # of an interval: nothing changes between visits a moment apar
 _TRUST = 2.0  # visits that what is known of all pages counts for, in judging one
 
 
-def change_rate(
-    accesses: NDArray[np.float64],
-    changes: NDArray[np.float64],
-    span: NDArray[np.float64],
-) -> NDArray[np.float64]:
+def change_rate(accesses: Floats, changes: Floats, span: Floats) -> Floats:
     """Estimate how often pages change, as a Poisson process.
 
     Cho and Garcia-Molina, Estimating frequency of change, ACM TOIT 3 (2003), section 4.2: of n
@@ -43,7 +39,7 @@ def change_rate(
     n, found = accesses + _TRUST, changes + _TRUST * often
     usual = float(span.sum() / accesses.sum()) if accesses.any() else 1.0
     interval = np.where(accesses > 0, span / np.maximum(accesses, 1.0), usual)
-    rate: NDArray[np.float64] = -np.log((n - found + 0.5) / (n + 0.5))
+    rate: Floats = -np.log((n - found + 0.5) / (n + 0.5))
     rate /= np.maximum(interval, _SHORTEST)
     return rate
 
@@ -61,22 +57,21 @@ class ChangeHistory(NamedTuple):
     validated : the server gave an ETag or Last-Modified: a visit in vain is cheap
     """
 
-    relevance: NDArray[np.float64]
-    visited: NDArray[np.float64]
-    accesses: NDArray[np.float64]
-    changes: NDArray[np.float64]
-    span: NDArray[np.float64]
-    failures: NDArray[np.float64]
-    hub: NDArray[np.float64]
-    validated: NDArray[np.bool_]
+    relevance: Floats
+    visited: Floats
+    accesses: Floats
+    changes: Floats
+    span: Floats
+    failures: Floats
+    hub: Floats
+    validated: Bools
 
-    def changed(self, now: float) -> NDArray[np.float64]:
+    def changed(self, now: float) -> Floats:
         """Return the chance that each page has changed by now: 1 - exp(-rate * time)."""
         rate = change_rate(self.accesses, self.changes, self.span)
-        chance: NDArray[np.float64] = -np.expm1(-rate * np.maximum(now - self.visited, 0.0))
-        return chance
+        return -np.expm1(-rate * np.maximum(now - self.visited, 0.0))
 
-    def worth(self, now: float, cheap: float) -> NDArray[np.float64]:
+    def worth(self, now: float, cheap: float) -> Floats:
         """Return what a visit to each page is worth, in relevant new pages a fetch.
 
         With chance p it has changed and is worth its relevance, and what a hub is worth besides: a

@@ -12,10 +12,10 @@ from focuscrawl.webs.indexing import schemeless
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from focuscrawl.foundation.arrays import Ints
 
 
-def keys_of(urls: Sequence[str]) -> NDArray[np.int64]:
+def keys_of(urls: Sequence[str]) -> Ints:
     """Return the keys of normalised URLs, int64 (n,); ``http`` and ``https`` are one.
 
     Of a million URLs two share a key with a chance of 3 in 10^8.

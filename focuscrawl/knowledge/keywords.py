@@ -12,7 +12,8 @@ from focuscrawl.page.tokens import tokenize
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from numpy.typing import NDArray
+    from focuscrawl.foundation.arrays import Floats
+
 
 MOST = 200  # keywords of a topic
 _SHORTEST = 2  # characters of a word
@@ -94,7 +95,7 @@ class Keywords:
         top = best[0][1] if best else 1.0
         return cls({word: weight / top for word, weight in best})
 
-    def similarity(self, texts: Sequence[str]) -> NDArray[np.float64]:
+    def similarity(self, texts: Sequence[str]) -> Floats:
         """Return the cosine of each text, its words counted once, with the keywords.
 
         Returns
@@ -108,5 +109,5 @@ class Keywords:
             words[i] += 1.0
         if not self._length:
             return np.zeros(len(texts))
-        cosine: NDArray[np.float64] = weight / (np.sqrt(np.maximum(words, 1.0)) * self._length)
+        cosine: Floats = weight / (np.sqrt(np.maximum(words, 1.0)) * self._length)
         return np.minimum(cosine, 1.0)

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
+    from focuscrawl.foundation.arrays import Floats, Ints
+
 
 SEEDS = 20  # start URLs given to a crawl that is given none
 _APPRENTICE = "apprentice"
@@ -147,14 +148,14 @@ class Knowledge:
         relevant, other = (int(self.about.get(f"{kind}_pages", 0)) for kind in _KINDS)
         return Keywords.of_counts(counts, relevant, other)
 
-    def relevance(self, urls: Sequence[str]) -> NDArray[np.float64]:
+    def relevance(self, urls: Sequence[str]) -> Floats:
         """Return the recorded relevance of URLs, float64 (n,); NaN where nothing is known."""
         at = self.places(urls)
         found = np.full(len(urls), np.nan)
         found[at >= 0] = self._relevance[at[at >= 0]]
         return found
 
-    def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> NDArray[np.float64]:
+    def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
         """Return the relevance expected of links' targets (METHODS 8, URL prediction).
 
         The recorded one for a URL seen before, else that of the nearest earlier pages.
@@ -194,7 +195,7 @@ class Knowledge:
         """Return what is kept of a URL; None if nothing is."""
         return page_of(self._file, key_of(url))
 
-    def worth(self, now: float, cheap: float) -> NDArray[np.float64]:
+    def worth(self, now: float, cheap: float) -> Floats:
         """Return what a visit to each page known is worth, by ascending key.
 
         See `focuscrawl.knowledge.change_rates.ChangeHistory.worth`. What was no page is worth
@@ -211,7 +212,7 @@ class Knowledge:
         history = ChangeHistory(*(table[name].copy() for name in ChangeHistory._fields))
         return np.where(table["judged"], history.worth(now, cheap), 0.0)
 
-    def places(self, urls: Sequence[str]) -> NDArray[np.int64]:
+    def places(self, urls: Sequence[str]) -> Ints:
         """Return where URLs are in what `worth` returns, int64 (n,); -1 where nothing is known."""
         if not len(self._keys) or not len(urls):
             return np.full(len(urls), -1)
@@ -219,7 +220,7 @@ class Knowledge:
         at = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
         return np.where(self._keys[at] == keys, at, -1)
 
-    def urls_at(self, places: NDArray[np.int64]) -> list[str]:
+    def urls_at(self, places: Ints) -> list[str]:
         """Return the URLs at some places."""
         one = "SELECT url FROM page WHERE key = ?"
         keys = self._keys[places].tolist()

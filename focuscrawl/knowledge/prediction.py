@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from focuscrawl.apprentice.hashing import WordHashes, bucket
-from focuscrawl.apprentice.sparse_rows import SparseRows, beside, pointers
+from focuscrawl.apprentice.hashing import WordHashes
+from focuscrawl.apprentice.sparse_rows import SparseRows, beside
 from focuscrawl.apprentice.url_features import address_features, table_of_keys
-from focuscrawl.page.tokens import tokenize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
+    from focuscrawl.foundation.arrays import Floats
+
 
 BITS = 18  # features are told apart by hash
 NEAREST = 10  # earlier pages that are asked about a URL
@@ -33,9 +33,7 @@ class LinkDescriber:
 
     def __call__(self, urls: Sequence[str], anchors: Sequence[str]) -> SparseRows:
         """Return one row of features a link; may hold one several times."""
-        tokens, owner = tokenize(list(anchors))
-        lengths = np.bincount(owner, minlength=len(urls))
-        words = SparseRows(bucket(self._hashes(tokens), _ANCHOR, BITS), pointers(lengths))
+        words = self._hashes.rows(list(anchors), _ANCHOR, BITS)
         addresses = address_features(urls, table_of_keys(urls), self._hashes, bits=BITS)
         return beside(addresses, words)[0]
 
@@ -53,7 +51,7 @@ class NeighbourPrediction:
     relevance : float64 (n,), what was judged of them
     """
 
-    def __init__(self, described: SparseRows, relevance: NDArray[np.float64]) -> None:
+    def __init__(self, described: SparseRows, relevance: Floats) -> None:
         n = len(described)
         self._relevance = relevance
         self._mean = float(relevance.mean()) if n else 0.0
@@ -66,7 +64,7 @@ class NeighbourPrediction:
         self._by_feature = csr_array(_unit(rows, idf).T)
         self._describe = LinkDescriber()
 
-    def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> NDArray[np.float64]:
+    def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
         """Return the relevance expected of n links' targets, float64 (n,)."""
         if not len(self._relevance):
             return np.full(len(urls), self._mean)
@@ -81,7 +79,7 @@ class NeighbourPrediction:
         link = link[chosen]
         total = np.bincount(link, similarity * self._relevance[page], len(urls))
         weight = np.bincount(link, similarity, len(urls))
-        predicted: NDArray[np.float64] = (total + _DOUBT * self._mean) / (weight + _DOUBT)
+        predicted: Floats = (total + _DOUBT * self._mean) / (weight + _DOUBT)
         return np.round(predicted, 9)
 
 
@@ -94,7 +92,7 @@ def _binary(rows: SparseRows) -> csr_array:
     return matrix
 
 
-def _unit(matrix: csr_array, idf: NDArray[np.float64]) -> csr_array:
+def _unit(matrix: csr_array, idf: Floats) -> csr_array:
     """Weigh features by `idf` and make rows of length 1; 0 where nothing weighs."""
     matrix.data *= idf[matrix.indices]
     owner = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))

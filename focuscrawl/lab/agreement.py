@@ -61,7 +61,7 @@ def study_agreement(task: Task) -> dict[str, pd.DataFrame]:
         shared = len({*fetched_a} & {*fetched_b}) / max(len({*fetched_a}), len({*fetched_b}), 1)
         lists = {"pages": (a, b)}
         if hosts.any():
-            lists["hosts"] = (_distinct(hosts[a]), _distinct(hosts[b]))
+            lists["hosts"] = (pd.unique(hosts[a]), pd.unique(hosts[b]))
         chance = _by_chance(whole, relevance, fetched_a, fetched_b)
         for of, (first, second) in lists.items():
             table = overlap(first, second)
@@ -90,10 +90,6 @@ def overlap(first: NDArray[np.int64], second: NDArray[np.int64]) -> pd.DataFrame
     most = min(len(first), len(second), TOP)
     shares = [len({*first[:n].tolist()} & {*second[:n].tolist()}) / n for n in range(1, most + 1)]
     return pd.DataFrame({"top": np.arange(1, most + 1), "overlap": np.array(shares, np.float64)})
-
-
-def _distinct(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.array(list(dict.fromkeys(numbers.tolist())), np.int64)
 
 
 def _by_chance(

@@ -20,6 +20,7 @@ from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
 from focuscrawl.critic.training import train_critic
 from focuscrawl.feedback import apply_definition, suggest
+from focuscrawl.lab.planning import sample
 from focuscrawl.lab.replay import replay
 from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.report.measures import load_pages
@@ -29,9 +30,7 @@ from focuscrawl.topics import TopicDefinition, train_definition
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Mapping
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.lab.topic_tasks import Task
@@ -48,7 +47,7 @@ class _Setting(NamedTuple):
 
     task: Task
     web: Web
-    labels: list[Label]
+    labels: list[Label]  # those of pages that the web has, as it spells them
     truth: Mapping[str, float]  # R by the study's critic
     tested: list[tuple[Bag, bool]]  # the test rows, and whether they are on the topic
 
@@ -72,6 +71,12 @@ def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
     whole = whole_web(web, critic)
     truth = dict(zip(whole.urls, whole.relevance(task.topic).tolist(), strict=True))
     labels = read_labels(task.labels)
+    known = web.resolve([label.url for label in labels])
+    labels = [
+        label._replace(url=url)
+        for url, label in zip(known, labels, strict=True)
+        if url is not None
+    ]
     setting = _Setting(task, web, labels, truth, _tested(task, web, labels))
     rows = []
     for draw in range(DRAWS):
@@ -88,22 +93,15 @@ def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
 def _ten_pages(setting: _Setting, draw: int) -> list[Label]:
     """Sample the examples of the poor critic from the training rows."""
     rng = np.random.default_rng(draw)
-    train = [label for label in setting.labels if label.split != "test"]
-    known = setting.web.resolve([label.url for label in train])
     sides: dict[bool, list[str]] = {True: [], False: []}
-    for url, label in zip(known, train, strict=True):
-        if url is not None:
-            sides[lies_under(label.topic, [setting.task.topic])].append(url)
+    for label in setting.labels:
+        if label.split != "test":
+            sides[lies_under(label.topic, [setting.task.topic])].append(label.url)
     return [
         Label(url, topic, "train")
         for topic, side in ((ON_TOPIC, True), (OFF_TOPIC, False))
-        for url in _sample(rng, sides[side])
+        for url in sample(sides[side], EXAMPLES, rng)
     ]
-
-
-def _sample(rng: np.random.Generator, urls: Sequence[str]) -> list[str]:
-    chosen = rng.choice(len(urls), min(EXAMPLES, len(urls)), replace=False)
-    return [urls[i] for i in sorted(chosen.tolist())]
 
 
 def _crawl(
@@ -124,7 +122,7 @@ def _crawl(
     shutil.copytree(first, second)
     with closing(open_store(second)) as store:
         pages = suggest(store, JUDGEMENTS)
-    label_of = _labels(setting)
+    label_of = {each.url: lies_under(each.topic, [task.topic]) for each in setting.labels}
     verdict = {
         page.url: label_of.get(page.url, setting.truth.get(page.url, 0.0) > 0.5) for page in pages
     }
@@ -157,36 +155,20 @@ def _crawl(
 
 
 def _tested(task: Task, web: Web, labels: list[Label]) -> list[tuple[Bag, bool]]:
-    """Read the test rows that the web has."""
+    """Read the pages of the test rows."""
     rows = [label for label in labels if label.split == "test"]
-    known = web.resolve([label.url for label in rows])
-    there = [(url, row) for url, row in zip(known, rows, strict=True) if url is not None]
-    bags = read_bags(web, [url for url, _ in there])
+    bags = read_bags(web, [label.url for label in rows])
     return [
-        (bag, lies_under(row.topic, [task.topic]))
-        for bag, (_, row) in zip(bags, there, strict=True)
+        (bag, lies_under(label.topic, [task.topic]))
+        for bag, label in zip(bags, rows, strict=True)
         if bag is not None
     ]
-
-
-def _labels(setting: _Setting) -> dict[str, bool]:
-    known = setting.web.resolve([label.url for label in setting.labels])
-    return {
-        url: lies_under(label.topic, [setting.task.topic])
-        for url, label in zip(known, setting.labels, strict=True)
-        if url is not None
-    }
 
 
 def _go_on(setting: _Setting, plan: CrawlPlan, folder: Path, n: int) -> tuple[float, float]:
     """Crawl as much again; return the true harvest of either half."""
     replay(open_crawl(replace(plan, crawl_dir=str(folder), budget=2 * n)))
     pages = load_pages(folder)
-    repeated = pages["duplicate_of"].notna()
-    true: NDArray[np.float64] = np.array(
-        [
-            0.0 if again else setting.truth.get(url, 0.0)
-            for url, again in zip(pages["url"], repeated, strict=True)
-        ]
-    )
+    first = pages["duplicate_of"].isna()
+    true = pages["url"].map(setting.truth).fillna(0.0).where(first, 0.0).to_numpy(np.float64)
     return float(true[:n].sum() / n), float(true[n:].sum() / n)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,35 +19,21 @@ if TYPE_CHECKING:
     from focuscrawl.paths.training import Corpus
 
 
-@dataclass(frozen=True)
-class LabelScore:
-    """F1 of the labels of the pages of paths on a site that was not learned from.
-
-    Attributes
-    ----------
-    goal, site, model : of what, where, by what
-    macro : mean F1 of the labels that the site's pages have
-    micro : share of pages that have the right label
-    goal_f1 : F1 of the label ``goal``
-    """
-
-    goal: str
-    site: str
-    model: str
-    macro: float
-    micro: float
-    goal_f1: float
-
-
 def score_labels(
     model: PathModel, learned: Corpus, held: Corpus, goal: str, site: str
-) -> list[LabelScore]:
+) -> list[dict[str, object]]:
     """Compare the chain with classifiers of single pages on the same features.
 
     A page has the features of its own and those of the link to it, which the chain has in two
     places. Labels are those of `PathStates`; with distances, pages whose distance no path says
     are left out. The penalty of maximum entropy is that of the chain; naive Bayes counts each
     feature as 1.
+
+    Returns
+    -------
+    One row a ``model``, with ``goal`` and ``site``, which was not learned from: ``macro``, mean F1
+    of the labels that the site's pages have; ``micro``, share of pages that have the right label;
+    ``goal_f1``, F1 of the label ``goal``
     """
     x, y = _pages(model, learned)
     x_held, y_held = _pages(model, held)
@@ -66,22 +51,20 @@ def score_labels(
     }
     true = y_held[seen]
     return [
-        LabelScore(
-            goal,
-            site,
-            name,
-            _f1(true, predicted, sorted(set(true.tolist())), "macro"),
-            float((true == predicted).mean()),
-            _f1(true, predicted, [0], "macro"),
-        )
+        {
+            "goal": goal,
+            "site": site,
+            "model": name,
+            "macro": _f1(true, predicted, sorted(set(true.tolist()))),
+            "micro": float((true == predicted).mean()),
+            "goal_f1": _f1(true, predicted, [0]),
+        }
         for name, predicted in names.items()
     ]
 
 
-def _f1(
-    true: NDArray[np.int64], predicted: NDArray[np.int64], labels: list[int], average: str
-) -> float:
-    found: Any = f1_score(true, predicted, labels=labels, average=average, zero_division=0.0)
+def _f1(true: NDArray[np.int64], predicted: NDArray[np.int64], labels: list[int]) -> float:
+    found: Any = f1_score(true, predicted, labels=labels, average="macro", zero_division=0.0)
     return float(found)
 
 

@@ -19,7 +19,7 @@ from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.crawl.link_filter import may_be_page
 from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.training import train_critic
-from focuscrawl.lab.label_scores import LabelScore, score_labels
+from focuscrawl.lab.label_scores import score_labels
 from focuscrawl.lab.replay import replay
 from focuscrawl.paths.extraction import PathSampling, extract_paths
 from focuscrawl.paths.features import PathReader
@@ -98,7 +98,7 @@ class Fold:
     """All results of one goal and one site left out."""
 
     forages: list[Forage]
-    labels: list[LabelScore]
+    labels: list[dict[str, object]]  # see `focuscrawl.lab.label_scores`
 
 
 def leave_out(experiment: Experiment, goal: str, site: str) -> Fold:

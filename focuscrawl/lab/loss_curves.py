@@ -119,18 +119,9 @@ def _figure(
         for number, label in enumerate(strategies):
             if label not in curves:
                 continue
-            line = Line.of(number)
-            plot.plot(
-                at,
-                curves[label],
-                color=line.colour,
-                ls=line.dashes,
-                lw=1.6,
-                marker=_MARKERS[number % len(_MARKERS)],
-                markevery=(number % 10, 20),
-                ms=5,
-                mfc="white",
-                label=plain(label),
+            marks = {"marker": _MARKERS[number % len(_MARKERS)], "markevery": (number % 10, 20)}
+            Line.of(number).draw(
+                plot, at, curves[label], label, lw=1.6, ms=5, mfc="white", **marks
             )
         plot.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, at[-1]), ylim=(-0.01, 1.01))
         figure.legend(loc="outside lower left", ncols=4, fontsize=8.5)

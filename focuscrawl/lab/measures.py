@@ -28,15 +28,6 @@ def losses(runs: pd.DataFrame) -> pd.DataFrame:
     return mean[order]
 
 
-def reductions(mean: pd.DataFrame, baseline: str) -> pd.DataFrame:
-    """Return 1 - loss/loss of the baseline (METHODS 1), in the shape of `mean`.
-
-    Losses are averaged over draws before they are divided. Where the baseline loses nothing there
-    is nothing to reduce, and the entry is missing.
-    """
-    return 1.0 - mean.div(mean[baseline].where(mean[baseline] > 0), axis=0)
-
-
 def by_topic(runs: pd.DataFrame, baseline: str) -> pd.DataFrame:
     """Return what each strategy came to on each topic.
 
@@ -44,7 +35,8 @@ def by_topic(runs: pd.DataFrame, baseline: str) -> pd.DataFrame:
     -------
     One row a web, topic and strategy: ``draws``, ``budget`` and ``oracle`` (means over draws),
     ``loss`` (mean), ``std`` (of the loss over draws, n - 1; NaN for one draw), ``min``,
-    ``max``, ``reduction`` of the baseline's loss; NaN where the baseline has none
+    ``max``, ``reduction``: 1 - loss/loss of the baseline (METHODS 1), of means over draws; NaN
+    where the baseline loses nothing
     """
     keys = ["web", "topic", "strategy"]
     groups = runs.groupby(keys, sort=False, observed=True)

@@ -108,7 +108,7 @@ def draw_seeds(study_web: StudyWeb, web: Web, topic: str, draw: int) -> list[str
         source, found = study_web.seeds, read_seeds(study_web.seeds, (topic,))
     else:
         source = study_web.labels
-        found = _sample(_examples(study_web, web, topic), study_web.seeds_per_draw, draw)
+        found = sample(_examples(study_web, web, topic), study_web.seeds_per_draw, draw)
     seeds = [url for url in web.resolve(found) if url is not None]
     if not seeds:
         raise UserError(f"{source} has no start URL for {topic} that {study_web.name} has")
@@ -134,7 +134,7 @@ def more_seeds(
         raise UserError(
             f"{study_web.labels} has no more examples of {topic} for another set of start URLs"
         )
-    return _sample(others, study_web.seeds_per_draw, number)
+    return sample(others, study_web.seeds_per_draw, number)
 
 
 def _examples(study_web: StudyWeb, web: Web, topic: str) -> list[str]:
@@ -147,7 +147,10 @@ def _examples(study_web: StudyWeb, web: Web, topic: str) -> list[str]:
     return [url for url in web.resolve(examples) if url is not None]
 
 
-def _sample(urls: list[str], size: int, seed: int | tuple[int, int]) -> list[str]:
+def sample(
+    urls: Sequence[str], size: int, seed: int | tuple[int, int] | np.random.Generator
+) -> list[str]:
+    """Return `size` of `urls`, or all if there are fewer, in their order."""
     size = min(size, len(urls))
     chosen = np.random.default_rng(seed).choice(len(urls), size, replace=False)
     return [urls[i] for i in sorted(chosen)]

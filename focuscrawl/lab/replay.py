@@ -61,5 +61,4 @@ def _download(fetch: Fetch, answer: Answer) -> Download:
         content_type=media_type,
         encoding=encoding,
         location=resolve(fetch.url, [location])[0] if location else None,
-        size=len(answer.body),
     )

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from focuscrawl.lab.loss_curves import mean_curves, reduction_figure, topic_figure, web_figure
 from focuscrawl.lab.measures import by_topic
-from focuscrawl.lab.rendering import Grid, grids
+from focuscrawl.lab.rendering import grids
 from focuscrawl.report.figure_style import png
-from focuscrawl.report.html import data_uri
-from focuscrawl.report.plain_text import counted, one_line
+from focuscrawl.report.plain_text import counted
 from focuscrawl.report.templates import load_template
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from jinja2 import Template
 
     from focuscrawl.lab.figures import PaperFigure
     from focuscrawl.lab.loss_curves import Curves
@@ -27,51 +22,12 @@ if TYPE_CHECKING:
 PAGE = "report.html"
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(NamedTuple):
     """A figure of the report: ``name`` for its file, ``caption`` for people."""
 
     name: str
     caption: str
     png: bytes
-
-
-@dataclass(frozen=True)
-class WebPart:
-    """What the report shows of one web: its tables, and pictures of all and of each topic."""
-
-    name: str
-    grids: list[Grid]
-    whole: list[Picture]
-    topics: list[Picture]
-
-    @classmethod
-    def of(cls, results: Results, web: str, curves: Curves) -> WebPart:
-        """Draw and tabulate one web of a study."""
-        runs = results.runs[results.runs["web"] == web]
-        strategies = list(results.strategies)
-        topics = by_topic(runs, results.baseline)
-        whole = [
-            Picture(
-                _file(web, "median"),
-                f"{web}: loss rate, median over topics",
-                png(web_figure(curves, web, strategies)),
-            )
-        ]
-        if topics["reduction"].notna().any():
-            figure = reduction_figure(topics, strategies, results.baseline)
-            caption = f"{web}: reduction of loss on each topic"
-            whole.append(Picture(_file(web, "reductions"), caption, png(figure)))
-        budgets = runs.groupby("topic", sort=False, observed=True)["budget"].mean()
-        of_topics = [
-            Picture(
-                _file(web, str(topic)),
-                f"{web} {topic}",
-                png(topic_figure(curves[web, str(topic)], float(budget), strategies)),
-            )
-            for topic, budget in budgets.items()
-        ]
-        return cls(web, grids(results, web), whole, of_topics)
 
 
 def report_files(
@@ -85,37 +41,45 @@ def report_files(
     csv : with the tables in numbers, too
     """
     curves = mean_curves(results)
-    webs = [WebPart.of(results, web, curves) for web in dict.fromkeys(results.runs["web"])]
+    webs = [_web(results, web, curves) for web in dict.fromkeys(results.runs["web"])]
     more = [
         Picture(f"{name}.png", figure.title, png(drawn))
         for name, figure in figures.items()
         if (drawn := figure.of(results)) is not None
     ]
-    pictures = [picture for web in webs for picture in (*web.whole, *web.topics)] + more
+    pictures = [picture for web in webs for picture in (*web["whole"], *web["topics"])] + more
     files = {picture.name: picture.png for picture in pictures}
-    files[PAGE] = _page(results, webs, more).encode()
+    page = load_template("report.html.j2", "focuscrawl.lab").render(
+        title=results.title,
+        facts=_facts(results),
+        failed=results.failed,
+        webs=webs,
+        figures=more,
+    )
+    files[PAGE] = page.encode()
     if csv:
-        for grid in (grid for web in webs for grid in web.grids):
+        for grid in (grid for web in webs for grid in web["grids"]):
             files[f"{_slug(grid.name)}.csv"] = grid.frame.to_csv(index=False).encode()
     return files
 
 
-def _page(results: Results, webs: list[WebPart], figures: list[Picture]) -> str:
-    return _template().render(
-        title=results.title,
-        facts=_facts(results),
-        failed=results.failed,
-        webs=[
-            {
-                "name": web.name,
-                "grids": web.grids,
-                "whole": _shown(web.whole),
-                "topics": _shown(web.topics),
-            }
-            for web in webs
-        ],
-        figures=_shown(figures),
-    )
+def _web(results: Results, web: str, curves: Curves) -> dict[str, Any]:
+    """Draw and tabulate one web of a study, as the template names it."""
+    runs = results.runs[results.runs["web"] == web]
+    strategies = list(results.strategies)
+    topics = by_topic(runs, results.baseline)
+    median = png(web_figure(curves, web, strategies))
+    whole = [Picture(_file(web, "median"), f"{web}: loss rate, median over topics", median)]
+    if topics["reduction"].notna().any():
+        spread = png(reduction_figure(topics, strategies, results.baseline))
+        caption = f"{web}: reduction of loss on each topic"
+        whole.append(Picture(_file(web, "reductions"), caption, spread))
+    budgets = runs.groupby("topic", sort=False, observed=True)["budget"].mean()
+    of_topics = []
+    for topic, budget in budgets.items():
+        figure = topic_figure(curves[web, str(topic)], float(budget), strategies)
+        of_topics.append(Picture(_file(web, str(topic)), f"{web} {topic}", png(figure)))
+    return {"name": web, "grids": grids(results, web), "whole": whole, "topics": of_topics}
 
 
 def _facts(results: Results) -> list[tuple[str, str]]:
@@ -136,18 +100,9 @@ def _facts(results: Results) -> list[tuple[str, str]]:
     ]
 
 
-def _shown(pictures: list[Picture]) -> list[tuple[str, str]]:
-    return [(picture.caption, data_uri(picture.png)) for picture in pictures]
-
-
 def _file(web: str, what: str) -> str:
     return f"{_slug(web)}-{_slug(what)}.png"
 
 
 def _slug(text: str) -> str:
     return re.sub(r"[^\w.-]+", "_", text).strip("_") or "all"
-
-
-@cache
-def _template() -> Template:
-    return load_template("report.html.j2", package="focuscrawl.lab", one_line=one_line)

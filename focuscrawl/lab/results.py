@@ -133,7 +133,8 @@ class Results:
 def keep_fetches(pages: pd.DataFrame, path: Path) -> None:
     """Write the fetches of one run, as `focuscrawl.report.measures.load_pages` returns them."""
     frame = pages.reset_index().rename(columns={"topic": "class"})
-    pq.write_table(_table(frame), path, compression="zstd")
+    table = pa.Table.from_pandas(frame[_PAGE.names], _PAGE, preserve_index=False)
+    pq.write_table(table.replace_schema_metadata(), path, compression="zstd")
 
 
 def collect(study: Study, runs: Sequence[Run], folder: Path, failed: Mapping[str, str]) -> Results:
@@ -206,8 +207,3 @@ def _alone(study: Study) -> dict[str, str]:
         for other in study.contenders
         if each.knows is not None and other == replace(each, label=other.label, knows=None)
     }
-
-
-def _table(frame: pd.DataFrame) -> pa.Table:
-    arrays = [pa.array(frame[field.name], field.type, from_pandas=True) for field in _PAGE]
-    return pa.Table.from_arrays(arrays, schema=_PAGE)

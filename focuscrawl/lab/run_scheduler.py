@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 import shutil
+from graphlib import TopologicalSorter
 from multiprocessing.connection import wait
 from typing import TYPE_CHECKING
 
@@ -30,29 +30,41 @@ def crawl_all(
     ------
     A run, and why it failed; None if it did not
     """
-    later = _needed_by(runs)
-    waiting = _Waiting(runs, unfinished(runs, keep=keep), later)
+    later, todo = _needed_by(runs), unfinished(runs, keep=keep)
+    needs = TopologicalSorter({run: [each for each in run.after if each in todo] for run in todo})
+    needs.prepare()
+    # they begin in the order of the study: so a crawl is soon followed by those that need it, and
+    # is not kept for longer than it must be
+    places = {run: i for i, run in enumerate(runs)}
+    ready: list[int] = []
     under_way: dict[object, tuple[Run, ForkServerProcess]] = {}
-    if waiting.ready:
+    failed: dict[Run, Run] = {}  # what went wrong, and with what
+    if todo:
         prepare()
     try:
-        while waiting.ready or under_way:
-            while waiting.ready and len(under_way) < processes:
-                run = waiting.pop()
-                process = begin(run)
-                under_way[process.sentinel] = run, process
+        while needs.is_active():
+            ready = sorted([*ready, *(places[run] for run in needs.get_ready())])
+            if ready and len(under_way) < processes:
+                run = runs[ready.pop(0)]
+                lost = [failed[each] for each in run.after if each in failed]
+                if lost:
+                    failed[run] = lost[0]
+                    needs.done(run)
+                    yield run, f"the crawl it needs failed: {lost[0].contender.label}"
+                else:
+                    process = begin(run)
+                    under_way[process.sentinel] = run, process
+                continue
             for sentinel in wait([process.sentinel for _, process in under_way.values()]):
                 run, process = under_way.pop(sentinel)
                 process.join()
-                if process.exitcode:
-                    yield run, last_words(run, process.exitcode)
-                    for second in waiting.give_up_after(run):
-                        yield second, f"the crawl it needs failed: {run.contender.label}"
-                else:
-                    waiting.release_after(run)
-                    if not keep:
-                        _tidy([run, *run.after], later)
-                    yield run, None
+                needs.done(run)
+                error = last_words(run, process.exitcode) if process.exitcode else None
+                if error is not None:
+                    failed[run] = run
+                elif not keep:
+                    _tidy([run, *run.after], later)
+                yield run, error
     finally:
         for _, process in under_way.values():  # interrupted
             process.terminate()
@@ -71,41 +83,6 @@ def unfinished(runs: Sequence[Run], *, keep: bool = False) -> set[Run]:
         if not run.done or (needed and run.gone):
             todo.add(run)
     return todo
-
-
-class _Waiting:
-    """Runs that have not begun; those that can are ready.
-
-    They leave in the order of the study: so a crawl is soon followed by those that need it, and
-    is not kept for longer than it must be.
-    """
-
-    def __init__(self, runs: Sequence[Run], todo: set[Run], later: dict[Run, list[Run]]) -> None:
-        self._runs = runs
-        self._places = {run: i for i, run in enumerate(runs)}
-        self._later = later
-        self._needs = {run: {first for first in run.after if first in todo} for run in todo}
-        self.ready = [i for i, run in enumerate(runs) if run in todo and not self._needs[run]]
-
-    def pop(self) -> Run:
-        """Take the first run that is ready."""
-        return self._runs[heapq.heappop(self.ready)]
-
-    def release_after(self, done: Run) -> None:
-        """Make those ready that needed nothing else."""
-        for run in self._later[done]:
-            needs = self._needs.get(run, set())
-            if done in needs:
-                needs.remove(done)
-                if not needs:
-                    heapq.heappush(self.ready, self._places[run])
-
-    def give_up_after(self, failed: Run) -> Iterator[Run]:
-        """Take out those that cannot begin any more, and yield them."""
-        for run in self._later[failed]:
-            if self._needs.pop(run, None) is not None:
-                yield run
-                yield from self.give_up_after(run)
 
 
 def _needed_by(runs: Iterable[Run]) -> dict[Run, list[Run]]:

@@ -110,12 +110,14 @@ class Run:
     def done(self) -> bool:
         """True if it is over, in this call or an earlier one, under the same terms."""
         # as JSON has them: a list of options may come out of the study as a tuple
-        return bool(self._kept.get("terms") == json.loads(json.dumps(self.terms)))
+        return bool(
+            read_record(self.folder / _RECORD).get("terms") == json.loads(json.dumps(self.terms))
+        )
 
     @property
     def cost(self) -> dict[str, float]:
         """Time and memory of its process: ``seconds``, ``cpu_seconds``, ``megabytes`` at most."""
-        cost: dict[str, float] = self._kept["cost"]
+        cost: dict[str, float] = read_record(self.folder / _RECORD)["cost"]
         return cost
 
     @property
@@ -172,10 +174,11 @@ class Run:
         command = ["focuscrawl", "knowledge", "learn", str(self.crawl_dir)]
         return [*command, "--topic", self.topic, "--out", str(self.knowledge)]
 
-    @property
-    def _kept(self) -> dict[str, Any]:
-        try:
-            kept: dict[str, Any] = json.loads((self.folder / _RECORD).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return kept
+
+def read_record(path: Path) -> dict[str, Any]:
+    """Return what was noted of work that is done; nothing if it is not."""
+    try:
+        kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return kept

@@ -13,6 +13,7 @@ import pandas as pd
 
 from focuscrawl import __version__
 from focuscrawl.lab.planning import plan_runs
+from focuscrawl.lab.runs import read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,11 +63,7 @@ class Task:
     @property
     def done(self) -> bool:
         """True if an earlier call finished it, under the same terms."""
-        try:
-            kept = json.loads((Path(self.folder) / _TERMS).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return False
-        return bool(kept == self.terms)
+        return read_record(Path(self.folder, _TERMS)) == self.terms
 
 
 def plan_tasks(study: Study, out: Path, kind: str) -> list[Task]:

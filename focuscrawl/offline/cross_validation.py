@@ -23,10 +23,9 @@ from focuscrawl.offline.apprentice_training import LESSONS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from numpy.typing import NDArray
-
     from focuscrawl.apprentice.link_table import LinkTable
     from focuscrawl.apprentice.options import Options
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
 
 FOLDS = 5
 HIGH = 0.5  # relevance above which a URL is of the high kind (METHODS 5)
@@ -47,7 +46,7 @@ class Folds:
         where nothing links to it
     """
 
-    def __init__(self, relevance: NDArray[np.float64], linked: NDArray[np.int64]) -> None:
+    def __init__(self, relevance: Floats, linked: Ints) -> None:
         n = len(relevance)
         self.of_pages = np.random.default_rng(0).permutation(n) % FOLDS
         self.of_urls = np.full(n, -1)
@@ -55,9 +54,9 @@ class Folds:
         for fold, (_, held_out) in enumerate(sharing.split(linked, relevance[linked] > HIGH)):
             self.of_urls[linked[held_out]] = fold
 
-    def parts(self, source: int, targets: NDArray[np.int64]) -> NDArray[np.int64]:
+    def parts(self, source: int, targets: Ints) -> Ints:
         """Return numbers for the links of a page: of v, as the pages of one fold show it."""
-        numbers: NDArray[np.int64] = targets * FOLDS + self.of_pages[source]
+        numbers: Ints = targets * FOLDS + self.of_pages[source]
         return numbers
 
 
@@ -72,27 +71,27 @@ class Parts(NamedTuple):
     fold : int64 (n,), the fold of v
     """
 
-    number: NDArray[np.int64]
-    y: NDArray[np.float64]
-    shown: NDArray[np.int64]
-    fold: NDArray[np.int64]
+    number: Ints
+    y: Floats
+    shown: Ints
+    fold: Ints
 
     @classmethod
-    def of(cls, number: NDArray[np.int64], folds: Folds, relevance: NDArray[np.float64]) -> Parts:
+    def of(cls, number: Ints, folds: Folds, relevance: Floats) -> Parts:
         """Take the numbers apart."""
         v = number // FOLDS
         return cls(number, relevance[v], number % FOLDS, folds.of_urls[v])
 
     @property
-    def tested(self) -> NDArray[np.bool_]:
+    def tested(self) -> Bools:
         """Tell which are held out by their fold, bool (n,): of each v at most one."""
-        tested: NDArray[np.bool_] = self.shown == self.fold
+        tested: Bools = self.shown == self.fold
         return tested
 
 
 def predict(
     known: LinkTable, parts: Parts, options: Options, on_fit: Callable[[], object]
-) -> NDArray[np.float64]:
+) -> Floats:
     """Predict the relevance of what is held out, by hashed features alone.
 
     Parameters
@@ -131,7 +130,7 @@ def predict(
     return predicted
 
 
-def _take(instances: Instances, chosen: NDArray[np.int64]) -> Instances:
+def _take(instances: Instances, chosen: Ints) -> Instances:
     rows = instances.rows
     values = instances.values[ranges(rows.indptr[chosen], rows.lengths[chosen])]
     return Instances(rows.take(chosen), values, instances.dense[chosen])

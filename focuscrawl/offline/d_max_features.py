@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl.page_source import ReadPage
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.foundation.arrays import Ints
     from focuscrawl.page import PageView
 
 #: the group that looks as far as d_max
@@ -72,22 +73,13 @@ class WindowReader:
         around, offset = self._around(page.view, page.links)
         for d_max, known in enumerate(self.known):
             links, _ = beside(_within(around, offset, d_max), facts.links)
-            known.add(
-                url,
-                replace(
-                    facts,
-                    link_indices=links.indices,
-                    link_lengths=links.lengths.astype(np.int32),
-                ),
-            )
+            known.add(url, replace(facts, links=links))
 
-    def urls(self) -> NDArray[np.int64]:
+    def urls(self) -> Ints:
         """Return the numbers of all URLs with links, ascending."""
         return np.flatnonzero(self.known[0].address.data >= 0)
 
-    def _around(
-        self, view: PageView, links: NDArray[np.int64]
-    ) -> tuple[SparseRows, NDArray[np.int32]]:
+    def _around(self, view: PageView, links: Ints) -> tuple[SparseRows, NDArray[np.int32]]:
         """Return the features of the words around links, and how far away each word is."""
         near = window(
             self._hashes(view.tokens),

@@ -23,10 +23,9 @@ from focuscrawl.store.history import History
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from numpy.typing import NDArray
-
     from focuscrawl.apprentice.options import Options
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
     from focuscrawl.store import CrawlStore
     from focuscrawl.webs.protocol import Web
 
@@ -129,14 +128,14 @@ def try_windows(
     return compare(predicted, y, parts.fold[tested])
 
 
-def _linked(history: History, number: dict[int, int]) -> NDArray[np.int64]:
+def _linked(history: History, number: dict[int, int]) -> Ints:
     """Return the fetched URLs that another page links to, ascending."""
     source, target = history.links().T
     targets = np.unique(target[source != target]).tolist()
     return np.sort(np.array([number[url] for url in targets if url in number], np.int64))
 
 
-def _check(store: CrawlStore, y: NDArray[np.float64]) -> None:
+def _check(store: CrawlStore, y: Floats) -> None:
     high = y > HIGH
     for kind, n in (("relevant", high.sum()), ("irrelevant", (~high).sum())):
         if n < _LEAST:
@@ -146,9 +145,7 @@ def _check(store: CrawlStore, y: NDArray[np.float64]) -> None:
             )
 
 
-def compare(
-    predicted: Sequence[NDArray[np.float64]], y: NDArray[np.float64], fold: NDArray[np.int64]
-) -> list[Trial]:
+def compare(predicted: Sequence[Floats], y: Floats, fold: Ints) -> list[Trial]:
     """Make one trial of the predictions at each d_max, all of n fetches with relevance `y`."""
     high = y > HIGH
     scaled = [_scaled(each, y, fold) for each in predicted]
@@ -175,9 +172,7 @@ def compare(
     ]
 
 
-def _scaled(
-    predicted: NDArray[np.float64], y: NDArray[np.float64], fold: NDArray[np.int64]
-) -> NDArray[np.float64]:
+def _scaled(predicted: Floats, y: Floats, fold: Ints) -> Floats:
     """Return predictions on the scale that those for the other folds ask for (Platt 1999).
 
     The more words, the smaller the weight of each in a learner that shrinks them, and the
@@ -195,16 +190,11 @@ def _scaled(
     return scaled
 
 
-def _numbers(dense: NDArray[np.float64]) -> Instances:
-    n = len(dense)
-    return Instances(
-        SparseRows(np.zeros(0, np.int32), np.zeros(n + 1, np.int64)), np.zeros(0), dense
-    )
+def _numbers(dense: Floats) -> Instances:
+    return Instances(SparseRows.empty(len(dense)), np.zeros(0), dense)
 
 
-def _auc(
-    predicted: NDArray[np.float64], high: NDArray[np.bool_], fold: NDArray[np.int64]
-) -> float:
+def _auc(predicted: Floats, high: Bools, fold: Ints) -> float:
     """Return the chance that of two fetches of one fold the high one is predicted above the low.
 
     Predictions of different folds are those of different learners, and do not compare.

@@ -22,9 +22,7 @@ from focuscrawl.store.history import History
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Floats
     from focuscrawl.store import CrawlStore
 
 _DAY = 86_400.0  # seconds
@@ -108,14 +106,14 @@ def _distinct(links: Iterator[tuple[int, str]]) -> tuple[str, ...]:
     return tuple(itertools.islice(dict.fromkeys(texts), _ANCHORS))
 
 
-def _prestige(store: CrawlStore) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _prestige(store: CrawlStore) -> tuple[Floats, Floats]:
     """Return hub and authority scores by URL, over the greatest (METHODS 7)."""
     links = CrawlLinks.of(store)
     scores = Distiller(links.graph(links.sites())).distill()
     return _over_greatest(scores.hubs), _over_greatest(scores.authorities)
 
 
-def _over_greatest(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _over_greatest(scores: Floats) -> Floats:
     return scores / max(float(scores.max(initial=0.0)), 1e-12)
 
 

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Self
 
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
     from focuscrawl.store import CrawlStore
 
 
@@ -38,16 +37,16 @@ class CrawlLinks:
     """
 
     names: list[str]
-    host: NDArray[np.int64]
+    host: Ints
     host_names: list[str]
-    relevance: NDArray[np.float64]
-    fetched: NDArray[np.bool_]
-    judged: NDArray[np.bool_]
+    relevance: Floats
+    fetched: Bools
+    judged: Bools
     titles: list[str | None]
-    pages: NDArray[np.int64]
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    stand_in: NDArray[np.int64]
+    pages: Ints
+    source: Ints
+    target: Ints
+    stand_in: Ints
 
     @classmethod
     def of(cls, store: CrawlStore) -> Self:
@@ -137,12 +136,12 @@ class CrawlGraph:
         return [url if url in self.targets else None for url in urls]
 
 
-def _numbers(column: Iterable[int | None]) -> NDArray[np.int64]:
+def _numbers(column: Iterable[int | None]) -> Ints:
     """Return a column of numbers; -1 for NULL."""
     return np.fromiter((-1 if each is None else each for each in column), np.int64)
 
 
-def _places(ids: NDArray[np.int64], column: Iterable[int | None]) -> NDArray[np.int64]:
+def _places(ids: Ints, column: Iterable[int | None]) -> Ints:
     """Return where in `ids`, ascending, the numbers of a column are; -1 for NULL."""
     numbers = _numbers(column)
     return np.where(numbers < 0, -1, np.searchsorted(ids, numbers))

@@ -66,15 +66,6 @@ class Structure:
     starts: NDArray[np.bool_]
     groups: NDArray[np.bool_]
 
-    @classmethod
-    def free(cls, states: int) -> Structure:
-        """Return the structure without restrictions and without ties."""
-        return cls(
-            np.ones((states, states), np.bool_),
-            np.ones(states, np.bool_),
-            np.eye(states, dtype=np.bool_),
-        )
-
     @property
     def states(self) -> int:
         """How many states there are."""
@@ -102,7 +93,7 @@ class ChainCRF:
     shared_ : float64 (features, groups), weights of the features in each group of states
     state_ : float64 (features, states), the sum of those over the groups each state is in
     edge_ : float64 (states, states), weights of edges; -inf where there is none
-    n_iter_, objective_ : iterations taken, and the penalised log-likelihood reached
+    n_iter_ : iterations taken
     """
 
     def __init__(
@@ -148,7 +139,6 @@ class ChainCRF:
         )
         self.set_weights(*objective.unpack(found.x))
         self.n_iter_ = int(found.nit)
-        self.objective_ = -float(found.fun)
         return self
 
     def set_weights(self, shared: NDArray[np.float64], edge: NDArray[np.float64]) -> None:
@@ -170,17 +160,6 @@ class ChainCRF:
         found = np.empty(sequences.observed.shape[0], np.int64)
         for nodes, at, _ in self.nodes(sequences):
             found[at] = chains.viterbi(nodes, self.edge_)
-        return found
-
-    def log_likelihood(
-        self, sequences: Sequences, known: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
-        """Return log Pr(what is known | x) of each chain, (n,)."""
-        found = np.empty(len(sequences))
-        for nodes, at, which in self.nodes(sequences):
-            agreeing = np.where(known[at], nodes, -np.inf)
-            found[which] = chains.log_partition(chains.forward(agreeing, self.edge_))
-            found[which] -= chains.log_partition(chains.forward(nodes, self.edge_))
         return found
 
     def nodes(self, sequences: Sequences) -> Iterator[Batch]:

@@ -16,9 +16,7 @@ import numpy as np
 from focuscrawl.apprentice.hashing import WordHashes
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers, ranges
 from focuscrawl.page.tokens import tokenize
-from focuscrawl.paths.feature_keys import KINDS, PAGE_KINDS, keyed, keyed_in_turn, kind_and_word
-from focuscrawl.paths.link_targets import DIGITS, LinkTargets, words_of
-from focuscrawl.paths.url_parts import parts_of, relation, word_shape
+from focuscrawl.paths.url_parts import DIGITS, parts_of, relation, word_shape, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,8 +25,11 @@ if TYPE_CHECKING:
 
     from focuscrawl.page import PageView
 
+PAGE_KINDS = ("text", "title", "heading", "url", "page")
+LINK_KINDS = ("anchor", "near", "above", "target", "link")
+KINDS = (*PAGE_KINDS, *LINK_KINDS)
+_BITS = 8  # of a key that hold the kind
 _NO_KEYS = np.zeros(0, np.uint64)
-_FACTS = 50_000  # remembered: shapes of anchors, nearly all
 
 
 class Observed(NamedTuple):
@@ -73,16 +74,13 @@ class PathReader:
         self._reading = reading
         self._hashes = WordHashes() if forgets else WordHashes(most=sys.maxsize)
         self._read: tuple[PageView, NDArray[np.uint64]] | None = None
-        self._targets = LinkTargets(self._hashes)
-        self._facts: dict[str, int] = {}
 
     def names(self, observed: Sequence[NDArray[np.uint64]]) -> dict[int, str]:
         """Return ``kind word`` of every key; only for a reader that forgets nothing."""
         words = self._hashes.words()
         names = {}
         for key in np.unique(np.concatenate([_NO_KEYS, *observed])).tolist():
-            kind, word = kind_and_word(key)
-            names[key] = f"{kind} {words[word]}"
+            names[key] = f"{KINDS[key % (1 << _BITS)]} {words[key >> _BITS]}"
         return names
 
     def page(self, view: PageView, start: str | None) -> Observed:
@@ -96,7 +94,8 @@ class PathReader:
         facts = self._page_facts(view, start)
         title, headings = np.searchsorted(place, [1, 1 + n]).tolist()
         lengths = [len(text), title, headings - title, len(words) - headings, len(facts)]
-        keys = keyed_in_turn(PAGE_KINDS, lengths, self._hashes([*text, *words, *facts]))
+        kinds = np.repeat(np.arange(len(PAGE_KINDS)), lengths)
+        keys = _keyed(kinds, self._hashes([*text, *words, *facts]))
         return Observed(keys, np.zeros(len(keys), np.int64), 1)
 
     def links(self, view: PageView, start: str, links: NDArray[np.int64]) -> Observed:
@@ -120,24 +119,28 @@ class PathReader:
         anchors = [view.links.anchors[i] for i in links.tolist()]
         of_anchors, whose = tokenize(DIGITS.sub("0", "\0".join(anchors)).split("\0"))
         above, under = self._above(view, left)
-        facts, of_targets, lengths = self._link_facts(view, start, links, anchors)
-        keys: list[NDArray[np.uint64]] = [
-            keyed("near", words[near]),
-            keyed("anchor", self._hashes(of_anchors)),
+        to = [view.links.urls[i] for i in links.tolist()]
+        of_targets, leading = tokenize([words_of(url) for url in to])
+        facts = self._link_facts(view, start, to, anchors)
+        of_kinds: list[NDArray[np.uint64]] = [
+            self._hashes(of_anchors),
+            words[near],
             above,
-            of_targets,
-            facts.ravel(),
+            self._hashes(of_targets),
+            self._hashes([fact for row in facts for fact in row]),
         ]
         rows = np.arange(n)
         owner: list[NDArray[np.integer]] = [
+            whose,
             np.repeat(rows, first - begin),
             np.repeat(rows, end - last),
-            whose,
             under,
-            np.repeat(rows, lengths),
-            np.repeat(rows, facts.shape[1]),
+            leading,
+            np.repeat(rows, [len(row) for row in facts]),
         ]
-        return Observed(np.concatenate(keys), np.concatenate(owner).astype(np.int64), n)
+        kinds = np.repeat(np.arange(len(PAGE_KINDS), len(KINDS)), [len(each) for each in of_kinds])
+        keys = _keyed(kinds, np.concatenate(of_kinds))
+        return Observed(keys, np.concatenate(owner).astype(np.int64), n)
 
     def _words(self, view: PageView) -> NDArray[np.uint64]:
         """Return the numbers of a page's words."""
@@ -154,11 +157,11 @@ class PathReader:
         if not len(there):
             return _NO_KEYS, there
         words, heading = tokenize(view.headings)
-        keys = keyed("above", self._hashes(words))
+        numbers = self._hashes(words)
         indptr = pointers(np.bincount(heading, minlength=len(view.headings)))
         starts = indptr[under[there]]
         lengths = indptr[under[there] + 1] - starts
-        return keys[ranges(starts, lengths)], np.repeat(there, lengths)
+        return numbers[ranges(starts, lengths)], np.repeat(there, lengths)
 
     def _page_facts(self, view: PageView, start: str | None) -> list[str]:
         url = parts_of(view.url)
@@ -168,46 +171,29 @@ class PathReader:
             *here,
             f"links:{_size(len(view.links))}",
             f"words:{_size(len(view.tokens))}",
-            *(f"place:{fact}" for fact in url.facts),
+            *url.facts,
         ]
 
     def _link_facts(
-        self, view: PageView, start: str, links: NDArray[np.int64], anchors: list[str]
-    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.int64]]:
-        """Return what is said of where links lead.
-
-        Returns
-        -------
-        facts : uint64 (n, k), of each link, seen from this page and from the start
-        keys, lengths : what the URLs say by themselves, row after row, and how much of each
-        """
-        every = view.links.urls
-        targets = self._targets.numbers(every)
-        crowd = Counter(self._targets.directory(np.unique(targets)).tolist())
+        self, view: PageView, start: str, to: list[str], anchors: list[str]
+    ) -> list[list[str]]:
+        """Return what is said of links by where they lead, and by the shapes of their anchors."""
         own, front = parts_of(view.url), parts_of(start)
-        in_directory = {
-            at: [
-                self._fact(f"start:{relation(self._targets.directories[at], front)}"),
-                self._fact(f"page:{relation(self._targets.directories[at], own)}"),
-                self._fact(f"crowd:{_size(size)}"),
-            ]
-            for at, size in crowd.items()
-        }
-        targets = targets[links]
-        facts = np.empty((len(links), 5), np.uint64)
-        facts[:, 0] = self._fact("any")
-        facts[:, 1] = [self._fact(f"shape:{word_shape(anchor)}") for anchor in anchors]
-        facts[:, 2:] = [in_directory[at] for at in self._targets.directory(targets).tolist()]
-        return facts, *self._targets.keys(targets)
-
-    def _fact(self, fact: str) -> int:
-        """Return the key of a fact of a link."""
-        key = self._facts.get(fact)
-        if key is None:
-            if len(self._facts) > _FACTS:
-                self._facts.clear()
-            key = self._facts[fact] = int(keyed("link", self._hashes([fact]))[0])
-        return key
+        crowd = Counter(parts_of(url)[:4] for url in set(view.links.urls))
+        facts = []
+        for url, anchor in zip(to, anchors, strict=True):
+            parts = parts_of(url)
+            facts.append(
+                [
+                    "any",
+                    f"shape:{word_shape(anchor)}",
+                    f"start:{relation(parts, front)}",
+                    f"page:{relation(parts, own)}",
+                    f"crowd:{_size(crowd[parts[:4]])}",
+                    *parts.facts,
+                ]
+            )
+        return facts
 
 
 class FeatureVocabulary:
@@ -220,10 +206,9 @@ class FeatureVocabulary:
 
     def __init__(self, names: Sequence[str]) -> None:
         self.names = tuple(names)
-        hashes = WordHashes()
         kinds, words = zip(*(name.split(" ", 1) for name in names), strict=True)
-        keys = keyed_in_turn(kinds, [1] * len(kinds), hashes(words))
         self._kinds = np.array([KINDS.index(kind) for kind in kinds], np.int64)
+        keys = _keyed(self._kinds, WordHashes()(words))
         self._order = np.argsort(keys, kind="stable")
         self._keys = keys[self._order]
 
@@ -255,6 +240,12 @@ class FeatureVocabulary:
         cell = row * len(KINDS) + self._kinds[rows.indices]
         values: NDArray[np.float64] = np.bincount(cell)[cell] ** -0.5
         return values
+
+
+def _keyed(kinds: NDArray[np.int64], words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the keys of words (n,), as `WordHashes` numbers them, in places of these `KINDS`."""
+    keys: NDArray[np.uint64] = words << np.uint64(_BITS) | kinds.astype(np.uint64)
+    return keys
 
 
 def _first(words: list[str], n: int) -> list[str]:

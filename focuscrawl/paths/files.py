@@ -18,8 +18,7 @@ from focuscrawl.foundation.packed_arrays import (
 )
 from focuscrawl.paths.crf import ChainCRF
 from focuscrawl.paths.critic import TOPIC, PathCritic
-from focuscrawl.paths.feature_keys import KINDS
-from focuscrawl.paths.features import FeatureVocabulary, ReadingLimits
+from focuscrawl.paths.features import KINDS, FeatureVocabulary, ReadingLimits
 from focuscrawl.paths.model import PathModel
 from focuscrawl.paths.states import PathStates
 

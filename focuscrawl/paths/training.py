@@ -14,8 +14,7 @@ from scipy.sparse import csr_array, vstack
 from focuscrawl.apprentice.sparse_rows import pointers
 from focuscrawl.errors import UserError
 from focuscrawl.paths.crf import ChainCRF, Sequences
-from focuscrawl.paths.feature_keys import KINDS
-from focuscrawl.paths.features import FeatureVocabulary, Observed, ReadingLimits
+from focuscrawl.paths.features import KINDS, FeatureVocabulary, Observed, ReadingLimits
 from focuscrawl.paths.model import PathModel
 from focuscrawl.paths.state_rewards import rewards
 from focuscrawl.paths.states import FAIL, GOAL, PathStates

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from focuscrawl.distiller.sites import registered_domain
 from focuscrawl.foundation.urls import host as host_of
 
+DIGITS = re.compile(r"\d+")
 _PIECES = re.compile(r"[A-Za-z]+|\d+|[^\sA-Za-z\d]")
 _LONGEST_SHAPE = 5
 
@@ -23,7 +24,7 @@ class UrlParts(NamedTuple):
     subdomain : what of the host stands before it
     directory : of the path, up to the last slash
     rest : path and query
-    facts : what its form says: depth, ending, a home directory, a query
+    facts : what its form says, as features: depth, ending, a home directory, a query
     """
 
     host: str
@@ -54,8 +55,20 @@ def parts_of(url: str) -> UrlParts:
     if stem.lower() in {"index", "home", "default", "welcome"} or not name:
         facts.append("index")
     return UrlParts(
-        host, domain, host.removesuffix(domain).strip("."), directory, rest, tuple(facts)
+        host,
+        domain,
+        host.removesuffix(domain).strip("."),
+        directory,
+        rest,
+        tuple(f"place:{fact}" for fact in facts),
     )
+
+
+@lru_cache(maxsize=50_000)
+def words_of(url: str) -> str:
+    """Return the words of a URL: of its path and query, and of its host all but the domain."""
+    parts = parts_of(url)
+    return DIGITS.sub("0", f"{parts.subdomain} {parts.rest}")
 
 
 def relation(url: UrlParts, seen_from: UrlParts) -> str:
@@ -73,7 +86,7 @@ def relation(url: UrlParts, seen_from: UrlParts) -> str:
     return "host"
 
 
-@lru_cache(maxsize=20_000)
+@lru_cache(maxsize=50_000)
 def word_shape(text: str) -> str:
     """Return the shape of a short text: ``Aa Aa`` for a name, ``AA 0`` for a course number."""
     pieces = _PIECES.findall(text[:80])

@@ -3,31 +3,17 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from focuscrawl.foundation.urls import resolve
 from focuscrawl.webs.pages import HtmlAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from focuscrawl.page import PageView
-    from focuscrawl.webs.protocol import Answer
+    from focuscrawl.webs.protocol import Source
 
 _KEPT = 3000  # pages in memory
 _REDIRECTS = 5  # followed from one link
-
-
-class Source(Protocol):
-    """Where pages are: a recorded web, or the live one."""
-
-    def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Map each URL to how it is known here; None: not at all."""
-        ...
-
-    def fetch(self, url: str) -> Answer | None:
-        """Return the answer for a URL; None if there is none."""
-        ...
 
 
 class WebPages:

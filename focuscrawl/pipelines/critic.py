@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl import PageVisit
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.visits import Parser, halting
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy.crawler import Crawler
 
 
-class CriticPipeline:
+class CriticPipeline(Component):
     """Parses what came and sets `relevance`, `topic`, `probabilities` and `view` of the item.
 
     Redirects, errors, duplicates and what is no HTML have relevance 0. Pipelines after this one
@@ -22,13 +20,8 @@ class CriticPipeline:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawl = crawl_of(crawler)
+        super().__init__(crawler)
         self._parser = Parser(self._crawl)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the pipeline of a crawler whose crawl is open."""
-        return cls(crawler)
 
     async def process_item(self, item: Any) -> Any:
         """Judge a fetch; items of other kinds pass."""

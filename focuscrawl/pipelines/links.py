@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl import PageVisit
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.instance_feed import InstanceFeed
 from focuscrawl.engine.visits import halting, turns_of
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy.crawler import Crawler
 
 
-class LinkPipeline:
+class LinkPipeline(Component):
     """Has every link of the page scored, queues where they lead, and emits (u,v) instances.
 
     The page is v for the links that led to it: with R(v) known, each of them is an instance to
@@ -25,14 +23,9 @@ class LinkPipeline:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawl = crawl_of(crawler)
+        super().__init__(crawler)
         self._turns = turns_of(crawler)
         self._instances = InstanceFeed.of(crawler)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the pipeline of a crawler whose crawl is open."""
-        return cls(crawler)
 
     async def process_item(self, item: Any) -> Any:
         """Expand a fetch; items of other kinds pass."""

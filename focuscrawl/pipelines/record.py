@@ -10,22 +10,20 @@ from scrapy import signals
 from scrapy.exceptions import DropItem
 
 from focuscrawl.crawl import PageVisit
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.component import Component
 from focuscrawl.engine.meta import URL_ID
 from focuscrawl.engine.private import wake
 from focuscrawl.engine.visits import count_again, halting, turns_of
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
-    from typing import Self
-
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
 logger = logging.getLogger(__name__)
 
 
-class RecordPipeline:
+class RecordPipeline(Component):
     """Records every fetch, once, and passes on those that users count: feeds come after it.
 
     A fetch whose item another pipeline drops, or fails on, is recorded all the same, as far as
@@ -33,19 +31,12 @@ class RecordPipeline:
     """
 
     def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-        self._crawl = crawl_of(crawler)
+        super().__init__(crawler)
         self._turns = turns_of(crawler)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the pipeline of a crawler whose crawl is open."""
-        pipeline = cls(crawler)
-        crawler.signals.connect(pipeline.given_up, signal=signals.item_dropped)
-        crawler.signals.connect(pipeline.given_up, signal=signals.item_error)
+        crawler.signals.connect(self.given_up, signal=signals.item_dropped)
+        crawler.signals.connect(self.given_up, signal=signals.item_error)
         if _has_others(crawler.settings):
-            crawler.signals.connect(pipeline.swallowed, signal=signals.item_scraped)
-        return pipeline
+            crawler.signals.connect(self.swallowed, signal=signals.item_scraped)
 
     def process_item(self, item: Any) -> Any:
         """Record a fetch; items of other kinds pass."""

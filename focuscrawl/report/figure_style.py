@@ -48,9 +48,10 @@ class Line(NamedTuple):
         """Return the look of crawl `number`, from 0; 35 differ."""
         return cls(_COLOURS[number % len(_COLOURS)], _DASHES[number % len(_DASHES)])
 
-    def draw(self, plot: Axes, x: ArrayLike, y: ArrayLike, label: str) -> None:
-        """Draw a curve and name it in the legend."""
-        plot.plot(x, y, color=self.colour, ls=self.dashes, lw=1.8, label=plain(label))
+    def draw(self, plot: Axes, x: ArrayLike, y: ArrayLike, label: str, **look: Any) -> None:
+        """Draw a curve and name it in the legend; `look` is what else matplotlib is to know."""
+        style = {"color": self.colour, "ls": self.dashes, "lw": 1.8, **look}
+        plot.plot(x, y, label=plain(label), **style)
 
 
 def evenly_spread(n: int, most: int) -> NDArray[np.int64]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.errors import UserError
@@ -78,16 +77,15 @@ def write_goals(pages: list[GoalPage], out: Path) -> None:
     UserError
         The file cannot be written.
     """
-    text = io.StringIO()
-    rows = csv.writer(text, lineterminator="\n")
-    rows.writerow(["url", "probability", "seq", "clicks", "title", "path"])
-    for page in pages:
-        title = cell(one_line(page.title))
-        numbers = [f"{page.probability:.4f}", page.seq, len(page.path) - 1]
-        rows.writerow([page.path[-1], *numbers, title, " ".join(page.path)])
     unfinished = out.with_name(f".{out.name}.part")
     try:
-        unfinished.write_bytes(text.getvalue().encode("utf-8", "replace"))
+        with unfinished.open("w", encoding="utf-8", errors="replace", newline="") as file:
+            rows = csv.writer(file, lineterminator="\n")
+            rows.writerow(["url", "probability", "seq", "clicks", "title", "path"])
+            for page in pages:
+                title = cell(one_line(page.title))
+                numbers = [f"{page.probability:.4f}", page.seq, len(page.path) - 1]
+                rows.writerow([page.path[-1], *numbers, title, " ".join(page.path)])
         unfinished.replace(out)
     except OSError as error:
         raise UserError(f"{out} cannot be written ({error.strerror})") from None

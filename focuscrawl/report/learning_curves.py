@@ -69,17 +69,14 @@ def learned(curves: Sequence[Curve]) -> list[str]:
     """Say for each crawl how it did, and by how much its area is above that of the one before."""
     lines = []
     for i, curve in enumerate(curves):
-        line = f"{curve.label}: area {curve.area:.3f}, {_last(curve):.0%} of the relevant pages"
+        found = float(curve.share[-1]) if len(curve.share) else 0.0
+        line = f"{curve.label}: area {curve.area:.3f}, {found:.0%} of the relevant pages"
         if i:
             gain = curve.area - curves[i - 1].area
             kind = "positive" if gain > 0 else "negative" if gain < 0 else "no"
             line += f"; {gain:+.3f}, {kind} learning"
         lines.append(line)
     return lines
-
-
-def _last(curve: Curve) -> float:
-    return float(curve.share[-1]) if len(curve.share) else 0.0
 
 
 def learning_figure(curves: Sequence[Curve]) -> Figure:

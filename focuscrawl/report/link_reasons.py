@@ -82,10 +82,11 @@ def reasons(store: CrawlStore, url: int) -> Reasons | None:
         number, words = _replay_workers(store, apprentice, url)
     else:
         number, words = url, _replay(store, apprentice, url)
-    if not apprentice.has_links(number):
+    scorer = apprentice.scorer
+    if not scorer.evidence.has_links(number):
         return None
-    parts = apprentice.explain(number)
-    score = apprentice.scorer.learner.response(np.array([sum(parts.values())]))
+    parts = scorer.explain(number)
+    score = scorer.learner.response(np.array([sum(parts.values())]))
     named = _words(store, apprentice, number, url, words)
     return Reasons(parts, named, float(score[0]))
 
@@ -153,7 +154,7 @@ class _Words:
 def _words(
     store: CrawlStore, apprentice: Apprentice, number: int, url: int, words: Sequence[str]
 ) -> dict[str, float]:
-    features, weights = apprentice.features(number)
+    features, weights = apprentice.scorer.features(number)
     said = np.abs(weights) > 0.0
     p, u = schema.page.c, schema.url.c
     classes = sa.select(p.topic).where(p.topic.is_not(None)).distinct().order_by(p.topic)

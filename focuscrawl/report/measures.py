@@ -7,6 +7,7 @@ as they are.
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,11 +54,8 @@ def load_pages(crawl: str | os.PathLike[str] | CrawlStore) -> pd.DataFrame:
         There is no crawl, or none this version can read.
     """
     if not isinstance(crawl, CrawlStore):
-        store = open_store(crawl)
-        try:
+        with closing(open_store(crawl)) as store:
             return load_pages(store)
-        finally:
-            store.close()
     columns = ["seq", *_TEXT, *_NUMBERS, "fetched_at"]
     view = sa.table("pages", *map(sa.column, columns))
     rows = crawl.rows(sa.select(*view.c).order_by(view.c.seq))
@@ -67,16 +65,8 @@ def load_pages(crawl: str | os.PathLike[str] | CrawlStore) -> pd.DataFrame:
     pages = pages.astype(_NUMBERS).assign(**texts.where(texts.notna(), None))
     pages["fetched_at"] = pd.to_datetime(pages["fetched_at"], format="ISO8601", utc=True)
     pages["host"] = pd.Series([host(url) for url in pages["url"]], pages.index, dtype=object)
-    pages["outcome"] = pd.Series(
-        [
-            outcome(status, error, duplicate_of is not None)
-            for status, error, duplicate_of in zip(
-                pages["status"], pages["error"], pages["duplicate_of"], strict=True
-            )
-        ],
-        pages.index,
-        dtype=object,
-    )
+    came = zip(pages["status"], pages["error"], pages["duplicate_of"].notna(), strict=True)
+    pages["outcome"] = pd.Series([outcome(*each) for each in came], pages.index, dtype=object)
     return pages
 
 

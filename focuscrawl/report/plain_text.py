@@ -60,7 +60,7 @@ def _obeyed(character: str) -> bool:
     return unicodedata.category(character).startswith("C")
 
 
-def table(rows: list[list[str]], left: set[int], gap: str = "  ") -> list[str]:
+def table(rows: list[list[str]], left: set[int]) -> list[str]:
     """Align columns.
 
     Parameters
@@ -70,7 +70,7 @@ def table(rows: list[list[str]], left: set[int], gap: str = "  ") -> list[str]:
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
-        gap.join(
+        "  ".join(
             cell.ljust(width) if i in left else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.crawl.visit import RELEVANT
-from focuscrawl.distiller import Distiller, Scores, Sites, best
+from focuscrawl.distiller import Distiller, best
 from focuscrawl.distiller.distiller import THRESHOLD
 from focuscrawl.distiller.sites import registered_domain
 from focuscrawl.errors import UserError
@@ -19,7 +19,12 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 _Z = 1.96  # of the 95 % interval
-_SITE = {"host": "host", "domain": "registered domain", "none": "page"}
+_SITE = {"host": "host", "domain": "registered domain"}
+_SITES = {
+    "host": "hosts: links within a host do not count",
+    "domain": "registered domains: links within one do not count",
+    "none": "none: all links count",
+}
 
 
 @dataclass(frozen=True)
@@ -28,13 +33,8 @@ class Distillation:
 
     Attributes
     ----------
-    where : the crawl's store, for messages
-    topic : of the crawl
-    sites : what counted as a site
-    chosen : whether the rule was chosen here, as every link stays on its host
-    fetches : of the crawl
-    links : distinct links between sites
-    scores : of all pages
+    facts : what is to be known of the lists: names and values
+    between_sites : whether links within a site do not count
     pages : one row a URL of the crawl, by number: ``url``, ``title``, ``site``, ``relevance``
         (NaN: not fetched), ``hub``, ``authority``, and of the distinct links between sites
         ``out``, ``relevant_out`` (to relevant pages), ``in``, ``relevant_in`` (from relevant
@@ -42,13 +42,8 @@ class Distillation:
     popular : one row a site with relevant pages, see `popular_sites`
     """
 
-    where: str
-    topic: str
-    sites: Sites
-    chosen: bool
-    fetches: int
-    links: int
-    scores: Scores
+    facts: list[tuple[str, str]]
+    between_sites: bool
     pages: pd.DataFrame
     popular: pd.DataFrame
 
@@ -94,43 +89,21 @@ class Distillation:
                 **counts,
             }
         )
-        return cls(
-            where=store.where,
-            topic=store.identity().get("topic", ""),
-            sites=sites,
-            chosen=rule is None and sites.rule == "none",
-            fetches=int(crawl.fetched.sum()),
-            links=len(source),
-            scores=scores,
-            pages=pages,
-            popular=popular_sites(pages[crawl.judged]),
-        )
-
-    def hubs(self, n: int) -> pd.DataFrame:
-        """Return the rows of `pages` of the `n` best hubs, the best first."""
-        return self.pages.iloc[best(self.scores.hubs, n)]
-
-    def authorities(self, n: int) -> pd.DataFrame:
-        """Return the rows of `pages` of the `n` best authorities, the best first."""
-        return self.pages.iloc[best(self.scores.authorities, n)]
-
-    def facts(self) -> list[tuple[str, str]]:
-        """Return what is to be known of the lists: names and values."""
-        rule = {
-            "host": "hosts: links within a host do not count",
-            "domain": "registered domains: links within one do not count",
-            "none": "none: all links count",
-        }[self.sites.rule]
-        if self.chosen:
-            rule += ", as every link stays on its host"
-        rounds = f"{self.scores.rounds}" + ("" if self.scores.stable else ", not settled")
-        return [
-            ("topic", self.topic),
-            ("fetched", f"{self.fetches:,}"),
-            ("sites", rule),
-            ("links", f"{self.links:,}"),
-            ("rounds", rounds),
+        counted = _SITES[sites.rule]
+        if rule is None and sites.rule == "none":
+            counted += ", as every link stays on its host"
+        facts = [
+            ("topic", store.identity().get("topic", "")),
+            ("fetched", f"{int(crawl.fetched.sum()):,}"),
+            ("sites", counted),
+            ("links", f"{len(source):,}"),
+            ("rounds", f"{scores.rounds}" + ("" if scores.stable else ", not settled")),
         ]
+        return cls(facts, sites.rule != "none", pages, popular_sites(pages[crawl.judged]))
+
+    def best(self, score: str, n: int) -> pd.DataFrame:
+        """Return the rows of `pages` of the `n` best by ``hub`` or ``authority``, in order."""
+        return self.pages.iloc[best(self.pages[score].to_numpy(), n)]
 
 
 def _nothing(where: str, rule: str, *, on_site: bool) -> str:

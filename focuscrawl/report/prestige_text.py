@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from typing import TYPE_CHECKING
 
 from focuscrawl.report.plain_text import middle, one_line, table
@@ -10,7 +9,6 @@ from focuscrawl.report.templates import load_template, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
-    from jinja2 import Template
 
     from focuscrawl.report.prestige import Distillation
 
@@ -21,15 +19,12 @@ _URL = 110
 
 def text(found: Distillation, top: int) -> str:
     """Return facts and lists for a terminal, `top` rows each."""
-    between = "" if found.sites.rule == "none" else ", between sites"
-    width = max(len(name) for name, _ in found.facts())
-    lines = [f"{name:<{width}}  {one_line(value)}" for name, value in found.facts()]
-    for name, pages, score in (
-        ("hubs", found.hubs(top), "hub"),
-        ("authorities", found.authorities(top), "authority"),
-    ):
+    between = ", between sites" if found.between_sites else ""
+    width = max(len(name) for name, _ in found.facts)
+    lines = [f"{name:<{width}}  {one_line(value)}" for name, value in found.facts]
+    for name, score in (("hubs", "hub"), ("authorities", "authority")):
         lines += ["", f"{name} (relevant/all links out and in{between})"]
-        lines += _pages(pages, score)
+        lines += _pages(found.best(score, top), score)
     lines += ["", "sites by density of relevant pages (at least, at 95 %)"]
     rows = [["", "relevant", "pages", "at least", "links in", "site"]]
     rows += [
@@ -48,13 +43,13 @@ def text(found: Distillation, top: int) -> str:
 
 def page(found: Distillation, top: int) -> str:
     """Return facts and lists as an HTML page that needs nothing else."""
-    return _template().render(
-        facts=found.facts(),
+    return load_template("distilled.html.j2").render(
+        facts=found.facts,
         lists=[
-            ("Hubs", "They link to authorities", "hub", found.hubs(top)),
-            ("Authorities", "Hubs link to them", "authority", found.authorities(top)),
+            ("Hubs", "They link to authorities", "hub", found.best("hub", top)),
+            ("Authorities", "Hubs link to them", "authority", found.best("authority", top)),
         ],
-        elsewhere="" if found.sites.rule == "none" else " of other sites",
+        elsewhere=" of other sites" if found.between_sites else "",
         popular=rows_of(found.popular.head(top)),
     )
 
@@ -86,13 +81,3 @@ def _pages(pages: pd.DataFrame, score: str) -> list[str]:
     for line, url in zip(aligned[1:], pages["url"], strict=True):
         lines += [line, indent + middle(one_line(url), _URL)]
     return lines
-
-
-@cache
-def _template() -> Template:
-    return load_template(
-        "distilled.html.j2",
-        one_line=lambda text: one_line(text, _URL),
-        shortened=lambda url: middle(one_line(url), _URL),
-        records=lambda frame: frame.to_dict("records"),
-    )

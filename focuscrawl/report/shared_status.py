@@ -15,11 +15,11 @@ from focuscrawl.report.status import (
     in_brief,
     last_pages,
     lesson_in_words,
-    newest_lesson,
     of_whom,
     rate,
 )
 from focuscrawl.report.stop_reasons import in_words, last_reason
+from focuscrawl.report.summary import newest_lesson
 from focuscrawl.store import schema, worker_tables
 from focuscrawl.store.worker_registry import Worker, is_paused, read_workers
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from focuscrawl.report.plain_text import counted, one_line, table
 from focuscrawl.report.stop_reasons import BREAK, in_words
-from focuscrawl.report.summary import RECENT
+from focuscrawl.report.summary import RECENT, newest_lesson
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
 from focuscrawl.store.worker_registry import is_shared
@@ -170,13 +170,6 @@ def of_whom(store: CrawlStore) -> str:
     identity = store.identity()
     keys = ("strategy", "topic", "web_name")
     return "{} of {} on {}".format(*(one_line(identity.get(key, "?"), 60) for key in keys))
-
-
-def newest_lesson(store: CrawlStore) -> tuple[int, int]:
-    """Return the number of the newest lesson, and the fetches when it was begun; 0 for none."""
-    m = schema.models.c
-    version, begun = store.row(sa.select(sa.func.max(m.version), sa.func.max(m.trained_at_seq)))
-    return version or 0, begun or 0
 
 
 def lesson_in_words(model: int, behind: int) -> list[str]:

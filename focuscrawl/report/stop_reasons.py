@@ -14,8 +14,6 @@ from focuscrawl.store.history import History
 from focuscrawl.store.worker_registry import is_shared, read_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from focuscrawl.store import CrawlStore
 
 _WORDS = {
@@ -91,13 +89,9 @@ def time_crawling(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
     p = schema.page.c
     stops = {event.seq for event in History(store).events("start", "stop")}
     statement = sa.select(p.seq, p.fetched_at).where(p.seq <= fetched).order_by(p.seq)
-    return _time_between((tuple(row) for row in store.rows(statement)), stops)
-
-
-def _time_between(fetches: Iterable[tuple[int, str]], stops: set[int]) -> tuple[timedelta, int]:
+    fetches = ((row.seq, datetime.fromisoformat(row.fetched_at)) for row in store.rows(statement))
     total, counted = timedelta(), 0
-    times = ((seq, datetime.fromisoformat(at)) for seq, at in fetches)
-    for (seq, before), (_, after) in pairwise(times):
+    for (seq, before), (_, after) in pairwise(fetches):
         if seq not in stops and after - before <= BREAK:
             total += max(after - before, timedelta())
             counted += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -32,14 +32,6 @@ _LEFT = 3
 _HOST_WIDTH = 48
 
 
-class HostYield(NamedTuple):
-    """What one host gave: fetches, and the sum of their relevance."""
-
-    host: str
-    fetches: int
-    relevance: float
-
-
 @dataclass(frozen=True)
 class Summary:
     """What a crawl achieved, in numbers (METHODS 1).
@@ -58,8 +50,8 @@ class Summary:
     traps : what limits held back, and near-duplicates, see `focuscrawl.report.trap_events`
     states : URLs by state, see `focuscrawl.store.schema.STATES`
     time, timed : time spent between fetches, breaks of a resumed crawl left out; for how many
-    model, models_at : version of the last model and the fetch it was trained at, if there is one
-    best_hosts : the hosts with the largest sums of relevance
+    model, models_at : version of the last model and the fetch it was trained at; 0 for none
+    best_hosts : those with the largest sums of relevance: ``host``, ``fetches``, ``relevance``
     left : hosts that the last run left alone, and why
     alarm : why the harvest rate has fallen, if it has (`focuscrawl.diagnosis`)
     again : what came of hubs that were fetched again; not among `fetched`
@@ -79,9 +71,9 @@ class Summary:
     states: dict[str, int]
     time: timedelta
     timed: int
-    model: int | None
-    models_at: int | None
-    best_hosts: list[HostYield]
+    model: int
+    models_at: int
+    best_hosts: list[sa.Row[Any]]
     left: dict[str, str]
     alarm: str | None = None
     again: Again = field(default_factory=Again)
@@ -102,9 +94,7 @@ class Summary:
         fetched: int = totals.fetched
         mean = sa.select(sa.func.coalesce(sa.func.avg(p.relevance), 0.0).label("relevance"))
         recent = store.row(mean.where(p.seq > fetched - RECENT, p.seq <= fetched))
-        m = schema.models.c
-        newest = sa.select(m.version, m.trained_at_seq).order_by(m.version.desc()).limit(1)
-        model = next(store.rows(newest), None)
+        model, models_at = newest_lesson(store)
         time, timed = time_crawling(store, fetched)
         outcomes, again = _outcomes(store, fetched), Again.of(store)
         unchanged = outcomes.get(UNCHANGED, 0) + again.unchanged
@@ -123,8 +113,8 @@ class Summary:
             states=_states(store),
             time=time,
             timed=timed,
-            model=None if model is None else model.version,
-            models_at=None if model is None else model.trained_at_seq,
+            model=model,
+            models_at=models_at,
             best_hosts=_best_hosts(store, fetched),
             left=hosts_left(store),
             alarm=last_alarm(store),
@@ -178,7 +168,7 @@ class Summary:
         limits = limits_in_words(self.traps)
         if limits is not None:
             lines.append(("limits", limits))
-        if self.model is not None:
+        if self.model:
             lines.append(("model", f"version {self.model}, trained at fetch {self.models_at:,}"))
         if self.alarm is not None:
             lines.append(("alarm", one_line(self.alarm)))
@@ -243,6 +233,13 @@ class Summary:
         return ", ".join([*words, f"other: {rest:,}"] if rest else words) or "none"
 
 
+def newest_lesson(store: CrawlStore) -> tuple[int, int]:
+    """Return the number of the newest lesson, and the fetches when it was begun; 0 for none."""
+    m = schema.models.c
+    version, begun = store.row(sa.select(sa.func.max(m.version), sa.func.max(m.trained_at_seq)))
+    return version or 0, begun or 0
+
+
 def _outcomes(store: CrawlStore, fetched: int) -> dict[str, int]:
     p = schema.page.c
     duplicate = p.duplicate_of.is_not(None)
@@ -260,11 +257,11 @@ def _states(store: CrawlStore) -> dict[str, int]:
     return {schema.STATES[row.state]: row.n for row in rows}
 
 
-def _best_hosts(store: CrawlStore, fetched: int) -> list[HostYield]:
+def _best_hosts(store: CrawlStore, fetched: int) -> list[sa.Row[Any]]:
     p, u, h = schema.page.c, schema.url.c, schema.host.c
     relevance = sa.func.sum(p.relevance).label("relevance")
     statement = (
-        sa.select(h.name, sa.func.count().label("fetches"), relevance)
+        sa.select(h.name.label("host"), sa.func.count().label("fetches"), relevance)
         .select_from(schema.page)
         .join(schema.url, u.id == p.url)
         .join(schema.host, h.id == u.host)
@@ -274,7 +271,7 @@ def _best_hosts(store: CrawlStore, fetched: int) -> list[HostYield]:
         .order_by(relevance.desc(), h.name)
         .limit(_HOSTS)
     )
-    return [HostYield(row.name, row.fetches, row.relevance) for row in store.rows(statement)]
+    return list(store.rows(statement))
 
 
 def _duration(time: timedelta) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+
+from focuscrawl.report.plain_text import middle, one_line
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,12 +20,16 @@ def rows_of(frame: pd.DataFrame) -> list[Any]:
     return list(frame.itertuples(name="Row"))
 
 
-def load_template(name: str, *, package: str = "focuscrawl.report", **filters: object) -> Template:
+def data_uri(image: bytes) -> str:
+    """Return a PNG as a URI that holds all of it."""
+    return f"data:image/png;base64,{base64.b64encode(image).decode()}"
+
+
+@cache
+def load_template(name: str, package: str = "focuscrawl.report") -> Template:
     """Load the template `name` of `package`; it can include ``style.css``.
 
-    Parameters
-    ----------
-    filters : functions of one argument, by the name they have in the template
+    Its filters are ``one_line``, ``middle`` and ``data_uri``.
     """
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(each, ".") for each in (package, "focuscrawl.report")]),
@@ -30,7 +38,7 @@ def load_template(name: str, *, package: str = "focuscrawl.report", **filters: o
         lstrip_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters.update(filters)
+    environment.filters |= {"one_line": one_line, "middle": middle, "data_uri": data_uri}
     # a page may name itself anything; only what a browser fetches becomes a link
     environment.tests["web"] = lambda url: url.startswith(("http://", "https://"))
     return environment.get_template(name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
@@ -23,28 +23,6 @@ _ANCHOR = 40  # characters
 _ENDS = 6  # steps shown at each end of a long path
 
 
-class InLink(NamedTuple):
-    """A link that leads to the URL: its score when its page was expanded, and by which model.
-
-    `score` is None where the strategy did not follow it.
-    """
-
-    source: str
-    seq: int | None
-    relevance: float | None
-    anchor: str
-    score: float | None
-    model_version: int
-
-
-class Step(NamedTuple):
-    """A page on the path from the seed; `seq` and `relevance` are None before it is fetched."""
-
-    url: str
-    seq: int | None
-    relevance: float | None
-
-
 @dataclass(frozen=True)
 class Explanation:
     """All that speaks for one URL.
@@ -55,10 +33,13 @@ class Explanation:
     state : what became of it, in words
     score : its score now, in words
     depth : clicks from a seed
-    links : the best links that lead there, by score; those known when it was fetched come first
+    links : the best links that lead there, by score; those known when it was fetched come first.
+        Of each, ``source``, its ``seq`` and ``relevance``, ``anchor``, and the ``score`` it had
+        when that page was expanded, by which ``model_version``; None if it was not followed
     links_found : how many lead there
     links_before : how many of them were known when it was fetched; None if it was not
-    path : from the seed to the URL, each page the one on which the next was first found
+    path : from the seed to the URL, each page the one on which the next was first found: ``url``,
+        ``seq`` and ``relevance``; None before it is fetched
     reasons : what the apprentice counts for and against it, see `focuscrawl.report.link_reasons`;
         None where there is none to ask
     """
@@ -67,10 +48,10 @@ class Explanation:
     state: str
     score: str
     depth: int
-    links: list[InLink]
+    links: list[sa.Row[Any]]
     links_found: int
     links_before: int | None
-    path: list[Step]
+    path: list[sa.Row[Any]]
     reasons: Reasons | None
 
     @classmethod
@@ -237,13 +218,20 @@ def _count(store: CrawlStore, to_it: sa.ColumnElement[bool], before: int | None 
 
 def _links(
     store: CrawlStore, to_it: sa.ColumnElement[bool], fetched_at: int | None
-) -> list[InLink]:
+) -> list[sa.Row[Any]]:
     link, u, p = schema.link.c, schema.url.c, schema.page.c
     order = [link.score.desc().nulls_last(), link.id]
     if fetched_at is not None:
         order.insert(0, sa.case((p.seq < fetched_at, 0), else_=1))
     statement = (
-        sa.select(u.url, p.seq, p.relevance, link.anchor, link.score, link.model_version)
+        sa.select(
+            u.url.label("source"),
+            p.seq,
+            p.relevance,
+            link.anchor,
+            link.score,
+            link.model_version,
+        )
         .select_from(schema.link)
         .join(schema.url, u.id == link.source)
         .join(schema.page, p.url == link.source, isouter=True)
@@ -251,17 +239,16 @@ def _links(
         .order_by(*order)
         .limit(_LINKS)
     )
-    return [InLink(*tuple(row)) for row in store.rows(statement)]
+    return list(store.rows(statement))
 
 
-def _path(store: CrawlStore, row: sa.Row[Any]) -> list[Step]:
+def _path(store: CrawlStore, row: sa.Row[Any]) -> list[sa.Row[Any]]:
     u, p = schema.url.c, schema.page.c
     pages = sa.select(u.id, u.url, u.referrer, p.seq, p.relevance)
     pages = pages.select_from(schema.url).join(schema.page, p.url == u.id, isouter=True)
-    steps: dict[int, Step] = {}
+    steps: dict[int, sa.Row[Any]] = {}
     number: int | None = row.id
     while number is not None and number not in steps:  # a stranger's store may go in circles
-        step = store.row(pages.where(u.id == number))
-        steps[number] = Step(step.url, step.seq, step.relevance)
-        number = step.referrer
+        steps[number] = store.row(pages.where(u.id == number))
+        number = steps[number].referrer
     return [*steps.values()][::-1]

@@ -66,7 +66,7 @@ def is_shared(store: CrawlStore) -> bool:
 
 def read_workers(store: CrawlStore) -> list[Worker]:
     """Return who works on a crawl at the moment, in the order they joined."""
-    w, knows = worker.c, _schema(store) >= _ASKED
+    w = worker.c
     held = sa.select(sa.func.count()).where(shard.c.owner == w.id).scalar_subquery()
     waiting = (
         sa.select(sa.func.count())
@@ -74,26 +74,18 @@ def read_workers(store: CrawlStore) -> list[Worker]:
         .where(shard.c.owner == w.id, evidence.c.id > w.taken_in, evidence.c.applied_by != w.id)
         .scalar_subquery()
     )
-    unread = sa.case((w.taken_in.is_not(None), waiting))
     columns: dict[str, sa.ColumnElement[Any]] = {
-        "id": w.id,
-        "name": w.name,
+        **w,  # what it says of itself
         "since": _seconds(_NOW - w.joined_at),
         "heard": _seconds(_NOW - w.renewed_at),
         "lease_left": _seconds(w.expires - _NOW),
-        "fetched": w.fetched,
-        "outstanding": w.outstanding,
-        "in_flight": w.in_flight if knows else sa.null(),
-        "pace": w.pace,
-        "queued": w.queued,
-        "model_version": w.model_version,
         "shards": held,
-        "budget": w.budget if knows else sa.null(),
-        "unread": unread if knows else sa.null(),
-        "paused": w.paused if knows else sa.false(),
-        "stop": w.stop if knows else sa.false(),
+        "unread": sa.case((w.taken_in.is_not(None), waiting)),
     }
-    named = [column.label(name) for name, column in columns.items()]
+    if _schema(store) < _ASKED:
+        columns |= dict.fromkeys(("in_flight", "budget", "unread"), sa.null())
+        columns |= dict.fromkeys(("paused", "stop"), sa.false())
+    named = [columns[name].label(name) for name in Worker._fields]
     rows = store.rows(sa.select(*named).where(w.state == ALIVE).order_by(w.id))
     return [Worker._make(row) for row in rows]
 

@@ -21,9 +21,8 @@ from focuscrawl.strategies.messages import Expansion, Lesson
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
     from focuscrawl.apprentice.lesson import ApprenticeLesson
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.strategies.messages import JudgedPage, RecalledPage, Scores, StrategyContext
 
 _LAG = 3  # fetches a replay may go on while a lesson is learned
@@ -141,9 +140,7 @@ class ApprenticeStrategy(Strategy):
 
     # -- beside other workers --------------------------------------------------------------
 
-    def parts(
-        self, memo: bytes | None, groups: Sequence[NDArray[np.int64]]
-    ) -> Iterator[bytes | None]:
+    def parts(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterator[bytes | None]:
         """Iterate over what of a memo belongs to each of some groups of links."""
         assert memo is not None
         return (each.to_bytes() for each in PageFacts.from_bytes(memo).parts(groups))
@@ -201,7 +198,6 @@ def _lesson(learned: ApprenticeLesson, trained_at: int) -> Lesson:
     )
 
 
-def _rounded(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rounded(scores: Floats) -> Floats:
     """Drop the last bits, which depend on how many URLs were scored in one go."""
-    rounded: NDArray[np.float64] = np.round(scores, 9)
-    return rounded
+    return np.round(scores, 9)

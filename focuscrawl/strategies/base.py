@@ -10,8 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Ints
     from focuscrawl.strategies.messages import (
         Expansion,
         JudgedPage,
@@ -133,9 +132,7 @@ class Strategy(ABC):
 
     # -- beside other workers --------------------------------------------------------------
 
-    def parts(
-        self, memo: bytes | None, groups: Sequence[NDArray[np.int64]]
-    ) -> Iterable[bytes | None]:
+    def parts(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterable[bytes | None]:
         """Return what of the memo of a page belongs to each of some groups of its links.
 
         May run in any thread. By default a memo is about the page, and belongs to all.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.strategies.link_history import LinkHistory, PathFacts
 from focuscrawl.strategies.messages import Expansion
 from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
@@ -15,37 +16,33 @@ from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
-
     from focuscrawl.strategies.link_history import Past
     from focuscrawl.strategies.messages import JudgedPage, RecalledPage, Scores
 
 
-class FittedModel(Protocol):
-    """What a lesson makes of the crawl so far, by `BatchLearner.fit`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FittedModel(ABC):
+    """What a lesson makes of the crawl so far, by `BatchLearner.fit`.
 
-    @property
-    def instances(self) -> int:
-        """How many the lesson learned from."""
-        ...
+    Attributes
+    ----------
+    instances : how many the lesson learned from
+    metrics : what the lesson found; goes to the store
+    """
 
-    @property
-    def metrics(self) -> dict[str, float]:
-        """What the lesson found; goes to the store."""
-        ...
+    instances: int = 0
+    metrics: dict[str, float] = field(default_factory=dict)
 
-    def evidence(self, past: Past, links: NDArray[np.int64]) -> NDArray[np.float64]:
+    @abstractmethod
+    def evidence(self, past: Past, links: Ints) -> Floats:
         """Return what links, by their ascending numbers, say of their targets: (n, columns).
 
         Not called without links.
         """
-        ...
 
-    def scores(
-        self, urls: NDArray[np.int64], evidence: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the scores of URLs by the evidence of all their links, (n, columns)."""
-        ...
+    def scores(self, urls: Ints, evidence: Floats) -> Floats:
+        """Return the scores of URLs by the joined evidence of their links, (n, columns)."""
+        return evidence[:, 0]
 
 
 class BatchLearner(RescoringStrategy["JoinedEvidence"]):
@@ -64,8 +61,8 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
     columns: ClassVar[int] = 1
 
     def __init__(self, name: str, batch: int, growth: float) -> None:
-        super().__init__(name, batch, growth)
         self._crawled = LinkHistory()
+        super().__init__(name, batch, growth, self._crawled)
         self._joined = JoinedEvidence(self.unlearned(), self.join, self.columns)
 
     @abstractmethod
@@ -79,16 +76,6 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
     @abstractmethod
     def fit(self, past: Past) -> FittedModel:
         """Learn from the crawl so far; may run beside all other methods."""
-
-    @property
-    def pages(self) -> int:
-        """Number of pages taken in."""
-        return self._crawled.pages
-
-    def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Take note of what came of a fetch; a duplicate is a fetch wasted like any other."""
-        super().observe(url, relevance, duplicate_of)
-        self._crawled.observe(url, relevance)
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page`, and the URLs they lead to, by all links into them."""
@@ -131,9 +118,7 @@ class BatchLearner(RescoringStrategy["JoinedEvidence"]):
         """Return instances and metrics of a lesson."""
         return model.of.instances, model.of.metrics
 
-    def _take_in(
-        self, url: int, facts: PathFacts
-    ) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.float64]]:
+    def _take_in(self, url: int, facts: PathFacts) -> tuple[Floats, Ints, Floats]:
         """Return the scores of links, the distinct URLs they lead to, and the scores of these."""
         start = self._crawled.add(url, facts)
         urls = np.unique(facts.targets)
@@ -154,7 +139,7 @@ class JoinedEvidence:
         nothing = -np.inf if join is np.maximum else 0.0
         self._joined = [GrowingArray(np.float64, fill=nothing) for _ in range(columns)]
 
-    def add(self, past: Past, links: NDArray[np.int64]) -> NDArray[np.float64]:
+    def add(self, past: Past, links: Ints) -> Floats:
         """Take in the evidence of links; return it, float64 (n, columns)."""
         if not len(links):
             return np.zeros((0, len(self._joined)))
@@ -164,9 +149,8 @@ class JoinedEvidence:
             self._join.at(joined.data, targets, column)
         return evidence
 
-    def scores(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def scores(self, urls: Ints) -> Floats:
         """Return the scores of URLs that have links."""
         evidence = np.stack([joined.data[urls] for joined in self._joined], axis=1)
         # the last bits depend on how many URLs are scored in one go
-        rounded: NDArray[np.float64] = np.round(self.of.scores(urls, evidence), 9)
-        return rounded
+        return np.round(self.of.scores(urls, evidence), 9)

@@ -10,8 +10,7 @@ from focuscrawl.strategies.evidence import Maximum
 from focuscrawl.strategies.link_strategy import LinkStrategy
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Floats
     from focuscrawl.strategies.messages import JudgedPage, StrategyContext
 
 
@@ -21,6 +20,6 @@ class BestFirst(LinkStrategy):
     def __init__(self, context: StrategyContext) -> None:
         self.evidence = Maximum()
 
-    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+    def score_links(self, page: JudgedPage) -> Floats:
         """Score every link with the relevance of its page."""
         return np.full(len(page.links), page.relevance)

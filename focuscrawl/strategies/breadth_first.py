@@ -10,8 +10,7 @@ from focuscrawl.strategies.evidence import First
 from focuscrawl.strategies.link_strategy import LinkStrategy
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Floats
     from focuscrawl.strategies.messages import JudgedPage, StrategyContext
 
 
@@ -21,6 +20,6 @@ class BreadthFirst(LinkStrategy):
     def __init__(self, context: StrategyContext) -> None:
         self.evidence = First()
 
-    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+    def score_links(self, page: JudgedPage) -> Floats:
         """Give every link the same score."""
         return np.zeros(len(page.links))

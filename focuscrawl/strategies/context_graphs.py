@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.apprentice.sparse_rows import SparseRows
-from focuscrawl.strategies.batch_learner import BatchLearner
+from focuscrawl.strategies.batch_learner import BatchLearner, FittedModel
 from focuscrawl.strategies.distances import distances
 from focuscrawl.strategies.link_history import PathFacts
 from focuscrawl.strategies.link_words import PathWords
@@ -16,8 +16,7 @@ from focuscrawl.strategies.option_checks import check_count, check_number
 from focuscrawl.strategies.word_naive_bayes import WordClasses, shares
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.strategies.link_history import Past
     from focuscrawl.strategies.messages import JudgedPage, StrategyContext
 
@@ -67,12 +66,11 @@ class ContextGraphs(BatchLearner):
 
     def read(self, page: JudgedPage) -> PathFacts:
         """Take the words of the page."""
-        none = SparseRows(np.zeros(0, np.int32), np.zeros(len(page.links) + 1, np.int64))
-        return PathFacts(page.targets, self._words.page(page), none)
+        return PathFacts(page.targets, self._words.page(page), SparseRows.empty(len(page.links)))
 
     def unlearned(self) -> Layers:
         """Return the model for which every page is "other"."""
-        return Layers(None, self._threshold, 0, {})
+        return Layers(None, self._threshold)
 
     def fit(self, past: Past) -> Layers:
         """Learn the layers of the pages so far."""
@@ -84,19 +82,17 @@ class ContextGraphs(BatchLearner):
         classes = WordClasses(words, label, self._layers + 1, length=self._length)
         found = np.bincount(label, minlength=self._layers)[: self._layers]
         metrics = {f"layer_{i}": float(n) for i, n in enumerate(found.tolist())}
-        return Layers(classes, self._threshold, len(latest), metrics)
+        return Layers(classes, self._threshold, instances=len(latest), metrics=metrics)
 
 
 @dataclass(frozen=True, slots=True)
-class Layers:
+class Layers(FittedModel):
     """A naive Bayes classifier of layers, the last of which is "other"; None: all is "other"."""
 
     classes: WordClasses | None
     threshold: float
-    instances: int
-    metrics: dict[str, float]
 
-    def evidence(self, past: Past, links: NDArray[np.int64]) -> NDArray[np.float64]:
+    def evidence(self, past: Past, links: Ints) -> Floats:
         """Return the rank of the page each link is on: layers above "other", and posterior."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         if self.classes is None:
@@ -108,9 +104,3 @@ class Layers:
         other = posterior.shape[1] - 1
         rank = np.where((sure >= self.threshold) & (layer < other), other - layer + sure, 0.0)
         return rank[at][:, None]
-
-    def scores(
-        self, urls: NDArray[np.int64], evidence: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the best rank of the pages that link to each URL."""
-        return evidence[:, 0]

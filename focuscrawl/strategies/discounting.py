@@ -11,19 +11,14 @@ from focuscrawl.apprentice.sparse_rows import pointers
 from focuscrawl.strategies.distances import FAR, distances
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from focuscrawl.foundation.arrays import Floats, Ints
 
 HORIZON = 6  # fetches looked ahead: what comes later counts less than gamma^6, at most 1/64
 
 
 def discounted_rewards(
-    source: NDArray[np.int64],
-    target: NDArray[np.int64],
-    relevance: NDArray[np.float64],
-    wanted: NDArray[np.int64],
-    *,
-    gamma: float,
-) -> NDArray[np.float64]:
+    source: Ints, target: Ints, relevance: Floats, wanted: Ints, *, gamma: float
+) -> Floats:
     """Return the value of fetching each of some URLs, by what a crawl has found behind it.
 
     After the URL itself, of all that is known to be linked from what was fetched since, what is
@@ -54,12 +49,7 @@ def discounted_rewards(
     return values
 
 
-def _nearest(
-    source: NDArray[np.int64],
-    target: NDArray[np.int64],
-    away: NDArray[np.int64],
-    reward: NDArray[np.float64],
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _nearest(source: Ints, target: Ints, away: Ints, reward: Floats) -> tuple[Ints, Ints]:
     """Return, page by page, the targets nearest to a relevant page, more than can be fetched."""
     n = len(reward)
     near = np.flatnonzero(away[target] < FAR)

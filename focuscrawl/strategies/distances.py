@@ -8,14 +8,12 @@ import numpy as np
 from scipy import sparse
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from focuscrawl.foundation.arrays import Bools, Ints
 
 FAR = 99  # no path is known
 
 
-def distances(
-    source: NDArray[np.int64], target: NDArray[np.int64], goals: NDArray[np.bool_], *, limit: int
-) -> NDArray[np.int64]:
+def distances(source: Ints, target: Ints, goals: Bools, *, limit: int) -> Ints:
     """Return the clicks from each URL to the nearest goal.
 
     Parameters

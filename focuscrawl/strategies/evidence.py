@@ -6,18 +6,16 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.strategies.messages import Scores
 
 
 class Evidence(Protocol):
     """Takes links in the order they are found; remembers what it needs of them."""
 
-    def add(self, targets: NDArray[np.int64], scores: NDArray[np.float64]) -> Scores:
+    def add(self, targets: Ints, scores: Floats) -> Scores:
         """Take in the links of one page, or of several in order.
 
         Parameters
@@ -38,7 +36,7 @@ class Maximum:
     def __init__(self) -> None:
         self._best = GrowingArray(np.float64, fill=-np.inf)
 
-    def add(self, targets: NDArray[np.int64], scores: NDArray[np.float64]) -> Scores:
+    def add(self, targets: Ints, scores: Floats) -> Scores:
         """Take in links; see `Evidence.add`."""
         urls = np.unique(targets)
         self._best.grow(int(urls[-1]) + 1 if len(urls) else 0)
@@ -55,7 +53,7 @@ class First:
     def __init__(self) -> None:
         self._known = GrowingArray(np.bool_, fill=False)
 
-    def add(self, targets: NDArray[np.int64], scores: NDArray[np.float64]) -> Scores:
+    def add(self, targets: Ints, scores: Floats) -> Scores:
         """Take in links; see `Evidence.add`."""
         urls, first = np.unique(targets, return_index=True)
         self._known.grow(int(urls[-1]) + 1 if len(urls) else 0)

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray
 from focuscrawl.strategies.evidence import Maximum
 from focuscrawl.strategies.link_strategy import LinkStrategy
 from focuscrawl.strategies.option_checks import check_count, check_number
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.strategies.messages import (
         Expansion,
         JudgedPage,
@@ -47,10 +45,10 @@ class DepthLimited(LinkStrategy):
         self._left = GrowingArray(np.int64, fill=-1)  # steps the way to each URL may go on
 
     @abstractmethod
-    def score_followed(self, page: JudgedPage) -> NDArray[np.float64]:
+    def score_followed(self, page: JudgedPage) -> Floats:
         """Return the scores of the links of a page whose links are followed."""
 
-    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+    def score_links(self, page: JudgedPage) -> Floats:
         """Score links, unless the way ends here."""
         if self._of_children(page) < 0:
             return np.full(len(page.links), -np.inf)
@@ -113,7 +111,7 @@ class FishSearch(DepthLimited):
         self.width = width
         self.breeding = breeding
 
-    def score_followed(self, page: JudgedPage) -> NDArray[np.float64]:
+    def score_followed(self, page: JudgedPage) -> Floats:
         """Score links by their page's relevance and the order of their targets on it."""
         relevant = page.relevance > RELEVANT
         width = int(self.breeding * self.width) if relevant else self.width

@@ -11,8 +11,7 @@ from focuscrawl.strategies.evidence import Maximum
 from focuscrawl.strategies.link_strategy import LinkStrategy
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Floats
     from focuscrawl.strategies.messages import JudgedPage, StrategyContext
 
 
@@ -31,7 +30,7 @@ class HardFocus(LinkStrategy):
         self._marked = context.critic.marked
         self.evidence = Maximum()
 
-    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+    def score_links(self, page: JudgedPage) -> Floats:
         """Score every link with the relevance of its page, or refuse them all."""
         # `marked` holds the leaves below every marked topic, so ancestors are covered
         assert page.probabilities is not None

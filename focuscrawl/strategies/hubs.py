@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.distiller import Distiller, LinkGraph, Sites
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.foundation.urls import host
-from focuscrawl.strategies.evidence import Maximum
 from focuscrawl.strategies.link_history import LinkLog
 from focuscrawl.strategies.messages import Expansion
 from focuscrawl.strategies.option_checks import check_number
@@ -19,61 +18,10 @@ from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
     from focuscrawl.strategies.messages import JudgedPage, RecalledPage, Scores, StrategyContext
 
 
-class HubScores(LinkLog):
-    """Hub scores over the pages that a strategy has seen; any strategy can hold one.
-
-    It takes in what a strategy is told anyway, and the hosts of URLs. What is worked out is a
-    function of the first pages taken in, whatever comes meanwhile, so it can run in another
-    thread and comes out the same in a resumed crawl.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._fetches = GrowingArray(np.int64)  # when each page was taken in
-        self._host = GrowingArray(np.int64, fill=-1)  # by URL
-
-    def add(self, url: int, targets: NDArray[np.int64], hosts: NDArray[np.int64]) -> None:
-        """Take in a page, after `observe` of its URL.
-
-        Parameters
-        ----------
-        targets : int64 (n,), URLs it links to
-        hosts : int64 (n + 1,), any numbers that tell hosts apart: its own, those of the targets
-        """
-        self._host.grow(max(url, int(targets.max(initial=0))) + 1)
-        self._host.data[url] = hosts[0]
-        self._host.data[targets] = hosts[1:]
-        self._fetches.extend([len(self._fetched)])
-        self.add_links(url, targets)
-
-    def known(self, pages: int, n_urls: int) -> NDArray[np.float64]:
-        """Return R of what was fetched up to the last of `pages`, NaN of other URLs."""
-        return self.relevance(int(self._fetches.data[pages - 1]) if pages else 0, n_urls)
-
-    def work_out(self, pages: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Distil the first `pages` pages.
-
-        Returns
-        -------
-        By URL, float64: its hub score, and what hubs promise of it if it was not fetched, both
-        scaled so that the largest is 1
-        """
-        source, target = self.links(pages)
-        n_urls = max(int(source.max(initial=-1)), int(target.max(initial=-1))) + 1
-        _, number = np.unique(self._host.data[:n_urls], return_inverse=True)
-        sites = Sites.fitting(source, target, number.astype(np.int64))
-        known = self.known(pages, n_urls)
-        distiller = Distiller(LinkGraph(source, target, sites.of_pages, known))
-        scores = distiller.distill()
-        return _scaled(scores.hubs), _scaled(distiller.promise(scores))
-
-
-class Hubs(RescoringStrategy["NDArray[np.float64]"]):
+class Hubs(RescoringStrategy[Floats]):
     """Priority of v = (1 - w) R(u) + w p(v): soft focus, and what hubs promise of v.
 
     R(u) is that of the best page that links to v, as in best-first; p(v) the authority score
@@ -95,23 +43,13 @@ class Hubs(RescoringStrategy["NDArray[np.float64]"]):
         growth: float = 0.05,
     ) -> None:
         check_number("hubs: weight", weight, 0, 1)
-        super().__init__("hubs", every, growth)
+        super().__init__("hubs", every, growth, LinkLog())
         self.weight = weight
-        self._hubs = HubScores()
-        self._evidence = Maximum()
+        self._fetches = GrowingArray(np.int64)  # when each page was taken in
+        self._host = GrowingArray(np.int64, fill=-1)  # by URL, any numbers
         self._best = GrowingArray(np.float64)  # R(u) of the best page, by URL
         self._promise = np.zeros(0)
         self._numbers: dict[str, int] = {}
-
-    @property
-    def pages(self) -> int:
-        """Number of pages with links."""
-        return self._hubs.pages
-
-    def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Take note of what came of a fetch."""
-        super().observe(url, relevance, duplicate_of)
-        self._hubs.observe(url, relevance)
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page`, and the URLs they lead to."""
@@ -127,53 +65,53 @@ class Hubs(RescoringStrategy["NDArray[np.float64]"]):
         hosts = np.frombuffer(page.memo, "<i8").astype(np.int64)
         return self._take_in(page.url, page.relevance, page.targets, hosts)
 
-    def work_out(self, observed: int, pages: int) -> tuple[NDArray[np.float64], Scores]:
-        """Distil the first `pages` pages; the model is the promise of each URL."""
-        _, promise = self._hubs.work_out(pages)
-        source, target = self._hubs.links(pages)
-        best = np.zeros(len(promise))
-        np.maximum.at(best, target, self._hubs.known(pages, len(promise))[source])
+    def work_out(self, observed: int, pages: int) -> tuple[Floats, Scores]:
+        """Distil the first `pages` pages; the model is the promise of each URL, at most 1."""
+        source, target, _ = self.log.links(pages)
+        n_urls = max(int(source.max(initial=-1)), int(target.max(initial=-1))) + 1
+        _, number = np.unique(self._host.data[:n_urls], return_inverse=True)
+        sites = Sites.fitting(source, target, number.astype(np.int64))
+        # only what was fetched up to the last of the pages, whatever came since
+        relevance = self.log.relevance(int(self._fetches.data[pages - 1]) if pages else 0, n_urls)
+        distiller = Distiller(LinkGraph(source, target, sites.of_pages, relevance))
+        promise = distiller.promise(distiller.distill())
+        promise /= promise.max(initial=0.0) or 1.0
+        best = np.zeros(n_urls)
+        np.maximum.at(best, target, relevance[source])
         urls = np.unique(target)
         return promise, (urls, self._mixed(best[urls], promise[urls]))
 
-    def take_over(self, model: NDArray[np.float64], pages: int) -> Scores:
+    def take_over(self, model: Floats, pages: int) -> Scores:
         """Go on with another promise; URLs that later pages link to differ by these."""
         self._promise = model
-        before, _ = self._hubs.links(pages)
-        _, target = self._hubs.links(self.pages)
-        urls = np.unique(target[len(before) :])
+        _, target, _ = self.log.links(self.log.pages)
+        urls = np.unique(target[self.log.links_of(pages) :])
         return urls, self._of(urls)
 
-    def _take_in(
-        self,
-        url: int,
-        relevance: float,
-        targets: NDArray[np.int64],
-        hosts: NDArray[np.int64],
-    ) -> Scores:
-        self._hubs.add(url, targets, hosts)
-        self._best.grow(int(targets.max(initial=url)) + 1)
-        changed, best = self._evidence.add(targets, np.full(len(targets), relevance))
-        self._best.data[changed] = best
+    def _take_in(self, url: int, relevance: float, targets: Ints, hosts: Ints) -> Scores:
+        self._host.grow(int(targets.max(initial=url)) + 1)
+        self._host.data[url] = hosts[0]
+        self._host.data[targets] = hosts[1:]
+        self._best.grow(len(self._host))
+        np.maximum.at(self._best.data, targets, relevance)
+        self._fetches.extend([self.log.fetches])
+        self.log.add_links(url, targets)
         urls = np.unique(targets)
         return urls, self._of(urls)
 
-    def _of(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _of(self, urls: Ints) -> Floats:
         return self._scores(self._best.data[urls], urls)
 
-    def _scores(self, best: NDArray[np.float64], urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _scores(self, best: Floats, urls: Ints) -> Floats:
         promise = np.zeros(len(urls))
         known = urls < len(self._promise)
         promise[known] = self._promise[urls[known]]
         return self._mixed(best, promise)
 
-    def _mixed(
-        self, best: NDArray[np.float64], promise: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        mixed: NDArray[np.float64] = (1.0 - self.weight) * best + self.weight * promise
-        return np.round(mixed, 9)
+    def _mixed(self, best: Floats, promise: Floats) -> Floats:
+        return np.round((1.0 - self.weight) * best + self.weight * promise, 9)
 
-    def _hosts(self, urls: Sequence[str]) -> NDArray[np.int64]:
+    def _hosts(self, urls: Sequence[str]) -> Ints:
         """Return a number for the host of each URL that is the same in every run."""
         found = []
         for url in urls:
@@ -184,8 +122,3 @@ class Hubs(RescoringStrategy["NDArray[np.float64]"]):
                 number = self._numbers[name] = int.from_bytes(digest, "little") >> 1
             found.append(number)
         return np.array(found, np.int64)
-
-
-def _scaled(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    most = float(scores.max(initial=0.0))
-    return scores / most if most else scores

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.strategies.link_strategy import LinkStrategy
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.strategies.messages import JudgedPage, Scores, StrategyContext
 
 
@@ -27,7 +25,7 @@ class InDegree(LinkStrategy):
     def __init__(self, context: StrategyContext) -> None:
         self.evidence = Total()
 
-    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+    def score_links(self, page: JudgedPage) -> Floats:
         """Let the first link of the page to each URL count 1, and all others 0."""
         scores = np.zeros(len(page.targets))
         scores[np.unique(page.targets, return_index=True)[1]] = 1.0
@@ -42,7 +40,7 @@ class Total:
         self._total = GrowingArray(np.float64)
         self._known = GrowingArray(np.bool_, fill=False)
 
-    def add(self, targets: NDArray[np.int64], scores: NDArray[np.float64]) -> Scores:
+    def add(self, targets: Ints, scores: Floats) -> Scores:
         """Take in links; see `focuscrawl.strategies.Evidence.add`."""
         urls = np.unique(targets)
         for column in (self._total, self._known):

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.strategies.base import Strategy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from numpy.typing import NDArray
 
     from focuscrawl.strategies.messages import (
         Expansion,
@@ -51,7 +49,7 @@ class Informed(Strategy):
     def __init__(
         self,
         learner: Strategy,
-        known: Callable[[Sequence[str]], NDArray[np.float64]],
+        known: Callable[[Sequence[str]], Floats],
         names: Names,
         sure: float = SURE,
     ) -> None:
@@ -108,7 +106,7 @@ class Informed(Strategy):
         """Return the scores of all URLs that have links."""
         return self._corrected(self._learner.rescore())
 
-    def _look_up(self, targets: NDArray[np.int64]) -> None:
+    def _look_up(self, targets: Ints) -> None:
         """Ask once for each URL what is known of it."""
         size = int(targets.max(initial=-1)) + 1
         self._asked.grow(size)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from focuscrawl.apprentice.learners.matrix import row_sums
-from focuscrawl.strategies.batch_learner import BatchLearner
+from focuscrawl.foundation.arrays import Floats, Ints, sums
+from focuscrawl.strategies.batch_learner import BatchLearner, FittedModel
 from focuscrawl.strategies.link_history import PathFacts
 from focuscrawl.strategies.link_words import PathWords
 from focuscrawl.strategies.option_checks import check_number
-from focuscrawl.strategies.word_naive_bayes import BITS, sums
+from focuscrawl.strategies.word_naive_bayes import BITS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,7 +72,7 @@ class Intelligent(BatchLearner):
     def unlearned(self) -> Interest:
         """Return the model to which all URLs are equal."""
         none = np.zeros(_SPACE)
-        return Interest(0.5, none, none, np.zeros(2), np.zeros(4), 0, {})
+        return Interest(0.5, none, none, np.zeros(2), np.zeros(4))
 
     def fit(self, past: Past) -> Interest:
         """Learn the ratios from the URLs fetched so far that had links."""
@@ -83,7 +84,7 @@ class Intelligent(BatchLearner):
         share = 1.0 / np.bincount(of)[of] if len(links) else np.zeros(0)
         lengths = past.page_words.lengths
 
-        def count(each: NDArray[np.float64]) -> NDArray[np.float64]:
+        def count(each: Floats) -> Floats:
             """Count the words of the pages that links with these weights are on."""
             of_pages = sums(page, each, len(lengths))
             return sums(past.page_words.indices, np.repeat(of_pages, lengths), _SPACE)
@@ -107,7 +108,7 @@ class Intelligent(BatchLearner):
         model.metrics["outstanding_words"] = float(np.count_nonzero(model.words))
         return replace(model, weights=self._weights / self._spread(model, past))
 
-    def _spread(self, model: Interest, past: Past) -> NDArray[np.float64]:
+    def _spread(self, model: Interest, past: Past) -> Floats:
         """Return how far each kind moves the scores of what waits, on average; float64 (4,)."""
         waiting = past.waiting
         if not len(waiting):
@@ -122,7 +123,7 @@ class Intelligent(BatchLearner):
 
 
 @dataclass(frozen=True, slots=True)
-class Interest:
+class Interest(FittedModel):
     """Logarithms of interest ratios.
 
     Attributes
@@ -134,14 +135,12 @@ class Interest:
     """
 
     base: float
-    words: NDArray[np.float64]
-    addresses: NDArray[np.float64]
-    sources: NDArray[np.float64]
-    weights: NDArray[np.float64]
-    instances: int
-    metrics: dict[str, float]
+    words: Floats
+    addresses: Floats
+    sources: Floats
+    weights: Floats
 
-    def evidence(self, past: Past, links: NDArray[np.int64]) -> NDArray[np.float64]:
+    def evidence(self, past: Past, links: Ints) -> Floats:
         """Return of each link 1, content, URL, link, siblings and relevant siblings."""
         pages, at = np.unique(past.page[links], return_inverse=True)
         rows = past.page_words.take(pages)
@@ -156,27 +155,22 @@ class Interest:
         fetched = np.bincount(page, ~np.isnan(seen), int(pages[-1]) + 1)[pages]
         relevant = np.bincount(page, seen > 0.5, int(pages[-1]) + 1)[pages]
         columns = [np.ones(len(links)), content, url, source, fetched[at], relevant[at]]
-        once: NDArray[np.float64] = np.stack(columns, axis=1) * past.first[links][:, None]
-        return once
+        return np.stack(columns, axis=1) * past.first[links][:, None]
 
-    def logs(self, evidence: NDArray[np.float64]) -> NDArray[np.float64]:
+    def logs(self, evidence: Floats) -> Floats:
         """Return the logarithms of the four ratios of URLs, (n, 4), by all links into them."""
         links, content, url, source, fetched, relevant = evidence.T
         links = np.maximum(links, 1.0)
         sibling = np.log((relevant + 1.0) / (self.base * fetched + 1.0))
         return np.stack([content / links, url / links, source, sibling], axis=1)
 
-    def scores(
-        self, urls: NDArray[np.int64], evidence: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def scores(self, urls: Ints, evidence: Floats) -> Floats:
         """Return the weighted sum of the four logarithms."""
-        total: NDArray[np.float64] = (self.logs(evidence) * self.weights).sum(axis=1)
+        total: Floats = (self.logs(evidence) * self.weights).sum(axis=1)
         return total
 
 
-def log_ratio(
-    relevant: NDArray[np.floating], seen: NDArray[np.number], base: float
-) -> NDArray[np.float64]:
+def log_ratio(relevant: NDArray[np.floating], seen: NDArray[np.number], base: float) -> Floats:
     """Return the logarithms of interest ratios.
 
     One more case, as relevant as any, is taken as seen.
@@ -186,13 +180,11 @@ def log_ratio(
     relevant, seen : (n,), relevant and all URLs of which something is known
     base : share of relevant URLs among all
     """
-    ratio: NDArray[np.float64] = np.log((relevant + base) / (seen + 1.0) / base)
+    ratio: Floats = np.log((relevant + base) / (seen + 1.0) / base)
     return ratio
 
 
-def _outstanding(
-    relevant: NDArray[np.float64], seen: NDArray[np.float64], base: float
-) -> NDArray[np.float64]:
+def _outstanding(relevant: Floats, seen: Floats, base: float) -> Floats:
     """Return the logarithms of interest ratios, 0 where chance can explain them."""
     spread = np.sqrt(seen * base * (1.0 - base))
     stands_out = (seen > 0) & (np.abs(relevant - base * seen) >= _SIGNIFICANT * spread)

@@ -13,8 +13,7 @@ from focuscrawl.strategies.link_strategy import LinkStrategy
 from focuscrawl.strategies.option_checks import check_number
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Floats
     from focuscrawl.strategies.messages import JudgedPage, StrategyContext
 
 
@@ -67,7 +66,7 @@ class Learnable(LinkStrategy):
             self._weights = (alpha, beta, gamma)
             self._keywords = self._knowledge.keywords
 
-    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+    def score_links(self, page: JudgedPage) -> Floats:
         """Score links by their anchors, their URLs and their page."""
         links = page.view.links
         anchors = [links.anchors[i] for i in page.links.tolist()]

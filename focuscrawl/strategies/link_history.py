@@ -3,49 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from focuscrawl.apprentice.link_table import RowStore
-from focuscrawl.apprentice.serialization import pack_columns, unpack_columns
-from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.apprentice.serialization import ROWS, PackedRecord
+from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
+    from focuscrawl.apprentice.sparse_rows import SparseRows
+
 
 @dataclass(frozen=True, slots=True)
-class PathFacts:
+class PathFacts(PackedRecord):
     """What a learner of paths keeps of a page with n links.
 
     Attributes
     ----------
     targets : int64 (n,), numbers of the URLs the links lead to
     page : int32, hashed words of the page
-    links : `SparseRows` of n, hashed words of the links
+    links : hashed words of each link
     """
 
-    targets: NDArray[np.int64]
+    targets: Ints
     page: NDArray[np.int32]
     links: SparseRows
 
-    def to_bytes(self) -> bytes:
-        """Pack the facts, for the store."""
-        lengths = self.links.lengths
-        return pack_columns((self.targets, self.page, self.links.indices, lengths), _COLUMNS)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> PathFacts:
-        """Unpack what `to_bytes` has packed."""
-        targets, page, indices, lengths = unpack_columns(data, _COLUMNS)
-        return cls(targets, page, SparseRows(indices, pointers(lengths)))
-
-
-_COLUMNS = ("<i8", "<i4", "<i4", "<i4")
+    TYPES: ClassVar[Mapping[str, str]] = {"targets": "<i8", "page": "<i4", "links": ROWS}
 
 
 class Past(NamedTuple):
@@ -61,17 +51,17 @@ class Past(NamedTuple):
     page_words, link_words : hashed words of each page and link
     """
 
-    relevance: NDArray[np.float64]
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    page: NDArray[np.int64]
-    first: NDArray[np.bool_]
-    pages: NDArray[np.int64]
+    relevance: Floats
+    source: Ints
+    target: Ints
+    page: Ints
+    first: Bools
+    pages: Ints
     page_words: SparseRows
     link_words: SparseRows
 
     @property
-    def waiting(self) -> NDArray[np.int64]:
+    def waiting(self) -> Ints:
         """The URLs that have links and were not fetched, int64 (m,), ascending."""
         linked = np.zeros(len(self.relevance), bool)
         linked[self.target] = True
@@ -86,8 +76,13 @@ class LinkLog:
         self._outcome = GrowingArray(np.float64)  # and its relevance
         self._source = GrowingArray(np.int64)
         self._target = GrowingArray(np.int64)
-        self._ends = GrowingArray(np.int64)  # where the links of each page end
+        self._page = GrowingArray(np.int64)  # which of `_pages` each link is on
         self._pages = GrowingArray(np.int64)
+
+    @property
+    def fetches(self) -> int:
+        """Fetches observed."""
+        return len(self._fetched)
 
     @property
     def pages(self) -> int:
@@ -99,32 +94,31 @@ class LinkLog:
         self._outcome.extend([relevance])
         self._fetched.extend([url])
 
-    def add_links(self, url: int, targets: NDArray[np.int64]) -> None:
+    def add_links(self, url: int, targets: Ints) -> None:
         """Take in a page numbered `url`, and the URLs it links to."""
         self._source.extend(np.full(len(targets), url))
         self._target.extend(targets)
-        self._ends.extend([len(self._target)])
+        self._page.extend(np.full(len(targets), len(self._pages)))
         self._pages.extend([url])
 
     def links_of(self, pages: int) -> int:
         """Return how many links the first `pages` pages have."""
-        return int(self._ends.data[pages - 1]) if pages else 0
+        return int(np.searchsorted(self._page.data, pages))
 
-    def links(self, pages: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return source and target of the links of the first `pages` pages."""
+    def links(self, pages: int) -> tuple[Ints, Ints, Ints]:
+        """Return source and target of the links of the first `pages` pages, and whose they are."""
         n = self.links_of(pages)
-        return self._source.data[:n], self._target.data[:n]
+        return self._source.data[:n], self._target.data[:n], self._page.data[:n]
 
-    def pages_since(self, pages: int) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    def pages_since(self, pages: int) -> Iterator[tuple[int, Ints]]:
         """Iterate over the pages after the first `pages`: URL, and URLs linked to."""
-        start = self.links_of(pages)
-        for url, end in zip(
-            self._pages.data[pages:].tolist(), self._ends.data[pages:].tolist(), strict=True
+        bounds = np.searchsorted(self._page.data, np.arange(pages, self.pages + 1)).tolist()
+        for url, (start, end) in zip(
+            self._pages.data[pages:].tolist(), pairwise(bounds), strict=True
         ):
             yield url, self._target.data[start:end]
-            start = end
 
-    def relevance(self, observed: int, n_urls: int) -> NDArray[np.float64]:
+    def relevance(self, observed: int, n_urls: int) -> Floats:
         """Return R of the first `observed` fetches by URL below `n_urls`, NaN of other URLs."""
         known = np.full(n_urls, np.nan)
         fetched, outcome = self._fetched.data[:observed], self._outcome.data[:observed]
@@ -139,7 +133,6 @@ class LinkHistory(LinkLog):
     def __init__(self) -> None:
         super().__init__()
         self._relevance = GrowingArray(np.float64, fill=np.nan)  # by URL
-        self._page = GrowingArray(np.int64)
         self._first = GrowingArray(np.bool_)
         self._page_words = RowStore()
         self._link_words = RowStore()
@@ -154,20 +147,19 @@ class LinkHistory(LinkLog):
 
     def add(self, url: int, facts: PathFacts) -> int:
         """Take in a page numbered `url`; return the number of its first link."""
-        n, start = len(facts.targets), len(self._target)
+        start = len(self._target)
         self._relevance.grow(int(facts.targets.max(initial=url)) + 1)
-        first = np.zeros(n, bool)
+        first = np.zeros(len(facts.targets), bool)
         first[np.unique(facts.targets, return_index=True)[1]] = True
-        self._page.extend(np.full(n, len(self._pages)))
         self._first.extend(first)
         self._link_words.extend(facts.links)
-        self._page_words.extend(SparseRows(facts.page, np.array([0, len(facts.page)], np.int64)))
+        self._page_words.append(facts.page)
         self.add_links(url, facts.targets)
         return start
 
     def past(self, observed: int, pages: int) -> Past:
         """Return what was known after so many fetches and pages; more may come meanwhile."""
-        _, target = self.links(pages)
+        _, target, _ = self.links(pages)
         urls = (self._fetched.data[:observed], self._pages.data[:pages], target)
         n_urls = max(int(each.max(initial=-1)) for each in urls) + 1
         return self._until(len(target), pages, self.relevance(observed, n_urls))
@@ -176,7 +168,7 @@ class LinkHistory(LinkLog):
         """Return all of it, for as long as nothing more is taken in."""
         return self._until(len(self._target), len(self._pages), self._relevance.data)
 
-    def _until(self, n_links: int, pages: int, relevance: NDArray[np.float64]) -> Past:
+    def _until(self, n_links: int, pages: int, relevance: Floats) -> Past:
         return Past(
             relevance=relevance,
             source=self._source.data[:n_links],

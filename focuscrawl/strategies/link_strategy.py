@@ -11,8 +11,7 @@ from focuscrawl.strategies.base import Strategy
 from focuscrawl.strategies.messages import Expansion
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.strategies.evidence import Evidence
     from focuscrawl.strategies.messages import JudgedPage, RecalledPage, Scores
 
@@ -28,7 +27,7 @@ class LinkStrategy(Strategy):
     evidence: Evidence
 
     @abstractmethod
-    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+    def score_links(self, page: JudgedPage) -> Floats:
         """Return float64 (n,), a score for each of ``page.links``; -inf: do not follow."""
 
     def expand(self, page: JudgedPage) -> Expansion:
@@ -40,6 +39,6 @@ class LinkStrategy(Strategy):
         """Weigh the links of an earlier run again."""
         return self._weigh(page.targets, page.link_scores)
 
-    def _weigh(self, targets: NDArray[np.int64], scores: NDArray[np.float64]) -> Scores:
+    def _weigh(self, targets: Ints, scores: Floats) -> Scores:
         followed = np.isfinite(scores)
         return self.evidence.add(targets[followed], scores[followed])

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-    from numpy.typing import NDArray
-
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.knowledge import Knowledge
     from focuscrawl.page import PageView
     from focuscrawl.webs.protocol import Web
 
 #: distinct URLs, by number, and their scores: int64 (m,), float64 (m,)
-Scores = tuple["NDArray[np.int64]", "NDArray[np.float64]"]
+Scores = tuple["Ints", "Floats"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,9 +60,9 @@ class JudgedPage:
     seq: int
     depth: int
     relevance: float
-    probabilities: NDArray[np.float64] | None
-    links: NDArray[np.int64]
-    targets: NDArray[np.int64]
+    probabilities: Floats | None
+    links: Ints
+    targets: Ints
     referrer: int | None = None
 
 
@@ -81,9 +79,9 @@ class Expansion:
     memo : what the strategy wants back of these links when the crawl is resumed
     """
 
-    link_scores: NDArray[np.float64]
-    urls: NDArray[np.int64]
-    scores: NDArray[np.float64]
+    link_scores: Floats
+    urls: Ints
+    scores: Floats
     memo: bytes | None = None
 
 
@@ -102,8 +100,8 @@ class RecalledPage:
     url: int
     seq: int
     relevance: float
-    targets: NDArray[np.int64]
-    link_scores: NDArray[np.float64]
+    targets: Ints
+    link_scores: Floats
     memo: bytes | None
 
 
@@ -127,6 +125,6 @@ class Lesson:
     instances: int
     metrics: Mapping[str, float | list[int]]
     state: bytes
-    urls: NDArray[np.int64]
-    scores: NDArray[np.float64]
+    urls: Ints
+    scores: Floats
     model: Any

@@ -6,22 +6,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
 from focuscrawl.strategies.link_history import LinkLog
 from focuscrawl.strategies.messages import Expansion
 from focuscrawl.strategies.option_checks import check_number
 from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.strategies.messages import JudgedPage, RecalledPage, Scores, StrategyContext
 
 _PRECISION = 1e-6  # no rank moves by more than this in the last round
 _ROUNDS = 200
 
 
-class PageRank(RescoringStrategy["NDArray[np.float64]"]):
+class PageRank(RescoringStrategy[Floats]):
     """Priority of v = PageRank of v over the links seen so far.
 
     IR'(p) of Cho, Garcia-Molina and Page, Efficient crawling through URL ordering, WWW7 (1998),
@@ -51,15 +49,9 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
         growth: float = 0.05,
     ) -> None:
         check_number("pagerank: damping", damping, 0, 0.99)
-        super().__init__("pagerank", every, growth)
+        super().__init__("pagerank", every, growth, LinkLog())
         self.damping = damping
-        self._log = LinkLog()
         self._inflow = GrowingArray(np.float64)  # by URL: the sum in the equation
-
-    @property
-    def pages(self) -> int:
-        """Number of pages with links."""
-        return self._log.pages
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Give each link an equal share of the page's rank."""
@@ -72,47 +64,46 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
         urls, _ = self._take_in(page.url, page.targets)
         return urls, self._ranks(urls)
 
-    def work_out(self, observed: int, pages: int) -> tuple[NDArray[np.float64], Scores]:
+    def work_out(self, observed: int, pages: int) -> tuple[Floats, Scores]:
         """Solve the equation for the first `pages` pages; the model is the inflow of each URL."""
-        source, target = self._log.links(pages)
+        source, target, _ = self.log.links(pages)
         # in the order of the links, as `_pass_on` adds: to the last bit the same sums
-        inflow = _sums(target, self._solve(source, target), 0)
+        inflow = sums(target, self._solve(source, target), 0)
         urls = np.unique(target)
         return inflow, (urls, 1.0 - self.damping + self.damping * inflow[urls])
 
-    def take_over(self, model: NDArray[np.float64], pages: int) -> Scores:
+    def take_over(self, model: Floats, pages: int) -> Scores:
         """Go on from an inflow, adding that of later pages one after another."""
         self._inflow.data[:] = 0.0
         self._inflow.grow(len(model))
         self._inflow.data[: len(model)] = model
-        later = [*self._log.pages_since(pages)]
+        later = [*self.log.pages_since(pages)]
         for url, links in later:
             self._pass_on(url, links)
         urls = np.unique(np.concatenate([links for _, links in later] or [np.zeros(0, np.int64)]))
         return urls, self._ranks(urls)
 
-    def _take_in(self, url: int, targets: NDArray[np.int64]) -> tuple[NDArray[np.int64], float]:
+    def _take_in(self, url: int, targets: Ints) -> tuple[Ints, float]:
         """Add a page; return the URLs it links to and what each gets of its rank."""
         targets = np.unique(targets)
         urls = targets[targets != url]
         if not len(urls):
             return targets, 0.0
-        self._log.add_links(url, urls)
+        self.log.add_links(url, urls)
         return targets, self._pass_on(url, urls)
 
-    def _pass_on(self, url: int, urls: NDArray[np.int64]) -> float:
+    def _pass_on(self, url: int, urls: Ints) -> float:
         self._inflow.grow(max(url, int(urls[-1])) + 1)
         share = float(self._ranks(np.array([url]))[0]) / len(urls)
         self._inflow.data[urls] += share
         return share
 
-    def _ranks(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _ranks(self, urls: Ints) -> Floats:
         if len(urls):
             self._inflow.grow(int(urls.max()) + 1)
-        ranks: NDArray[np.float64] = 1.0 - self.damping + self.damping * self._inflow.data[urls]
-        return ranks
+        return 1.0 - self.damping + self.damping * self._inflow.data[urls]
 
-    def _solve(self, source: NDArray[np.int64], target: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _solve(self, source: Ints, target: Ints) -> Floats:
         """Return what each link passes on, float64 (n_links,)."""
         # by URL: a page whose later links were found by another fetch is there twice
         urls, of_link = np.unique(source, return_inverse=True)
@@ -125,14 +116,8 @@ class PageRank(RescoringStrategy["NDArray[np.float64]"]):
         ranks = np.ones(n)
         for _ in range(_ROUNDS):
             before = ranks
-            flow = _sums(target, (ranks / degree)[source], n)
+            flow = sums(target, (ranks / degree)[source], n)
             ranks = 1.0 - d + d * flow
             if np.abs(ranks - before).max(initial=0.0) < _PRECISION:
                 break
-        passed_on: NDArray[np.float64] = (ranks / degree)[of_link]
-        return passed_on
-
-
-def _sums(groups: NDArray[np.int64], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """Add up the values of each group; float64, of length `n` or more."""
-    return np.asarray(np.bincount(groups, weights=values, minlength=n), np.float64)
+        return (ranks / degree)[of_link]

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.strategies.batch_learner import BatchLearner
+from focuscrawl.apprentice.sparse_rows import beside
+from focuscrawl.foundation.arrays import Floats, Ints, sums
+from focuscrawl.strategies.batch_learner import BatchLearner, FittedModel
 from focuscrawl.strategies.discounting import discounted_rewards
 from focuscrawl.strategies.link_history import PathFacts
-from focuscrawl.strategies.link_words import PathWords, side_by_side
+from focuscrawl.strategies.link_words import PathWords
 from focuscrawl.strategies.option_checks import check_count, check_number
-from focuscrawl.strategies.word_naive_bayes import WordClasses, sums
+from focuscrawl.strategies.word_naive_bayes import WordClasses
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.strategies.link_history import Past
     from focuscrawl.strategies.messages import JudgedPage, StrategyContext
 
@@ -72,12 +72,12 @@ class QValues(BatchLearner):
 
     def read(self, page: JudgedPage) -> PathFacts:
         """Take the words of the page, and those in, near and behind its links."""
-        links = side_by_side(self._words.surroundings(page), self._words.addresses(page))
+        links, _ = beside(self._words.surroundings(page), self._words.addresses(page))
         return PathFacts(page.targets, self._words.page(page), links)
 
     def unlearned(self) -> Values:
         """Return the model that knows R(u) alone."""
-        return Values(None, None, np.zeros(0), 0.0, 0, {})
+        return Values(None, None, np.zeros(0), 0.0)
 
     def fit(self, past: Past) -> Values:
         """Learn the values of the links followed so far."""
@@ -108,12 +108,10 @@ class QValues(BatchLearner):
         )
         metrics = {"mean_value": float(worth.mean()), "bins": float(len(means))}
         trust = relevant / (relevant + self._trust)
-        return Values(of_links, of_pages, means, trust, len(links), metrics)
+        return Values(of_links, of_pages, means, trust, instances=len(links), metrics=metrics)
 
 
-def bins_of(
-    values: NDArray[np.float64], bins: int
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def bins_of(values: Floats, bins: int) -> tuple[Ints, Floats]:
     """Put values (n,) into bins.
 
     Returns
@@ -130,7 +128,7 @@ def bins_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Values:
+class Values(FittedModel):
     """Classifiers of bins by the words of links and pages, and the mean value of each bin.
 
     `trust` is the share of what they say in the score, the rest is R(u).
@@ -138,12 +136,10 @@ class Values:
 
     of_links: WordClasses | None
     of_pages: WordClasses | None
-    means: NDArray[np.float64]
+    means: Floats
     trust: float
-    instances: int
-    metrics: dict[str, float]
 
-    def evidence(self, past: Past, links: NDArray[np.int64]) -> NDArray[np.float64]:
+    def evidence(self, past: Past, links: Ints) -> Floats:
         """Return the value to be expected of each link."""
         relevance = past.relevance[past.source[links]][:, None]
         if self.of_links is None or self.of_pages is None:
@@ -152,12 +148,6 @@ class Values:
         likelihood = self.of_links.log_likelihood(past.link_words.take(links))
         likelihood += self.of_pages.log_likelihood(past.page_words.take(pages))[at]
         expected = (self.of_links.posterior(likelihood) * self.means).sum(axis=1)
-        mixed: NDArray[np.float64] = (1.0 - self.trust) * relevance
+        mixed: Floats = (1.0 - self.trust) * relevance
         mixed += self.trust * expected[:, None]
         return mixed
-
-    def scores(
-        self, urls: NDArray[np.int64], evidence: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Return the best value of the links into each URL."""
-        return evidence[:, 0]

@@ -12,6 +12,7 @@ from focuscrawl.strategies.link_strategy import LinkStrategy
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from focuscrawl.foundation.arrays import Floats
     from focuscrawl.strategies.messages import JudgedPage, StrategyContext
 
 
@@ -26,12 +27,12 @@ class Random(LinkStrategy):
         self._seed = np.uint64(context.random_state % 2**64)
         self.evidence = First()
 
-    def score_links(self, page: JudgedPage) -> NDArray[np.float64]:
+    def score_links(self, page: JudgedPage) -> Floats:
         """Give every link a score uniform in [0, 1)."""
         return _uniform(page.targets.astype(np.uint64), self._seed)
 
 
-def _uniform(counters: NDArray[np.uint64], seed: np.uint64) -> NDArray[np.float64]:
+def _uniform(counters: NDArray[np.uint64], seed: np.uint64) -> Floats:
     """Hash counters to [0, 1): the output function of SplitMix64 (Steele, Lea, Flood 2014)."""
     with np.errstate(over="ignore"):
         x = _mix(_mix(np.full_like(counters, seed)) + counters * np.uint64(0x9E3779B97F4A7C15))

@@ -13,6 +13,7 @@ from focuscrawl.strategies.option_checks import check_count, check_number
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from focuscrawl.strategies.link_history import LinkLog
     from focuscrawl.strategies.messages import Scores
 
 Model = TypeVar("Model")
@@ -34,9 +35,11 @@ class RescoringStrategy(Strategy, Generic[Model]):
     name : of the strategy, for messages
     every, growth : fetches from one lesson to the next, at least and as a share of all fetches,
         so that the cost of all lessons stays in proportion to the number of fetches
+    log : empty
 
     Attributes
     ----------
+    log : the fetches, and the pages taken in
     before_lesson : True in a resumed crawl until the last lesson is held again: scores do not
         matter until then
     """
@@ -45,20 +48,15 @@ class RescoringStrategy(Strategy, Generic[Model]):
     #: how users name the option `every`
     period_option: ClassVar[str] = "every"
 
-    def __init__(self, name: str, every: int, growth: float) -> None:
+    def __init__(self, name: str, every: int, growth: float, log: LinkLog) -> None:
         check_count(f"{name}: {self.period_option}", every, 1)
         check_number(f"{name}: growth", growth, 0)
         self.every = every
         self.growth = growth
-        self._observed = 0
+        self.log = log
         self._learned_at = 0  # fetches observed when the last lesson began
         self._extent = (0, 0)  # fetches and pages that the lesson under way is about
         self.before_lesson = False
-
-    @property
-    @abstractmethod
-    def pages(self) -> int:
-        """Number of pages taken in."""
 
     @abstractmethod
     def work_out(self, observed: int, pages: int) -> tuple[Model, Scores]:
@@ -86,18 +84,18 @@ class RescoringStrategy(Strategy, Generic[Model]):
 
     def interval(self) -> float:
         """Return how many fetches come between two lessons by now."""
-        return max(self.every, self.growth * self._observed)
+        return max(self.every, self.growth * self.log.fetches)
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
-        """Count the fetch."""
-        self._observed += 1
+        """Take note of what came of a fetch; a duplicate is a fetch wasted like any other."""
+        self.log.observe(url, relevance)
 
     def lesson_due(self) -> bool:
         """Tell whether it is time; if it is, the lesson will be about what is known now."""
-        due = self._observed - self._learned_at >= self.interval()
+        due = self.log.fetches - self._learned_at >= self.interval()
         if due:
             # not in `learn`, which may run while another page is half taken in
-            self._extent = (self._observed, self.pages)
+            self._extent = (self.log.fetches, self.log.pages)
         return due
 
     def learn(self) -> Lesson:
@@ -135,6 +133,6 @@ class RescoringStrategy(Strategy, Generic[Model]):
         """Hold the last lesson again, when all its pages have been recalled."""
         self.before_lesson = False
         observed, pages = self._extent
-        pages = min(pages, self.pages)  # there are more, if one was fetched again right after
+        pages = min(pages, self.log.pages)  # there are more, if one was fetched again right after
         model, scores = self.work_out(observed, pages)
         return latest([scores, self.take_over(model, pages)])

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from focuscrawl.apprentice.critic_reading import TextReader, WordReader
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.page.tokens import tokenize
 from focuscrawl.strategies.fish_search import RELEVANT, DepthLimited
 from focuscrawl.strategies.option_checks import check_count, check_number
@@ -75,7 +75,7 @@ class SharkSearch(DepthLimited):
         self._anchors = TextReader(self._words, tokenize)
         self._inherited = GrowingArray(np.float64)
 
-    def score_followed(self, page: JudgedPage) -> NDArray[np.float64]:
+    def score_followed(self, page: JudgedPage) -> Floats:
         """Score links by what their page hands on and by the words in and around them."""
         view, links = page.view, page.links
         texts = [view.links.anchors[i] for i in links.tolist()]
@@ -101,7 +101,7 @@ class SharkSearch(DepthLimited):
             return self.delta * float(self._inherited.data[url])
         return 0.0
 
-    def _context(self, view: PageView, links: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _context(self, view: PageView, links: Ints) -> NDArray[np.float32]:
         """Return the critic's evidence of the words in and around each link."""
         n = len(view.tokens)
         each = self._words.evidence(view.tokens, np.arange(n), n)
@@ -113,6 +113,5 @@ class SharkSearch(DepthLimited):
         end = np.minimum(last + self.context_words, n)
         return (until[end] - until[begin]).astype(np.float32)
 
-    def _similarity(self, evidence: NDArray[np.float32]) -> NDArray[np.float64]:
-        similarity: NDArray[np.float64] = expit(self._words.log_odds(evidence))
-        return similarity
+    def _similarity(self, evidence: NDArray[np.float32]) -> Floats:
+        return expit(self._words.log_odds(evidence))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from focuscrawl.apprentice.hashing import WordHashes, bucket
-from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.apprentice.link_table import RowStore
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
 from focuscrawl.strategies.evidence import Maximum
+from focuscrawl.strategies.link_history import LinkLog
 from focuscrawl.strategies.messages import Expansion
 from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
 
@@ -32,8 +34,8 @@ class Topic(NamedTuple):
     best : by URL, the greatest cosine of the pages known to the lesson
     """
 
-    idf: NDArray[np.float64]
-    centroid: NDArray[np.float64]
+    idf: Floats
+    centroid: Floats
     best: Maximum
 
     def cosine(self, terms: NDArray[np.int32], counts: NDArray[np.uint8]) -> float:
@@ -59,21 +61,13 @@ class TfidfCentroid(RescoringStrategy[Topic]):
     """
 
     def __init__(self, context: StrategyContext, *, every: int = 10, growth: float = 0.05) -> None:
-        super().__init__("tfidf-centroid", every, growth)
+        super().__init__("tfidf-centroid", every, growth, LinkLog())
         self._hashes = WordHashes()
         nothing = np.zeros(1 << _BITS)
         self._topic = Topic(nothing, nothing, Maximum())
         self._relevance = GrowingArray(np.float64)  # by page
-        self._term_bounds = GrowingArray(np.int64)  # where the terms of each page end
-        self._link_bounds = GrowingArray(np.int64)  # where its links end
-        self._term = GrowingArray(np.int32)
-        self._count = GrowingArray(np.uint8)
-        self._target = GrowingArray(np.int64)
-
-    @property
-    def pages(self) -> int:
-        """Number of pages read."""
-        return len(self._relevance)
+        self._terms = RowStore()  # of each page
+        self._count = GrowingArray(np.uint8)  # how often it has each
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score every link with the cosine of its page."""
@@ -92,33 +86,32 @@ class TfidfCentroid(RescoringStrategy[Topic]):
 
     def work_out(self, observed: int, pages: int) -> tuple[Topic, Scores]:
         """Make the centroid of the relevant ones of the first `pages` pages, score all by it."""
-        n_terms, n_links = _ends(self._term_bounds, pages), _ends(self._link_bounds, pages)
-        terms, counts = self._term.data[:n_terms], self._count.data[:n_terms]
-        page = np.repeat(np.arange(pages), np.diff(self._term_bounds.data[:pages], prepend=0))
+        of_pages = self._terms.rows(pages)
+        terms, counts = of_pages.indices, self._count.data[: len(of_pages.indices)]
+        page = np.repeat(np.arange(pages), of_pages.lengths)
         idf = np.log(max(pages, 1) / np.maximum(np.bincount(terms, minlength=1 << _BITS), 1))
         weights = _tf(counts) * idf[terms]
-        norms = np.sqrt(_sums(page, weights**2, pages))
+        norms = np.sqrt(sums(page, weights**2, pages))
         norms[norms == 0.0] = 1.0  # a page of nothing but words that all pages have
         units = weights / norms[page]
         relevant = (self._relevance.data[:pages] > _RELEVANT)[page]
-        total = _sums(terms[relevant], units[relevant], 1 << _BITS)
+        total = sums(terms[relevant], units[relevant], 1 << _BITS)
         length = float(np.linalg.norm(total))
         centroid = total / length if length else total
-        cosines = _sums(page, units * centroid[terms], pages)
-        links = np.repeat(cosines, np.diff(self._link_bounds.data[:pages], prepend=0))
+        cosines = sums(page, units * centroid[terms], pages)
+        _, target, page_of_link = self.log.links(pages)
         best = Maximum()
-        return Topic(idf, centroid, best), best.add(self._target.data[:n_links], links)
+        return Topic(idf, centroid, best), best.add(target, cosines[page_of_link])
 
     def take_over(self, model: Topic, pages: int) -> Scores:
         """Compare pages with a new centroid from now on, those read meanwhile first."""
         self._topic = model
-        term_start, link_start = _ends(self._term_bounds, pages), _ends(self._link_bounds, pages)
+        of_pages = self._terms.rows(self.log.pages)
         scores: dict[int, float] = {}
-        for i in range(pages, self.pages):
-            terms = slice(term_start, term_start := int(self._term_bounds.data[i]))
-            links = slice(link_start, link_start := int(self._link_bounds.data[i]))
-            cosine = model.cosine(self._term.data[terms], self._count.data[terms])
-            urls, new = self._weigh(self._target.data[links], cosine)
+        for i, (_, targets) in enumerate(self.log.pages_since(pages), pages):
+            terms = slice(*of_pages.indptr[i : i + 2].tolist())
+            cosine = model.cosine(of_pages.indices[terms], self._count.data[terms])
+            urls, new = self._weigh(targets, cosine)
             scores.update(zip(urls.tolist(), new.tolist(), strict=True))
         return np.array(list(scores), np.int64), np.array(list(scores.values()), np.float64)
 
@@ -129,16 +122,14 @@ class TfidfCentroid(RescoringStrategy[Topic]):
         counts: NDArray[np.uint8],
     ) -> tuple[float, Scores]:
         targets = np.unique(page.targets)
-        self._term.extend(terms)
+        self._terms.append(terms)
         self._count.extend(counts)
-        self._target.extend(targets)
-        self._term_bounds.extend([len(self._term)])
-        self._link_bounds.extend([len(self._target)])
         self._relevance.extend([page.relevance])
+        self.log.add_links(page.url, targets)
         cosine = self._topic.cosine(terms, counts)
         return cosine, self._weigh(targets, cosine)
 
-    def _weigh(self, targets: NDArray[np.int64], cosine: float) -> Scores:
+    def _weigh(self, targets: Ints, cosine: float) -> Scores:
         return self._topic.best.add(targets, np.full(len(targets), cosine))
 
     def _read(self, view: PageView) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
@@ -147,15 +138,5 @@ class TfidfCentroid(RescoringStrategy[Topic]):
         return terms, np.minimum(counts, 255).astype(np.uint8)
 
 
-def _tf(counts: NDArray[np.uint8]) -> NDArray[np.float64]:
-    weights: NDArray[np.float64] = 1.0 + np.log(counts.astype(np.float64))
-    return weights
-
-
-def _ends(bounds: GrowingArray, pages: int) -> int:
-    return int(bounds.data[pages - 1]) if pages else 0
-
-
-def _sums(groups: NDArray[Any], values: NDArray[np.float64], n: int) -> NDArray[np.float64]:
-    """Add up the values of each of `n` groups."""
-    return np.asarray(np.bincount(groups, weights=values, minlength=n), np.float64)
+def _tf(counts: NDArray[np.uint8]) -> Floats:
+    return 1.0 + np.log(counts.astype(np.float64))

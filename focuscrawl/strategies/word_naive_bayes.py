@@ -9,9 +9,8 @@ import numpy as np
 from focuscrawl.apprentice.learners.matrix import row_sums
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.apprentice.sparse_rows import SparseRows
+    from focuscrawl.foundation.arrays import Floats, Ints
 
 BITS = 17  # of the feature space
 _SLICE = 50_000  # texts read in one go, so that a large frontier needs little memory
@@ -39,11 +38,11 @@ class WordClasses:
     def __init__(
         self,
         rows: SparseRows,
-        labels: NDArray[np.int64],
+        labels: Ints,
         n_classes: int,
         *,
         length: float,
-        weight: NDArray[np.float64] | None = None,
+        weight: Floats | None = None,
     ) -> None:
         each = np.ones(len(labels)) if weight is None else weight
         self._length = length
@@ -61,7 +60,7 @@ class WordClasses:
         with np.errstate(divide="ignore"):
             self._prior = np.log(texts / max(texts.sum(), 1e-300))
 
-    def log_likelihood(self, rows: SparseRows) -> NDArray[np.float64]:
+    def log_likelihood(self, rows: SparseRows) -> Floats:
         """Return the log-likelihood of n texts in each class, without priors: (n, n_classes)."""
         found = np.empty((len(rows), len(self._log)))
         for start in range(0, len(rows), _SLICE):
@@ -73,18 +72,13 @@ class WordClasses:
                 found[start : start + _SLICE, number] = sums * scale
         return found
 
-    def posterior(self, likelihood: NDArray[np.float64]) -> NDArray[np.float64]:
+    def posterior(self, likelihood: Floats) -> Floats:
         """Return Pr(class|text) by the log-likelihoods of n texts (n, n_classes)."""
         return shares(likelihood + self._prior)
 
 
-def shares(log: NDArray[np.float64]) -> NDArray[np.float64]:
+def shares(log: Floats) -> Floats:
     """Return exp(log) (n, k), each row scaled to the sum 1."""
     chance = np.exp(log - log.max(axis=1, keepdims=True))
-    found: NDArray[np.float64] = chance / chance.sum(axis=1, keepdims=True)
+    found: Floats = chance / chance.sum(axis=1, keepdims=True)
     return found
-
-
-def sums(cells: NDArray[np.integer], values: NDArray[np.generic], n: int) -> NDArray[np.float64]:
-    """Return the sum of the values in each of n cells, float64 (n,)."""
-    return np.bincount(cells, values, n).astype(np.float64, copy=False)

@@ -8,7 +8,15 @@ from focuscrawl.taxonomy.dmoz import read_dmoz
 from focuscrawl.taxonomy.labels import Label, iterate_labels, read_labels
 from focuscrawl.taxonomy.pruning import prune
 from focuscrawl.taxonomy.sampling import Sampling
-from focuscrawl.taxonomy.topic_path import OTHER, ROOT, ancestors, lies_under, normalise, parent
+from focuscrawl.taxonomy.topic_path import (
+    OTHER,
+    ROOT,
+    ancestors,
+    lies_under,
+    normalise,
+    parent,
+    read_topics,
+)
 from focuscrawl.taxonomy.tree import Taxonomy
 
 __all__ = [
@@ -25,4 +33,5 @@ __all__ = [
     "prune",
     "read_dmoz",
     "read_labels",
+    "read_topics",
 ]

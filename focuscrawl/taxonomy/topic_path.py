@@ -29,6 +29,11 @@ def normalise(topic: str) -> str:
     return ROOT + "/".join(parts)
 
 
+def read_topics(text: str) -> tuple[str, ...]:
+    """Return the normalised paths that are written with commas between."""
+    return tuple(normalise(part) for part in text.split(",") if part.strip())
+
+
 def parent(path: str) -> str:
     """Return the topic above a normalised `path`; the root is its own parent."""
     return path[: path.rfind("/")] or ROOT

@@ -47,22 +47,13 @@ class Taxonomy:
             known = self._examples.get(path)
             self._examples[path] = list(dict.fromkeys([*known, *urls] if known else urls))
         for path in list(self._examples):
-            self._link(path)
-        for children in self._children.values():
-            children.sort()
-
-    def _link(self, path: str) -> None:
-        """Hang `path` below its parent, and the parent below its own if it is new."""
-        while path != ROOT:
             above = parent(path)
-            if above in self._children:
-                self._children[above].append(path)
-                return
-            self._children[above] = [path]
-            if above in self._examples:
-                return  # its own turn comes, or came
-            self._examples[above] = []
-            path = above
+            while above not in self._examples:
+                self._examples[above] = []
+                above = parent(above)
+        for path in self.topics:
+            if path != ROOT:
+                self._children.setdefault(parent(path), []).append(path)
 
     @classmethod
     def from_labels(cls, labels: Iterable[Label]) -> Taxonomy:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from focuscrawl.foundation.urls import host
-from focuscrawl.strategies import RecalledPage
 from focuscrawl.strategies.base import latest
 from focuscrawl.testing.trial import PRECISION, by_url
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from focuscrawl.strategies import Strategy
+    from focuscrawl.strategies import RecalledPage, Strategy
     from focuscrawl.testing.trial import Trial
 
 
@@ -33,14 +33,7 @@ def links_can_be_told_to_another_worker(trial: Trial) -> None:
             continue
         parts = _parts(crawl.strategy, page, [host(url) for url in crawl.urls])
         told = [
-            RecalledPage(
-                int(number[part.url]),
-                part.seq,
-                part.relevance,
-                number[part.targets],
-                part.link_scores,
-                part.memo,
-            )
+            replace(part, url=int(number[part.url]), targets=number[part.targets])
             for part in parts
         ]
         urls, scores = there.recall_all(told)
@@ -59,14 +52,7 @@ def _parts(strategy: Strategy, page: RecalledPage, hosts: list[str]) -> list[Rec
     groups = [np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())]
     memos = strategy.parts(page.memo, groups)
     return [
-        RecalledPage(
-            page.url,
-            page.seq,
-            page.relevance,
-            page.targets[group],
-            page.link_scores[group],
-            memo,
-        )
+        replace(page, targets=page.targets[group], link_scores=page.link_scores[group], memo=memo)
         for group, memo in zip(groups, memos, strict=True)
     ]
 

@@ -101,7 +101,7 @@ def write_definition(definition: TopicDefinition, path: str | Path) -> None:
     Raises
     ------
     UserError
-        If the file cannot be written.
+        If the file cannot be written, or could not be read again.
     """
     path = Path(path)
     try:
@@ -112,6 +112,7 @@ def write_definition(definition: TopicDefinition, path: str | Path) -> None:
             document.add(tomlkit.comment(_HEADING))
             document.add(tomlkit.nl())
         _fill(document, definition)
+        _checked(str(path), document.unwrap())
         draft = path.with_name(f".{path.name}.new")
         draft.write_text(tomlkit.dumps(document), encoding="utf-8")
         draft.replace(path)

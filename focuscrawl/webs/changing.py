@@ -5,7 +5,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
-from focuscrawl.webs.life_cycles import Life, Lives
+from focuscrawl.webs.life_cycles import Lives
 from focuscrawl.webs.page_versions import revised
 from focuscrawl.webs.protocol import Answer
 
@@ -80,31 +80,20 @@ class ChangingWeb:
             if life.born <= self.version < life.removed:
                 yield _moved(url) if life.moved <= self.version else url
 
-    def life(self, url: str) -> Life:
-        """Return what becomes of the page that `web` has at a URL."""
-        return self._lives.of(url)
-
     def _births(self, targets: Sequence[str | None]) -> list[int]:
         """Return the versions that the pages behind links come with; 1 where nothing is known."""
-        wanted = [target or "" for target in targets]
-        known = self._web.resolve([target for target in wanted if target])
-        found = iter(known)
-        own = [next(found) if target else None for target in wanted]
-        return [1 if url is None else self._lives.of(url).born for url in own]
+        known = self._web.resolve([target or "" for target in targets])
+        return [1 if url is None else self._lives.of(url).born for url in known]
 
     def _before_moving(self, url: str) -> str | None:
         """Return where the page was that is at `url` since it moved; None if none is."""
-        scheme, _, rest = url.partition("//")
-        host, _, path = rest.partition("/")
-        if not path.startswith(f"{_MOVED}/"):
+        front, moved, path = url.partition(f"/{_MOVED}/")
+        if not moved or front.count("/") > 2:
             return None
-        old = self._web.resolve([f"{scheme}//{host}/{path.removeprefix(f'{_MOVED}/')}"])[0]
-        if old is None or self._lives.of(old).moved > self.version:
-            return None
-        return old
+        old = self._web.resolve([f"{front}/{path}"])[0]
+        return old if old is not None and self._lives.of(old).moved <= self.version else None
 
 
 def _moved(url: str) -> str:
-    scheme, _, rest = url.partition("//")
-    host, _, path = rest.partition("/")
+    scheme, _, host, path = url.split("/", 3)
     return f"{scheme}//{host}/{_MOVED}/{path}"

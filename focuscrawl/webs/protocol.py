@@ -32,7 +32,22 @@ class Answer:
         return next((value for field, value in self.headers if field.lower() == name), None)
 
 
-class Web(Protocol):
+class Source(Protocol):
+    """Where pages are: a recorded web, or the live one."""
+
+    def resolve(self, urls: Sequence[str]) -> list[str | None]:
+        """Map each normalised URL to the URL it is known by here; None if it is not.
+
+        ``http`` and ``https`` are one: both map to the spelling recorded.
+        """
+        ...
+
+    def fetch(self, url: str) -> Answer | None:
+        """Return the answer for a URL that `resolve` returned; None if there is none."""
+        ...
+
+
+class Web(Source, Protocol):
     """A web that can be asked without a network.
 
     Attributes
@@ -43,17 +58,6 @@ class Web(Protocol):
 
     name: str
     fingerprint: str
-
-    def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Map each normalised URL to the URL this web knows it by; None if it does not.
-
-        ``http`` and ``https`` are one: both map to the spelling recorded.
-        """
-        ...
-
-    def fetch(self, url: str) -> Answer | None:
-        """Return the answer for a URL that `resolve` returned; None if there is none."""
-        ...
 
     def urls(self) -> Iterator[str]:
         """Iterate over every URL of this web, in a fixed order."""

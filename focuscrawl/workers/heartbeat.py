@@ -6,7 +6,8 @@ import logging
 import queue
 import threading
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -69,10 +70,10 @@ class Heartbeat:
         self._lease = lease
         self._patience = patience
         self._held: list[int] = []  # of the reading thread
-        self._released: list[int] = []
-        self._to_release: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._given = self._gone = self._heard_gone = 0  # shards: put in, written, in the state
-        self._changes: queue.SimpleQueue[_Change] = queue.SimpleQueue()
+        self._releasing: set[int] = set()  # shards, until `state` is of a time without them
+        # shards given away, and what is new; of these, the reading thread's own
+        self._changes: queue.SimpleQueue[tuple[list[int], CrawlTotals]] = queue.SimpleQueue()
+        self._to_read: list[tuple[list[int], CrawlTotals]] = []
         self._closing = threading.Event()
         self._hurry = threading.Event()
         self._renewed = time.monotonic()
@@ -80,7 +81,8 @@ class Heartbeat:
         self.deliveries: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
         self.model: PublishedModel | None = None
         self.failure: BaseException | None = None
-        self.state: CrawlTotals = self._compare()
+        self.state: CrawlTotals
+        self._compare()
         self._threads = [
             threading.Thread(target=self._run, args=(step,), name=f"heartbeat-{name}", daemon=True)
             for name, step in (("lease", self._keep), ("reader", self._read))
@@ -100,14 +102,12 @@ class Heartbeat:
 
     def release(self, shards: Iterable[int]) -> None:
         """Have shards given away: nothing of them is under way, and everything is written."""
-        for shard in shards:
-            self._given += 1
-            self._to_release.put(shard)
+        self._releasing.update(shards)
 
     @property
     def releasing(self) -> int:
         """How many shards were released of which `state` does not know yet."""
-        return self._given - self._heard_gone
+        return len(self._releasing)
 
     def hurry(self) -> None:
         """Compare sooner: the crawl waits for others."""
@@ -148,74 +148,43 @@ class Heartbeat:
             return
         self._hurry.wait(INTERVAL - _HURRY)
         self._hurry.clear()
-        self.state = self._compare()
-        self._heard_gone = self._gone
+        self._compare()
 
-    def _compare(self) -> CrawlTotals:
+    def _compare(self) -> None:
         """Renew the lease, and compare notes with the others."""
-        asked = time.monotonic()
-        while not self._to_release.empty():
-            self._released.append(self._to_release.get())
-        if self._released:
+        asked, released = time.monotonic(), [*self._releasing]
+        if released:
             with self._engine.begin() as connection:
-                self._membership.release(connection, self._released)
+                self._membership.release(connection, released)
         interval = max(INTERVAL, asked - self._renewed)
         state = self._membership.sync(self._engine, self.own_state, self._share, interval)
         self._share.set(state.granted)
         self._renewed = asked
-        self._changes.put(
-            _Change(self._released, state.taken, state.posted, state.fetched, state.model)
-        )
-        self._gone += len(self._released)
-        self._released = []
-        return state
+        self._changes.put((released, state))
+        self.state = state
+        self._releasing.difference_update(released)
 
     def _read(self) -> None:
-        """Read what is new on the shards that this worker has."""
-        change = self._change()
-        if change is None:
+        """Read what is new on the shards that this worker has; wait for it, but not for long."""
+        with suppress(queue.Empty):
+            self._to_read.append(self._changes.get(timeout=INTERVAL))
+        while not self._changes.empty():
+            self._to_read.append(self._changes.get())
+        if not self._to_read:
             return
-        try:
-            with self._reading.connect() as connection:
-                delivery = self._reader.read(
-                    connection, self._held, change.taken, change.posted, change.fetched
-                )
-        except BaseException:
-            self._changes.put(change)
-            raise
-        self._held += change.taken
+        for released, _ in self._to_read:
+            self._held = [shard for shard in self._held if shard not in released]
+            self._reader.released(released)
+        taken = [shard for _, state in self._to_read for shard in state.taken]
+        _, latest = self._to_read[-1]
+        with self._reading.connect() as connection:
+            delivery = self._reader.read(
+                connection, self._held, taken, latest.posted, latest.fetched
+            )
+        self._to_read = []
+        self._held += taken
         self.deliveries.put(delivery)  # before anything else can fail: it is read only once
-        latest, known = change.model or 0, self.own_state.model_version
-        if latest > known and (self.model is None or self.model.version < latest):
+        version, known = latest.model or 0, self.own_state.model_version
+        if version > known and (self.model is None or self.model.version < version):
             with self._reading.connect() as connection:
                 self.model = self._reader.model(connection, known)
-
-    def _change(self) -> _Change | None:
-        """Return what changed since the last call, in one; wait for it, but not for long."""
-        try:
-            changes = [self._changes.get(timeout=INTERVAL)]
-        except queue.Empty:
-            return None
-        while not self._changes.empty():
-            changes.append(self._changes.get())
-        taken: list[int] = []
-        for change in changes:
-            self._held = [shard for shard in self._held if shard not in change.released]
-            self._reader.released(change.released)
-            taken += change.taken
-        latest = max((each.model for each in changes if each.model is not None), default=None)
-        return _Change(
-            [],
-            taken,
-            max(each.posted for each in changes),
-            max(each.fetched for each in changes),
-            latest,
-        )
-
-
-class _Change(NamedTuple):
-    released: list[int]
-    taken: list[int]
-    posted: int
-    fetched: int
-    model: int | None

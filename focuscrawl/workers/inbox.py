@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
+from focuscrawl.crawl.part import HeardFetch
 from focuscrawl.store.history import DIGEST
 from focuscrawl.store.schema import FETCHED, UNFOLLOWED, models, page, url
-from focuscrawl.workers.membership import unread
+from focuscrawl.store.worker_tables import evidence
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -69,24 +70,20 @@ class PublishedModel(NamedTuple):
     trained_at: int
 
 
-class Outcome(NamedTuple):
-    """A page that another worker fetched.
+@dataclass(slots=True)
+class Outcome(HeardFetch):
+    """A page that another worker fetched, and which it is.
 
     Attributes
     ----------
-    digest, minhash : of its body and words; None and empty for a duplicate and for no page
-    repeats : it is a duplicate
+    id : of the URL in the store; its `number` here is not known yet
+    digest : of its body; None for a duplicate and for no page
     new : False where it is told once more, with the shard that it is of
     """
 
-    url: str
     id: int
-    relevance: float
     digest: bytes | None
-    minhash: bytes
     canonical: str | None
-    referrer: str | None
-    repeats: bool
     new: bool
 
 
@@ -171,7 +168,13 @@ class InboxReader:
     def _evidence(
         self, connection: Connection, shards: Sequence[int], after: int, upto: int, into: Delivery
     ) -> None:
-        rows = connection.execute(unread(list(shards), after, upto, self._me))
+        """Read what came on shards after one transaction, up to another."""
+        e, held = evidence.c, sa.cast(list(shards), sa.ARRAY(sa.SmallInteger))
+        rows = connection.execute(
+            sa.select(evidence)
+            .where(e.shard == sa.any_(held), e.id > after, e.id <= upto, e.applied_by != self._me)
+            .order_by(e.id)
+        )
         into.links.extend(map(Links.of, rows))
 
     def _load(self, connection: Connection, taken: Sequence[int], into: Delivery) -> None:
@@ -227,6 +230,7 @@ def _outcome(row: Any, *, new: bool) -> Outcome:
     repeats = row.duplicate_of is not None
     digest = None if repeats else row.digest
     return Outcome(
+        number=-1,
         url=row.url,
         id=row.id,
         relevance=row.relevance,

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.part import HeardFetch
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED
 from focuscrawl.strategies import RecalledPage
 
@@ -30,7 +29,7 @@ class Ingest:
 
     Attributes
     ----------
-    posted : evidence up to this has been taken in; -1: nothing has come yet
+    posted : evidence up to this has been taken in; None: nothing has come yet
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class Ingest:
         self._crawl, self._urls, self._duplicates = crawl, urls, duplicates
         self._deliveries = deliveries
         self._steps: Iterator[None] | None = None
-        self.posted = -1
+        self.posted: int | None = None
 
     @property
     def empty(self) -> bool:
@@ -127,16 +126,9 @@ class Ingest:
         if outcome.new:
             if number is None and outcome.minhash:
                 number = self._urls.add_stored(outcome.url, 0)
-            heard = HeardFetch(
-                number=-1 if number is None else number,
-                url=outcome.url,
-                referrer=outcome.referrer,
-                relevance=outcome.relevance,
-                minhash=outcome.minhash,
-                repeats=outcome.repeats,
-            )
+            outcome.number = -1 if number is None else number
             for part in crawl.parts:
-                part.heard(heard)
+                part.heard(outcome)
 
     def _take_over(self, delivery: Delivery) -> Iterator[None]:
         """Queue the URLs of new shards: those the store has queued, and those links lead to."""

@@ -20,7 +20,6 @@ from focuscrawl.workers.duplicates import SharedDuplicates
 from focuscrawl.workers.heartbeat import Heartbeat
 from focuscrawl.workers.inbox import InboxReader
 from focuscrawl.workers.membership import Membership
-from focuscrawl.workers.remote_control import SharedControl
 from focuscrawl.workers.shared_distilling import SharedDistilling
 from focuscrawl.workers.url_ids import SharedUrlTable
 from focuscrawl.workers.worker import Worker
@@ -29,7 +28,6 @@ from focuscrawl.workers.writer import SharedWriter
 if TYPE_CHECKING:
     from focuscrawl.crawl import CrawlPlan
     from focuscrawl.store import CrawlStore
-    from focuscrawl.strategies import Strategy
 
 _RIGHTS = "a worker needs all rights on the tables: take the role that made the crawl"
 _PATIENCE = 600.0  # seconds for which the database may be away
@@ -73,7 +71,11 @@ def open_shared_crawl(plan: CrawlPlan, store: str, options: SharingOptions) -> C
     if plan.knowledge is not None or plan.revisit:
         raise UserError("knowledge is for crawls of one worker: leave out store, or this")
     checked = check(plan, None, exists=holds_crawl(database))
-    _check_strategy(plan, checked.strategy)
+    if not checked.strategy.shareable:
+        raise UserError(
+            f"strategy {plan.strategy} has to see the whole crawl, and a worker sees its shards: "
+            "take apprentice, best-first or another one that judges links by their pages"
+        )
     about = {**checked.about, "shards": str(options.shards)}
     kept, _ = open_database(database, checked.identity, about)
     try:
@@ -87,28 +89,19 @@ def open_shared_crawl(plan: CrawlPlan, store: str, options: SharingOptions) -> C
         raise
 
 
-def _check_strategy(plan: CrawlPlan, strategy: Strategy) -> None:
-    if not strategy.shareable:
-        raise UserError(
-            f"strategy {plan.strategy} has to see the whole crawl, and a worker sees its shards: "
-            "take apprentice, best-first or another one that judges links by their pages"
-        )
-
-
 def _join(
     plan: CrawlPlan, checked: Checked, store: CrawlStore, options: SharingOptions, name: str
 ) -> Crawl:
     shards = int(store.identity()["shards"])
     with store.engine.begin() as connection:
-        me = Membership.join(connection, options.lease, plan.budget)
-    membership = Membership(
-        me,
-        seconds=options.lease,
-        shards=shards,
-        budget=plan.budget,
-        learns=checked.strategy.learns,
-    )
-    folder = CrawlFolder(Path(plan.crawl_dir or f"crawls/{name}/worker-{me}"))
+        membership = Membership.join(
+            connection,
+            seconds=options.lease,
+            shards=shards,
+            budget=plan.budget,
+            learns=checked.strategy.learns,
+        )
+    folder = CrawlFolder(Path(plan.crawl_dir or f"crawls/{name}/worker-{membership.me}"))
     try:
         folder.claim()
         plan = replace(plan, crawl_dir=str(folder.path))
@@ -159,17 +152,10 @@ def _begin(
         duplicates=duplicates,
         writer=writer,
     )
-    control = SharedControl(crawl, heartbeat)
-    crawl.control = control
     worker = Worker(
-        crawl,
-        urls=urls,
-        duplicates=duplicates,
-        control=control,
-        heartbeat=heartbeat,
-        budget=budget,
-        me=me,
+        crawl, urls=urls, duplicates=duplicates, heartbeat=heartbeat, budget=budget, me=me
     )
+    crawl.control = worker
     crawl.parts = [worker, *page_parts(crawl)]
     if plan.distill:
         crawl.parts.append(SharedDistilling(crawl, urls, heartbeat))

@@ -6,15 +6,15 @@ import math
 import os
 import socket
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import sqlalchemy as sa
 
-from focuscrawl.store.worker_tables import ALIVE, LEFT, LOST, crawl, evidence, lease, shard, worker
+from focuscrawl.store.worker_tables import ALIVE, LEFT, LOST, crawl, lease, shard, worker
 from focuscrawl.workers.balance import ShardBalance
 from focuscrawl.workers.budget import lot, nearly, threshold
-from focuscrawl.workers.trainer_choice import FetchShares
+from focuscrawl.workers.recent_fetches import FetchShares
 from focuscrawl.workers.worker_state import CrawlTotals, LeaseLostError, WorkerState
 
 if TYPE_CHECKING:
@@ -84,15 +84,17 @@ class Membership:
         # by shard given away: its new owner, `posted` when it was seen there, and the time
         self._followed: dict[int, tuple[int, int, float]] = {}
 
-    @staticmethod
-    def join(connection: Connection, seconds: float, budget: int) -> int:
-        """Add a worker; return its number."""
+    @classmethod
+    def join(
+        cls, connection: Connection, *, seconds: float, shards: int, budget: int, learns: bool
+    ) -> Self:
+        """Add a worker to those of the crawl."""
         row = {
             "name": f"{socket.gethostname()}:{os.getpid()}",
             "state": ALIVE,
             "joined_at": _NOW,
             "renewed_at": _NOW,
-            "expires": _later(seconds),
+            "expires": _NOW + _span(seconds),
             "batch": 0,
             "outstanding": 0,
             "fetched": 0,
@@ -103,7 +105,8 @@ class Membership:
             "budget": budget,
         }
         made = connection.execute(sa.insert(worker).values(row).returning(worker.c.id))
-        return int(made.scalar_one())
+        me = int(made.scalar_one())
+        return cls(me, seconds=seconds, shards=shards, budget=budget, learns=learns)
 
     def sync(
         self, engine: Engine, own_state: WorkerState, share: BudgetShare, interval: float
@@ -246,18 +249,13 @@ class Membership:
 
     def _told(self, own_state: WorkerState, idle_at: int | None) -> dict[str, Any]:
         return {
+            **own_state._asdict(),
             "me": self.me,
             "seconds": self.seconds,
             "fresh": _FRESH,
             "offers": own_state.offers.astype("<f8").tobytes(),
-            "pace": own_state.pace,
-            "queued": own_state.queued,
             # whoever has got shards that it has not looked at yet is not idle
             "idle_at": _coded(idle_at, defers=own_state.defers),
-            "model_version": own_state.model_version,
-            "taken_in": own_state.taken_in,
-            "in_flight": own_state.in_flight,
-            "paused": own_state.paused,
             "on_the_way": list(own_state.on_the_way),
         }
 
@@ -342,17 +340,11 @@ class Membership:
         else:
             more = -share.withdraw(-wanted)
         if more:
-            self._grant(connection, more)
+            outstanding = worker.c.outstanding + more
+            mine = sa.update(worker).where(worker.c.id == self.me)
+            connection.execute(mine.values(outstanding=outstanding))
+            connection.execute(sa.update(crawl).values(granted=crawl.c.granted + more))
         return more
-
-    def _grant(self, connection: Connection, n: int) -> None:
-        """Grant this worker `n` fetches, or take them back where `n` is below 0."""
-        connection.execute(
-            sa.update(worker)
-            .where(worker.c.id == self.me)
-            .values(outstanding=worker.c.outstanding + n)
-        )
-        connection.execute(sa.update(crawl).values(granted=crawl.c.granted + n))
 
     def _follow(self, connection: Connection, trainer: int | None) -> bool:
         """Be the one that trains in place of another, unless a third was faster."""
@@ -364,24 +356,9 @@ class Membership:
         return bool(became.rowcount)
 
 
-def unread(held: list[int], after: int, upto: int, me: int) -> sa.Select[Any]:
-    """Select the evidence on shards that came after one transaction, up to another."""
-    e = evidence.c
-    shards = sa.cast(held, sa.ARRAY(sa.SmallInteger))
-    return (
-        sa.select(evidence)
-        .where(e.shard == sa.any_(shards), e.id > after, e.id <= upto, e.applied_by != me)
-        .order_by(e.id)
-    )
-
-
 def _coded(idle_at: int | None, *, defers: bool) -> int | None:
     """Return what the column ``idle_at`` has: below 0 for a worker that has deferred URLs."""
     return -1 - idle_at if defers and idle_at is not None else idle_at
-
-
-def _later(seconds: float) -> sa.ColumnElement[Any]:
-    return _NOW + _span(seconds)
 
 
 def _span(seconds: float) -> sa.ColumnElement[Any]:

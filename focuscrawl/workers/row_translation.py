@@ -10,7 +10,7 @@ import numpy as np
 from focuscrawl.store.schema import EXCLUDED, FETCHED, UNFOLLOWED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -111,46 +111,34 @@ def _texts(row: dict[str, Any]) -> dict[str, Any]:
 
 def _evidence(
     record: VisitRecord, urls: SharedUrlTable, worker: int, parts: Parts
-) -> list[dict[str, Any]]:
-    """Return what the links of a page say, a row a shard; and URLs elsewhere that come next."""
-    rows = []
+) -> Iterator[dict[str, Any]]:
+    """Yield what the links of a page say, a row a shard; and URLs elsewhere that come next."""
     ids = urls.ids.data
     source = None if record.page is None else int(ids[record.page.url])
     relevance = 0.0 if record.page is None else record.page.relevance
+
+    def row(
+        targets: NDArray[np.int64], scores: NDArray[np.float64], applied_by: int
+    ) -> dict[str, Any]:
+        return {
+            "shard": urls.shard(int(targets[0])),
+            "applied_by": applied_by,
+            "source": source,
+            "relevance": relevance,
+            "targets": ids[targets].astype("<i8").tobytes(),
+            "scores": scores.astype("<f8").tobytes(),
+            "memo": None,
+        }
+
     if record.links:
         targets = np.array([link.target for link in record.links], np.int64)
-        scores = np.array([_score(link.score) for link in record.links])
+        scores = np.array([-np.inf if link.score is None else link.score for link in record.links])
         shards = urls.shards_of(targets)
         order = np.argsort(shards, kind="stable")
         groups = np.split(order, np.flatnonzero(np.diff(shards[order])) + 1)
         memos = parts(record.memo, groups) if len(groups) > 1 else [record.memo]
         for kept, memo in zip(groups, memos, strict=True):
-            shard = int(shards[kept[0]])
-            rows.append(
-                {
-                    "shard": shard,
-                    "applied_by": worker if shard in record.held else 0,
-                    "source": source,
-                    "relevance": relevance,
-                    "targets": ids[targets[kept]].astype("<i8").tobytes(),
-                    "scores": scores[kept].astype("<f8").tobytes(),
-                    "memo": memo,
-                }
-            )
-    rows += [
-        {
-            "shard": urls.shard(target),
-            "applied_by": 0,
-            "source": source,
-            "relevance": relevance,
-            "targets": ids[target : target + 1].astype("<i8").tobytes(),
-            "scores": np.array([np.inf], "<f8").tobytes(),
-            "memo": None,
-        }
-        for target in record.first
-    ]
-    return rows
-
-
-def _score(score: float | None) -> float:
-    return -np.inf if score is None else score
+            known_by = worker if int(shards[kept[0]]) in record.held else 0
+            yield row(targets[kept], scores[kept], known_by) | {"memo": memo}
+    for target in record.first:
+        yield row(np.array([target]), np.array([np.inf]), 0)

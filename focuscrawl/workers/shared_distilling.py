@@ -19,6 +19,8 @@ from focuscrawl.store.schema import QUEUED, host, link, page, url
 from focuscrawl.workers.writer import TROUBLE, first_line, passes
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from focuscrawl.crawl.state import CrawlState
@@ -31,14 +33,10 @@ _CANDIDATES = 20  # times the URLs that may be raised: most of what hubs promise
 _AGAIN = 2.0  # seconds without distillations where the server is away
 
 
-class _Raised(NamedTuple):
-    urls: list[tuple[str, int]]  # with their depths
-    detail: str
-
-
 class _Done(NamedTuple):
     begun_at: int  # fetches when the last distillation began
-    raised: _Raised | None  # None: it was not time yet
+    raised: Sequence[tuple[str, int]] = ()  # URLs, with their depths
+    detail: str | None = None  # None: it was not time yet
 
 
 class StoredGraph(NamedTuple):
@@ -115,7 +113,7 @@ class SharedDistilling(Part):
 
     def __init__(self, crawl: CrawlState, urls: SharedUrlTable, heartbeat: Heartbeat) -> None:
         self._crawl, self._urls, self._heartbeat = crawl, urls, heartbeat
-        # one that says what went wrong as the driver does, see `_result`
+        # one that says what went wrong as the driver does, see `_take_up`
         self._store = CrawlStore(crawl.store.engine, crawl.store.where)
         self._every = crawl.plan.distill
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="distiller")
@@ -127,7 +125,7 @@ class SharedDistilling(Part):
         """Raise what was distilled; begin if it is time and this worker's turn."""
         if self._under_way is not None and self._under_way.done():
             done, self._under_way = self._under_way, None
-            self._take_up(self._result(done))
+            self._take_up(done)
         state = self._heartbeat.state
         if not state.leads:
             self._last = None  # another one may distil meanwhile
@@ -146,26 +144,21 @@ class SharedDistilling(Part):
             return False
         return last is None or fetched // self._every > last // self._every
 
-    def _result(self, done: Future[_Done]) -> _Done | None:
-        """Return what came of it; None if the store is away."""
+    def _take_up(self, done: Future[_Done]) -> None:
+        """Raise what was distilled, unless the store is away."""
         try:
-            return done.result()
+            self._last, raised, detail = done.result()
         except TROUBLE as error:
             if not passes(error):
                 raise
             said = first_line(error)
             logger.warning("a distillation is left out, the store is away: %s", said)
             self._not_before = time.monotonic() + _AGAIN
-            return None
-
-    def _take_up(self, done: _Done | None) -> None:
-        if done is None:
             return
-        self._last = done.begun_at
-        if done.raised is not None:
-            for name, depth in done.raised.urls:
-                self._crawl.queue(self._urls.add_stored(name, depth), math.inf)
-            self._crawl.note(DISTILLED, done.raised.detail)
+        for name, depth in raised:
+            self._crawl.queue(self._urls.add_stored(name, depth), math.inf)
+        if detail is not None:
+            self._crawl.note(DISTILLED, detail)
 
     # -- in the other thread ---------------------------------------------------------------
 
@@ -174,10 +167,7 @@ class SharedDistilling(Part):
             told = History(self._store).events(DISTILLED)
             last = max((event.seq for event in told), default=0)
         if fetched // self._every <= last // self._every:
-            return _Done(last, None)
-        return _Done(fetched, self._distil())
-
-    def _distil(self) -> _Raised:
+            return _Done(last)
         sites = self._crawl.plan.distill_sites
         graph, ids, hosts = StoredGraph.of(self._store)
         distilled = distil(graph, sites, self._names(hosts) if sites == "domain" else [])
@@ -189,7 +179,7 @@ class SharedDistilling(Part):
         )
         found = {row.id: (row.url, row.depth) for row in self._store.rows(waiting)}
         new = [found[each] for each in best if each in found]
-        return _Raised(new[:room], distilled.in_words(len(new[:room]), len(new)))
+        return _Done(fetched, new[:room], distilled.in_words(len(new[:room]), len(new)))
 
     def _names(self, hosts: NDArray[np.int64]) -> list[str]:
         rows = self._store.rows(sa.select(host.c.id, host.c.name))

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.crawl.part import Metric, Part
+from focuscrawl.crawl.remote_control import Command
 from focuscrawl.frontier.preview import outlook
 from focuscrawl.workers.distributed_learning import UNTIL_OTHERS
 from focuscrawl.workers.handover import Handover
 from focuscrawl.workers.heartbeat import INTERVAL
 from focuscrawl.workers.ingest import Ingest
-from focuscrawl.workers.link_yield import LinkYield
-from focuscrawl.workers.throughput import Throughput
+from focuscrawl.workers.recent_fetches import LinkYield, Throughput
 from focuscrawl.workers.worker_state import WorkerState
 from focuscrawl.workers.writer import first_line
 
@@ -25,12 +25,11 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from focuscrawl.crawl.state import CrawlState
+    from focuscrawl.crawl import Crawl
     from focuscrawl.crawl.visit import PageVisit
     from focuscrawl.workers.budget import BudgetShare
     from focuscrawl.workers.duplicates import SharedDuplicates
     from focuscrawl.workers.heartbeat import Heartbeat
-    from focuscrawl.workers.remote_control import SharedControl
     from focuscrawl.workers.url_ids import SharedUrlTable
     from focuscrawl.workers.worker_state import CrawlTotals
 
@@ -44,31 +43,39 @@ class Worker(Part):
     """Gives out a URL only if it is one of the best of all workers, within one exact budget.
 
     It takes in what the others found, tells them how it stands, and hands shards of the hosts
-    over to those that should have them.
+    over to those that should have them. It is the crawl's `RemoteControl`, too: the heartbeat
+    reads what people ask. A pause is for all workers, those to come included; a stop for those
+    that were there.
 
     Parameters
     ----------
     crawl : `fetched` is of all workers, as far as known here
-    urls, duplicates, control : of the crawl
+    urls, duplicates : of the crawl
     heartbeat, budget : of this worker
     me : its number
+
+    Attributes
+    ----------
+    name, every : see `focuscrawl.crawl.remote_control.RemoteControl`
     """
 
     pause = UNTIL_OTHERS
     busy = True  # what others find may lead here
+    every = INTERVAL
 
     def __init__(
         self,
-        crawl: CrawlState,
+        crawl: Crawl,
         *,
         urls: SharedUrlTable,
         duplicates: SharedDuplicates,
-        control: SharedControl,
         heartbeat: Heartbeat,
         budget: BudgetShare,
         me: int,
     ) -> None:
-        self._crawl, self._urls, self._control = crawl, urls, control
+        self.name = str(crawl.plan.store)
+        self._crawl, self._urls = crawl, urls
+        self._paused = False
         self._heartbeat, self._budget, self._me = heartbeat, budget, me
         self._own_fetches, self._own_relevance = 0, 0.0
         self._now = self._told_at = 0.0
@@ -81,7 +88,7 @@ class Worker(Part):
 
     def restored(self) -> None:
         """Take in all that the store has for this worker so far."""
-        while self._ingest.posted < 0 and self._heartbeat.failure is None:
+        while self._ingest.posted is None and self._heartbeat.failure is None:
             self._ingest.go_on(math.inf)
             time.sleep(Part.pause)
         self._crawl.fetched = self._heartbeat.state.fetched
@@ -179,9 +186,9 @@ class Worker(Part):
             idle_at=self._ingest.posted if settled and self._ingest.empty else None,
             shards=len(self._urls.held),
             model_version=crawl.model_version,
-            taken_in=self._taken_in,
+            taken_in=self._ingest.posted,
             in_flight=len(crawl.in_flight),
-            paused=self._control.paused,
+            paused=self._paused,
             waits=self._outdone or not scores,
             begun=self._begun,
             defers=defers,
@@ -220,12 +227,21 @@ class Worker(Part):
             if state.spare is not None:
                 self._handover.give([state.spare])
 
-    @property
-    def _taken_in(self) -> int | None:
-        """What was posted up to this has been taken in; None before the first time."""
-        return self._ingest.posted if self._ingest.posted >= 0 else None
-
     # -- people, and the end ---------------------------------------------------------------
+
+    @property
+    def wanted(self) -> Command:
+        """What is asked at the moment; a worker that cannot go on is let end."""
+        state = self._heartbeat.state
+        if self._crawl.store_failure is not None or self._crawl.stop_reason == "error":
+            return Command.RUN
+        if state.stop:
+            return Command.STOP
+        return Command.PAUSE if state.paused else Command.RUN
+
+    def obeyed(self, wanted: Command) -> None:
+        """Let the others know."""
+        self._paused = wanted is Command.PAUSE
 
     @property
     def totals(self) -> tuple[int, float]:
@@ -235,7 +251,7 @@ class Worker(Part):
     def metrics(self) -> Iterator[Metric]:
         """Yield how the worker stands, from its memory; see docs/deploy.md."""
         state, lease = self._heartbeat.state, self._heartbeat.lease_left
-        unread = state.posted - (self._taken_in or 0)
+        unread = state.posted - (self._ingest.posted or 0)
         yield Metric("number", "Which of several workers it is", self._me)
         yield Metric("fetches", "Fetches of this worker", self._own_fetches, counter=True)
         relevance = "Sum of the relevance of its fetches"

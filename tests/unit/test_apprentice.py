@@ -12,6 +12,7 @@ from focuscrawl.apprentice.lesson_quality import drift
 from focuscrawl.apprentice.link_table import LinkTable
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.relevance_rates import RelevanceRates
+from focuscrawl.apprentice.sparse_rows import SparseRows
 
 from .toy_crawl import Crawl, Toy
 
@@ -85,7 +86,7 @@ def test_an_explanation_adds_up_to_the_score() -> None:
     lesson = apprentice.learn()
     apprentice.adopt(lesson)
     urls, scores = apprentice.rescore()
-    parts = apprentice.explain(int(urls[3]))
+    parts = apprentice.scorer.explain(int(urls[3]))
     assert np.isclose(1 / (1 + np.exp(-sum(parts.values()))), scores[3])
     assert set(INPUTS) < set(parts)
 
@@ -136,8 +137,7 @@ def test_a_page_without_links_and_a_failed_seed_are_no_error() -> None:
         facts,
         targets=np.zeros(0, np.int64),
         reading=np.zeros(0, np.float32),
-        link_indices=none,
-        link_lengths=none,
+        links=SparseRows.empty(0),
         position=none,
     )
     link_scores, urls, scores = apprentice.expand(0, bare)

@@ -31,7 +31,7 @@ def check(options: Options) -> Crawl:
 @pytest.mark.parametrize("groups", CHOICES, ids=lambda groups: "+".join(groups[:2]) or "none")
 def test_every_group_by_itself_and_none_and_all(groups: tuple[str, ...]) -> None:
     crawl = check(Options(batch=12, groups=groups))
-    parts = crawl.apprentice.explain(next(iter(crawl.queue)))
+    parts = crawl.apprentice.scorer.explain(next(iter(crawl.queue)))
     if "url" not in groups:
         assert parts["address (words)"] == 0.0
     assert len(parts) == len(INPUTS) + 3 + (22 if "cocitation" in groups else 0)

@@ -123,10 +123,10 @@ def test_the_weights_of_features_add_up_to_what_words_say(learner: str, evidence
     crawl = Crawl(Pages(options), Apprentice(options)).run(30)
     apprentice = crawl.apprentice
     said = 0.0
-    for url in [u for u in crawl.queue if apprentice.has_links(u)]:
-        features, weights = apprentice.features(url)
+    for url in [u for u in crawl.queue if apprentice.scorer.evidence.has_links(u)]:
+        features, weights = apprentice.scorer.features(url)
         assert len(features) == len(set(features.tolist())) == len(weights)
-        parts = apprentice.explain(url)
+        parts = apprentice.scorer.explain(url)
         words = parts["links (words)"] + parts["address (words)"]
         assert weights.sum() == pytest.approx(words, abs=1e-4)
         address = (features >= SPACE) & (features < 2 * SPACE)

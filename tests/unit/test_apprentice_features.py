@@ -197,16 +197,16 @@ def test_facts_of_a_page() -> None:
 
 def test_groups_can_be_switched_off() -> None:
     facts = read_toy(groups=("url",))
-    assert not len(facts.link_indices)
+    assert not len(facts.links.indices)
     assert not len(facts.page_indices)
-    assert len(facts.url_indices)
+    assert len(facts.urls.indices)
 
 
 def test_facts_survive_the_store() -> None:
     facts = read_toy()
     again = PageFacts.from_bytes(facts.to_bytes())
     assert again.to_bytes() == facts.to_bytes()
-    assert np.array_equal(again.link_indices, facts.link_indices)
+    assert np.array_equal(again.links.indices, facts.links.indices)
 
 
 def test_hubs_and_siblings_count_followed_links_of_the_same_page() -> None:

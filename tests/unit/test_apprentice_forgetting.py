@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
 
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.forgetting import least_promising
 from focuscrawl.apprentice.options import Options
-from focuscrawl.apprentice.serialization import join, pack_arrays, parts_of
+from focuscrawl.apprentice.serialization import join, parts_of
+from focuscrawl.foundation.packed_arrays import pack_arrays, unpack_arrays
 
 from .toy_crawl import Crawl, Toy
 
@@ -35,9 +34,9 @@ def test_a_crawl_from_before_anything_was_forgotten_goes_on() -> None:
     crawl = Crawl(Toy(), Apprentice(Options(batch=10))).run(37)
     assert crawl.state is not None
     learned, since = parts_of(crawl.state)
-    with np.load(io.BytesIO(since)) as arrays:
-        kept = {name: arrays[name] for name in arrays if name != "forgotten"}
-    crawl.state = join(learned, pack_arrays(**kept))
+    kept = unpack_arrays(since)
+    del kept["forgotten"]
+    crawl.state = join(learned, pack_arrays(kept))
     again = crawl.resumed(Apprentice(Options(batch=10)))
     assert again.queue == crawl.queue
     assert again.run(20).order == crawl.run(20).order

@@ -14,6 +14,7 @@ from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.graded_labels import GradedLabels
 from focuscrawl.apprentice.labels import Labels
 from focuscrawl.apprentice.options import Options
+from focuscrawl.apprentice.sparse_rows import SparseRows
 
 from .toy_crawl import Toy
 
@@ -116,7 +117,8 @@ class Edge(Toy):
 
     def facts(self, u: int, new: NDArray[np.bool_]) -> PageFacts:
         facts = super().facts(u, new)
-        return replace(facts, url_indices=self.odd[facts.new].astype(np.int32))
+        kinds = self.odd[facts.new].astype(np.int32)
+        return replace(facts, urls=SparseRows(kinds, facts.urls.indptr))
 
 
 @pytest.mark.parametrize("graded", [True, False])

@@ -25,7 +25,7 @@ LEARNERS: list[type[Learner]] = [LogisticLearner, LinearRegressor, NaiveBayesLea
 
 
 def make(kind: type[Learner]) -> Learner:
-    return kind(SPACE)  # type: ignore[call-arg]
+    return kind(SPACE)
 
 
 def lesson(n: int = 200, seed: int = 0) -> tuple[Instances, NDArray[np.float64]]:
@@ -138,7 +138,7 @@ def test_naive_bayes_says_nothing_of_features_it_has_not_seen() -> None:
 def test_what_is_predicted_is_the_response_to_the_linear_sum(
     kind: type[Learner], lessons: int
 ) -> None:
-    learner = kind(SPACE, prior=(0.7, -0.2, 0.1))  # type: ignore[call-arg]
+    learner = kind(SPACE, prior=(0.7, -0.2, 0.1))
     rng = np.random.default_rng(0)
     for seed in range(lessons):
         X, y = lesson(50, seed)  # noqa: N806

@@ -13,6 +13,7 @@ from focuscrawl.apprentice.files import read_apprentice, save_apprentice
 from focuscrawl.apprentice.instances import SPACE
 from focuscrawl.apprentice.learners import NaiveBayesLearner
 from focuscrawl.apprentice.options import DEFAULT_GROUPS, LEARNERS, Options
+from focuscrawl.apprentice.sparse_rows import SparseRows
 from focuscrawl.errors import UserError
 
 from .toy_crawl import Crawl, Pages, Toy
@@ -36,7 +37,8 @@ class Family(Toy):
 
     def facts(self, u: int, new: NDArray[np.bool_]) -> PageFacts:
         facts = super().facts(u, new)
-        return replace(facts, url_indices=self.kind[facts.new].astype(np.int32))
+        kinds = self.kind[facts.new].astype(np.int32)
+        return replace(facts, urls=SparseRows(kinds, facts.urls.indptr))
 
 
 def learned_from(apprentice: Apprentice) -> set[int]:

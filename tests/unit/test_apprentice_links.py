@@ -121,19 +121,16 @@ def test_the_first_link_is_the_one_that_made_its_target_known() -> None:
         facts,
         targets=targets,
         new=new,
-        url_indices=np.zeros(6, np.int32),
-        url_lengths=np.ones(6, np.int32),
+        urls=SparseRows(np.zeros(6, np.int32), np.arange(7)),
         url_keys=toy.keys[new],
     )
     known.add(0, found)
     assert np.flatnonzero(known.first.data).tolist() == [0, 1, 3, 6, 7, 11]
-    none = np.zeros(0, np.int32)
     seen = replace(
         facts,
         targets=targets,
         new=np.zeros(0, np.int64),
-        url_indices=none,
-        url_lengths=none,
+        urls=SparseRows.empty(0),
         url_keys=toy.keys[:0],
     )
     known.add(1, seen)
@@ -218,14 +215,15 @@ def test_margins_are_sums_over_instances(known: LinkTable, unit_length: bool) ->
     )
     by_kind = weights[:SPACE].astype(np.float32), weights[2 * SPACE :]
 
-    def margins(first: int, end: int) -> np.ndarray:
-        return link_margins(*by_kind, known, first, end, unit_length=unit_length)
+    def margins(links: np.ndarray | range) -> np.ndarray:
+        return link_margins(*by_kind, known, links, unit_length=unit_length)
 
-    of_links = margins(0, len(known))
+    of_links = margins(range(len(known)))
     of_address = address_margins(weights, known, URLS, unit_length=unit_length)
     for i, url in enumerate(URLS.tolist()):
         links = known.target.data == url
         mean = np.average(of_links[links], weights=known.weight.data[links])
         assert np.isclose(mean + of_address[i], instances.dot(weights)[i], atol=1e-5)
-    assert np.array_equal(margins(30, 50), of_links[30:50])
-    assert not len(margins(50, 50))
+    assert np.array_equal(margins(range(30, 50)), of_links[30:50])
+    assert np.array_equal(margins(np.array([3, 30, 49])), of_links[[3, 30, 49]])
+    assert not len(margins(range(50, 50)))

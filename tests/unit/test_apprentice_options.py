@@ -91,9 +91,10 @@ def test_a_group_of_links_adds_its_features_to_each_link_and_nothing_else(group:
     ):
         assert mine + others == both
     assert not len(alone.page_indices)
-    assert not len(alone.url_indices)
+    assert not len(alone.urls.indices)
     assert not alone.reading.any()
-    for name in ("page_indices", "url_indices", "reading", "position", "url_keys", "own_keys"):
+    assert np.array_equal(rest.urls.indices, all_on.urls.indices)
+    for name in ("page_indices", "reading", "position", "url_keys", "own_keys"):
         assert np.array_equal(getattr(rest, name), getattr(all_on, name))
 
 
@@ -104,19 +105,19 @@ def test_a_group_of_pages_adds_its_features_to_the_page_and_nothing_else(group: 
     assert Counter(all_on.page_indices.tolist()) == Counter(
         [*alone.page_indices.tolist(), *rest.page_indices.tolist()]
     )
-    assert not len(alone.link_indices)
-    assert not len(alone.url_indices)
+    assert not len(alone.links.indices)
+    assert not len(alone.urls.indices)
     assert rest.links.indices.tolist() == all_on.links.indices.tolist()
 
 
 @pytest.mark.parametrize("group", [*URL_GROUPS, *INPUT_GROUPS])
 def test_other_groups_leave_links_and_page_alone(group: str) -> None:
     alone, rest, all_on = facts(group), facts(*without(group)), facts(*GROUPS)
-    assert not len(alone.link_indices)
+    assert not len(alone.links.indices)
     assert not len(alone.page_indices)
-    assert rest.link_indices.tolist() == all_on.link_indices.tolist()
+    assert rest.links.indices.tolist() == all_on.links.indices.tolist()
     assert rest.page_indices.tolist() == all_on.page_indices.tolist()
-    assert bool(len(alone.url_indices)) == (group == "url") != bool(len(rest.url_indices))
+    assert bool(len(alone.urls.indices)) == (group == "url") != bool(len(rest.urls.indices))
     assert alone.reading.all() == (group == "reading") != rest.reading.any()
     assert alone.links.lengths.tolist() == [0, 0, 0]
 

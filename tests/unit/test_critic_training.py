@@ -240,10 +240,10 @@ def test_accuracy_on_uci(uci_warc: Path, webs_dir: Path) -> None:
     train = [label for label in labels if label.split == "train"]
     test = [label for label in labels if label.split == "test"][::20]
     web = open_web(str(uci_warc))
-    critic = train_critic(train, web, n_jobs=1)
-    assert check_classes(critic, test, web, n_jobs=1).accuracy >= 0.88
-    chain = train_critic(train, web, kind="hierarchical", n_jobs=1)
-    assert check_classes(chain, test, web, n_jobs=1).accuracy >= 0.85
+    critic = train_critic(train, web)
+    assert check_classes(critic, test, web).accuracy >= 0.88
+    chain = train_critic(train, web, kind="hierarchical")
+    assert check_classes(chain, test, web).accuracy >= 0.85
 
 
 @pytest.mark.webs

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.crawl.parts.revisit_policy import RevisitPolicy
+from focuscrawl.crawl.parts.revisit_policy import KnownPages
+from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge, learn
 from focuscrawl.knowledge.file import SCHEMA_VERSION, draft_of
@@ -139,8 +140,10 @@ def test_a_strangers_knowledge_is_not_trusted(path: Path) -> None:
         page = known.page(url)
         assert page is not None
         assert "Evil" in str(page.etag)
-        assert RevisitPolicy(known, known.worth(100.0, 0.1)).validators(url) == {}
-        assert RevisitPolicy(known).validators(url) == {}
+        urls = UrlTable()
+        number = urls.add(url, 0, None)
+        assert KnownPages(known, urls, known.worth(100.0, 0.1)).conditions(number) == {}
+        assert KnownPages(known, urls).conditions(number) == {}
     for change, named in (
         ("UPDATE exemplar SET words = x'FFFFFFFF'", "exemplars"),
         ("UPDATE exemplar SET words = x'01'", "exemplars"),

@@ -18,10 +18,10 @@ from focuscrawl.lab.figures import (
     rates,
     relevance,
 )
-from focuscrawl.lab.figures.panels import short, thin
+from focuscrawl.lab.figures.panels import short
 from focuscrawl.lab.findings import findings, markdown_of
 from focuscrawl.lab.results import FETCHES, Results
-from focuscrawl.report.figure_style import png
+from focuscrawl.report.figure_style import evenly_spread, png
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -168,10 +168,10 @@ def test_names_of_topics() -> None:
 
 
 def test_long_curves_are_thinned_and_keep_their_ends() -> None:
-    chosen = thin(10_000)
+    chosen = evenly_spread(10_000, 200)
     assert (chosen[0], chosen[-1]) == (0, 9999)
     assert len(chosen) <= 200
-    assert thin(3).tolist() == [0, 1, 2]
+    assert evenly_spread(3, 200).tolist() == [0, 1, 2]
 
 
 @pytest.fixture

@@ -76,12 +76,12 @@ def test_the_windows_of_every_d_max_are_what_a_page_reader_finds(
         seen[targets] = True
     for known, facts in zip(windows.known, expected, strict=True):
         rows = known.links.rows(len(known))
-        assert rows.indices.tolist() == [i for f in facts for i in f.link_indices.tolist()]
-        assert rows.lengths.tolist() == [n for f in facts for n in f.link_lengths.tolist()]
+        assert rows.indices.tolist() == [i for f in facts for i in f.links.indices.tolist()]
+        assert rows.lengths.tolist() == [n for f in facts for n in f.links.lengths.tolist()]
         pages = known.pages.rows(len(known.pages))
         assert pages.indices.tolist() == [i for f in facts for i in f.page_indices.tolist()]
         addresses = known.addresses.rows(len(known.addresses))
-        assert addresses.indices.tolist() == [i for f in facts for i in f.url_indices.tolist()]
+        assert addresses.indices.tolist() == [i for f in facts for i in f.urls.indices.tolist()]
     assert windows.urls().tolist() == np.flatnonzero(seen).tolist()
 
 

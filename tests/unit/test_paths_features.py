@@ -31,8 +31,9 @@ def test_places(url: str, seen_from: str, said: str) -> None:
 
 
 def test_forms_of_urls_and_anchors() -> None:
-    assert {"~", "~home", "ends/", "index"} <= set(parts_of("http://a.example/~ann/").facts)
-    assert "ends.html" in parts_of("http://a.example/x/cs101.HTML").facts
+    home = {"place:~", "place:~home", "place:ends/", "place:index"}
+    assert home <= set(parts_of("http://a.example/~ann/").facts)
+    assert "place:ends.html" in parts_of("http://a.example/x/cs101.HTML").facts
     assert word_shape("Ann Bee") == "AaAa"
     assert word_shape("CS 101: logic") == "AA0:a"
 

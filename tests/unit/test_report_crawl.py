@@ -333,7 +333,7 @@ def test_html_is_self_contained_and_escapes_titles(building: Building) -> None:
     pages, summary = load_pages(store), Summary.of(store)
     pages.loc[1, "depth"] = 1  # seeds are not listed among the best pages
     pages.loc[2, "url"] = "javascript:alert(1)"
-    section = html.Section.of("bees", store, summary, pages)
+    section = html.section("bees", store, summary, pages)
     compared = comparison.compare([summary], [pages])
     text = html.page([section], compared, [("loss", png(loss_figure({"bees": pages})))])
     page = lxml.html.document_fromstring(text)

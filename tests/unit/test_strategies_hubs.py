@@ -1,4 +1,4 @@
-"""Hub scores as a feature of strategies, and the strategy that is the plainest use of them."""
+"""The strategy that adds to soft focus what hubs promise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 from focuscrawl.strategies import StrategyContext
-from focuscrawl.strategies.hubs import Hubs, HubScores
+from focuscrawl.strategies.hubs import Hubs
 from focuscrawl.strategies.messages import JudgedPage, RecalledPage
 
 from .shelves import WordCritic
@@ -71,23 +71,18 @@ def test_without_weight_it_is_best_first() -> None:
     assert (after[6], after[7], after[8]) == (0.9, 0.8, 0.9)
 
 
-def test_hub_scores_are_of_the_first_pages_whatever_came_since() -> None:
-    hubs = HubScores()
-    early: tuple[np.ndarray[tuple[int], np.dtype[np.float64]], ...] = ()
-    for url, relevance in ((2, 0.9), (3, 0.9), (0, 0.9), (1, 0.8), (4, 0.9), (5, 0.1)):
-        hubs.observe(url, relevance)
-        targets = np.array(LINKS.get(url, []), np.int64)
-        hubs.add(url, targets, np.array([url, *targets.tolist()]))
-        if url == 0:
-            early = hubs.work_out(hubs.pages)
-    score, promise = hubs.work_out(hubs.pages)
-    assert score[0] == 1.0
-    assert 0.5 < score[1] < 1.0
-    assert score[4] == 0.0  # what it links to is not relevant
+def test_what_hubs_promise_is_of_the_first_pages_whatever_came_since() -> None:
+    strategy = made()
+    visit(strategy, 2, 3, 0)
+    early, _ = strategy.work_out(3, 3)
+    visit(strategy, 1, 4, 5)
+    promise, _ = strategy.work_out(6, 6)
     assert promise[6] == 1.0
+    assert 0.5 < promise[7] < 1.0  # by a hub that is less relevant
+    assert promise[8] == 0.0  # by a page whose other link is not relevant
     assert promise[2] == 0.0  # it was fetched
-    for then, again in zip(early, hubs.work_out(3), strict=True):
-        np.testing.assert_array_equal(then, again)
+    again, _ = strategy.work_out(3, 3)
+    np.testing.assert_array_equal(early, again)
 
 
 def test_pages_are_told_apart_by_host_in_a_resumed_crawl_too() -> None:

@@ -156,7 +156,7 @@ class Secretive(BestFirst):
 
 class LearnsOfWhatComesLater(TfidfCentroid):
     def learn(self) -> Lesson:
-        self._extent = (self._observed, self.pages)
+        self._extent = (self.log.fetches, self.log.pages)
         return super().learn()
 
 

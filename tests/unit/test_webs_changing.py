@@ -45,7 +45,7 @@ def test_pages_come_change_move_and_go(demo: SyntheticWeb) -> None:
             answer = web.fetch(url)
             if answer is None:
                 assert web.resolve([url]) == [None]
-                assert web.life(url).born > version
+                assert Lives(0).of(url).born > version
                 continue
             assert web.resolve([url]) == [url]
             if answer.status == 301:
@@ -149,7 +149,7 @@ def test_what_is_no_page_is_left_as_it_is() -> None:
     for path in ("/x.txt", "/gone", "/empty"):
         plain = shelf.fetch(at(path))
         assert plain is not None
-        life = web.life(at(path))
+        life = Lives(0).of(at(path))
         if life.born <= 9 < min(life.removed, life.moved):
             assert web.fetch(at(path)) == plain
     assert web.fetch(at("/never")) is None

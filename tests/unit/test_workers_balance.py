@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from focuscrawl.workers.balance import ShardBalance
-from focuscrawl.workers.throughput import Throughput
-from focuscrawl.workers.trainer_choice import FetchShares
+from focuscrawl.workers.recent_fetches import FetchShares, Throughput
 
 LIMIT = 0.5
 

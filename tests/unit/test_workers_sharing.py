@@ -23,7 +23,7 @@ from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import FETCHED, QUEUED
 from focuscrawl.workers.budget import SLACK, BudgetShare, lot, nearly, threshold
 from focuscrawl.workers.duplicates import SharedDuplicates
-from focuscrawl.workers.link_yield import LinkYield
+from focuscrawl.workers.recent_fetches import LinkYield
 from focuscrawl.workers.row_translation import rows_of
 from focuscrawl.workers.url_ids import SharedUrlTable, identity
 
@@ -342,8 +342,8 @@ def test_pages_taken_in_together_say_what_they_say_one_by_one() -> None:
     urls, scores = together.expand_all(pages)
     assert sorted(one_by_one.rescore()[0].tolist()) == urls.tolist()
     for url, score in zip(urls.tolist(), scores.tolist(), strict=True):
-        parts = together.explain(url)
-        assert parts == pytest.approx(one_by_one.explain(url))
+        parts = together.scorer.explain(url)
+        assert parts == pytest.approx(one_by_one.scorer.explain(url))
         assert score == pytest.approx(1.0 / (1.0 + np.exp(-sum(parts.values()))))
     assert together.rescore()[1].tolist() == scores.tolist()
 

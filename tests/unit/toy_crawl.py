@@ -9,6 +9,7 @@ import numpy as np
 from focuscrawl.apprentice.critic_reading import WordReader
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.page_facts import PageFacts, pack_words
+from focuscrawl.apprentice.sparse_rows import SparseRows
 from focuscrawl.apprentice.url_features import table_of_keys
 from focuscrawl.critic.counts import ClassCounts
 from focuscrawl.critic.focused_critic import FocusedCritic
@@ -50,7 +51,7 @@ class Toy:
         targets = self.targets[u].astype(np.int64)
         fresh = np.unique(targets[new])
         hint = np.where(self.good[targets], 1, 2)
-        n = len(targets)
+        n, words = len(targets), np.column_stack([hint, self.noise[u]])
         return PageFacts(
             relevance=self.relevance[u : u + 1],
             own_keys=self.keys[u : u + 1],
@@ -58,11 +59,9 @@ class Toy:
             targets=targets,
             position=np.arange(n, dtype=np.int32),
             reading=np.zeros(n, np.float32),
-            link_indices=np.column_stack([hint, self.noise[u]]).ravel().astype(np.int32),
-            link_lengths=np.full(n, 2, np.int32),
+            links=SparseRows(words.ravel().astype(np.int32), np.arange(n + 1) * 2),
             new=fresh,
-            url_indices=(fresh % 50).astype(np.int32),
-            url_lengths=np.ones(len(fresh), np.int32),
+            urls=SparseRows((fresh % 50).astype(np.int32), np.arange(len(fresh) + 1)),
             url_keys=self.keys[fresh],
             vocabulary=pack_words([]),
         )

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.learners.matrix import Instances
+    from focuscrawl.foundation.arrays import Floats, Ints
 
+_STRENGTH = 0.4  # prior variance of a hashed weight (C of the usual notation)
 _LOOSE = 40.0  # variance of the intercept
 
 
@@ -31,10 +33,7 @@ class _Linear(Learner):
 
     Parameters
     ----------
-    n_features : size of the hashed space
-    prior : weights of the dense inputs, then the intercept, before anything is learned (k + 1,);
-        learning is drawn to them
-    strength : prior variance of a hashed weight (C of the usual notation)
+    n_features, prior : see `Learner`; learning is drawn to the prior
     dense_strength : prior variance of a dense weight about its prior
     steps : L-BFGS steps a batch
 
@@ -49,31 +48,28 @@ class _Linear(Learner):
     unit_length = True
     remembers = False
 
-    base_: NDArray[np.float64] | None
-    used_: NDArray[np.int64]
-    weights_: NDArray[np.float64]
-    dense_: NDArray[np.float64]
+    base_: Floats | None
+    used_: Ints
+    weights_: Floats
+    dense_: Floats
 
     def __init__(
         self,
-        n_features: int = 1 << 18,
+        n_features: int,
         *,
         prior: Sequence[float] = (0.0,),
-        strength: float = 0.4,
         dense_strength: float = 0.8,
         steps: int = 8,
     ) -> None:
-        self.n_features = n_features
-        self.prior = prior
-        self.strength = strength
+        super().__init__(n_features, prior=prior)
         self.dense_strength = dense_strength
         self.steps = steps
 
     def partial_fit(
         self,
         X: Instances,  # noqa: N803
-        y: NDArray[np.float64],
-        sample_weight: NDArray[np.float64] | None = None,
+        y: Floats,
+        sample_weight: Floats | None = None,
     ) -> Self:
         """Move towards the best weights for these instances; see `Learner.partial_fit`."""
         self._begin()
@@ -89,13 +85,13 @@ class _Linear(Learner):
         penalty = np.full(len(prior), 1.0 / self.dense_strength)
         penalty[-1] = 1.0 / _LOOSE
 
-        def loss(point: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        def loss(point: Floats) -> tuple[float, Floats]:
             hashed, other = point[:m], point[m:]
             moved = hashed - base
             value, slope = self._loss(matrix @ hashed + dense @ other, y)
             slope = slope * weight
             away = other - prior
-            pull = moved / self.strength
+            pull = moved / _STRENGTH
             gradient = np.concatenate([turned @ slope + pull, slope @ dense + penalty * away])
             total = weight @ value + 0.5 * (pull @ moved) + 0.5 * (penalty * away) @ away
             return float(total), gradient
@@ -111,7 +107,7 @@ class _Linear(Learner):
         self.dense_ = found[m:]
         return self
 
-    def linear(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def linear(self) -> tuple[Floats, Floats]:
         """Return weights of hashed features, and of dense inputs; see `Learner.linear`."""
         self._begin()
         return self.weights_, self.dense_
@@ -153,9 +149,7 @@ class _Linear(Learner):
         return self
 
     @abstractmethod
-    def _loss(
-        self, margin: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _loss(self, margin: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Return loss and slope at each margin."""
 
     def _begin(self) -> None:
@@ -169,38 +163,33 @@ class _Linear(Learner):
 class LogisticLearner(_Linear):
     """Logistic regression on labels anywhere in [0, 1]: cross-entropy against R(v)."""
 
-    def response(self, margin: NDArray[np.float64]) -> NDArray[np.float64]:
+    def response(self, margin: Floats) -> Floats:
         """Return Pr(high), float64 (n,)."""
         return logistic(margin)
 
-    def _loss(
-        self, margin: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _loss(self, margin: Floats, y: Floats) -> tuple[Floats, Floats]:
         return np.logaddexp(0.0, margin) - y * margin, logistic(margin) - y
 
 
 class LinearRegressor(_Linear):
     """Continuous ridge regression of R(v) [A02 section 4]."""
 
-    def response(self, margin: NDArray[np.float64]) -> NDArray[np.float64]:
+    def response(self, margin: Floats) -> Floats:
         """Return the expected relevance, clipped to [0, 1], float64 (n,)."""
         return np.clip(margin, 0.0, 1.0)
 
-    def _loss(
-        self, margin: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _loss(self, margin: Floats, y: Floats) -> tuple[Floats, Floats]:
         # a variance of 1/8 makes it about as stiff as the logistic loss
         error = margin - y
         return 4.0 * error**2, 8.0 * error
 
 
-def logistic(margin: NDArray[np.float64]) -> NDArray[np.float64]:
+def logistic(margin: Floats) -> Floats:
     """Return 1 / (1 + exp(-margin)), without overflow."""
-    half: NDArray[np.float64] = 0.5 * (1.0 + np.tanh(0.5 * margin))
-    return half
+    return 0.5 * (1.0 + np.tanh(0.5 * margin))
 
 
-def _compact(instances: Instances, n_features: int) -> tuple[NDArray[np.int64], sparse.csr_matrix]:
+def _compact(instances: Instances, n_features: int) -> tuple[Ints, sparse.csr_matrix]:
     """Return the columns in use, and the matrix of them."""
     rows = instances.rows
     used = np.zeros(n_features, bool)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.sparse_rows import SparseRows
+    from focuscrawl.foundation.arrays import Floats, Ints
 
 
 class Instances(NamedTuple):
@@ -23,24 +24,23 @@ class Instances(NamedTuple):
     """
 
     rows: SparseRows
-    values: NDArray[np.float64]
-    dense: NDArray[np.float64]
+    values: Floats
+    dense: Floats
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def dot(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def dot(self, weights: Floats) -> Floats:
         """Multiply the hashed part by `weights` (n_features,); returns (n,)."""
         return row_sums(weights[self.rows.indices] * self.values, self.rows.indptr)
 
 
-def unit(rows: SparseRows) -> NDArray[np.float64]:
+def unit(rows: SparseRows) -> Floats:
     """Return the value that gives each row of equal values the length 1; float64 (n,)."""
-    scale: NDArray[np.float64] = 1.0 / np.sqrt(np.maximum(rows.lengths, 1))
-    return scale
+    return 1.0 / np.sqrt(np.maximum(rows.lengths, 1))
 
 
-def row_sums(values: NDArray[np.floating], indptr: NDArray[np.int64]) -> NDArray[np.float64]:
+def row_sums(values: NDArray[np.floating], indptr: Ints) -> Floats:
     """Add up the values of each row; an empty row has the sum 0."""
     total = np.zeros(len(indptr) - 1)
     some = np.flatnonzero(indptr[1:] > indptr[:-1])

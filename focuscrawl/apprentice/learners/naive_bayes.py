@@ -10,11 +10,14 @@ from focuscrawl.apprentice.learners.base import Learner
 from focuscrawl.apprentice.learners.linear import logistic
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.learners.matrix import Instances
+    from focuscrawl.foundation.arrays import Floats
+
+_HIGH = 0.5  # relevance above which an instance is in the high bucket
 
 
 class NaiveBayesLearner(Learner):
@@ -22,12 +25,6 @@ class NaiveBayesLearner(Learner):
 
     Values of features are looked at: give counts, or ones. The vocabulary is what was seen in
     training; other features say nothing. Dense inputs count only while a bucket is empty.
-
-    Parameters
-    ----------
-    n_features : size of the hashed space
-    prior : weights of the dense inputs, then the intercept, while a bucket is empty (k + 1,)
-    threshold : relevance above which an instance is in the high bucket
 
     Attributes
     ----------
@@ -38,30 +35,19 @@ class NaiveBayesLearner(Learner):
     unit_length = False
     remembers = True
 
-    counts_: NDArray[np.float64]
-    instances_: NDArray[np.float64]
-
-    def __init__(
-        self,
-        n_features: int = 1 << 18,
-        *,
-        prior: Sequence[float] = (0.0,),
-        threshold: float = 0.5,
-    ) -> None:
-        self.n_features = n_features
-        self.prior = prior
-        self.threshold = threshold
+    counts_: Floats
+    instances_: Floats
 
     def partial_fit(
         self,
         X: Instances,  # noqa: N803
-        y: NDArray[np.float64],
-        sample_weight: NDArray[np.float64] | None = None,
+        y: Floats,
+        sample_weight: Floats | None = None,
     ) -> Self:
         """Count; see `Learner.partial_fit`."""
         self._begin()
         weight = np.ones(len(X)) if sample_weight is None else sample_weight
-        high = y > self.threshold
+        high = y > _HIGH
         each = np.repeat(weight, X.rows.lengths) * X.values
         in_high = np.repeat(high, X.rows.lengths)
         self.counts_, self.instances_ = self.counts_.copy(), self.instances_.copy()
@@ -72,7 +58,7 @@ class NaiveBayesLearner(Learner):
             self.instances_[bucket] += weight[inside].sum()
         return self
 
-    def linear(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def linear(self) -> tuple[Floats, Floats]:
         """Return the log-odds of features, and of the buckets; see `Learner.linear`."""
         self._begin()
         odds, dense = np.zeros(self.n_features), np.array(self.prior, np.float64)
@@ -86,7 +72,7 @@ class NaiveBayesLearner(Learner):
         dense[-1] = np.log(self.instances_[1]) - np.log(self.instances_[0])
         return odds, dense
 
-    def response(self, margin: NDArray[np.float64]) -> NDArray[np.float64]:
+    def response(self, margin: Floats) -> Floats:
         """Return Pr(high), float64 (n,)."""
         return logistic(margin)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -103,14 +103,6 @@ def raised_at_once(every: int) -> int:
     return max(1, every // _SHARE)
 
 
-class HubPlanner(Protocol):
-    """Decides which hubs are fetched again; `focuscrawl.crawl.parts.hub_revisits` does."""
-
-    def decide(self, hubs: Sequence[int]) -> list[RevisitRow]:
-        """Queue those of the top hubs that are due, and return the rows to be recorded."""
-        ...
-
-
 class Distilling(Part):
     """Runs the distiller off the event loop, and raises what the top hubs promise.
 
@@ -124,12 +116,10 @@ class Distilling(Part):
     Parameters
     ----------
     crawl : its plan says how often, 0: never any more, and what counts as one site
-    revisits : is told of the top hubs; None: nothing is fetched again
     """
 
-    def __init__(self, crawl: CrawlState, revisits: HubPlanner | None = None) -> None:
+    def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
-        self._revisits = revisits
         self._every = crawl.plan.distill
         self._replay = crawl.web is not None
         self._lag = min(_LAG, self._every - 1) if self._replay else 0
@@ -209,9 +199,12 @@ class Distilling(Part):
             urls.change(url, QUEUED, None)
             crawl.frontier.push(url, urls.host(url), math.inf)
         told = (crawl.fetched, DISTILLED, distilled.in_words(len(raised), len(new)))
-        revisits = [] if self._revisits is None else self._revisits.decide(distilled.hubs)
-        crawl.put(VisitRecord(events=[told], revisits=revisits))
+        crawl.put(VisitRecord(events=[told], revisits=self.to_revisit(distilled.hubs)))
         return False
+
+    def to_revisit(self, hubs: Sequence[int]) -> list[RevisitRow]:
+        """Queue those of the top hubs that are to be fetched again: none; return their rows."""
+        return []
 
     def close(self) -> None:
         """Wait for a distillation under way, and forget it."""

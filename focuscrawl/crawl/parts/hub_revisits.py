@@ -12,7 +12,6 @@ import sqlalchemy as sa
 
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.first_visits import expand_page, followed_links, judge_page
-from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.parts.distilling import Distilling
 from focuscrawl.crawl.parts.revisit_policy import conditions
 from focuscrawl.crawl.visit import NOT_MODIFIED, answer_of
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from focuscrawl.crawl.part import Visits
-    from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit, Visit
     from focuscrawl.store import CrawlStore
 
@@ -30,8 +28,8 @@ if TYPE_CHECKING:
 REVISITED = "revisited"
 
 
-class HubRevisits(Part):
-    """Has some pages fetched twice or more, and sees to their answers itself.
+class HubRevisits(Distilling):
+    """Distils, has top hubs fetched twice or more, and sees to their answers itself.
 
     Whenever the distiller has run, its top hubs whose last fetch is long enough ago wait in the
     frontier like start URLs. A second fetch is a row of the table ``revisit``, not of ``page``:
@@ -41,24 +39,17 @@ class HubRevisits(Part):
 
     The rows are written when it is decided, with the event ``distilled`` in one transaction,
     and again when it is over: a crawl that was killed knows what it still has to do.
-
-    Attributes
-    ----------
-    distilling : the part that finds the hubs, and tells of them
     """
 
-    def __init__(self, crawl: CrawlState) -> None:
-        self._crawl = crawl
-        self.distilling = Distilling(crawl, self)
-        self.reset()
-
     def reset(self) -> None:
-        """Forget what waits."""
+        """Forget all links, and what waits."""
+        super().reset()
         self._wanted: dict[int, RevisitRow] = {}  # waiting or under way
         self._decided = 0  # rows so far
 
     def restored(self) -> None:
         """Take up what earlier runs have left undone."""
+        super().restored()
         for row in _rows_of(self._crawl.store):
             self._decided = max(self._decided, row.id + 1)
             if row.seq is None and self._crawl.plan.revisit_hubs:
@@ -122,10 +113,10 @@ class HubRevisits(Part):
             crawl.count_again(visit.status)
         told = (visit.seq, REVISITED, f"{visit.url}: {_in_words(done)}")
         crawl.put(VisitRecord(links=visit.link_rows, revisits=[done], events=[told]))
-        self.distilling.found_again(visit.number, [link.target for link in visit.link_rows])
+        self.found_again(visit.number, [link.target for link in visit.link_rows])
         return visit
 
-    def decide(self, hubs: Sequence[int]) -> list[RevisitRow]:
+    def to_revisit(self, hubs: Sequence[int]) -> list[RevisitRow]:
         """Queue those of the top hubs that are due; at most a fifth of all fetches are."""
         crawl = self._crawl
         if not crawl.plan.revisit_hubs:
@@ -150,7 +141,7 @@ class HubRevisits(Part):
     def _new_links(self, visit: PageVisit) -> dict[int, str]:
         assert visit.view is not None
         found, urls = followed_links(self._crawl, visit.view, visit.asked), self._crawl.urls
-        known = set(self.distilling.targets_of(visit.number).tolist())
+        known = set(self.targets_of(visit.number).tolist())
         return {place: url for place, url in found.items() if urls.get(url) not in known}
 
     def _wait_for(self, row: RevisitRow) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -17,13 +17,13 @@ from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Self
 
     from numpy.typing import NDArray
 
     from focuscrawl.crawl.folder import CrawlFolder
     from focuscrawl.crawl.plan import CrawlPlan
     from focuscrawl.crawl.state import CrawlState
+    from focuscrawl.crawl.url_table import UrlTable
 
 #: kind of the event that tells what was queued
 RETURNED = "returned"
@@ -36,72 +36,72 @@ _ROOM = 10  # times the budget: pages queued for another visit
 _LEAST = 10_000
 
 
-class RevisitPolicy:
+class KnownPages(Part):
     """What earlier crawls know of the pages of this one, and which are worth another visit.
+
+    Those are asked for on condition that they have changed.
 
     Parameters
     ----------
-    knowledge : None: nothing
     worth : float64, what a visit is worth, by `Knowledge.places`; None: known pages are fetched
         like any other
     """
 
     def __init__(
-        self, knowledge: Knowledge | None = None, worth: NDArray[np.float64] | None = None
+        self, knowledge: Knowledge, urls: UrlTable, worth: NDArray[np.float64] | None = None
     ) -> None:
         self._knowledge = knowledge
+        self._urls = urls
         self._worth = worth
 
     @classmethod
-    def of(cls, knowledge: Knowledge | None, plan: CrawlPlan, now: float) -> Self:
+    def of(cls, knowledge: Knowledge, urls: UrlTable, plan: CrawlPlan, now: float) -> Self:
         """Make out what is worth another visit, in a crawl at time `now`."""
-        if knowledge is None or not plan.revisit:
-            return cls(knowledge)
-        return cls(knowledge, knowledge.worth(now, plan.not_modified_cost))
+        worth = knowledge.worth(now, plan.not_modified_cost) if plan.revisit else None
+        return cls(knowledge, urls, worth)
 
     def relevance(self, url: str) -> float:
         """Return what is known of the relevance of a page that did not change."""
-        if self._knowledge is None:
-            return 0.0
         return float(np.nan_to_num(self._knowledge.relevance([url])[0]))
 
     def scores(self, urls: Sequence[str]) -> NDArray[np.float64]:
         """Return the scores that known URLs have whatever links to them; NaN for others."""
-        assert self._knowledge is not None
         if self._worth is None:
             return self._knowledge.relevance(urls)
         places = self._knowledge.places(urls)
         return np.where(places >= 0, self._worth[places] if len(self._worth) else 0.0, np.nan)
 
-    def validators(self, url: str) -> dict[str, str]:
-        """Return the header fields that ask for a page only if it has changed [RFC 9110, 13.1].
+    def conditions(self, number: int) -> dict[str, str]:
+        """Return the header fields that ask for a known page only if it has changed.
 
         None for a page that is visited whatever is known of it.
         """
-        if self._knowledge is None or self._worth is None:
-            return {}
-        page = self._knowledge.page(url)
+        page = None if self._worth is None else self._knowledge.page(self._urls[number])
         if page is None or page.content is None:
             return {}
         return conditions(page.etag, page.last_modified)
 
-    def worthwhile(self, budget: int) -> tuple[list[tuple[str, float]], list[tuple[str, float]]]:
-        """Return the pages most worth another visit, and the best URLs never fetched.
+    def queue_into(self, crawl: CrawlState) -> None:
+        """Queue what is worth a visit, and the URLs that still wait for their first.
 
-        Parameters
-        ----------
-        budget : of the crawl; 0: none
+        The best of both, ten times as many as there are fetches to make. An earlier run may have
+        done so.
         """
-        assert self._knowledge is not None
-        assert self._worth is not None
+        if self._worth is None or History(crawl.store).events(RETURNED):
+            return
+        budget = crawl.plan.budget
         most = max(_LEAST, _ROOM * budget) if budget else len(self._worth)
         places = np.flatnonzero(self._worth > 0.0)
         places = places[np.lexsort((places, -self._worth[places]))][:most]
-        pages = self._knowledge.urls_at(places)
-        return (
-            [*zip(pages, self._worth[places].tolist(), strict=True)],
-            [*self._knowledge.waiting(most)],
-        )
+        pages = [*zip(self._knowledge.urls_at(places), self._worth[places].tolist(), strict=True)]
+        waiting = [*self._knowledge.waiting(most)]
+        found = [*pages, *waiting]
+        urls = [normalize(url) or "" for url, _ in found]
+        for url, (_, score) in zip(crawl.resolve(urls), found, strict=True):
+            if url and crawl.urls.get(url) is None:
+                crawl.queue(crawl.urls.add(url, 0, None), score)
+        told = f"{len(pages)} pages to visit again, {len(waiting)} never fetched"
+        crawl.note(RETURNED, told)
 
 
 def conditions(etag: str | None, last_modified: str | None) -> dict[str, str]:
@@ -157,33 +157,3 @@ def keep_knowledge(knowledge: Knowledge, folder: CrawlFolder) -> None:
         unfinished = kept.with_name(f".{KEPT}.new")
         shutil.copyfile(knowledge.path, unfinished)
         unfinished.replace(kept)
-
-
-class KnownPages(Part):
-    """Has known pages fetched where another visit is worth it, and asked for on condition."""
-
-    def __init__(self, crawl: CrawlState, policy: RevisitPolicy) -> None:
-        self._crawl = crawl
-        self._policy = policy
-
-    def conditions(self, number: int) -> dict[str, str]:
-        """Return the header fields that ask for a known page only if it has changed."""
-        return self._policy.validators(self._crawl.urls[number])
-
-    def begin(self) -> None:
-        """Queue what is worth a visit, and the URLs that still wait for their first.
-
-        The best of both, ten times as many as there are fetches to make. An earlier run may have
-        done so.
-        """
-        crawl = self._crawl
-        if History(crawl.store).events(RETURNED):
-            return
-        pages, waiting = self._policy.worthwhile(crawl.plan.budget)
-        found = [*pages, *waiting]
-        urls = [normalize(url) or "" for url, _ in found]
-        for url, (_, score) in zip(crawl.resolve(urls), found, strict=True):
-            if url and crawl.urls.get(url) is None:
-                crawl.queue(crawl.urls.add(url, 0, None), score)
-        told = f"{len(pages)} pages to visit again, {len(waiting)} never fetched"
-        crawl.note(RETURNED, told)

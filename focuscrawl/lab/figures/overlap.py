@@ -15,11 +15,10 @@ from focuscrawl.lab.figures.panels import (
     legend,
     lines,
     panels,
-    thin,
     topic_axis,
 )
 from focuscrawl.lab.figures.study_data import APPRENTICE, OFFLINE, SOFT, fetches_of
-from focuscrawl.report.figure_style import axes, plain
+from focuscrawl.report.figure_style import axes, evenly_spread, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,7 +101,7 @@ def seeds_table(fetches: pd.DataFrame) -> pd.DataFrame:
         draws = [run.sort_values("seq") for _, run in of_topic.groupby("draw")]
         hosts = of_topic["host"].nunique() > 1
         for a, b in combinations(draws, 2):
-            shown = thin(min(len(a), len(b)), _POINTS)
+            shown = evenly_spread(min(len(a), len(b)), _POINTS)
             for of, column in (("URLs", "url"), ("hosts", "host"))[: 2 if hosts else 1]:
                 common = _common(a[column].tolist(), b[column].tolist(), shown + 1)
                 rows += [(web, topic, of, i / _POINTS, n, share) for i, n, share in common]

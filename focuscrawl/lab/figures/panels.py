@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from focuscrawl.report.figure_style import Line, axes, plain
 
 if TYPE_CHECKING:
@@ -60,8 +58,7 @@ def panels(
 def lines(plot: Axes, table: pd.DataFrame, x: str, y: str, *, by: str, order: list[str]) -> None:
     """Draw one line a value of `by`; its place in `order` says how it looks."""
     for name, rows in table.groupby(by, sort=False):
-        line = Line.of(order.index(str(name)))
-        plot.plot(rows[x], rows[y], color=line.colour, ls=line.dashes, lw=1.4, label=str(name))
+        Line.of(order.index(str(name))).draw(plot, rows[x], rows[y], str(name), lw=1.4)
 
 
 def legend(figure: Figure, names: list[str], columns: int = 4) -> None:
@@ -70,10 +67,10 @@ def legend(figure: Figure, names: list[str], columns: int = 4) -> None:
     for plot in figure.axes:
         handles, labels = plot.get_legend_handles_labels()
         found.update(dict(zip(labels, handles, strict=True)))
-    named = [name for name in names if name in found]
+    named = [plain(name) for name in names if plain(name) in found]
     figure.legend(
         [found[name] for name in named],
-        [plain(name) for name in named],
+        named,
         loc="outside upper center",
         ncols=min(columns, max(len(named), 1)),
     )
@@ -94,9 +91,3 @@ def short(topic: str) -> str:
     parts = topic.strip("/").split("/")
     name = "/".join(parts[-2:]) if parts[-1] == "Other" else parts[-1]
     return name.replace("_", " ")
-
-
-def thin(length: int, points: int = 200) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return evenly spread places of a long curve, the first and the last among them."""
-    chosen = np.linspace(0, length - 1, min(length, points)).round().astype(np.int64)
-    return np.unique(chosen)

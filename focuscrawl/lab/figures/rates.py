@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from focuscrawl.lab.figures.panels import legend, lines, panels, thin
+from focuscrawl.lab.figures.panels import legend, lines, panels
 from focuscrawl.lab.figures.study_data import (
     APPRENTICE,
     OFFLINE,
@@ -16,6 +16,7 @@ from focuscrawl.lab.figures.study_data import (
     fetches_of,
     table_of,
 )
+from focuscrawl.report.figure_style import evenly_spread
 from focuscrawl.report.measures import default_window
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.lab.results import Results
 
+_POINTS = 200  # of a curve
 _LABELS = {
     "loss": "loss rate",
     "harvest": "mean R of latest fetches",
@@ -79,7 +81,7 @@ def _curves(fetches: pd.DataFrame, name: str, curve: object) -> pd.DataFrame:
             for _, run in of_strategy.groupby("draw")
         ]
         shortest = min(map(len, draws))
-        shown = thin(shortest)
+        shown = evenly_spread(shortest, _POINTS)
         mean = np.mean([draw[shown] for draw in draws], axis=0)
         whose = dict(zip(("web", "topic", "strategy"), key, strict=True))
         parts.append(pd.DataFrame({**whose, "fetches": shown + 1, name: mean}))

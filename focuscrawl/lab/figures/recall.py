@@ -39,14 +39,7 @@ def recall_figure(forages: Mapping[str, Sequence[Forage]], title: str, fetches: 
             if not number and len(curves) > 1:
                 for curve in curves:
                     plot.plot(x, curve, color=line.colour, lw=0.7, alpha=0.45)
-            plot.plot(
-                x,
-                np.mean(curves, axis=0),
-                color=line.colour,
-                ls=line.dashes,
-                lw=1.8,
-                label=plain(strategy),
-            )
+            line.draw(plot, x, np.mean(curves, axis=0), strategy)
         first = next(iter(forages))
         if len(forages[first]) > 1:
             plot.plot([], [], color="0.4", lw=0.7, label=f"thin: {first}, each site")

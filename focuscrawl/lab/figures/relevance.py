@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.lab.figures.panels import BARS, GREY, WHITE, legend, panels, topic_axis
-from focuscrawl.report.figure_style import axes
+from focuscrawl.report.figure_style import axes, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -67,7 +67,7 @@ def draw_relevance(table: pd.DataFrame) -> Figure:
                 number = names.index(str(name))
                 left = bars["relevance"] + 0.05 / BINS + number * width
                 look = BARS[number % len(BARS)]
-                plot.bar(left, bars["share"], width, align="edge", label=str(name), **look)
+                plot.bar(left, bars["share"], width, align="edge", label=plain(str(name)), **look)
             plot.set(xlim=(0, 1), ylim=(0, 1))
         legend(figure, names)
     return figure

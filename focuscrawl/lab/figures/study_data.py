@@ -72,9 +72,9 @@ def table_of(results: Results, kind: str, name: str) -> pd.DataFrame | None:
     return None if found.empty else found
 
 
-def fetches(*strategies: str, more: Sequence[str] = (), needed: int | None = None) -> Data:
+def fetches(*strategies: str, needed: int | None = None) -> Data:
     """Return what finds the fetches of some strategies, see `fetches_of`."""
-    return lambda results: fetches_of(results, strategies, *more, needed=needed)
+    return lambda results: fetches_of(results, strategies, needed=needed)
 
 
 def table(kind: str, name: str) -> Data:

@@ -22,19 +22,17 @@ if TYPE_CHECKING:
 _TOP = 100
 
 
-def authority_table(
-    whole: WholeWeb, topic: str, seeds: Sequence[str], *, fetches: int = FETCHES, top: int = _TOP
-) -> pd.DataFrame:
+def authority_table(whole: WholeWeb, topic: str, seeds: Sequence[str]) -> pd.DataFrame:
     """Distil a best-first crawl, and return the authorities.
 
     Returns
     -------
-    One row a page, at most `top`, the best first: ``url``, ``score``, ``distance``: fewest clicks
+    One row a page, at most 100, the best first: ``url``, ``score``, ``distance``: fewest clicks
     from a seed over the links that the crawl has found.
     """
     relevance = whole.relevance(topic)
     start = whole.numbers(seeds)
-    fetched = best_first(whole, relevance, start, fetches)
+    fetched = best_first(whole, relevance, start, FETCHES)
     known = set(fetched)
     distance = dict.fromkeys(start, 0)
     waiting = deque(start)
@@ -45,7 +43,7 @@ def authority_table(
                 distance[target] = distance[page] + 1
                 waiting.append(target)
     scores = Distiller(link_graph(whole, relevance, hosts_of(whole), fetched)).distill()
-    chosen = best(scores.authorities, top).tolist()
+    chosen = best(scores.authorities, _TOP).tolist()
     return pd.DataFrame(
         {
             "url": [whole.urls[page] for page in chosen],

@@ -203,35 +203,28 @@ def _gather(
     order: NDArray[np.int64],
     outcome: NDArray[np.float64],
 ) -> Instances:
-    hashes = WordHashes()
-    none = np.zeros(0, np.int64)
-    source, target, left, right, words, offsets, lengths = ([none] for _ in range(7))
+    hashes, none = WordHashes(), np.zeros(0, np.int64)
+    parts = [(none, none, none, none, none.view(np.uint64), none, none)]
     cocited = [np.zeros((0, 3), np.int64)]
     count = 0
     for (page, view), link, at in zip(pages, links, chosen, strict=True):
-        tokens = around(hashes(view.tokens), view.token_leaf, link.left[at], link.right[at])
-        source.append(np.full(len(at), page))
-        target.append(link.target[at])
-        left.append(link.left[at])
-        right.append(link.right[at])
-        words.append(tokens.words.view(np.int64))
-        offsets.append(tokens.offsets)
-        lengths.append(np.diff(tokens.indptr))
+        target, left, right = (column[at] for column in link)
+        tokens = around(hashes(view.tokens), view.token_leaf, left, right)
+        lengths = np.diff(tokens.indptr)
+        source = np.full(len(at), page)
+        parts.append((source, target, left, right, tokens.words, tokens.offsets, lengths))
         cocited.append(_cocited(link, at, order, outcome) + np.array([count, 0, 0]))
         count += len(at)
-    tokens = Tokens(
-        np.concatenate(words).view(np.uint64),
-        np.concatenate(offsets),
-        pointers(np.concatenate(lengths)),
+    source, target, left, right, words, offsets, lengths = (
+        np.concatenate(column) for column in zip(*parts, strict=True)
     )
-    targets = np.concatenate(target)
     return Instances(
-        np.concatenate(source),
-        targets,
-        outcome[targets],
-        np.concatenate(left),
-        np.concatenate(right),
-        tokens,
+        source,
+        target,
+        outcome[target],
+        left,
+        right,
+        Tokens(words, offsets, pointers(lengths)),
         np.concatenate(cocited),
     )
 

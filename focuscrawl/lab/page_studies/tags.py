@@ -18,14 +18,12 @@ _PAGE = frozenset({"body", "head", "html", "noframes"})
 _AS_IT_IS = _PAGE | {"base", "link", "meta", "script", "style", "template", "title"}
 
 
-def leaf_tags(
-    body: bytes, encoding: str | None = None
-) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
+def leaf_tags(body: bytes) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
     """Return the name of the element each leaf is, or is a text of, and whether it is a text.
 
     Leaves are those of `focuscrawl.page.parse_page`, in their order [A02 section 2.2.1].
     """
-    utf8 = to_utf8(body, encoding)[0]
+    utf8 = to_utf8(body, None)[0]
     root = parse_tree(utf8)
     if root is None:
         return np.zeros(0, np.str_), np.zeros(0, bool)

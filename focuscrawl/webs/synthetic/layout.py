@@ -57,7 +57,7 @@ class Host:
 
     Attributes
     ----------
-    number, block, slot : its number; the block it is in; its place on the block's ring
+    number, block : its number; the block it is in
     size, first, sections : pages; number of its first page; sections, each with a hub
     topic : main topic, a number into `words.TOPICS`
     name, title, scheme, encoding, declared : encoding of its pages, and where it is said:
@@ -70,7 +70,6 @@ class Host:
 
     number: int
     block: int
-    slot: int
     size: int
     first: int
     sections: int
@@ -189,7 +188,6 @@ class Places:
         return Host(
             number=number,
             block=block,
-            slot=slot,
             size=size,
             first=block * BLOCK_PAGES + _FIRST[place],
             sections=max(1, size // _SECTION_PAGES),

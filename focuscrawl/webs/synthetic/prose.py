@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from string import Formatter
 from typing import TYPE_CHECKING
 
 from focuscrawl.webs.synthetic.seeded_random import Digits, Draws
@@ -71,39 +70,26 @@ _CHATTER = (
     "Cookies help us to remember your {c} until the next visit.",
 )
 
-Template = tuple[tuple[str, str | None], ...]
-
+_SLOT = re.compile(r"\{(.)\}")
 _ARTICLE = re.compile(r"\b([Aa]) (?=[aeiou])")
 _NOT_SLUG = re.compile(r"[^a-z0-9]+")
 _PLAIN = str.maketrans("éöü", "eou")
-
-
-def _parse(templates: tuple[str, ...]) -> tuple[Template, ...]:
-    return tuple(
-        tuple((literal, slot) for literal, slot, _, _ in Formatter().parse(template))
-        for template in templates
-    )
-
-
-_TITLE_TEMPLATES = _parse(_TITLES)
-_SENTENCE_TEMPLATES = _parse(_SENTENCES)
-_CHATTER_TEMPLATES = _parse(_CHATTER)
 
 
 def _word(slot: str, topic: Topic, draws: Draws | Digits) -> str:
     return draws.pick(topic.urns[slot] if slot in topic.urns else COMMON[slot])
 
 
-def _fill(template: Template, word: Callable[[str], str]) -> str:
+def _fill(template: str, word: Callable[[str], str]) -> str:
     """Return a template with a word in each slot."""
-    text = "".join(literal + (word(slot) if slot else "") for literal, slot in template)
+    text = _SLOT.sub(lambda slot: word(slot[1]), template)
     return _ARTICLE.sub(r"\1n ", text[0].upper() + text[1:])
 
 
 def title(topic: Topic, bits: int) -> str:
     """Make up a title about `topic` from one 64-bit hash."""
     digits = Digits(bits)
-    return _fill(digits.pick(_TITLE_TEMPLATES), lambda slot: _word(slot, topic, digits))
+    return _fill(digits.pick(_TITLES), lambda slot: _word(slot, topic, digits))
 
 
 def sentence(topic: int, focus: float, draws: Draws) -> str:
@@ -127,12 +113,12 @@ def sentence(topic: int, focus: float, draws: Draws) -> str:
             return _word(slot, draws.pick(TOPICS), draws)
         return _word("c" if slot == "n" else "d", own, draws)
 
-    return _fill(draws.pick(_SENTENCE_TEMPLATES), word)
+    return _fill(draws.pick(_SENTENCES), word)
 
 
 def chatter(draws: Draws) -> str:
     """Make up a sentence about nothing, as on pages about privacy."""
-    return _fill(draws.pick(_CHATTER_TEMPLATES), lambda slot: _word(slot, TOPICS[0], draws))
+    return _fill(draws.pick(_CHATTER), lambda slot: _word(slot, TOPICS[0], draws))
 
 
 def slug(text: str) -> str:

@@ -178,7 +178,9 @@ def _names(owner: int, count: int) -> tuple[str, ...]:
 
 
 def _topics() -> tuple[Topic, ...]:
-    families = {words[0]: zipf_urn(words[1:]) for words in map(_words, _lines(_FAMILIES))}
+    families = {
+        words[0]: zipf_urn(words[1:]) for words in map(_words, _FAMILIES.strip().split("\n"))
+    }
     topics = []
     for number, entry in enumerate(_TOPICS.strip().removeprefix("/").split("\n/"), 1):
         head, _, body = entry.partition("\n")
@@ -195,10 +197,6 @@ def _topics() -> tuple[Topic, ...]:
         leaf = path.rpartition("/")[2]
         topics.append(Topic(f"/{path}", leaf, family, tuple(_words(stems)), urns))
     return tuple(topics)
-
-
-def _lines(text: str) -> list[str]:
-    return text.strip().splitlines()
 
 
 TOPICS = _topics()
