@@ -89,6 +89,8 @@ class FrontierScheduler(BaseScheduler):
         while self._late and not self._crawl.reloading:
             self._own.take(self._late.pop(0))
         if self._own.waiting and self._crawl.stop_reason in (None, *_NO_LINKS):
+            if self._crawl.exhausted:
+                return None
             self._crawler.stats.inc_value("focuscrawl/aside")
             return self._own.pop_aside()
         self._settle_lost()

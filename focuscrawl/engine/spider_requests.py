@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from focuscrawl.engine.meta import AGAIN, NOINDEX, OWN, URL_ID, VISIT
 from focuscrawl.engine.request_file import RequestFile
 from focuscrawl.engine.request_words import RequestWords
-from focuscrawl.foundation.urls import host, normalize
+from focuscrawl.foundation.urls import host, normalize, without_credentials
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class SpiderRequests:
     A page that the crawl knows keeps its place in the frontier, and comes with the request's
     callback. One that it does not know is scored by the words of the request. What is no page,
     asked for once more on purpose, or fetched before the spider asked for it, goes past the
-    frontier: it is neither judged nor counted.
+    frontier: it is neither judged nor recorded, and counts against the budget.
 
     Parameters
     ----------
@@ -107,6 +107,7 @@ class SpiderRequests:
         if url in self._late:
             self._late.discard(url)
             self._file.give(url)
+        self._crawl.count_aside(url or without_credentials(request.url))
         return request
 
     @property
