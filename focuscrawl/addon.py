@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from scrapy.settings import SETTINGS_PRIORITIES
@@ -9,6 +10,7 @@ from scrapy.utils.misc import load_object
 
 from focuscrawl import settings as ours
 from focuscrawl.engine.binding import has_crawl
+from focuscrawl.engine.private import is_scrapys_program, is_started_by_command
 from focuscrawl.engine.settings_table import read_arguments
 from focuscrawl.errors import UserError
 
@@ -20,7 +22,13 @@ if TYPE_CHECKING:
 
 #: what a crawl that goes where links lead owes to the hosts it visits; a project may say otherwise
 DECENT = {"ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS_PER_DOMAIN": 1, "DOWNLOAD_DELAY": 1.0}
-_FOCUS, _NEAREST_TO_ENGINE = "focuscrawl.downloadermiddlewares.focus.FocusMiddleware", 40
+#: what stands between the crawl and a spider that yields items of its own: two nearest to the
+#: engine, one nearest to the spider
+_FOR_SPIDERS = (
+    ("DOWNLOADER_MIDDLEWARES", "focuscrawl.downloadermiddlewares.focus.FocusMiddleware", 40),
+    ("SPIDER_MIDDLEWARES", "focuscrawl.spidermiddlewares.asked.AskedMiddleware", 0),
+    ("SPIDER_MIDDLEWARES", "focuscrawl.spidermiddlewares.followed.FollowedMiddleware", 10_000),
+)
 _LIVE = "focuscrawl.downloadhandlers.live.LiveDownloadHandler"
 
 
@@ -47,9 +55,24 @@ class FocusedCrawling:
         return cls(crawler)
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Put the components in, and open the crawl that they work on."""
-        if self._crawler.spider is None:
-            return  # `scrapy shell`: nothing is crawled
+        """Put the components in, and open the crawl that they work on.
+
+        Under ``scrapy crawl`` an error of the user's is one line and exit code 2, as everywhere;
+        a program that runs crawlers itself gets the exception.
+        """
+        try:
+            self._update(settings)
+        except UserError as error:
+            command = "focuscrawl.commands" in str(settings.get("COMMANDS_MODULE"))
+            if command or not is_scrapys_program():
+                raise
+            print(f"scrapy: {error}", file=sys.stderr)  # noqa: T201
+            sys.exit(2)
+
+    def _update(self, settings: BaseSettings) -> None:
+        spider = self._crawler.spider
+        if spider is None or is_started_by_command(spider):
+            return  # `scrapy shell`, `fetch`, `parse`, ...: nothing is crawled
         _take_over_scheduling(settings)
         for name, value in DECENT.items():
             settings.set(name, value, priority="addon")
@@ -63,16 +86,15 @@ class FocusedCrawling:
                 if path.startswith("focuscrawl.") or name == "DOWNLOADER_MIDDLEWARES":
                     component = load_object(path)
                     settings.setdefault_in_component_priority_dict(name, component, place)
-        settings.setdefault_in_component_priority_dict(
-            "DOWNLOADER_MIDDLEWARES", load_object(_FOCUS), _NEAREST_TO_ENGINE
-        )
+        for name, path, place in _FOR_SPIDERS:
+            settings.setdefault_in_component_priority_dict(name, load_object(path), place)
         if not has_crawl(self._crawler):  # the spider `focused` has opened its own
             from focuscrawl.spiders.focused import open_for  # noqa: PLC0415 - slow to import
 
             arguments = read_arguments(settings)
             # without seeds of its own: those are the spider's start requests
             arguments["seeds"] = arguments["seeds"] or ""
-            open_for(self._crawler.spider, arguments, settings)
+            open_for(spider, arguments, settings)
 
 
 def _take_over_scheduling(settings: BaseSettings) -> None:

@@ -7,13 +7,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
-from scrapy.core.scheduler import BaseScheduler
+from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.asyncio import call_later
 
-from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.binding import crawl_of, has_crawl
 from focuscrawl.engine.download_errors import is_everyday
 from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.meta import AGAIN, UNANSWERED, URL_ID, VISIT
+from focuscrawl.engine.open_pages import open_pages_of
 from focuscrawl.engine.private import nothing_under_way, wake
 from focuscrawl.engine.spider_requests import SpiderRequests
 from focuscrawl.engine.visits import visit_of_error
@@ -22,7 +23,6 @@ from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Self
 
     from scrapy.crawler import Crawler
     from twisted.python.failure import Failure
@@ -48,13 +48,18 @@ class FrontierScheduler(BaseScheduler):
         assert crawler.spider is not None
         self._following = LinkRequests.of(crawler.spider, crawler.settings)
         self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._note)
+        self._pages = open_pages_of(crawler)
+        self._pages.hand_to(self._own.take)
         self._wakes_at: float | None = None
         self._late: list[Request] = []  # requests that wait for the frontier
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Make the scheduler of a crawler whose crawl is open."""
-        return cls(crawler)
+    def from_crawler(cls, crawler: Crawler) -> BaseScheduler:  # type: ignore[override]
+        """Make the scheduler of a crawler; Scrapy's own for one that has no crawl to open.
+
+        That is what ``scrapy shell`` and ``fetch`` make.
+        """
+        return cls(crawler) if has_crawl(crawler) else Scheduler.from_crawler(crawler)
 
     def has_pending_requests(self) -> bool:
         """Tell whether the crawl goes on when everything under way is done."""
@@ -71,6 +76,8 @@ class FrontierScheduler(BaseScheduler):
             self._own.put_back(number, request)
             self._crawl.put_back(number, time.monotonic())
             return True
+        if self._pages.has(request):  # queued with the page that it was made for
+            return True
         if self._crawl.reloading:  # another thread has the frontier
             self._late.append(request)
             return True
@@ -82,6 +89,8 @@ class FrontierScheduler(BaseScheduler):
         while self._late and not self._crawl.reloading:
             self._own.take(self._late.pop(0))
         if self._own.waiting and self._crawl.stop_reason in (None, *_NO_LINKS):
+            if self._crawl.exhausted:
+                return None
             self._crawler.stats.inc_value("focuscrawl/aside")
             return self._own.pop_aside()
         self._settle_lost()
@@ -101,6 +110,9 @@ class FrontierScheduler(BaseScheduler):
         """
         if self._crawl.in_flight and nothing_under_way(self._crawler):
             for number in list(self._crawl.in_flight):
+                if number in self._pages:  # judged, and its callback never heard of it
+                    self._pages.finish(number, time.monotonic())
+                    continue
                 logger.error("no answer and no error came for %s", self._crawl.urls[number])
                 self._crawl.fail(number, "lost", time.monotonic())
 
@@ -135,7 +147,9 @@ class FrontierScheduler(BaseScheduler):
         self._log(failure)
         if request.meta[URL_ID] not in self._crawl.in_flight:
             return
-        if _given_up(failure):
+        if request.meta[URL_ID] in self._pages:
+            self._pages.finish(request.meta[URL_ID], time.monotonic())
+        elif _given_up(failure):
             if self._following.visits:  # else `FocusMiddleware` has put it back
                 self._crawl.put_back(request.meta[URL_ID], time.monotonic())
         else:

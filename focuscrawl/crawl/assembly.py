@@ -198,6 +198,8 @@ def check(
     }
     if "begin_with" in plan.options:  # a path alone does not say which apprentice
         identity["apprentice"] = apprentice_digest(Path(plan.options["begin_with"]))
+    if plan.spider:
+        identity["spider"] = plan.spider
     if knowledge is not None:
         identity["knowledge"] = knowledge.about["state"]
         identity["revisit"] = str(plan.revisit)

@@ -104,7 +104,7 @@ class FirstVisits:
             self._redirect(visit)
         self._crawl.strategy.observe(visit.number, visit.relevance, visit.twin)
         if visit.view is not None and visit.twin is None:
-            found = followed_links(self._crawl, visit.view)
+            found = followed_links(self._crawl, visit.view, visit.asked)
             expand_page(self._crawl, visit, visit.view, found)
             visit.dropped = visit.links - len(found)
 
@@ -150,10 +150,19 @@ class FirstVisits:
         return visit
 
 
-def followed_links(crawl: CrawlState, view: PageView) -> dict[int, str]:
-    """Return the links of a page that are followed, by their places, and where they lead."""
+def followed_links(
+    crawl: CrawlState, view: PageView, asked: frozenset[str] | None = None
+) -> dict[int, str]:
+    """Return the links of a page that are followed, by their places, and where they lead.
+
+    Parameters
+    ----------
+    asked : see `PageVisit`
+    """
     plan, urls = crawl.plan, crawl.resolve(view.links.urls)
-    return followed(view, urls, any_media=plan.any_media, obey_robots=plan.obey_meta_robots)
+    any_media = plan.any_media or asked is not None
+    found = followed(view, urls, any_media=any_media, obey_robots=plan.obey_meta_robots)
+    return {at: url for at, url in found.items() if asked is None or url in asked}
 
 
 def expand_page(

@@ -130,8 +130,9 @@ class CrawlFolder:
 
     def _check(self, store: CrawlStore, identity: Mapping[str, str]) -> None:
         kept = store.identity()
+        earlier = {"spider": identity.get("spider")}  # once they did not say
         for key, value in identity.items():
-            if kept.get(key) != value:
+            if kept.get(key, earlier.get(key)) != value:
                 store.close()
                 raise UserError(
                     f"crawl_dir {self.path} holds another crawl: its {key} is "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import compress
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,6 +30,15 @@ def may_be_page(url: str) -> bool:
         return False
     dot = url.rfind(".", -_LONGEST - 1)
     return dot < 0 or url[dot + 1 :].lower() not in _OTHER_MEDIA or "?" in url
+
+
+def nofollow_urls(view: PageView) -> frozenset[str]:
+    """Return the URLs that a page links to only where it asks robots not to follow."""
+    links = view.links
+    if view.nofollow:
+        return frozenset(links.urls)
+    refused = {url for url, no in zip(links.urls, links.nofollow.tolist(), strict=True) if no}
+    return frozenset(refused.difference(compress(links.urls, ~links.nofollow)))
 
 
 def followed(

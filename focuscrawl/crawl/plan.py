@@ -50,6 +50,7 @@ class CrawlPlan:
     distill, distill_sites : see `focuscrawl.crawl.parts.distilling.Distilling`
     revisit_hubs : fetch top hubs of the distiller again when their last fetch is so many seconds
         ago, fetches where `web` is given; 0: never
+    spider : name of the spider whose requests are kept with the crawl; empty: it has none
     """
 
     topic: str
@@ -80,6 +81,7 @@ class CrawlPlan:
     distill: int = 0
     distill_sites: str = "auto"
     revisit_hubs: int = 0
+    spider: str = ""
 
     def describe(self) -> str:
         """Return the plan in one line, for the crawl's log of events."""

@@ -10,6 +10,7 @@ import numpy as np
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.part import RestoredFetch
 from focuscrawl.crawl.redirects import has_moved
+from focuscrawl.crawl.state import ASIDE
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import QUEUED
 from focuscrawl.strategies import RecalledPage
@@ -88,6 +89,8 @@ def _recall(crawl: CrawlState, history: History) -> None:
             names = Duplicates.names(crawl.urls[fetch.url], fetch.canonical)
             crawl.duplicates.add(fetch.url, fetch.digest, names)
         fetch = following
+    for _ in history.events(ASIDE):
+        crawl.count_again(200)
     for part in crawl.parts:
         part.restored()
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from focuscrawl.strategies import Strategy
     from focuscrawl.webs.protocol import Web
 
+ASIDE = "aside"  # kind of the event that a request went past the frontier
 _SIFTED = 2000  # URLs that one look may defer
 
 
@@ -105,6 +106,16 @@ class CrawlState:
         self._fetched_again += 1
         self._not_modified += status == NOT_MODIFIED
 
+    def count_aside(self, url: str) -> None:
+        """Count a request that went past the frontier: a fetch of the budget, and no page."""
+        self.count_again(200)
+        self.note(ASIDE, url)
+
+    @property
+    def exhausted(self) -> bool:
+        """True if all that is left of the budget is under way."""
+        return 0 < self.plan.budget <= self.spent + len(self.in_flight)
+
     @property
     def harvest_rate(self) -> float:
         """Mean relevance of all fetches (METHODS 1); 0 before the first."""
@@ -118,7 +129,10 @@ class CrawlState:
 
     @property
     def spent(self) -> int:
-        """Fetches as they count against the budget: "not modified" costs less than one."""
+        """Fetches as they count against the budget: "not modified" costs less than one.
+
+        Among them are those past the frontier, of which nothing else is recorded.
+        """
         saved = int(self._not_modified * (1.0 - self.plan.not_modified_cost))
         return self.fetched + self._fetched_again - saved
 
@@ -198,6 +212,13 @@ class CrawlState:
         if new:
             self.note("seeds", f"{len(new)} start URLs")
         return len(new)
+
+    def add_asked(self, url: str, depth: int, score: float) -> int:
+        """Queue a URL that no page links to, and return its number; it is in the store at once."""
+        number = self.urls.add(url, depth, None)
+        self.queue(number, score)
+        self.put(VisitRecord())
+        return number
 
     # -- the store -------------------------------------------------------------------------
 

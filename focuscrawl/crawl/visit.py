@@ -113,6 +113,7 @@ class PageVisit(Visit):
     link_rows : its links that are followed
     newly_queued : scores of the URLs that began to wait by it
     memo : what the strategy wants back of the links
+    asked : where links are followed to, if not to all that the plan allows, whatever their media
     excluded : why the URL is not to be fetched at all; None: it was
     settled : the relevance that the strategy was told and the store is; None before
     events : (kind, detail) of what is to be told of it
@@ -144,6 +145,7 @@ class PageVisit(Visit):
         self.link_rows: list[LinkRow] = []
         self.newly_queued: list[float] = []
         self.memo: bytes | None = None
+        self.asked: frozenset[str] | None = None
         self.excluded: str | None = None
         self.settled: float | None = None
         self.events: list[tuple[str, str]] = []

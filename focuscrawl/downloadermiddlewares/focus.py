@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.instance_feed import InstanceFeed
 from focuscrawl.engine.meta import NOINDEX, OWN, URL_ID, VISIT
+from focuscrawl.engine.open_pages import open_pages_of
+from focuscrawl.engine.settings_table import FOLLOW
 from focuscrawl.engine.spider_requests import redirected
 from focuscrawl.engine.visits import (
     Parser,
-    count_again,
     halting,
     visit_of_error,
     visit_of_response,
 )
 from focuscrawl.errors import GivenUpError
-from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -30,11 +29,12 @@ if TYPE_CHECKING:
 
 
 class FocusMiddleware(Component):
-    """Judges, expands and records each answer before the project's own spider has it.
+    """Judges each answer before the project's own spider has it.
 
     The spider ``focused`` yields its fetches as items and has pipelines for the three steps, and
-    no use for this. Other people's spiders yield items of their own, or none. The middleware
-    sits nearest to the engine, so that decompression and retries are done.
+    no use for this. Other people's spiders yield items of their own, or none: their pages are
+    expanded and recorded when their callback is done, see `OpenPages`. The middleware sits
+    nearest to the engine, so that decompression and retries are done.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -42,10 +42,11 @@ class FocusMiddleware(Component):
         if getattr(crawler.spider, "yields_visits", False):
             raise NotConfigured
         self._parser = Parser(self._crawl)
-        self._instances = InstanceFeed.of(crawler)
+        self._pages = open_pages_of(crawler)
+        self._follows = FOLLOW.of(crawler.settings)
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
-        """Judge and record the answer to a request that came out of the frontier.
+        """Judge the answer to a request that came out of the frontier.
 
         A spider's own request goes on to where its page has moved, as it would without a crawl.
         """
@@ -56,12 +57,19 @@ class FocusMiddleware(Component):
         visit = visit_of_response(self._crawl, response)
         await self._parser.parse(visit)
         with halting(self._crawl, number):
-            self._crawl.visit(visit, time.monotonic())
+            self._crawl.judge(visit)
         if visit.again:
-            count_again(self._crawler.stats, visit)
+            visit.asked = None if self._follows else frozenset()
+            self._pages.record(visit, time.monotonic())
             raise IgnoreRequest("fetched again for its new links: nobody else asked for it")
-        self._tell(request, visit)
-        return self._moved(request, visit) or response
+        request.meta[VISIT] = visit
+        if visit.noindex:
+            request.meta[NOINDEX] = True
+        if visit.redirects:
+            self._pages.record(visit, time.monotonic())
+            return self._moved(request, visit) or response
+        self._pages.open(visit)
+        return response
 
     def process_exception(self, request: Request, exception: Exception) -> None:
         """Record that there is no answer, or that the request may not be made."""
@@ -75,23 +83,14 @@ class FocusMiddleware(Component):
         self._crawl.record(visit, time.monotonic())
         if visit.excluded is not None:
             self._crawler.stats.inc_value("focuscrawl/excluded")
-        elif visit.again:
-            count_again(self._crawler.stats, visit)
-        else:
-            self._tell(request, visit)
-
-    def _tell(self, request: Request, visit: PageVisit) -> None:
-        if self._instances is not None:
-            self._instances.add(visit)
-        request.meta[VISIT] = visit
-        if visit.noindex:
-            request.meta[NOINDEX] = True
-            self._crawler.stats.inc_value("focuscrawl/noindex")
-        self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
+            return
+        if not visit.again:
+            request.meta[VISIT] = visit
+        self._pages.tell(visit)
 
     def _moved(self, request: Request, visit: PageVisit) -> Request | None:
         if request.meta.get(OWN, True):  # a link's, or the project wants to see redirects itself
             return None
-        location = visit.location if visit.redirects else None
+        location = visit.location
         known = location is not None and self._crawl.urls.get(location) is not None
-        return redirected(request, str(location)) if known else None
+        return self._pages.go_on(redirected(request, str(location))) if known else None

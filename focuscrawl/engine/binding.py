@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from scrapy.exceptions import NotConfigured
+
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
@@ -24,5 +26,14 @@ def has_crawl(crawler: Crawler) -> bool:
 
 
 def crawl_of(crawler: Crawler) -> Crawl:
-    """Return the crawl of `crawler`; KeyError if it has none."""
-    return _crawls[crawler]
+    """Return the crawl of `crawler`.
+
+    Raises
+    ------
+    NotConfigured
+        It has none: ``scrapy shell`` and ``fetch`` crawl nothing, and need nothing of ours.
+    """
+    try:
+        return _crawls[crawler]
+    except KeyError:
+        raise NotConfigured from None

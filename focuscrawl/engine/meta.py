@@ -14,3 +14,5 @@ ROBOTS = "focuscrawl_robots"
 UNANSWERED = "focuscrawl_unanswered"
 #: on requests that a project's own spider yielded: whether it wants to see redirects itself
 OWN = "focuscrawl_own"
+#: on requests that stand for links of a page that its callback did not ask for
+FOLLOWED = "focuscrawl_followed"

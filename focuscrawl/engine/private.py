@@ -9,6 +9,7 @@ public, or unnecessary.
 from __future__ import annotations
 
 import logging
+import sys
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Spider
@@ -180,6 +181,27 @@ def has_default_callback(spider: Spider) -> bool:
     """
     kind = type(spider)
     return kind.parse is not Spider.parse or kind._parse is not Spider._parse
+
+
+def is_started_by_command(spider: Spider) -> bool:
+    """Tell whether Scrapy gave a spider the requests of a command that looks at a page or two.
+
+    ``fetch``, ``parse``, ``check`` and ``bench`` put a ``start`` of their own in place of the
+    spider's.
+
+    Tested: Scrapy 2.15 to 2.19 (the modules of the commands).
+    Until: an add-on can ask which command it runs in.
+    """
+    return str(getattr(spider.start, "__module__", "")).startswith("scrapy.commands.")
+
+
+def is_scrapys_program() -> bool:
+    """Tell whether the process is the program ``scrapy``, and no one else's.
+
+    Tested: Scrapy 2.15 to 2.19 (``scrapy.cmdline`` is imported by the program alone).
+    Until: an add-on can end the command it runs in.
+    """
+    return "scrapy.cmdline" in sys.modules
 
 
 #: ``scrapy crawl``, whose options and arguments our own command takes over.

@@ -18,6 +18,7 @@ from focuscrawl.foundation.networks import Networks
 from focuscrawl.foundation.values import (
     FLAG,
     NETWORKS,
+    PATTERN,
     TEXT,
     Reader,
     file_name,
@@ -28,6 +29,7 @@ from focuscrawl.foundation.values import (
 )
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Mapping
     from typing import Self
 
@@ -139,6 +141,12 @@ KNOWLEDGE = Argument("FOCUSCRAWL_KNOWLEDGE", _TEXT_OR_NONE, None, unset="none").
 
 # Settings only.
 
+ALLOW: Setting[re.Pattern[str] | None] = Setting(
+    "FOCUSCRAWL_ALLOW", PATTERN, None, unset="all"
+).means(
+    "of the links that your spider did not ask for, [only "
+    "those](addon.md#links-you-did-not-ask-for) whose URL this is found in"
+)
 ANY_MEDIA = Setting("FOCUSCRAWL_ANY_MEDIA", FLAG, False).means(
     "load and follow what is no HTML, too: no link is left out for its ending (`.pdf`, "
     "`.jpg`, ...), no download is broken off for its Content-Type. Only HTML is judged"
@@ -156,12 +164,15 @@ CALIBRATED: Setting[bool | None] = Setting(
     "FOCUSCRAWL_CALIBRATED", FLAG, None, unset="as the critic was trained"
 ).means("whether the critic's calibrated probabilities are the relevance")
 CALLBACK = Setting("FOCUSCRAWL_CALLBACK", TEXT, "parse").means(
-    "method of [your spider](addon.md#pages-you-did-not-ask-for) that is given the pages it "
-    "did not ask for; empty: nobody is"
+    "with `FOCUSCRAWL_FOLLOW`: method of [your spider](addon.md#links-you-did-not-ask-for) that "
+    "is given the pages it did not ask for; empty: nobody is"
 )
 CLOSED = Setting("FOCUSCRAWL_CLOSED", FLAG, True).means(
     "in a replay, drop links to what is not recorded; otherwise they answer 404 and cost a fetch"
 )
+DENY: Setting[re.Pattern[str] | None] = Setting(
+    "FOCUSCRAWL_DENY", PATTERN, None, unset="none"
+).means("of the links that your spider did not ask for, none whose URL this is found in")
 DISTILL = Setting("FOCUSCRAWL_DISTILL", whole_number(), 0).means(
     "after every so many fetches, what the top [hubs](distiller.md#while-crawling) link to "
     "comes first; 0: never"
@@ -171,6 +182,10 @@ DISTILL_SITES = Setting(
 ).means(
     "whose links do not count then: `host`, `domain`, `none`; `auto`: `host`, and `none` "
     "while every link stays on its host"
+)
+FOLLOW = Setting("FOCUSCRAWL_FOLLOW", FLAG, False).means(
+    "with the [add-on](addon.md#links-you-did-not-ask-for): follow all links of a page, not only "
+    "those that your spider asks for"
 )
 HOST_FAILURES = Setting("FOCUSCRAWL_HOST_FAILURES", whole_number(), 8).means(
     "so many such requests in a row, and a host is left alone until the crawl is resumed; 0: never"

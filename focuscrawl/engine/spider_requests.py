@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from focuscrawl.engine.meta import AGAIN, NOINDEX, OWN, URL_ID, VISIT
 from focuscrawl.engine.request_file import RequestFile
-from focuscrawl.foundation.urls import host, normalize
+from focuscrawl.engine.request_words import RequestWords
+from focuscrawl.foundation.urls import host, normalize, without_credentials
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ class SpiderRequests:
     """Keeps requests until the frontier says that it is their URL's turn.
 
     A page that the crawl knows keeps its place in the frontier, and comes with the request's
-    callback. One that it does not know comes next, like a seed. What is no page, asked for once
-    more on purpose, or fetched before the spider asked for it, goes past the frontier: it is
-    neither judged nor counted.
+    callback. One that it does not know is scored by the words of the request. What is no page,
+    asked for once more on purpose, or fetched before the spider asked for it, goes past the
+    frontier: it is neither judged nor recorded, and counts against the budget.
 
     Parameters
     ----------
@@ -55,6 +56,7 @@ class SpiderRequests:
         self._aside: list[tuple[int, int, Request]] = []
         self._late: set[str] = set()  # pages that were fetched before the spider asked
         self._count = 0
+        self._words = RequestWords(crawl.critic)
         for request in self._file.load(self._waits):
             self._put_late(normalize(request.url) or request.url, request)
 
@@ -71,8 +73,7 @@ class SpiderRequests:
         number = crawl.urls.get(url)
         known = None if number is None else crawl.urls.state(number)
         if known in (None, UNFOLLOWED) and (known is None or _is_start(request)):
-            crawl.add_seeds([url])
-            number = crawl.urls.get(url)
+            number = crawl.add_asked(url, request.meta.get("depth", 0), self._words.score(request))
         elif known not in (QUEUED, UNFOLLOWED) or number in crawl.in_flight:
             if not self._was_given(url, request):
                 self._file.hold(url, request)
@@ -106,6 +107,7 @@ class SpiderRequests:
         if url in self._late:
             self._late.discard(url)
             self._file.give(url)
+        self._crawl.count_aside(url or without_credentials(request.url))
         return request
 
     @property

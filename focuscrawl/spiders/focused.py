@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import scrapy
@@ -109,6 +110,8 @@ def open_for(spider: scrapy.Spider, arguments: dict[str, Any], settings: BaseSet
     check_port(settings)
     feed_of(settings)
     plan, store = plan_from(settings, arguments), arguments["store"]
+    if not getattr(spider, "yields_visits", False):
+        plan = replace(plan, spider=spider.name)
     bind_crawl(
         spider.crawler,
         open_crawl(plan) if store is None else _join(spider, plan, store, settings),

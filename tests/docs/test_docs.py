@@ -109,6 +109,7 @@ def test_statistics_are_those_of_the_code() -> None:
 def test_meta_keys_are_those_of_the_code() -> None:
     assert set(re.findall(r"`(focuscrawl_\w+)`", TEXTS[REFERENCE])) == {
         meta.AGAIN,
+        meta.FOLLOWED,
         meta.NOINDEX,
         meta.UNANSWERED,
         meta.OWN,

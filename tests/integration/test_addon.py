@@ -40,6 +40,12 @@ class Job:
         }
 
 
+def environment(settings: str) -> dict[str, str]:
+    """Return the environment of the stranger's commands, with one of their settings modules."""
+    path = os.pathsep.join(map(str, (STRANGER, ROOT, ROOT / "tests")))
+    return {**os.environ, "PYTHONPATH": path, "SCRAPY_SETTINGS_MODULE": settings}
+
+
 def run(
     local_web: LocalWeb, folder: Path, module: str = "clubs.settings", **settings: object
 ) -> Job:
@@ -53,9 +59,7 @@ def run(
     done = subprocess.run(
         [sys.executable, "-m", "scrapy", "crawl", *spider, "-O", str(feed), *options],
         cwd=STRANGER,
-        env=os.environ
-        | {"PYTHONPATH": f"{STRANGER}{os.pathsep}{ROOT / 'tests'}"}
-        | {"SCRAPY_SETTINGS_MODULE": module},
+        env=environment(module),
         capture_output=True,
         text=True,
         timeout=280,  # seconds after which it hangs
@@ -80,7 +84,8 @@ def plain(local_web: LocalWeb, tmp_path_factory: pytest.TempPathFactory) -> Job:
 
 @pytest.fixture(scope="module")
 def whole(local_web: LocalWeb, tmp_path_factory: pytest.TempPathFactory) -> Job:
-    return focused(local_web, tmp_path_factory.mktemp("focused"), FOCUSCRAWL_CALLBACK="")
+    settings = {"FOCUSCRAWL_FOLLOW": 1, "FOCUSCRAWL_CALLBACK": ""}
+    return focused(local_web, tmp_path_factory.mktemp("focused"), **settings)
 
 
 def test_the_stranger_knows_what_they_do(plain: Job) -> None:
@@ -121,16 +126,16 @@ def test_pages_nobody_asked_for_are_found_judged_and_recorded(
 
 
 def test_what_it_asks_for_keeps_its_place_in_the_frontier(whole: Job, local_web: LocalWeb) -> None:
-    """The front page is a seed; what it links to is not, though the spider asks for it."""
+    """No page links to the front page: its words are scored, by a critic that reads none."""
     a = local_web.origins["a"]
     scores = dict(whole.kept.query("SELECT url, score FROM pages"))
-    assert scores[f"{a}/"] is None
-    assert scores[f"{a}/dull"] is not None
+    assert scores[f"{a}/"] == 0.5
+    assert scores[f"{a}/dull"] == 0.9
     assert f"{a}/login" not in scores  # a POST is not the crawl's affair
 
 
 def test_pages_nobody_asked_for_go_to_parse(local_web: LocalWeb, tmp_path: Path) -> None:
-    job = focused(local_web, tmp_path / "job")
+    job = focused(local_web, tmp_path / "job", FOCUSCRAWL_FOLLOW=1)
     assert job.returncode == 0, job.stderr
     parsed = {item["url"] for item in job.items if item["kind"] == "parse"}
     c = local_web.origins["c"]
@@ -157,16 +162,21 @@ def test_the_budget_is_exact_though_somebody_waits_for_more(
 ) -> None:
     job = focused(local_web, tmp_path / "job", FOCUSCRAWL_BUDGET=7, CLUBS_WAITS=1)
     assert job.returncode == 0, job.stderr
-    assert [seq for seq, _ in job.kept.order] == list(range(1, 8))
+    assert [seq for seq, _ in job.kept.order] == list(range(1, 7))
+    asides = job.kept.query("SELECT detail FROM events WHERE kind = 'aside'")
+    assert asides == [(f"{local_web.origins['a']}/login",)]  # a form, which is a fetch, too
+    assert len([each for each in job.requests if each["path"] != "/robots.txt"]) == 7
     assert job.kept.stop_reasons == ["budget"]
+    again = focused(local_web, tmp_path / "job", FOCUSCRAWL_BUDGET=9)
+    assert len(again.requests) - sum(r["path"] == "/robots.txt" for r in again.requests) == 2
 
 
 def test_resumed_it_goes_on_with_its_callbacks(
     whole: Job, local_web: LocalWeb, tmp_path: Path
 ) -> None:
     folder = tmp_path / "job"
-    first = focused(local_web, folder, FOCUSCRAWL_BUDGET=3, FOCUSCRAWL_CALLBACK="")
-    second = focused(local_web, folder, FOCUSCRAWL_BUDGET=0, FOCUSCRAWL_CALLBACK="")
+    first = focused(local_web, folder, FOCUSCRAWL_BUDGET=3)
+    second = focused(local_web, folder, FOCUSCRAWL_BUDGET=0)
     assert second.returncode == 0, second.stderr
     assert [seq for seq, _ in second.kept.order] == [*range(1, len(second.kept.order) + 1)]
     assert len(set(second.kept.urls)) == len(second.kept.urls)
@@ -197,6 +207,27 @@ def test_a_slip_is_one_line_and_nothing_is_written(
     assert not job.kept.folder.exists()
 
 
+@pytest.mark.parametrize("module", ["clubs.focused", "clubs.bare"])
+def test_a_folder_belongs_to_one_spider(module: str, local_web: LocalWeb, tmp_path: Path) -> None:
+    first = focused(local_web, tmp_path / "job", FOCUSCRAWL_BUDGET=2)
+    assert first.returncode == 0
+    command = ["crawl", "lists", "-a", f"site={local_web.origins['forum']}"]
+    settings = ["-s", f"FOCUSCRAWL_CRAWL_DIR={first.kept.folder}", "-s", "LOG_ENABLED=0"]
+    second = subprocess.run(
+        [sys.executable, "-m", "scrapy", *command, *settings],
+        cwd=STRANGER,
+        env=environment(module),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert second.returncode == 2
+    (line,) = second.stderr.splitlines()
+    assert "its spider is members, not lists" in line
+    assert len(first.kept.order) == 1
+
+
 def test_the_spider_focused_does_all_itself(tmp_path: Path, demo: dict[str, str]) -> None:
     """In a project with the add-on, too."""
     given = {**demo, "critic": ROOT / "models" / "demo", "budget": 12}
@@ -206,9 +237,7 @@ def test_the_spider_focused_does_all_itself(tmp_path: Path, demo: dict[str, str]
     done = subprocess.run(
         [sys.executable, "-m", "scrapy", "crawl", "focused", *arguments, *settings],
         cwd=STRANGER,
-        env=os.environ
-        | {"PYTHONPATH": os.pathsep.join([str(STRANGER), str(ROOT), str(ROOT / "tests")])}
-        | {"SCRAPY_SETTINGS_MODULE": "clubs.focused"},
+        env=environment("clubs.focused"),
         capture_output=True,
         text=True,
         timeout=120,
@@ -221,17 +250,39 @@ def test_the_spider_focused_does_all_itself(tmp_path: Path, demo: dict[str, str]
     assert max(relevance for relevance, _ in pages) > 0.5
 
 
-def test_the_shell_crawls_nothing() -> None:
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["shell", "SITE/", "-c", "response.css('title::text').get()"], "Front"),
+        (["fetch", "SITE/", "--nolog"], "All about the bicycle: Front"),
+        (["fetch", "SITE/", "--nolog", "--spider=members"], "All about the bicycle: Front"),
+        (
+            ["parse", "SITE/", "--nolog", "--spider=members", "-c", "parse_section"],
+            "'kind': 'section'",
+        ),
+        (["check", "members"], "Ran 0 contracts"),
+        (["list"], "members"),
+        (["bench", "-s", "CLOSESPIDER_TIMEOUT=1"], "'finish_reason': 'closespider_timeout'"),
+    ],
+    ids=lambda value: "-".join(value[:1]) if isinstance(value, list) else "",
+)
+def test_other_commands_crawl_nothing(
+    command: list[str], said: str, local_web: LocalWeb, tmp_path: Path
+) -> None:
+    command = [part.replace("SITE", local_web.origins["a"]) for part in command]
+    before = len(local_web.requests())
     done = subprocess.run(
-        [sys.executable, "-m", "scrapy", "shell", "-c", "settings['FOCUSCRAWL_TOPIC']"],
+        [sys.executable, "-m", "scrapy", *command, "-s", f"FOCUSCRAWL_CRAWL_DIR={tmp_path}/crawl"],
         cwd=STRANGER,
-        env=os.environ
-        | {"PYTHONPATH": os.pathsep.join([str(STRANGER), str(ROOT), str(ROOT / "tests")])}
-        | {"SCRAPY_SETTINGS_MODULE": "clubs.focused"},
+        env=environment("clubs.focused"),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == "bicycle"
+    assert said in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    pages = [each for each in local_web.requests()[before:] if each["path"] != "/robots.txt"]
+    assert len(pages) == (command[1:2] == [f"{local_web.origins['a']}/"])
+    assert not (tmp_path / "crawl").exists()

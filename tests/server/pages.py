@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 LARGE = 50_000_000
 #: pages of the sites "b" and "c", besides the front page
 SECTIONS = 5
+#: of the site "forum"
+TOPICS, LISTS = 60, 10
 _FRONT = """/start /missing /broken /flaky /download /huge /private/diary /twin-1 /twin-2 /alias
     /original /master /copy /dull /picture.png"""
 
@@ -115,12 +117,41 @@ def _plain(site: str, path: str) -> Reply | None:
     return reply
 
 
+def _forum(path: str) -> Reply | None:
+    """Answer for a site of many pages, some of which nobody should ask for.
+
+    Topic n leads to topics 2n and 2n + 1; ``/list/1`` to ``/list/LISTS``, each to the next and to
+    topics.
+    """
+    kind, _, rest = path[1:].partition("/")
+    name, _, number = kind.partition("-")
+    n = int(rest or number) if (rest or number).isdecimal() else 0
+    below = [f"/topic-{each}" for each in (2 * n, 2 * n + 1) if 0 < each <= TOPICS]
+    hands_off = ["/logout", f"/members/delete?lesson={n}"]
+    advert = f"""<a rel="nofollow" href="/topic-advert-{n}">buy a bicycle</a>"""
+    if path == "/":
+        return page("Forum", "/list/1", "/topic-1", *hands_off, head=advert)
+    if kind == "list" and 0 < n <= LISTS:
+        further = [f"/list/{n + 1}"] if n < LISTS else []
+        return page(f"List {n}", *further, f"/topic-{n + 20}", *hands_off)
+    if name == "topic" and 0 < n <= TOPICS:
+        return page(f"Topic {n}", *below, *hands_off, head=advert)
+    if path == "/sitemap.xml":
+        urls = [f"{kind}-{each}" for each in range(1, 60) for kind in ("tax", "bicycle")]
+        rows = "".join(f"<url><loc>ORIGIN/{url}</loc></url>" for url in urls)
+        xml = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{rows}</urlset>'
+        return Reply(xml.encode(), headers={"Content-Type": "application/xml"})
+    if name == "bicycle":
+        return page(f"Bicycle {n}")
+    return Reply(b"<title>Tax</title><p>About taxes.") if name == "tax" else None
+
+
 def answer(site: str, path: str, origins: dict[str, str], hits: int) -> Reply:
     """Return what `site` answers.
 
     Parameters
     ----------
-    site : "a", "b", "c", "slow" or "asks"
+    site : "a", "b", "c", "slow", "asks" or "forum"
     path : path asked for
     origins : where each site is, ``http://address:port``
     hits : how often this path was asked for, this time included
@@ -130,6 +161,10 @@ def answer(site: str, path: str, origins: dict[str, str], hits: int) -> Reply:
         return Reply(b"gone", 404) if robots else Reply(page("Too late").body, wait=60)
     if site == "asks":
         found = _asking(path)
+    elif site == "forum":
+        found = _forum(path)
+        if found is not None:
+            found.body = found.body.replace(b"ORIGIN", origins["forum"].encode())
     else:
         found = _fine(path, origins, hits) if site == "a" else _plain(site, path)
     return found or Reply(b"<p>no such bicycle", 404)

@@ -28,7 +28,7 @@ MODULES = sorted(path for path in ROOT.rglob("*.py") if path != PRIVATE)
 DOCUMENTED = {
     "scrapy": {"FormRequest", "Request", "Spider", "signals"},
     "scrapy.core.downloader.handlers.http11": {"HTTP11DownloadHandler"},
-    "scrapy.core.scheduler": {"BaseScheduler"},
+    "scrapy.core.scheduler": {"BaseScheduler", "Scheduler"},
     "scrapy.crawler": {"Crawler"},
     "scrapy.downloadermiddlewares.httpcompression": {"HttpCompressionMiddleware"},
     "scrapy.exceptions": {
@@ -78,6 +78,8 @@ ASSIGNED = {
     "spiders/focused.py": {"spider.store"},  # where Scrapy has put an argument
     "downloadermiddlewares/priority.py": {"request.priority"},  # documented, and to be set
     "engine/visits.py": {"visit.error", "visit.excluded"},  # ours
+    "engine/open_pages.py": {"visit.asked"},
+    "downloadermiddlewares/focus.py": {"visit.asked"},
 }
 
 

@@ -140,7 +140,7 @@ class HubRevisits(Distilling):
 
     def _new_links(self, visit: PageVisit) -> dict[int, str]:
         assert visit.view is not None
-        found, urls = followed_links(self._crawl, visit.view), self._crawl.urls
+        found, urls = followed_links(self._crawl, visit.view, visit.asked), self._crawl.urls
         known = set(self.targets_of(visit.number).tolist())
         return {place: url for place, url in found.items() if urls.get(url) not in known}
 

@@ -18,8 +18,7 @@ class StopRules(Part):
 
     def poll(self, now: float) -> bool:
         """Give out nothing while all that is left of the budget is under way."""
-        crawl = self._crawl
-        return 0 < crawl.plan.budget <= crawl.spent + len(crawl.in_flight)
+        return self._crawl.exhausted
 
     def stop_reason(self) -> str | None:
         """Return the rule that ends the crawl."""

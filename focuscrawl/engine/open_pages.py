@@ -1,0 +1,145 @@
+"""Pages of other people's spiders between their answer and the end of their callback."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary, WeakSet
+
+from scrapy import signals
+
+from focuscrawl.crawl.link_filter import may_be_page, nofollow_urls
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.instance_feed import InstanceFeed
+from focuscrawl.engine.visits import count_again, halting
+from focuscrawl.foundation.urls import normalize
+from focuscrawl.signals import page_visited
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scrapy import Request
+    from scrapy.crawler import Crawler
+
+    from focuscrawl.crawl import PageVisit
+
+
+@dataclass
+class _OpenPage:
+    visit: PageVisit
+    requests: list[Request] = field(default_factory=list)
+    followed: set[str] = field(default_factory=set)
+
+
+class OpenPages:
+    """Judged pages whose callback is still at work: neither expanded nor recorded.
+
+    What a callback asks for is queued with its page, in one step, when there is no more of it.
+    So no link can be fetched before the crawl knows what its spider wants of it; and a page whose
+    callback a crash has cut short is fetched again when the crawl is resumed.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawler = crawler
+        self._crawl = crawl_of(crawler)
+        self._pages: dict[int, _OpenPage] = {}
+        self._on_their_way: WeakSet[Request] = WeakSet()
+        self._take: Callable[[Request], bool] = bool
+
+    @cached_property
+    def _instances(self) -> InstanceFeed | None:
+        return InstanceFeed.of(self._crawler)
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._pages
+
+    def hand_to(self, take: Callable[[Request], bool]) -> None:
+        """Have `take` queue what callbacks ask for; it returns False for what is not wanted."""
+        self._take = take
+
+    def open(self, visit: PageVisit) -> None:
+        """Keep a judged visit until its callback is done."""
+        self._pages[visit.number] = _OpenPage(visit)
+
+    def links_of(self, number: int) -> list[str]:
+        """Return the URLs of an open page's links that may be pages; none of other pages."""
+        page = self._pages.get(number)
+        if page is None or page.visit.view is None:
+            return []
+        any_media = self._crawl.plan.any_media
+        urls = dict.fromkeys(page.visit.view.links.urls)
+        return [url for url in urls if any_media or may_be_page(url)]
+
+    def follow(self, number: int, url: str) -> None:
+        """Note that a link of an open page is followed though nobody asked for it."""
+        self._pages[number].followed.add(url)
+
+    def ask(self, number: int, request: Request) -> None:
+        """Keep a request that the callback of an open page has made; it goes on to the engine."""
+        self._pages[number].requests.append(request)
+        self._on_their_way.add(request)
+
+    def go_on(self, request: Request) -> Request:
+        """Queue a request for where a page has moved, and return it: it goes on to the engine."""
+        self._take(request)
+        self._on_their_way.add(request)
+        return request
+
+    def has(self, request: Request) -> bool:
+        """Tell whether a request that the engine has for the scheduler was taken from a page.
+
+        The engine may come with it long after the callback is done, or not at all any more.
+        """
+        kept = request in self._on_their_way
+        self._on_their_way.discard(request)
+        return kept
+
+    def finish(self, number: int, now: float) -> None:
+        """Expand and record an open page, and queue what its callback asked for."""
+        page = self._pages.pop(number, None)
+        if page is None or number not in self._crawl.in_flight:
+            return
+        visit, requests = page.visit, page.requests
+        refused: frozenset[str] = frozenset()
+        if visit.view is not None and self._crawl.plan.obey_meta_robots:
+            refused = nofollow_urls(visit.view)
+        wanted = [each for each in requests if normalize(each.url) not in refused]
+        urls = {normalize(request.url) for request in wanted}
+        visit.asked = frozenset(url for url in urls | page.followed if url is not None)
+        self.record(visit, now)
+        if len(wanted) < len(requests):
+            self._crawler.stats.inc_value("focuscrawl/nofollow", len(requests) - len(wanted))
+        for request in wanted:
+            if not self._take(request):
+                self._crawler.signals.send_catch_log(
+                    signals.request_dropped, request=request, spider=self._crawler.spider
+                )
+
+    def record(self, visit: PageVisit, now: float) -> None:
+        """Expand and record a judged visit, and tell of it."""
+        with halting(self._crawl, visit.number):
+            self._crawl.expand(visit)
+            self._crawl.record(visit, now)
+        self.tell(visit)
+
+    def tell(self, visit: PageVisit) -> None:
+        """Tell of a recorded visit."""
+        if visit.again:
+            count_again(self._crawler.stats, visit)
+            return
+        if self._instances is not None:
+            self._instances.add(visit)
+        if visit.noindex:
+            self._crawler.stats.inc_value("focuscrawl/noindex")
+        self._crawler.signals.send_catch_log(page_visited, crawl=self._crawl, visit=visit)
+
+
+_open_pages: WeakKeyDictionary[Crawler, OpenPages] = WeakKeyDictionary()
+
+
+def open_pages_of(crawler: Crawler) -> OpenPages:
+    """Return the open pages of `crawler`, which has a crawl."""
+    if crawler not in _open_pages:
+        _open_pages[crawler] = OpenPages(crawler)
+    return _open_pages[crawler]

@@ -1,0 +1,170 @@
+"""Spiders that were written without the crawl in mind: what they ask for, no more, and once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from focuscrawl.cli.main import main
+
+from .running import Kept
+from .test_addon import STRANGER, environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .conftest import LocalWeb
+
+_ONE_AT_A_TIME = {"CONCURRENT_REQUESTS": 1}
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a spider read of the forum, and what the forum's server was asked for."""
+
+    items: list[dict[str, Any]]
+    asked: list[str]
+    kept: Kept
+    stderr: str
+
+    @property
+    def urls(self) -> list[str]:
+        """The URLs of the items, sorted."""
+        return sorted(item["url"] for item in self.items)
+
+
+def read(
+    local_web: LocalWeb,
+    folder: Path,
+    spider: str,
+    module: str = "clubs.focused",
+    *,
+    failing: bool = False,
+    **settings: Any,
+) -> Read:
+    """Have one of the stranger's spiders read the forum; its callbacks may be `failing`."""
+    before = len(local_web.requests())
+    folder.mkdir(exist_ok=True)
+    feed, crawl = folder / "items.jsonl", folder / "crawl"
+    if module == "clubs.focused":
+        settings = {"FOCUSCRAWL_CRAWL_DIR": crawl, "FOCUSCRAWL_BUDGET": 0, **settings}
+    options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+    site = ["-a", f"site={local_web.origins['forum']}"]
+    done = subprocess.run(
+        [sys.executable, "-m", "scrapy", "crawl", spider, *site, "-O", str(feed), *options],
+        cwd=STRANGER,
+        env=environment(module),
+        capture_output=True,
+        text=True,
+        timeout=280,  # seconds after which it hangs
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert ("Spider error" in done.stderr) is failing
+    lines = feed.read_text(encoding="utf-8").splitlines()
+    asked = [request["path"] for request in local_web.requests()[before:]]
+    pages = [path for path in asked if path != "/robots.txt"]
+    return Read([json.loads(line) for line in lines], pages, Kept(crawl), done.stderr)
+
+
+@pytest.mark.parametrize("spider", ["lists", "topics"])
+@pytest.mark.parametrize("concurrency", [1, 8])
+def test_no_page_is_loaded_twice_and_no_item_is_missing(
+    spider: str, concurrency: int, local_web: LocalWeb, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {
+        "CONCURRENT_REQUESTS": concurrency,
+        "CONCURRENT_REQUESTS_PER_DOMAIN": concurrency,
+    }
+    settings["FOCUSCRAWL_OBEY_META_ROBOTS"] = 0  # as without the add-on
+    plain = read(local_web, tmp_path / "plain", spider, "clubs.settings")
+    focused = read(local_web, tmp_path / "focused", spider, **settings)
+    assert [path for path, times in Counter(focused.asked).items() if times > 1] == []
+    assert sorted(focused.asked) == sorted(plain.asked)
+    assert focused.urls == plain.urls
+    assert len(plain.urls) > 10
+
+
+@pytest.mark.parametrize("spider", ["lists", "topics"])
+def test_servers_see_the_budget_and_no_more(
+    spider: str, local_web: LocalWeb, tmp_path: Path
+) -> None:
+    job = read(local_web, tmp_path / "job", spider, FOCUSCRAWL_BUDGET=15)
+    assert len(job.asked) == 15
+    assert len(job.kept.order) == 15
+
+
+@pytest.mark.parametrize("spider", ["lists", "topics"])
+def test_nobody_asks_for_what_the_spider_leaves_alone(
+    spider: str, local_web: LocalWeb, tmp_path: Path
+) -> None:
+    job = read(local_web, tmp_path / "job", spider)
+    kinds = {path.strip("/").partition("-")[0].partition("/")[0] for path in job.asked}
+    assert kinds <= {"", "list", "topic"}
+    assert not any("advert" in path for path in job.asked)  # rel=nofollow
+    if spider == "topics":
+        assert "'focuscrawl/nofollow'" in job.stderr
+
+
+def test_all_links_are_followed_where_that_is_wanted(local_web: LocalWeb, tmp_path: Path) -> None:
+    job = read(local_web, tmp_path / "job", "topics", FOCUSCRAWL_FOLLOW=1)
+    assert "/logout" in job.asked
+    assert len(set(job.asked)) == len(job.asked)
+    assert {f"/list/{n}" for n in range(1, 11)} <= set(job.asked)
+    assert not any("advert" in path for path in job.asked)
+
+
+def test_links_nobody_asked_for_can_be_allowed_and_denied(
+    local_web: LocalWeb, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = {"FOCUSCRAWL_FOLLOW": 1, "FOCUSCRAWL_DENY": "/members/|/logout"}
+    job = read(local_web, tmp_path / "job", "topics", **settings)
+    assert "/list/10" in job.asked
+    assert not [path for path in job.asked if "members" in path or "logout" in path]
+    settings["FOCUSCRAWL_ALLOW"] = r"/list/[1-3]$"
+    job = read(local_web, tmp_path / "few", "topics", **settings)
+    assert {path for path in job.asked if "list" in path} == {f"/list/{n}" for n in (1, 2, 3)}
+
+
+@pytest.mark.parametrize("follow", [0, 1])
+def test_limits_of_the_project_bind(follow: int, local_web: LocalWeb, tmp_path: Path) -> None:
+    longest = len(local_web.origins["forum"]) + len("/topic-99")
+    limits: dict[str, Any] = {"DEPTH_LIMIT": 4, "URLLENGTH_LIMIT": longest}
+    job = read(local_web, tmp_path / "job", "lists", FOCUSCRAWL_FOLLOW=follow, **limits)
+    depths = [depth for (depth,) in job.kept.query("SELECT depth FROM pages")]
+    assert max(depths) == 4
+    assert len(job.asked) == len(depths)
+    assert max(map(len, job.asked)) <= len("/topic-99")
+    assert ("/list/5" in job.asked, "/list/6" in job.asked) == (True, False)
+
+
+def test_a_site_map_is_read_from_its_best_end(local_web: LocalWeb, tmp_path: Path) -> None:
+    """Its URLs are scored by their words, not fetched one after another."""
+    critic = tmp_path / "critic"
+    training = ["critic", "train", "--words", "bicycle", "--out", str(critic)]
+    assert CliRunner().invoke(main, training).exit_code == 0
+    settings: dict[str, Any] = {
+        "FOCUSCRAWL_CRITIC": critic,
+        "FOCUSCRAWL_TOPIC": "/good",
+        **_ONE_AT_A_TIME,
+    }
+    job = read(local_web, tmp_path / "job", "mapped", FOCUSCRAWL_BUDGET=31, **settings)
+    kinds = Counter(path.strip("/").partition("-")[0] for path in job.asked)
+    assert kinds == {"sitemap.xml": 1, "bicycle": 30}
+
+
+def test_a_callback_that_fails_costs_what_it_would_have_asked_for(
+    local_web: LocalWeb, tmp_path: Path
+) -> None:
+    """Its page is recorded, and what it had asked for until then is fetched."""
+    job = read(local_web, tmp_path / "job", "stumbling", failing=True)
+    assert [path for path in job.asked if path.startswith("/list")] == ["/list/1", "/list/2"]
+    assert len(job.kept.order) == len(job.asked)
+    assert job.kept.stop_reasons == ["frontier_empty"]
