@@ -6,6 +6,7 @@ import heapq
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from focuscrawl.crawl.link_filter import fits
 from focuscrawl.engine.meta import AGAIN, NOINDEX, OWN, URL_ID, VISIT
 from focuscrawl.engine.request_file import RequestFile
 from focuscrawl.foundation.urls import host, normalize
@@ -65,7 +66,7 @@ class SpiderRequests:
         """Keep a request of the project's; False if it is for a page that was fetched."""
         crawl, request = self._crawl, _unmarked(request)
         url = normalize(request.url)
-        if url is None or request.method != "GET" or request.body:
+        if url is None or not fits(url) or request.method != "GET" or request.body:
             return self._put_aside(request)
         number = crawl.urls.get(url)
         known = None if number is None else crawl.urls.state(number)

@@ -6,9 +6,13 @@ import asyncio
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+from scrapy import Request
 from scrapy.exceptions import DropItem
+from scrapy.pipelines.files import FilesPipeline
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from focuscrawl.crawl import PageVisit
     from focuscrawl.engine.instance_feed import Instance
 
@@ -72,6 +76,16 @@ class Slow:
 
     async def process_item(self, item: PageVisit) -> PageVisit:
         await asyncio.sleep(0.002 * (item.number % 4))
+        return item
+
+
+class Pictures(FilesPipeline):
+    """Fetches what ``TEST_PICTURES`` names with every page."""
+
+    def get_media_requests(self, item: PageVisit, info: Any) -> list[Request]:
+        return [Request(url) for url in self.crawler.settings.getlist("TEST_PICTURES")]
+
+    def item_completed(self, results: Any, item: PageVisit, info: Any) -> PageVisit:
         return item
 
 

@@ -1,0 +1,108 @@
+"""No answer ends a crawl: what a store cannot keep is recorded as such, and all else is kept."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from server.bad.refused import PAGES, STATUSES
+
+from .badweb import CRITIC, SETTINGS, explore
+from .workers import Workers, assert_whole, query
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .badweb import BadWeb
+    from .postgres import PostgresServer
+
+LONG = 250.0  # seconds after which something hangs
+LONGEST = 2083  # characters of a URL
+OPTIONS = [part for name, value in SETTINGS.items() for part in ("-s", f"{name}={value}")]
+LEASE = ("-s", "FOCUSCRAWL_LEASE=10", "-s", "FOCUSCRAWL_SHARDS=16")
+
+
+def share(
+    url: str, folder: Path, workers: int, seeds: str, *options: str, budget: int
+) -> list[dict[str, Any]]:
+    """Crawl with several workers to the end, each of which ends well; return the pages."""
+    arguments = {**CRITIC, "seeds": seeds, "budget": budget}
+    folder.mkdir()
+    with Workers(url, folder, arguments, *OPTIONS, *LEASE, *options) as sharing:
+        for _ in range(workers):
+            sharing.start()
+        codes = sharing.wait(LONG)
+        said = "".join(map(sharing.log, range(workers)))
+    assert codes == [0] * workers, said
+    assert "Traceback" not in said
+    names = "seq", "url", "status", "error", "relevance", "links", "dropped"
+    found = query(url, f"SELECT {', '.join(names)} FROM pages ORDER BY seq")
+    return [dict(zip(names, row, strict=True)) for row in found]
+
+
+def assert_statuses(pages: list[dict[str, Any]], web: BadWeb) -> None:
+    """Check that wrong statuses are errors, and that everything else was crawled."""
+    by_name = {web.short(row["url"]): row for row in pages}
+    for said in STATUSES:
+        row = by_name[f"statuses/{said}"]
+        assert (row["status"], row["relevance"]) == (0, 0.0)
+        assert row["error"].startswith("no HTTP: ")
+        assert said in row["error"]
+    good = [name for name, row in by_name.items() if row["status"] == 200]
+    assert len(good) == 2 * (PAGES + 1) - 1 + 0 * len(STATUSES)
+
+
+def test_a_number_that_is_no_status_is_no_answer(bad_web: BadWeb, tmp_path: Path) -> None:
+    seeds = bad_web.seeds("statuses", "good")
+    run = explore(tmp_path / "crawl", seeds, FOCUSCRAWL_WARC=1)
+    assert run.returncode == 0, run.stderr
+    assert "Traceback" not in run.stderr
+    assert_statuses(run.kept.rows("SELECT * FROM pages"), bad_web)
+    again = explore(tmp_path / "crawl", seeds)
+    assert again.returncode == 0, again.stderr
+    assert again.kept.order == run.kept.order
+    assert run.summary("errors") == f"no HTTP: {len(STATUSES)}"
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_nor_is_it_one_for_workers(
+    bad_web: BadWeb, postgres: PostgresServer, tmp_path: Path, workers: int
+) -> None:
+    url, seeds = postgres.url(f"statuses_{workers}"), bad_web.seeds("statuses", "good")
+    pages = share(url, tmp_path / "first", workers, seeds, budget=20)
+    assert_whole(url, 20)
+    assert len(pages) == 20
+    pages = share(url, tmp_path / "again", 1, seeds, budget=1000)
+    assert_statuses(pages, bad_web)
+    assert_whole(url, len(pages))
+
+
+@pytest.mark.parametrize("any_media", [0, 1])
+def test_no_long_url_comes_into_a_crawl(bad_web: BadWeb, tmp_path: Path, any_media: int) -> None:
+    run = explore(tmp_path / "crawl", bad_web.seeds("long-urls"), FOCUSCRAWL_ANY_MEDIA=any_media)
+    assert run.returncode == 0, run.stderr
+    ((longest,),) = run.kept.query("SELECT max(length(url)) FROM url")
+    assert longest <= LONGEST
+    ((longest,),) = run.kept.query("SELECT max(length(canonical)) FROM page")
+    assert longest is None or longest <= LONGEST
+    pages = run.pages(bad_web)
+    for name in ("moved", "refresh"):
+        said = pages[f"long-urls/{name}"]["error"]
+        assert re.fullmatch(r"redirect to nowhere: a URL of 9,\d{3} characters", said)
+    assert pages["long-urls/canonical"]["relevance"] > 0.5
+    assert pages["long-urls/linked"]["relevance"] > 0.5
+    assert sum(row["status"] == 200 for row in pages.values()) == PAGES + 5
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_nor_does_it_with_workers(
+    bad_web: BadWeb, postgres: PostgresServer, tmp_path: Path, workers: int
+) -> None:
+    url = postgres.url(f"long_urls_{workers}")
+    seeds = bad_web.seeds("long-urls", "good")
+    media = ("-s", "FOCUSCRAWL_ANY_MEDIA=1")
+    pages = share(url, tmp_path / "first", workers, seeds, *media, budget=1000)
+    ((longest,),) = query(url, "SELECT max(length(url)) FROM url")
+    assert longest <= LONGEST
+    assert_whole(url, len(pages))
