@@ -11,6 +11,7 @@ import numpy as np
 
 from focuscrawl.crawl.part import Metric, Part
 from focuscrawl.frontier.preview import outlook
+from focuscrawl.store.refusals import first_line
 from focuscrawl.workers.distributed_learning import UNTIL_OTHERS
 from focuscrawl.workers.handover import Handover
 from focuscrawl.workers.heartbeat import INTERVAL
@@ -18,7 +19,6 @@ from focuscrawl.workers.ingest import Ingest
 from focuscrawl.workers.link_yield import LinkYield
 from focuscrawl.workers.throughput import Throughput
 from focuscrawl.workers.worker_state import WorkerState
-from focuscrawl.workers.writer import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,6 +9,8 @@ import pytest
 from server.bad.refused import PAGES, STATUSES
 
 from .badweb import CRITIC, SETTINGS, explore
+from .running import crawl
+from .test_pipelines import between
 from .workers import Workers, assert_whole, query
 
 if TYPE_CHECKING:
@@ -50,7 +52,7 @@ def assert_statuses(pages: list[dict[str, Any]], web: BadWeb) -> None:
         assert row["error"].startswith("no HTTP: ")
         assert said in row["error"]
     good = [name for name, row in by_name.items() if row["status"] == 200]
-    assert len(good) == 2 * (PAGES + 1) - 1 + 0 * len(STATUSES)
+    assert len(good) == (PAGES + 1) + 9
 
 
 def test_a_number_that_is_no_status_is_no_answer(bad_web: BadWeb, tmp_path: Path) -> None:
@@ -106,3 +108,74 @@ def test_nor_does_it_with_workers(
     ((longest,),) = query(url, "SELECT max(length(url)) FROM url")
     assert longest <= LONGEST
     assert_whole(url, len(pages))
+
+
+UNFIT = between(700, "Unfit")
+BUDGET = 150
+
+
+def assert_isolated(rows: list[tuple[Any, ...]], refused: int) -> None:
+    """Check that what was refused is recorded as such, and every other page as it is.
+
+    Parameters
+    ----------
+    rows : seq, status, error, relevance, links, links stored
+    refused : how many were
+    """
+    assert [row[0] for row in rows] == list(range(1, len(rows) + 1))
+    bad = [row for row in rows if (row[2] or "").startswith("not stored: ")]
+    assert len(bad) == refused
+    for _, status, error, relevance, links, stored in bad:
+        assert (status, relevance, links, stored) == (0, 0.0, 0, 0)
+        assert len(error) > len("not stored: ")
+    whole = [row for row in rows if row not in bad]
+    assert sum(stored > 0 for *_, stored in whole) > len(whole) / 2
+
+
+ROWS = """
+    SELECT p.seq, p.status, p.error, p.relevance, p.links,
+        (SELECT count(*) FROM link l WHERE l.source = p.url)
+    FROM page p ORDER BY p.seq"""
+
+
+def test_what_a_store_refuses_is_recorded_as_refused(demo: dict[str, str], tmp_path: Path) -> None:
+    run = crawl(tmp_path / "crawl", *UNFIT, **demo, budget=BUDGET)
+    assert run.returncode == 0, run.stderr
+    turns = [turn % 6 for turn in range(1, BUDGET // 7 + 1)]
+    refused = sum(turn in (0, 2, 3, 4) for turn in turns)  # SQLite keeps 2**40, and NUL
+    assert_isolated(run.kept.query(ROWS), refused)
+    assert "Traceback" not in run.stderr
+    assert run.stderr.count("cannot be stored") == refused
+    events = run.kept.query("SELECT DISTINCT detail FROM events WHERE kind = 'unfit'")
+    assert events == [("a ? b  c",)]
+    before = run.kept.order
+    again = crawl(tmp_path / "crawl", **demo, budget=BUDGET + 50)
+    assert again.returncode == 0, again.stderr
+    assert again.kept.order[:BUDGET] == before
+    assert len(again.kept.order) == BUDGET + 50
+    ((known, last),) = run.kept.query("SELECT count(*), max(id) + 1 FROM url")
+    assert known == last  # none is missing
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_what_postgresql_refuses_is_recorded_as_refused(
+    demo: dict[str, str], postgres: PostgresServer, tmp_path: Path, workers: int
+) -> None:
+    url = postgres.url(f"refusals_{workers}")
+    with Workers(url, tmp_path, {**demo, "budget": BUDGET}, *LEASE, *UNFIT) as sharing:
+        for _ in range(workers):
+            sharing.start()
+        codes = sharing.wait(LONG)
+        said = "".join(map(sharing.log, range(workers)))
+    assert codes == [0] * workers, said
+    assert "Traceback" not in said
+    refused = said.count("cannot be stored")
+    assert refused > (BUDGET / 7 - workers) * 5 / 6 - workers
+    assert_isolated(query(url, ROWS), refused)
+    assert_whole(url, BUDGET)
+    (tmp_path / "again").mkdir()
+    more = {**demo, "budget": BUDGET + 50}
+    with Workers(url, tmp_path / "again", more, *LEASE) as sharing:
+        sharing.start()
+        assert sharing.wait(LONG) == [0]
+    assert_whole(url, BUDGET + 50)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from focuscrawl.settings import ITEM_PIPELINES
+
 from .running import ROOT, Run, crawl
 
 if TYPE_CHECKING:
@@ -149,7 +151,7 @@ def test_files_are_fetched_from_no_private_network(hanging: Hanging, tmp_path: P
         tmp_path / "crawl",
         seeds,
         INSIDE,
-        ITEM_PIPELINES=json.dumps({"server.pipelines.Pictures": 950}),
+        ITEM_PIPELINES=json.dumps({**ITEM_PIPELINES, "server.pipelines.Pictures": 950}),
         FILES_STORE=tmp_path / "files",
         TEST_PICTURES=",".join(
             f"http://{name}.example:{hanging.port}/robots.txt" for name in ("inner", "outer")
