@@ -179,3 +179,31 @@ def test_what_postgresql_refuses_is_recorded_as_refused(
         sharing.start()
         assert sharing.wait(LONG) == [0]
     assert_whole(url, BUDGET + 50)
+
+
+@pytest.mark.parametrize(("state", "ends"), [("53100", False), ("58030", True)])
+def test_a_server_that_cannot_write_refuses_nothing(
+    demo: dict[str, str], postgres: PostgresServer, tmp_path: Path, state: str, ends: bool
+) -> None:
+    url = postgres.url(f"unwritable_{state}")
+    with Workers(url, tmp_path, {**demo, "budget": BUDGET}, *LEASE) as sharing:
+        sharing.start()
+        sharing.wait_for(20, LONG)
+        query(
+            url,
+            f"""
+            CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS
+            $$ BEGIN RAISE EXCEPTION 'no room on the disk' USING ERRCODE = '{state}'; END $$;
+            CREATE TRIGGER full_disk BEFORE INSERT ON page EXECUTE FUNCTION no_room()""",
+        )
+        if not ends:
+            sharing.wait_until_said(0, "the store is away", LONG)
+            query(url, "DROP TRIGGER full_disk ON page")
+        codes = sharing.wait(LONG)
+        said = sharing.log(0)
+    assert codes == [int(ends)], said
+    assert "no room on the disk" in said
+    assert "cannot be stored" not in said
+    assert query(url, "SELECT seq FROM page WHERE status = 0") == []
+    if not ends:
+        assert_whole(url, BUDGET)
