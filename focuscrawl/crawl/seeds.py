@@ -54,7 +54,7 @@ def read_seeds(source: str, topics: tuple[str, ...]) -> list[str]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise UserError(f"seeds: {source} is neither a file nor an http(s) URL") from None
+        raise UserError(f"seeds: {_shown(source)} is neither a file nor an http(s) URL") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"seeds: {source} cannot be read ({error})") from None
     lines = text.splitlines()
@@ -91,6 +91,9 @@ def _from_csv(
 
 
 def _shown(text: str) -> str:
+    """Return what a user wrote for a URL, short and without what may be a password."""
+    _, at, rest = text.rpartition("@")
+    text = f"...{at}{rest}" if at else text
     return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
 
 
