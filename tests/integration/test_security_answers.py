@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from server.bad.refused import PAGES, STATUSES
+from server.bad.refused import LONGEST, PAGES, STATUSES
 
 from .badweb import CRITIC, SETTINGS, explore
 from .running import crawl
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from .postgres import PostgresServer
 
 LONG = 250.0  # seconds after which something hangs
-LONGEST = 2083  # characters of a URL
 OPTIONS = [part for name, value in SETTINGS.items() for part in ("-s", f"{name}={value}")]
 LEASE = ("-s", "FOCUSCRAWL_LEASE=10", "-s", "FOCUSCRAWL_SHARDS=16")
 
@@ -85,7 +84,7 @@ def test_no_long_url_comes_into_a_crawl(bad_web: BadWeb, tmp_path: Path, any_med
     run = explore(tmp_path / "crawl", bad_web.seeds("long-urls"), FOCUSCRAWL_ANY_MEDIA=any_media)
     assert run.returncode == 0, run.stderr
     ((longest,),) = run.kept.query("SELECT max(length(url)) FROM url")
-    assert longest <= LONGEST
+    assert longest == LONGEST
     ((longest,),) = run.kept.query("SELECT max(length(canonical)) FROM page")
     assert longest is None or longest <= LONGEST
     pages = run.pages(bad_web)
@@ -94,7 +93,7 @@ def test_no_long_url_comes_into_a_crawl(bad_web: BadWeb, tmp_path: Path, any_med
         assert re.fullmatch(r"redirect to nowhere: a URL of 9,\d{3} characters", said)
     assert pages["long-urls/canonical"]["relevance"] > 0.5
     assert pages["long-urls/linked"]["relevance"] > 0.5
-    assert sum(row["status"] == 200 for row in pages.values()) == PAGES + 5
+    assert sum(row["status"] == 200 for row in pages.values()) == PAGES + 6
 
 
 @pytest.mark.parametrize("workers", [1, 3])
@@ -106,7 +105,7 @@ def test_nor_does_it_with_workers(
     media = ("-s", "FOCUSCRAWL_ANY_MEDIA=1")
     pages = share(url, tmp_path / "first", workers, seeds, *media, budget=1000)
     ((longest,),) = query(url, "SELECT max(length(url)) FROM url")
-    assert longest <= LONGEST
+    assert longest == LONGEST
     assert_whole(url, len(pages))
 
 

@@ -18,6 +18,8 @@ PAGES = 9
 _LETTERS = string.ascii_letters + string.digits
 #: which nothing makes shorter: PostgreSQL packs what it puts into an index
 LONG = "".join(random.Random(7).choices(_LETTERS, k=9_000))
+#: characters of the longest URL that a crawl keeps
+LONGEST = 2083
 
 
 async def statuses(asked: Asked, to: Connection) -> None:
@@ -47,7 +49,8 @@ async def long_urls(asked: Asked, to: Connection) -> None:
     elif asked.path == "/based":
         await to.reply(b'<base href="%s/">' % target.encode() + html("Based", ["a", "b"]))
     elif asked.path == "/linked":
-        await to.reply(html("Linked", [target, f"{target}.pdf", f"/?{LONG}"]))
+        longest = f"http://{asked.host}/{LONG}"[:LONGEST]
+        await to.reply(html("Linked", [target, longest, f"{target}.pdf", f"/?{LONG}"]))
     else:
         await to.reply(html(f"Page {asked.path} of {asked.host}"))
 
