@@ -150,7 +150,9 @@ class StoreWriter:
             self._write_down(batch[:middle])
             self._write_down(batch[middle:])
             return
-        logger.error("what came of a fetch cannot be stored: %s", why)
+        page = batch[0].page
+        what = "what was noted" if page is None else f"what came of fetch {page.seq}"
+        logger.error("%s cannot be stored: %s", what, why)
         self.commit([without_contents(batch[0], why)])
 
     def refuses(self, error: Exception) -> bool:
