@@ -70,6 +70,7 @@ EXTENSIONS = {
     "scrapy.extensions.logstats.LogStats": None,
     "focuscrawl.extensions.stop_reason.StopReason": 0,
     "focuscrawl.extensions.html_only.HtmlOnly": 0,
+    "focuscrawl.extensions.private_addresses.PrivateAddresses": 0,
     "focuscrawl.extensions.alarm.Alarm": 0,
     "focuscrawl.extensions.progress.Progress": 0,
     "focuscrawl.extensions.remote_control.RemoteControlExtension": 0,

@@ -38,6 +38,7 @@ from focuscrawl.foundation.urls import normalize
 from focuscrawl.frontier import Frontier
 from focuscrawl.paths.files import is_path_model, load_path_critic
 from focuscrawl.store import CrawlStore, schema
+from focuscrawl.store.postgres import is_database_url
 from focuscrawl.strategies import StrategyContext, make_strategy
 from focuscrawl.strategies.informed import SURE, Informed
 from focuscrawl.webs import open_web
@@ -172,6 +173,8 @@ def check(
         Anything the user has to put right.
     """
     first_topic(plan)
+    if plan.crawl_dir is not None and is_database_url(plan.crawl_dir):
+        raise UserError("crawl_dir is the address of a database: name that with -a store=...")
     if plan.revisit_hubs and not plan.distill:
         raise UserError(
             "FOCUSCRAWL_REVISIT_HUBS needs to know the hubs: set FOCUSCRAWL_DISTILL, too"

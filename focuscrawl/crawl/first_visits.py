@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.link_filter import followed
+from focuscrawl.crawl.link_filter import fits, followed
 from focuscrawl.crawl.redirects import refresh_target
 from focuscrawl.crawl.visit import META_REFRESH, NOINDEX, NOT_MODIFIED, answer_of
 from focuscrawl.store import VisitRecord
@@ -82,7 +82,7 @@ class FirstVisits:
             visit.events.append((NOINDEX, view.title))
         visit.links = visit.dropped = len(view.links) + view.links_cut
         visit.digest = Duplicates.digest(visit.download.body)
-        if view.canonical is not None:
+        if view.canonical is not None and fits(view.canonical):
             visit.canonical = crawl.resolve([view.canonical])[0] or view.canonical
         names = Duplicates.names(visit.url, visit.canonical)
         visit.twin = crawl.duplicates.find(visit.digest, names)

@@ -24,9 +24,14 @@ _LONGEST = max(map(len, _OTHER_MEDIA))
 MAX_URL = 2083  # characters; longer URLs are what traps make
 
 
+def fits(url: str) -> bool:
+    """Tell whether a crawl can keep a normalised `url`; none that is longer is ever queued."""
+    return len(url) <= MAX_URL
+
+
 def may_be_page(url: str) -> bool:
     """Tell whether a normalised `url` may lead to an HTML page."""
-    if len(url) > MAX_URL:
+    if not fits(url):
         return False
     dot = url.rfind(".", -_LONGEST - 1)
     return dot < 0 or url[dot + 1 :].lower() not in _OTHER_MEDIA or "?" in url

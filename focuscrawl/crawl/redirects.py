@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from focuscrawl.crawl.link_filter import fits
 from focuscrawl.crawl.visit import META_REFRESH
 
 if TYPE_CHECKING:
@@ -61,6 +62,8 @@ class Redirects:
         self.add(number)
         if location is None:
             return "redirect to nowhere"
+        if not fits(location):
+            return f"redirect to nowhere: a URL of {len(location):,} characters"
         chain = [number]
         while (before := self._urls.found_on(chain[-1])) in self._moved and len(chain) < MOST:
             assert before is not None

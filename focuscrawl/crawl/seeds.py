@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from focuscrawl.crawl.link_filter import MAX_URL, fits
 from focuscrawl.critic.loading import model_file
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
@@ -16,6 +17,7 @@ from focuscrawl.topics import read_definition
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
+_SHOWN = 200  # characters of a text in a message
 _HTTP = re.compile(r"\s*https?:", re.IGNORECASE)
 
 
@@ -45,14 +47,14 @@ def read_seeds(source: str, topics: tuple[str, ...]) -> list[str]:
         defined = read_definition(source).seeds
         if not defined:
             raise UserError(f"seeds: {source} names no seeds: add seeds = [...] to it")
-        return list(defined)
+        return _checked([(seed, f"{source}, seeds") for seed in defined])
     path: Traversable = Path(source)
     if not path.is_file():
         path = model_file(source) or path
     try:
         text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise UserError(f"seeds: {source} is neither a file nor an http(s) URL") from None
+        raise UserError(f"seeds: {_shown(source)} is neither a file nor an http(s) URL") from None
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"seeds: {source} cannot be read ({error})") from None
     lines = text.splitlines()
@@ -83,11 +85,23 @@ def _from_csv(
     return found
 
 
+def _shown(text: str) -> str:
+    """Return what a user wrote for a URL, short and without what may be a password."""
+    _, at, rest = text.rpartition("@")
+    text = f"...{at}{rest}" if at else text
+    return repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+
+
 def _checked(found: list[tuple[str, str]]) -> list[str]:
     seeds: dict[str, None] = {}
     for text, where in found:
         url = normalize(text.strip())
         if url is None:
-            raise UserError(f"{where}: {text.strip()!r} is no http(s) URL")
+            raise UserError(f"{where}: {_shown(text.strip())} is no http(s) URL")
+        if not fits(url):
+            raise UserError(
+                f"{where}: {_shown(url)} has {len(url):,} characters, and a crawl keeps URLs of "
+                f"at most {MAX_URL:,}: leave it out"
+            )
         seeds[url] = None
     return list(seeds)

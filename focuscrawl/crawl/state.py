@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from focuscrawl.crawl.duplicates import Duplicates
+from focuscrawl.crawl.link_filter import fits
 from focuscrawl.crawl.redirects import Redirects
 from focuscrawl.crawl.remote_control import FileControl
 from focuscrawl.crawl.url_table import UrlTable
@@ -144,11 +145,16 @@ class CrawlState:
     # -- URLs ------------------------------------------------------------------------------
 
     def resolve(self, urls: Sequence[str]) -> Sequence[str | None]:
-        """Map URLs to those the crawl may fetch, None: in a closed replay what is recorded."""
+        """Map URLs to those the crawl may fetch: in a closed replay what is recorded.
+
+        None for others, and for those that are too long, wherever they were found.
+        """
         web = self.web if self.plan.closed else None
         known: Sequence[str | None] = urls if web is None else web.resolve(urls)
         within = self._within
-        return known if within is None else [url if url in within else None for url in known]
+        if within is not None:
+            known = [url if url in within else None for url in known]
+        return [url if url is not None and fits(url) else None for url in known]
 
     def queue(self, number: int, score: float) -> bool:
         """Give a URL its new score, and a place in the frontier unless it has left it.
@@ -204,7 +210,7 @@ class CrawlState:
     def add_seeds(self, urls: Sequence[str]) -> int:
         """Queue the start URLs that do not wait already; return how many those are."""
         new = []
-        for url in urls:
+        for url in filter(fits, urls):
             known = self.urls.get(url)
             if known is None or self.urls.state(known) == UNFOLLOWED:
                 self.queue(self.urls.add(url, 0, None), math.inf)

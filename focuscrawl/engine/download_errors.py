@@ -38,6 +38,12 @@ class UnpackingError(UnusableError):
     cause = "cannot be unpacked"
 
 
+class NoStatusError(UnusableError):
+    """The number in place of a status is none: such an answer is no HTTP."""
+
+    cause = "no HTTP"
+
+
 class PrivateAddressError(Exception):
     """The host of a URL is at an address that the crawl may not connect to.
 

@@ -161,6 +161,41 @@ def _count_headers(protocol: Any, most: int, error: Callable[[], Exception]) -> 
     protocol.dataReceived = data_received
 
 
+def never_repeat(handler: HTTP11DownloadHandler) -> None:
+    """Have a handler make each request once.
+
+    Twisted asks again, at once, where a kept connection ends instead of an answer: neither the
+    delay of the host nor what else is kept with a request is known there.
+
+    Tested: Scrapy 2.15 to 2.19 (``handler._pool``; what is set there is documented by Twisted).
+    Until: Scrapy has a setting for it, or its handler does not.
+    """
+    handler._pool.retryAutomatically = False
+
+
+def check_peers(handler: HTTP11DownloadHandler, check: Callable[[str], None]) -> None:
+    """Have a handler call `check` with the address of every server that it has connected to.
+
+    What that raises is what becomes of the request. The connection ends, and nothing is sent on
+    it, not even to begin with TLS.
+
+    Tested: Scrapy 2.15 to 2.19 (``handler._pool``), Twisted 25.5 and 26.10 (the pool's
+    ``_factory``).
+    Until: Scrapy or Twisted tells of a connection before it uses it.
+    """
+    pool: Any = handler._pool
+    factory_class: Any = pool._factory
+
+    class CheckingFactory(factory_class):  # type: ignore[misc]
+        """Makes protocols for servers that passed the check."""
+
+        def buildProtocol(self, addr: Any) -> Any:  # noqa: N802 - Twisted's name
+            check(str(addr.host))
+            return super().buildProtocol(addr)
+
+    pool._factory = CheckingFactory
+
+
 def response_class(headers: Headers, url: str, body: bytes) -> type[Response]:
     """Return the class that Scrapy's own handlers would give an answer: HTML, XML, text, ...
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from focuscrawl.crawl.link_filter import fits
 from focuscrawl.engine.meta import AGAIN, NOINDEX, OWN, URL_ID, VISIT
 from focuscrawl.engine.request_file import RequestFile
 from focuscrawl.engine.request_words import RequestWords
@@ -68,7 +69,7 @@ class SpiderRequests:
         """Keep a request of the project's; False if it is for a page that was fetched."""
         crawl, request = self._crawl, _unmarked(request)
         url = normalize(request.url)
-        if url is None or request.method != "GET" or request.body:
+        if url is None or not fits(url) or request.method != "GET" or request.body:
             return self._put_aside(request)
         number = crawl.urls.get(url)
         known = None if number is None else crawl.urls.state(number)

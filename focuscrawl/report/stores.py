@@ -26,7 +26,7 @@ def open_store(crawl_dir: str | os.PathLike[str]) -> CrawlStore:
         There is no crawl, or none this version can read.
     """
     name = os.fspath(crawl_dir)
-    if "://" in name:
+    if "://" in name or is_database_url(name):
         return read_database(read_database_url(name))
     return CrawlStore.open(CrawlFolder(Path(crawl_dir)).store_path, read_only=True)
 

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 _RESERVED = ("pg_", "information_schema", "public")
 _SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
+# name:password@ in a path's part; anything before an @ in what begins like our URLs; libpq's own
+_MAY_HOLD_PASSWORD = re.compile(
+    r":[^/@]*@|^\s*(?:jdbc:)?postgres.*@|password\s*=", re.IGNORECASE | re.DOTALL
+)
 _CREATE = "a crawl needs the right CREATE on the database, or on its own schema"
 _SELECT = "to read takes the right SELECT on all tables of the schema"
 _PATIENCE = 10  # seconds to wait for the server when a crawl is opened
@@ -48,8 +52,12 @@ class Database(NamedTuple):
 
 
 def is_database_url(text: str) -> bool:
-    """Tell whether a user means a database by `text`, and not a folder."""
-    return text.partition("://")[0] in _SCHEMES and "://" in text
+    """Tell whether a user means a database by `text`, and not a folder.
+
+    However it is written: what may hold a password is never taken for the name of a folder, which
+    would be shown, and made. `read_database_url` says what is wrong with it.
+    """
+    return _has_scheme(text) or _MAY_HOLD_PASSWORD.search(text) is not None
 
 
 def read_database_url(text: str) -> Database:
@@ -61,12 +69,15 @@ def read_database_url(text: str) -> Database:
         It is no such URL; the message does not repeat it, since a password may be in it.
     """
     example = "write postgresql://USER@HOST/DATABASE?crawl=NAME"
-    if not is_database_url(text):
+    if not _has_scheme(text):
         raise UserError(f"store is no PostgreSQL URL: {example}")
     try:
         url = sa.make_url(text)
+        url.render_as_string(hide_password=False).encode()
     except (sa.exc.ArgumentError, ValueError):
         raise UserError(f"store cannot be read as a URL: {example}") from None
+    if "@" in (url.host or ""):
+        raise UserError("store has more than one @: write %40 for one in a name or password")
     query = dict(url.query)
     name = query.pop("crawl", "focuscrawl")
     if "password" in query:
@@ -79,6 +90,10 @@ def read_database_url(text: str) -> Database:
             "but not with pg_"
         )
     return Database(url.set(drivername="postgresql+psycopg", query=query), name)
+
+
+def _has_scheme(text: str) -> bool:
+    return "://" in text and text.partition("://")[0] in _SCHEMES
 
 
 class DatabaseStore(CrawlStore):

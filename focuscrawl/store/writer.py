@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import queue
 import threading
 from datetime import UTC, datetime
@@ -10,11 +11,15 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.store import schema
+from focuscrawl.store.refusals import first_line, refused_by_sqlite, without_contents
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table
 
     from focuscrawl.store.records import VisitRecord
+
+
+logger = logging.getLogger(__name__)
 
 
 def _insertion(table: Table) -> str:
@@ -46,7 +51,8 @@ class StoreWriter:
 
     A record is committed whole or not at all, 50 ms after it was put or little later. Records put
     while a transaction is being written go into the next one (group commit), so a slow disk
-    makes transactions larger instead of holding up the event loop.
+    makes transactions larger instead of holding up the event loop. One that the database refuses
+    for what is in it is written without that; see `focuscrawl.store.refusals`.
 
     Parameters
     ----------
@@ -120,7 +126,7 @@ class StoreWriter:
                     record = self._queue.get_nowait()
             if self._failure is None and batch:
                 try:
-                    self.commit(batch)
+                    self._write_down(batch)
                 except Exception as error:
                     self._failure = error
             self._written += len(batch)
@@ -129,8 +135,32 @@ class StoreWriter:
             if record is not None:
                 record = self._queue.get()
 
+    def _write_down(self, batch: list[VisitRecord]) -> None:
+        """Commit records; a refused one by itself, so that the others are kept as they are."""
+        try:
+            self.commit(batch)
+        except Exception as error:
+            if not self.refuses(error):
+                raise
+            why = first_line(error)
+        else:
+            return
+        if len(batch) > 1:
+            middle = len(batch) // 2
+            self._write_down(batch[:middle])
+            self._write_down(batch[middle:])
+            return
+        page = batch[0].page
+        what = "what was noted" if page is None else f"what came of fetch {page.seq}"
+        logger.error("%s cannot be stored: %s", what, why)
+        self.commit([without_contents(batch[0], why)])
+
+    def refuses(self, error: Exception) -> bool:
+        """Tell whether an error is for what is in a record, and not for the database's state."""
+        return refused_by_sqlite(error)
+
     def commit(self, batch: list[VisitRecord]) -> None:
-        """Write records in one transaction."""
+        """Write records in one transaction, or none of them."""
         with self._engine.begin() as connection:
             _write(connection, batch)
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _TIMEOUT = 30.0  # seconds
 _LARGEST = 10_000_000  # bytes of a body
+_LAST_STATUS = 599
+_SHOWN = 200  # characters of what was wrong
 _LARGEST_TEXT = "10 MB"
 
 
@@ -62,9 +64,11 @@ class LiveWeb:
         try:
             connection.request("GET", request, headers=headers)
             answer = connection.getresponse()
+            if answer.status > _LAST_STATUS:
+                raise http.client.BadStatusLine(str(answer.status))  # others it finds by itself
             body = answer.read(_LARGEST + 1)
         except (OSError, http.client.HTTPException) as error:
-            reason = " ".join(str(error).split()) or type(error).__name__
+            reason = " ".join(str(error).split())[:_SHOWN] or type(error).__name__
             raise UserError(f"{url} does not answer ({reason}): take another link") from None
         finally:
             connection.close()

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import sqlalchemy as sa
 
 from focuscrawl.crawl.part import Part
+from focuscrawl.store.refusals import first_line
 from focuscrawl.store.schema import models
 from focuscrawl.store.worker_tables import crawl, instances
 from focuscrawl.workers.inbox import PublishedModel
-from focuscrawl.workers.writer import TROUBLE, first_line, passes
+from focuscrawl.workers.writer import TROUBLE, passes
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection

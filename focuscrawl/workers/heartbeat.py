@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from focuscrawl.store.refusals import first_line
 from focuscrawl.workers.worker_state import CrawlTotals, LeaseLostError, WorkerState
-from focuscrawl.workers.writer import TROUBLE, first_line, passes
+from focuscrawl.workers.writer import TROUBLE, passes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -14,6 +14,7 @@ from focuscrawl.crawl.parts.traps import Traps
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
 from focuscrawl.store.postgres import holds_crawl, open_database, read_database_url, refused
+from focuscrawl.workers.agreement import agree
 from focuscrawl.workers.budget import BudgetShare
 from focuscrawl.workers.distributed_learning import DistributedLearning
 from focuscrawl.workers.duplicates import SharedDuplicates
@@ -94,6 +95,7 @@ def _join(
 ) -> Crawl:
     shards = int(store.identity()["shards"])
     with store.engine.begin() as connection:
+        agree(connection, plan, store.where)
         membership = Membership.join(
             connection,
             seconds=options.lease,

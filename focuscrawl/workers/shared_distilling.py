@@ -15,8 +15,9 @@ from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.parts.distilling import DISTILLED, DistilledGraph, distil, raised_at_once
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
+from focuscrawl.store.refusals import first_line
 from focuscrawl.store.schema import QUEUED, host, link, page, url
-from focuscrawl.workers.writer import TROUBLE, first_line, passes
+from focuscrawl.workers.writer import TROUBLE, passes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

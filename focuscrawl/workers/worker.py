@@ -12,13 +12,13 @@ import numpy as np
 from focuscrawl.crawl.part import Metric, Part
 from focuscrawl.crawl.remote_control import Command
 from focuscrawl.frontier.preview import outlook
+from focuscrawl.store.refusals import first_line
 from focuscrawl.workers.distributed_learning import UNTIL_OTHERS
 from focuscrawl.workers.handover import Handover
 from focuscrawl.workers.heartbeat import INTERVAL
 from focuscrawl.workers.ingest import Ingest
 from focuscrawl.workers.recent_fetches import LinkYield, Throughput
 from focuscrawl.workers.worker_state import WorkerState
-from focuscrawl.workers.writer import first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

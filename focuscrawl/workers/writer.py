@@ -12,6 +12,7 @@ import psycopg
 import sqlalchemy as sa
 
 from focuscrawl.store import StoreWriter
+from focuscrawl.store.refusals import UNFIT, first_line
 from focuscrawl.store.schema import FETCHED, UNFOLLOWED, answer, events, page
 from focuscrawl.store.worker_tables import ALIVE, crawl, evidence, worker
 from focuscrawl.workers.row_translation import rows_of
@@ -33,6 +34,8 @@ _AGAIN = 0.5  # seconds until a transaction is tried again
 _LAST = 10.0  # seconds for which a worker that is to end tries; a supervisor gives it thirty
 # classes of errors: a server that restarts, transactions that stood in each other's way
 _PASSING = ("08", "40", "57", "53")
+# values out of range, no characters, nothing where something must be, too long for an index
+_REFUSED = ("22", "23502", "54000")
 #: what the server and the driver raise, through SQLAlchemy and past it
 TROUBLE = (sa.exc.DBAPIError, psycopg.Error)
 
@@ -95,9 +98,20 @@ class SharedWriter(StoreWriter):
         self._batch = 0
         super().__init__(engine)
 
+    def refuses(self, error: Exception) -> bool:
+        """Tell whether an error is for what is in a record; see `StoreWriter.refuses`."""
+        return refused_by_postgres(error)
+
     def commit(self, batch: list[VisitRecord]) -> None:
         """Write records in one transaction, when the server is there."""
         self._batch += 1
+        try:
+            self._commit(batch)
+        except Exception:
+            self._batch -= 1  # the server counts no transaction that came to nothing
+            raise
+
+    def _commit(self, batch: list[VisitRecord]) -> None:
         rows = rows_of(batch, self._urls, self._me, self._parts)
         began = time.monotonic()
         while True:
@@ -201,14 +215,23 @@ def _copy(cursor: Any, table: sa.Table, rows: Sequence[dict[str, Any] | None], f
 
 def passes(error: Exception) -> bool:
     """Tell whether what went wrong may be over soon: the server is away, or was busy."""
-    state = getattr(getattr(error, "orig", error), "sqlstate", None)
-    return state is None or state.startswith(_PASSING)
+    said = getattr(error, "orig", error)
+    state = getattr(said, "sqlstate", None)
+    if state is None:  # the driver's own
+        return not isinstance(said, (psycopg.DataError, psycopg.ProgrammingError))
+    return bool(state.startswith(_PASSING))
 
 
-def first_line(error: BaseException) -> str:
-    """Return the first line of what the driver says, which names no password."""
-    lines = str(getattr(error, "orig", error)).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+def refused_by_postgres(error: Exception) -> bool:
+    """Tell whether PostgreSQL, or its driver, refuses values that are to be written.
+
+    Full disks, lost connections, missing rights and violated keys are no such errors.
+    """
+    said = getattr(error, "orig", error)
+    state = getattr(said, "sqlstate", None)
+    if state is None:
+        return isinstance(said, (*UNFIT, psycopg.DataError, psycopg.ProgrammingError))
+    return bool(state.startswith(_REFUSED))
 
 
 def _cursor(connection: Connection) -> Any:

@@ -28,6 +28,7 @@ REDIRECTS = {
     "chain": "none",
     "to-nowhere": "redirect to nowhere: 3",
 }
+REFUSED = {"statuses": "no HTTP: 7", "long-urls": "redirect to nowhere: 2"}
 BUSY = {
     **dict.fromkeys(("busy-seconds", "busy-date", "busy-unsaid", "busy-nonsense"), "none"),
     "busy-for-a-day": "none",
@@ -50,6 +51,7 @@ def _errors(case: str) -> str:
 EXPECTED = {
     **{case: _errors(case) for case in OUTCOMES},
     **REDIRECTS,
+    **REFUSED,
     **BUSY,
     **dict.fromkeys((*TRAPS, "robots-forbids"), "none"),
     "nowhere.example": "host not found: 1",

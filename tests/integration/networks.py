@@ -26,6 +26,7 @@ NAMES = {
     "public.example": [["93.184.215.14"]],
     "partly.example": [["93.184.215.14", "10.0.0.7"]],
     "nowhere.example": [[]],
+    "proxy.example": [["127.0.0.23"]],
 }
 
 

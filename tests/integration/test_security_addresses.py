@@ -165,6 +165,25 @@ def test_a_proxy_is_sent_nowhere_private(
     _holds_nowhere(run, "hush")
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_may_be_anywhere(
+    nets: Nets, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scheme: str
+) -> None:
+    for each in ("http", "https"):
+        monkeypatch.setenv(f"{each}_proxy", f"http://proxy.example:{nets.port}")
+    run = explore(tmp_path / "crawl", f"{scheme}://public.example/", "-s", "RETRY_ENABLED=0")
+    assert run.returncode == 0, run.stderr
+    asked = [line for line in nets.noted() if "connected" not in line]
+    assert asked
+    assert all("public.example" in line for line in asked)
+    direct = nets.url("http://proxy.example:{port}/")
+    monkeypatch.delenv("http_proxy")
+    run = explore(tmp_path / "direct", direct)
+    assert run.kept.query("SELECT count(*) FROM pages WHERE error LIKE 'PrivateAddress%'") == [
+        (1,)
+    ]
+
+
 def test_credentials_are_neither_kept_nor_sent(nets: Nets, tmp_path: Path) -> None:
     opened = "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.21"
     seeds = nets.url(FRONT).replace("//", "//user:hush@")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -128,6 +129,46 @@ def test_a_worker_ends_that_cannot_take_in_what_came(
     assert query(url, "SELECT state FROM worker") == [("left",)]
     ((fetched, recorded),) = query(url, "SELECT fetched, (SELECT count(*) FROM page) FROM crawl")
     assert 20 <= fetched == recorded < 1000
+
+
+def test_who_joins_agrees_with_those_that_are_there(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    url, slow = postgres.url("agreeing"), ("-s", "DOWNLOAD_DELAY=0.1")
+    arguments = {**ARGUMENTS, "budget": 2000}
+    with Workers(url, tmp_path, arguments, *LEASE, *slow) as workers:
+        first = workers.start()
+        workers.wait_for(5, LONG)
+        others: list[tuple[dict[str, object], tuple[str, ...], str]] = [
+            ({"budget": 2001}, slow, "budget 2000, not 2001"),
+            ({"budget": 0}, slow, "budget 2000, not 0"),
+            ({}, (), "DOWNLOAD_DELAY 0.1, not 0.0"),
+            ({}, (*slow, "-s", "CONCURRENT_REQUESTS=4"), "to a host 1, not 4"),
+        ]
+        for number, (changed, options, said) in enumerate(others):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            with Workers(url, folder, {**arguments, **changed}, *LEASE, *options) as other:
+                other.start()
+                assert other.wait(LONG) == [2]
+                (line,) = other.log(0).splitlines()
+            assert said in line
+            assert PASSWORD not in line
+            assert not (folder / "worker-0").exists()
+        assert query(url, "SELECT count(*), max(budget) FROM worker") == [(1, 2000)]
+        workers.start()  # like the first
+        until = time.monotonic() + LONG
+        while query(url, "SELECT count(*) FROM worker WHERE fetched > 0") != [(2,)]:
+            assert time.monotonic() < until, workers.log(1)
+            time.sleep(0.1)
+        first.send_signal(signal.SIGINT)
+        workers.processes[1].send_signal(signal.SIGINT)
+        assert workers.wait(LONG) == [0, 0], workers.log(1)
+    ((fetched,),) = query(url, "SELECT fetched FROM crawl")
+    with Workers(url, tmp_path, {**arguments, "budget": fetched + 20}, *LEASE) as workers:
+        workers.start()
+        assert workers.wait(LONG) == [0], workers.log(0)
+    assert_whole(url, fetched + 20)
 
 
 def plan_of(folder: Path, **changed: Any) -> CrawlPlan:

@@ -82,6 +82,14 @@ class Workers:
             time.sleep(0.1)
         raise TimeoutError(f"{fetched} of {pages} pages")
 
+    def wait_until_said(self, number: int, words: str, timeout: float) -> None:
+        """Wait until a worker has said something, or has ended."""
+        until = time.monotonic() + timeout
+        while words not in self.log(number) and self.processes[number].poll() is None:
+            if time.monotonic() > until:
+                raise TimeoutError(words)
+            time.sleep(0.1)
+
     def kill(self, number: int) -> None:
         """End a worker at once, as a power cut would."""
         self.processes[number].send_signal(signal.SIGKILL)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
+from scrapy import Request
 from scrapy.exceptions import DropItem
+from scrapy.pipelines.files import FilesPipeline
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from focuscrawl.crawl import PageVisit
     from focuscrawl.engine.instance_feed import Instance
 
@@ -72,6 +77,44 @@ class Slow:
 
     async def process_item(self, item: PageVisit) -> PageVisit:
         await asyncio.sleep(0.002 * (item.number % 4))
+        return item
+
+
+class Pictures(FilesPipeline):
+    """Fetches what ``TEST_PICTURES`` names with every page."""
+
+    def get_media_requests(self, item: PageVisit, info: Any) -> list[Request]:
+        return [Request(url) for url in self.crawler.settings.getlist("TEST_PICTURES")]
+
+    def item_completed(self, results: Any, item: PageVisit, info: Any) -> PageVisit:
+        return item
+
+
+#: by the field of a fetch, what some store has no place for
+UNFIT = {
+    "status": 2**70,
+    "bytes": 2**40,
+    "title": "half of \ud800 a character",
+    "topic": object(),
+    "links": math.nan,
+    "error": "nul \0",
+}
+
+
+class Unfit:
+    """Makes of every seventh fetch what some store cannot keep, one kind after the other."""
+
+    def __init__(self) -> None:
+        self._seen = 0
+
+    def process_item(self, item: PageVisit) -> PageVisit:
+        self._seen += 1
+        turn, other = divmod(self._seen, 7)
+        if not other:
+            name, value = [*UNFIT.items()][turn % len(UNFIT)]
+            setattr(item, name, value)
+            if name == "title":
+                item.events.append(("unfit", "a \ud800 b \0 c"))
         return item
 
 

@@ -154,7 +154,7 @@ def _own_names(kind: ast.ClassDef, theirs: set[str]) -> frozenset[str] | None:
     stored = (node for node in ast.walk(kind) if isinstance(node, ast.Attribute))
     return frozenset(
         [node.attr for node in stored if isinstance(node.ctx, ast.Store)]
-        + [node.name for node in kind.body if isinstance(node, ast.FunctionDef)]
+        + [n.name for n in kind.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
     )
 
 

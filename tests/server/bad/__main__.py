@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from . import bodies, encodings, robots, statuses, transport, traps
+from . import bodies, encodings, refused, robots, statuses, transport, traps
 from .certificates import Authority
 from .connection import Asked, Connection
 from .text import html
@@ -37,6 +37,7 @@ CASES: dict[str, Callable[..., object]] = {
     **bodies.CASES,
     **encodings.CASES,
     **statuses.CASES,
+    **refused.CASES,
     **traps.CASES,
     **robots.CASES,
     "tls-good": good,

@@ -1,0 +1,140 @@
+"""Withholds addresses that the crawl may not connect to, whoever asks for them.
+
+A connection is refused by the address it would be made to. Scrapy asks the reactor's name
+resolver for the addresses of every host, a bare IP address included, and connects to what it is
+told and to nothing else. So the answer is what is checked, as it is given, each time: for pages,
+robots.txt and redirects alike, with http and https, whatever the name was found to be before.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import Deferred
+
+from focuscrawl.engine.download_errors import PrivateAddressError
+from focuscrawl.foundation.networks import Networks, literal
+
+EVERYWHERE = Networks.of(["0.0.0.0/0", "::/0"])
+
+
+@dataclass
+class Attempt:
+    """One request: what may be connected to for it, and what its look-ups came to."""
+
+    networks: Networks
+    admitted: int = 0
+    refusals: list[tuple[str, str]] = field(default_factory=list)
+
+    def admits(self, address: str) -> bool:
+        """Tell whether the request may connect to an IP address, and remember it."""
+        why = self.networks.refusal(address)
+        if why is None:
+            self.admitted += 1
+            return True
+        self.refusals.append((address, why))
+        return False
+
+    def error(self, name: str) -> PrivateAddressError:
+        """Return what to raise after a refusal."""
+        address, why = self.refusals[0]
+        return refusal(name, why if literal(name) else f"at {address}, {why}")
+
+
+#: the request on whose behalf a name is looked up; None: nobody says so
+ATTEMPT: ContextVar[Attempt | None] = ContextVar("attempt", default=None)
+
+
+def guard_resolver(networks: Networks) -> None:
+    """Put a `GuardedResolver` before the reactor's name resolver, whichever that is by now.
+
+    Parameters
+    ----------
+    networks : what is open to those who ask on behalf of no request
+    """
+    from twisted.internet import reactor  # noqa: PLC0415 - importing it earlier would choose one
+
+    if not isinstance(reactor.nameResolver, GuardedResolver):
+        reactor.installNameResolver(GuardedResolver(reactor.nameResolver, networks))
+
+
+async def check_for_proxy(name: str, attempt: Attempt) -> None:
+    """Look up a host that a proxy is going to connect to, for the attempt that is under way.
+
+    Raises
+    ------
+    PrivateAddressError
+        It has an address that is refused, or none.
+    """
+    if attempt.networks.all_open:
+        return
+    from twisted.internet import reactor  # noqa: PLC0415 - importing it earlier would choose one
+
+    looked_up: Deferred[None] = Deferred()
+    reactor.nameResolver.resolveHostName(_EndReceiver(looked_up), name)
+    await maybe_deferred_to_future(looked_up)
+    if attempt.refusals:
+        raise attempt.error(name)
+    if not attempt.admitted:
+        raise PrivateAddressError(
+            f"{name} cannot be looked up here, and the proxy could find it anywhere; "
+            "FOCUSCRAWL_PRIVATE_ADDRESSES=0.0.0.0/0,::/0 leaves that to the proxy"
+        )
+
+
+def refusal(name: str, what: str) -> PrivateAddressError:
+    """Return what to raise for a host that is `what`."""
+    return PrivateAddressError(f"{name} is {what}; FOCUSCRAWL_PRIVATE_ADDRESSES can open it")
+
+
+class GuardedResolver:
+    """Withholds the addresses that the request it is asked for may not be connected to.
+
+    A Twisted `IHostnameResolver` before another one. Who asks on behalf of no request, a part of
+    the project or a handler that is not ours, is told what the crawl may connect to.
+    """
+
+    def __init__(self, resolver: Any, networks: Networks) -> None:
+        self._resolver = resolver
+        self._networks = networks
+
+    def resolveHostName(  # noqa: N802 - Twisted's name
+        self, receiver: Any, host_name: str, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Look up a host."""
+        attempt = ATTEMPT.get() or Attempt(self._networks)
+        receiver = _AdmittingReceiver(receiver, attempt)
+        return self._resolver.resolveHostName(receiver, host_name, *args, **kwargs)
+
+
+class _AdmittingReceiver:
+    """A Twisted `IResolutionReceiver` that passes on the addresses an attempt admits."""
+
+    def __init__(self, receiver: Any, attempt: Attempt) -> None:
+        self._attempt = attempt
+        self._receiver = receiver
+        self.resolutionBegan = receiver.resolutionBegan
+        self.resolutionComplete = receiver.resolutionComplete
+
+    def addressResolved(self, address: Any) -> None:  # noqa: N802 - Twisted's name
+        if self._attempt.admits(str(getattr(address, "host", address))):
+            self._receiver.addressResolved(address)
+
+
+class _EndReceiver:
+    """A Twisted `IResolutionReceiver` that fires a Deferred at the end of a look-up."""
+
+    def __init__(self, finished: Deferred[None]) -> None:
+        self._finished = finished
+
+    def resolutionBegan(self, resolutionInProgress: Any) -> None:  # noqa: N802, N803
+        """Nothing to do yet."""
+
+    def addressResolved(self, address: Any) -> None:  # noqa: N802
+        """Nothing to do yet."""
+
+    def resolutionComplete(self) -> None:  # noqa: N802 - Twisted's name
+        self._finished.callback(None)

@@ -1,0 +1,63 @@
+"""Start URLs, as users name them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from scrapy import Request, Spider
+from scrapy.settings import Settings
+
+from focuscrawl.crawl.link_filter import MAX_URL
+from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.engine.link_requests import LinkRequests
+from focuscrawl.engine.spider_requests import SpiderRequests
+from focuscrawl.errors import UserError
+
+from .shelves import open_crawl
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+STEM = "http://a.example/"
+LONGEST = STEM + "x" * (MAX_URL - len(STEM))
+FILES = {
+    "seeds.txt": "# mine\n{}\n",
+    "seeds.csv": "topic,url\n/A,{}\n",
+    "topic.toml": 'words = ["jazz"]\nseeds = ["{}"]\n',
+}
+
+
+def test_the_longest_seed_is_kept() -> None:
+    assert read_seeds(LONGEST, ()) == [LONGEST]
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_seed_is_too_long(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(FILES[name].format(LONGEST), encoding="utf-8")
+    assert read_seeds(str(path), ("/A",)) == [LONGEST]
+    path.write_text(FILES[name].format(f"{LONGEST}x"), encoding="utf-8")
+    for source in (str(path), f"{LONGEST}x"):
+        with pytest.raises(UserError, match="has 2,084 characters") as error:
+            read_seeds(source, ("/A",))
+        assert len(str(error.value)) < 500
+
+
+def test_none_of_a_strangers_knowledge_is_either(tmp_path: Path) -> None:
+    crawl = open_crawl(tmp_path, None, "/")
+    assert crawl.add_seeds([f"{LONGEST}x", LONGEST]) == 1
+    assert crawl.resolve([f"{LONGEST}x", LONGEST]) == [None, LONGEST]
+    crawl.close("interrupted")
+
+
+def test_a_spiders_own_long_request_goes_past_the_frontier(tmp_path: Path) -> None:
+    crawl, spider = open_crawl(tmp_path, None, "/"), Spider("own")
+    own = SpiderRequests(crawl, spider, LinkRequests.of(spider, Settings()), print)
+    known = len(crawl.urls)
+    assert own.take(Request(f"{LONGEST}x"))
+    assert len(crawl.urls) == known
+    request = own.pop_aside()
+    assert request is not None
+    assert request.url == f"{LONGEST}x"
+    crawl.close("interrupted")
