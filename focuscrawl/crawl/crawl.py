@@ -12,7 +12,7 @@ from focuscrawl.crawl.first_visits import FirstVisits
 from focuscrawl.crawl.parts.revisit_policy import RevisitPolicy
 from focuscrawl.crawl.state import CrawlState
 from focuscrawl.crawl.visit import Download, Fetch, PageVisit
-from focuscrawl.page import is_html, parse_page
+from focuscrawl.page import Effort, is_html, parse_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -192,12 +192,18 @@ class Crawl(CrawlState):
         visit.error = error
         return visit
 
-    def parse(self, visit: PageVisit) -> PageView | None:
-        """Parse what came; None if it is no page. May run in any thread."""
+    def parse(self, visit: PageVisit, most: Effort = Effort.UNBOUNDED) -> PageView | None:
+        """Parse what came; None if it is no page. May run in any thread.
+
+        Raises
+        ------
+        TooMuchWorkError
+            It may take longer than `most` says; nothing was parsed.
+        """
         came = visit.download
         if 200 <= came.status < 300 and is_html(came.content_type, came.body):
             visit.view = parse_page(
-                came.body, visit.url, encoding=came.encoding, robots=came.robots
+                came.body, visit.url, encoding=came.encoding, robots=came.robots, most=most
             )
         return visit.view
 

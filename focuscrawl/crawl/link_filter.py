@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from focuscrawl.foundation.urls import MAX_URL
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -20,7 +22,6 @@ _OTHER_MEDIA = frozenset(
     """.split()  # noqa: SIM905 - a hundred quoted lines are harder to read
 )
 _LONGEST = max(map(len, _OTHER_MEDIA))
-MAX_URL = 2083  # characters; longer URLs are what traps make
 
 
 def may_be_page(url: str) -> bool:

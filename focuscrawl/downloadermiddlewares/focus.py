@@ -10,9 +10,9 @@ from scrapy.exceptions import IgnoreRequest, NotConfigured
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.instance_feed import InstanceFeed
 from focuscrawl.engine.meta import NOINDEX, OWN, URL_ID, VISIT
+from focuscrawl.engine.page_parsing import PageParsing
 from focuscrawl.engine.spider_requests import redirected
 from focuscrawl.engine.visits import (
-    Parser,
     count_again,
     halting,
     visit_of_error,
@@ -42,7 +42,7 @@ class FocusMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._crawl = crawl_of(crawler)
-        self._parser = Parser(self._crawl)
+        self._parsing = PageParsing(crawler)
         self._instances = InstanceFeed.of(crawler)
 
     @classmethod
@@ -62,7 +62,7 @@ class FocusMiddleware:
             return response
         response = response.replace(request=request)
         visit = visit_of_response(self._crawl, response)
-        await self._parser.parse(visit)
+        await self._parsing.parse(visit)
         with halting(self._crawl, number):
             self._crawl.visit(visit, time.monotonic())
         if visit.again:

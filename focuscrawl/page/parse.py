@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.foundation import urls
+from focuscrawl.page.effort import Effort, effort
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.metadata import read_metadata
 from focuscrawl.page.tokens import tokenize
@@ -25,9 +26,20 @@ MAX_LINKS = 10_000
 #: words of a page; critics and learners read no more. A book of 300 pages has as many
 MAX_TOKENS = 100_000
 
+_NOWHERE = "data:"  # resolves to no URL of the web
+
+
+class TooMuchWorkError(Exception):
+    """A page is more work than it may be where it is parsed, or has turned out to be."""
+
 
 def parse_page(
-    body: bytes, url: str, *, encoding: str | None = None, robots: Sequence[str] = ()
+    body: bytes,
+    url: str,
+    *,
+    encoding: str | None = None,
+    robots: Sequence[str] = (),
+    most: Effort = Effort.UNBOUNDED,
 ) -> PageView:
     """Parse a page once, for all who read it.
 
@@ -37,30 +49,37 @@ def parse_page(
     url : absolute URL it was fetched from
     encoding : charset parameter of its ``Content-Type`` header, if there is one
     robots : X-Robots-Tag headers, if there are any
+    most : how long it may take
 
     Returns
     -------
     The page, empty if `body` holds nothing. Links to the page itself are kept, links that lead
     to no http(s) URL are left out (their leaves are not).
 
+    Raises
+    ------
+    TooMuchWorkError
+        It may take longer than `most` says; nothing was parsed.
+
     Notes
     -----
-    Never raises on any bytes. Leaves and offsets are those of METHODS 4 [A02 section 2.2.1]. Of
+    Raises nothing else on any bytes. Leaves and offsets are those of METHODS 4 [A02 section 2.2.1]. Of
     more than `MAX_SIZE` the beginning is read; of more than `MAX_LINKS` links, or `MAX_TOKENS`
-    tokens, the first are kept.
+    tokens, the first are kept. URLs longer than `focuscrawl.foundation.urls.MAX_URL` lead
+    nowhere, and are no base of others: with 10,000 links, each character of it counts.
     """
-    utf8, read_in = to_utf8(body, encoding)
-    if len(utf8) > MAX_SIZE:
-        utf8 = utf8[:MAX_SIZE].decode("utf-8", "ignore").encode()  # no half of a character
+    utf8, read_in = to_utf8(body, encoding, MAX_SIZE)
+    if most < Effort.UNBOUNDED and effort(utf8) > most:
+        raise TooMuchWorkError
     root = parse_tree(utf8)
     seen = Outline() if root is None else outline(root)
     meta = read_metadata(seen.metadata)
     meta.add_robots_fields(robots)
     own = urls.normalize(url) or url
-    base = (meta.base is not None and urls.resolve(own, [meta.base])[0]) or own
+    base = (meta.base is not None and _resolve(own, [meta.base])[0]) or own
     links_cut = seen.cut(MAX_LINKS)
     # One call resolves everything; what the page does not say resolves as "" and is dropped.
-    targets = urls.resolve(base, [meta.canonical or "", meta.refresh or "", *seen.references])
+    targets = _resolve(base, [meta.canonical or "", meta.refresh or "", *seen.references])
     tokens, token_leaf = tokenize(seen.leaves)
     return PageView(
         url=own,
@@ -79,6 +98,14 @@ def parse_page(
         headings=[text for text, _ in seen.headings],
         heading_leaf=np.array([leaf for _, leaf in seen.headings], np.int32),
     )
+
+
+def _resolve(base: str, references: list[str]) -> list[str | None]:
+    """Resolve references, but for those that are too long, before or after."""
+    if max(map(len, references)) > urls.MAX_URL:
+        references = [each if len(each) <= urls.MAX_URL else _NOWHERE for each in references]
+    found = urls.resolve(base, references)
+    return [None if url is not None and len(url) > urls.MAX_URL else url for url in found]
 
 
 def to_links(seen: Outline, targets: list[str | None]) -> Links:

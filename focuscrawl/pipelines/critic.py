@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl import PageVisit
 from focuscrawl.engine.binding import crawl_of
-from focuscrawl.engine.visits import Parser, halting
+from focuscrawl.engine.page_parsing import PageParsing
+from focuscrawl.engine.visits import halting
 
 if TYPE_CHECKING:
     from typing import Self
@@ -23,7 +24,7 @@ class CriticPipeline:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawl = crawl_of(crawler)
-        self._parser = Parser(self._crawl)
+        self._parsing = PageParsing(crawler)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -33,7 +34,7 @@ class CriticPipeline:
     async def process_item(self, item: Any) -> Any:
         """Judge a fetch; items of other kinds pass."""
         if isinstance(item, PageVisit) and item.excluded is None:
-            await self._parser.parse(item)
+            await self._parsing.parse(item)
             with halting(self._crawl, item.number):
                 self._crawl.judge(item)
         return item

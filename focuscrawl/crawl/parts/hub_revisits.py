@@ -82,7 +82,7 @@ class HubRevisits(Part):
         crawl, view = self._crawl, visit.view
         if view is None:
             if 200 <= visit.status < 300:
-                visit.error = "no HTML"
+                visit.error = visit.error or "no HTML"
             return
         visit.answer = answer_of(view, visit.download)
         if crawl.duplicates.find(Duplicates.digest(visit.download.body), []) is not None:

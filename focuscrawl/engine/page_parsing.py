@@ -1,0 +1,79 @@
+"""Pages are parsed where they do not hold the event loop."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from scrapy import signals
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import DeferredLock
+from twisted.internet.threads import deferToThread
+
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.download_errors import cause
+from focuscrawl.page import Effort, ParserApart, TooMuchWorkError
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from focuscrawl.crawl import PageVisit
+
+logger = logging.getLogger(__name__)
+
+TOO_HARD = "too hard to parse"
+_LARGE = 300_000  # bytes; more are not even decoded on the loop
+
+
+class PageParsing:
+    """Parses pages: small ones at once, large ones in a thread, and what may never end apart.
+
+    Those that are not parsed at once take turns: parsed side by side they would take memory, and
+    no less time.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawl = crawl_of(crawler)
+        self._apart = ParserApart()
+        self._one_aside = DeferredLock()
+        crawler.signals.connect(self.close, signal=signals.spider_closed)
+
+    async def parse(self, visit: PageVisit) -> None:
+        """Set the visit's `view`; a page that cannot be parsed has an `error` instead."""
+        try:
+            if not self._parse_at_once(visit):
+                await self._parse_aside(visit)
+        except TooMuchWorkError:
+            visit.error = TOO_HARD
+        except Exception as error:
+            logger.exception("cannot parse %s", visit.url)
+            visit.error = cause(error)
+
+    def close(self) -> None:
+        """End the process that pages are parsed in, if there is one."""
+        self._apart.close()
+
+    def _parse_at_once(self, visit: PageVisit) -> bool:
+        if visit.bytes > _LARGE:
+            return False
+        try:
+            self._crawl.parse(visit, Effort.SMALL)
+        except TooMuchWorkError:
+            return False
+        return True
+
+    async def _parse_aside(self, visit: PageVisit) -> None:
+        await maybe_deferred_to_future(self._one_aside.acquire())
+        try:
+            await maybe_deferred_to_future(deferToThread(self._parse_blocking, visit))
+        finally:
+            self._one_aside.release()
+
+    def _parse_blocking(self, visit: PageVisit) -> None:
+        try:
+            self._crawl.parse(visit, Effort.LARGE)
+        except TooMuchWorkError:
+            came = visit.download
+            visit.view = self._apart.parse_page(
+                came.body, visit.url, encoding=came.encoding, robots=came.robots
+            )
