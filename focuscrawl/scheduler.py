@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import deferred_from_coro
 
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.download_errors import is_everyday
@@ -16,7 +17,7 @@ from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.meta import AGAIN, UNANSWERED, URL_ID, VISIT
 from focuscrawl.engine.private import nothing_under_way, wake
 from focuscrawl.engine.spider_requests import SpiderRequests
-from focuscrawl.engine.visits import visit_of_error
+from focuscrawl.engine.visits import turns_of, visit_of_error
 from focuscrawl.errors import GivenUpError, UserError
 from focuscrawl.signals import page_visited
 
@@ -48,6 +49,7 @@ class FrontierScheduler(BaseScheduler):
         assert crawler.spider is not None
         self._following = LinkRequests.of(crawler.spider, crawler.settings)
         self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._note)
+        self._turns = turns_of(crawler)
         self._wakes_at: float | None = None
         self._late: list[Request] = []  # requests that wait for the frontier
 
@@ -141,11 +143,24 @@ class FrontierScheduler(BaseScheduler):
         else:
             assert isinstance(failure.value, Exception)
             visit = visit_of_error(self._crawl, request, failure.value, answered=True)
-            self._crawl.record(visit, time.monotonic())
-            if not visit.again:
-                request.meta[VISIT] = visit
-                send = self._crawler.signals.send_catch_log
-                send(page_visited, crawl=self._crawl, visit=visit)
+            if self._turns.taken:
+                deferred_from_coro(self._record_in_turn(visit, request))
+            else:
+                self._record(visit, request)
+
+    async def _record_in_turn(self, visit: PageVisit, request: Request) -> None:
+        await self._turns.begin(visit)
+        try:
+            self._record(visit, request)
+        finally:
+            self._turns.end(visit)
+
+    def _record(self, visit: PageVisit, request: Request) -> None:
+        self._crawl.record(visit, time.monotonic())
+        if not visit.again:
+            request.meta[VISIT] = visit
+            send = self._crawler.signals.send_catch_log
+            send(page_visited, crawl=self._crawl, visit=visit)
 
     def _log(self, failure: Failure) -> None:
         """Say what is wrong, unless it is the web's everyday."""

@@ -8,7 +8,7 @@ from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.crawl.first_visits import FirstVisits
+from focuscrawl.crawl.first_visits import FirstVisits, queue_links, score_links
 from focuscrawl.crawl.parts.revisit_policy import RevisitPolicy
 from focuscrawl.crawl.state import CrawlState
 from focuscrawl.crawl.visit import Download, Fetch, PageVisit
@@ -17,9 +17,11 @@ from focuscrawl.page import Effort, is_html, parse_page
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from focuscrawl.crawl.first_visits import ScoredLinks
     from focuscrawl.crawl.part import Part, Visits
     from focuscrawl.crawl.visit import Visit
     from focuscrawl.page import PageView
+    from focuscrawl.strategies import JudgedPage
 
 logger = logging.getLogger(__name__)
 
@@ -40,6 +42,7 @@ class Crawl(CrawlState):
         super().__init__(**others)
         self._first_visits = FirstVisits(self, RevisitPolicy() if known is None else known)
         self._halted = False
+        self._scoring: int | None = None  # the URL whose page's links are being scored
         self._held_by: Part | None = None
 
     def start(self, seeds: Sequence[str]) -> None:
@@ -102,7 +105,8 @@ class Crawl(CrawlState):
     @property
     def pausing(self) -> bool:
         """True while `next` holds back although URLs wait: for a lesson, limits, the store..."""
-        return self._held_by is not None or self.writer.full or self.sifting
+        held = self._held_by is not None or self._scoring is not None
+        return held or self.writer.full or self.sifting
 
     @property
     def pause(self) -> float:
@@ -115,6 +119,8 @@ class Crawl(CrawlState):
         It counts as under way until its visit is recorded, or `put_back` is called for it.
         """
         self._held_by = None
+        if self._scoring is not None:
+            return None
         if not self.poll(now) or self.stop_reason is not None or self._waits():
             return None
         number = self.peek(now)
@@ -161,6 +167,8 @@ class Crawl(CrawlState):
     def put_back(self, number: int, now: float) -> None:
         """Queue a URL again that was given out and could not be fetched yet."""
         score = self.in_flight.pop(number)
+        if self._scoring == number:
+            self._scoring = None
         if self._unrecorded == number:
             self._unrecorded = None
             self._put_held()
@@ -222,11 +230,33 @@ class Crawl(CrawlState):
         ValueError
             The relevance is not between 0 and 1.
         """
+        page = self.begin_expansion(visit)
+        if page is not None:
+            self.end_expansion(visit, page, score_links(self.strategy, page))
+
+    def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
+        """Begin to `expand`; return the page if its links are to be scored.
+
+        Then the strategy scores them, which many links make long. It may do so in any thread;
+        until `end_expansion` nothing is given out, and no other visit may be expanded.
+
+        Raises
+        ------
+        ValueError
+            See `expand`.
+        """
         if not 0.0 <= visit.relevance <= 1.0:
             raise ValueError(f"the relevance of {visit.url} is {visit.relevance}, not in 0 to 1")
         visit.settled = visit.relevance
         self._unrecorded = visit.number
-        self._visits_of(visit.number).expand(visit)
+        page = self._visits_of(visit.number).begin_expansion(visit)
+        self._scoring = None if page is None else visit.number
+        return page
+
+    def end_expansion(self, visit: PageVisit, page: JudgedPage, scored: ScoredLinks) -> None:
+        """Queue where the links lead, now that they are scored."""
+        self._scoring = None
+        queue_links(self, visit, page, scored)
 
     def record(self, visit: PageVisit, now: float) -> Visit:
         """Write down all that a visit changes, in one transaction; its URL is under way no more.

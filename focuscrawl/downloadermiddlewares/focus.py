@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 
 from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.expansion import expand
 from focuscrawl.engine.instance_feed import InstanceFeed
 from focuscrawl.engine.meta import NOINDEX, OWN, URL_ID, VISIT
-from focuscrawl.engine.page_parsing import PageParsing
+from focuscrawl.engine.page_parsing import parsing_of
 from focuscrawl.engine.spider_requests import redirected
 from focuscrawl.engine.visits import (
     count_again,
     halting,
+    turns_of,
     visit_of_error,
     visit_of_response,
 )
@@ -42,7 +44,8 @@ class FocusMiddleware:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._crawl = crawl_of(crawler)
-        self._parsing = PageParsing(crawler)
+        self._parsing = parsing_of(crawler)
+        self._turns = turns_of(crawler)
         self._instances = InstanceFeed.of(crawler)
 
     @classmethod
@@ -63,15 +66,21 @@ class FocusMiddleware:
         response = response.replace(request=request)
         visit = visit_of_response(self._crawl, response)
         await self._parsing.parse(visit)
-        with halting(self._crawl, number):
-            self._crawl.visit(visit, time.monotonic())
+        await self._turns.begin(visit)
+        try:
+            with halting(self._crawl, number):
+                self._crawl.judge(visit)
+                await expand(self._crawl, visit)
+                self._crawl.record(visit, time.monotonic())
+        finally:
+            self._turns.end(visit)
         if visit.again:
             count_again(self._crawler.stats, visit)
             raise IgnoreRequest("fetched again for its new links: nobody else asked for it")
         self._tell(request, visit)
         return self._moved(request, visit) or response
 
-    def process_exception(self, request: Request, exception: Exception) -> None:
+    async def process_exception(self, request: Request, exception: Exception) -> None:
         """Record that there is no answer, or that the request may not be made."""
         number = request.meta.get(URL_ID)
         if number is None:
@@ -80,7 +89,11 @@ class FocusMiddleware:
             self._crawl.put_back(number, time.monotonic())
             return
         visit = visit_of_error(self._crawl, request, exception, answered=False)
-        self._crawl.record(visit, time.monotonic())
+        await self._turns.begin(visit)
+        try:
+            self._crawl.record(visit, time.monotonic())
+        finally:
+            self._turns.end(visit)
         if visit.excluded is not None:
             self._crawler.stats.inc_value("focuscrawl/excluded")
         elif visit.again:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 from scrapy import signals
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -12,6 +14,7 @@ from twisted.internet.threads import deferToThread
 
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.download_errors import cause
+from focuscrawl.errors import GivenUpError
 from focuscrawl.page import Effort, ParserApart, TooMuchWorkError
 
 if TYPE_CHECKING:
@@ -35,19 +38,34 @@ class PageParsing:
     def __init__(self, crawler: Crawler) -> None:
         self._crawl = crawl_of(crawler)
         self._apart = ParserApart()
+        self._given_up = False
         self._one_aside = DeferredLock()
         crawler.signals.connect(self.close, signal=signals.spider_closed)
 
     async def parse(self, visit: PageVisit) -> None:
-        """Set the visit's `view`; a page that cannot be parsed has an `error` instead."""
+        """Set the visit's `view`; a page that cannot be parsed has an `error` instead.
+
+        Raises
+        ------
+        GivenUpError
+            The crawl ends; the URL is queued again.
+        """
         try:
             if not self._parse_at_once(visit):
                 await self._parse_aside(visit)
         except TooMuchWorkError:
+            if self._given_up:
+                self._crawl.put_back(visit.number, time.monotonic())
+                raise GivenUpError("the crawl ends") from None
             visit.error = TOO_HARD
         except Exception as error:
             logger.exception("cannot parse %s", visit.url)
             visit.error = cause(error)
+
+    def give_up(self) -> None:
+        """Parse nothing any more that is not parsed at once: the crawl has to end."""
+        self._given_up = True
+        self._apart.close()
 
     def close(self) -> None:
         """End the process that pages are parsed in, if there is one."""
@@ -65,6 +83,8 @@ class PageParsing:
     async def _parse_aside(self, visit: PageVisit) -> None:
         await maybe_deferred_to_future(self._one_aside.acquire())
         try:
+            if self._given_up:
+                raise TooMuchWorkError
             await maybe_deferred_to_future(deferToThread(self._parse_blocking, visit))
         finally:
             self._one_aside.release()
@@ -77,3 +97,13 @@ class PageParsing:
             visit.view = self._apart.parse_page(
                 came.body, visit.url, encoding=came.encoding, robots=came.robots
             )
+
+
+_parsing: WeakKeyDictionary[Crawler, PageParsing] = WeakKeyDictionary()
+
+
+def parsing_of(crawler: Crawler) -> PageParsing:
+    """Return what parses the pages of `crawler`."""
+    if crawler not in _parsing:
+        _parsing[crawler] = PageParsing(crawler)
+    return _parsing[crawler]

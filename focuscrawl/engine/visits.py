@@ -87,11 +87,16 @@ class Turns:
         self._lock = DeferredLock()
         self.holder: PageVisit | None = None
 
+    @property
+    def taken(self) -> bool:
+        """True if a visit would have to wait."""
+        return self._lock.locked
+
     async def begin(self, visit: PageVisit) -> None:
         """Wait until no other visit is between `Crawl.expand` and `Crawl.record`."""
         if self.holder is visit:
             return
-        if self._lock.locked:
+        if self.taken:
             await maybe_deferred_to_future(self._lock.acquire())
         else:
             self._lock.acquire()

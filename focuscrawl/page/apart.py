@@ -6,7 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-from itertools import islice
 from threading import Lock
 from typing import TYPE_CHECKING, BinaryIO
 

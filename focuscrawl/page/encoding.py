@@ -52,9 +52,7 @@ _CONTROLS = bytes(set(range(1, 32)) - set(b"\t\n\f\r")) + b"\x7f"
 _CLEAN = bytes.maketrans(_CONTROLS + b"\f", b" " * (len(_CONTROLS) + 1))
 
 
-def to_utf8(
-    body: bytes, header: str | None = None, most: int | None = None
-) -> tuple[bytes, str]:
+def to_utf8(body: bytes, header: str | None = None, most: int | None = None) -> tuple[bytes, str]:
     """Decode a page, whatever it holds.
 
     Parameters

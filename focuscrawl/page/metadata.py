@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     from lxml import etree
 
-# "5; url=next.html" and its looser forms, as the WHATWG standard reads them. Digits are never given
-# back: a number of a million of them would be tried in half a trillion ways.
+# "5; url=next.html" and its looser forms, as the WHATWG standard reads them. Digits are not given
+# back: a million of them would be tried in half a trillion ways.
 _REFRESH = re.compile(
     r"""\s*(\d*+)[\d.]*+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.*))""",
     re.IGNORECASE | re.DOTALL,

@@ -63,10 +63,10 @@ def parse_page(
 
     Notes
     -----
-    Raises nothing else on any bytes. Leaves and offsets are those of METHODS 4 [A02 section 2.2.1]. Of
-    more than `MAX_SIZE` the beginning is read; of more than `MAX_LINKS` links, or `MAX_TOKENS`
-    tokens, the first are kept. URLs longer than `focuscrawl.foundation.urls.MAX_URL` lead
-    nowhere, and are no base of others: with 10,000 links, each character of it counts.
+    Raises nothing else on any bytes. Leaves and offsets are those of METHODS 4 [A02 section
+    2.2.1]. Of more than `MAX_SIZE` the beginning is read; of more than `MAX_LINKS` links, or
+    `MAX_TOKENS` tokens, the first are kept. URLs longer than `focuscrawl.foundation.urls.MAX_URL`
+    lead nowhere, and are no base of others: with 10,000 links, each character of it counts.
     """
     utf8, read_in = to_utf8(body, encoding, MAX_SIZE)
     if most < Effort.UNBOUNDED and effort(utf8) > most:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scrapy.exceptions import DropItem
+
 from focuscrawl.crawl import PageVisit
 from focuscrawl.engine.binding import crawl_of
-from focuscrawl.engine.page_parsing import PageParsing
+from focuscrawl.engine.page_parsing import parsing_of
 from focuscrawl.engine.visits import halting
+from focuscrawl.errors import GivenUpError
 
 if TYPE_CHECKING:
     from typing import Self
@@ -24,7 +27,7 @@ class CriticPipeline:
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawl = crawl_of(crawler)
-        self._parsing = PageParsing(crawler)
+        self._parsing = parsing_of(crawler)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -34,7 +37,10 @@ class CriticPipeline:
     async def process_item(self, item: Any) -> Any:
         """Judge a fetch; items of other kinds pass."""
         if isinstance(item, PageVisit) and item.excluded is None:
-            await self._parsing.parse(item)
+            try:
+                await self._parsing.parse(item)
+            except GivenUpError as error:
+                raise DropItem(str(error), log_level="DEBUG") from None
             with halting(self._crawl, item.number):
                 self._crawl.judge(item)
         return item
