@@ -55,7 +55,7 @@ class Watchdog:
     def __init__(self, crawler: Crawler, out: str) -> None:
         self.crawler = crawler
         self.out = Path(out)
-        self.page = ""
+        self.page = self.began = ""
         self.woke = perf_counter()
         self.busy = thread_time()
         self.held: dict[str, tuple[float, float]] = {}
@@ -81,7 +81,6 @@ class Watchdog:
             self.woke, self.busy, self.began = perf_counter(), thread_time(), self.page
             return ready
 
-        self.began = self.page
         loop._selector.select = watched
 
     def requested(self, request: Request) -> None:
@@ -89,6 +88,8 @@ class Watchdog:
         self.crawler.engine.pause()
 
     def page_visited(self) -> None:
+        self.page = "-"  # what comes now, the end of the crawl too, is not this one's
+        self.page = "-"  # what comes now, the end of the crawl too, is not this one's
         self.crawler.engine.unpause()
         wake(self.crawler)
 

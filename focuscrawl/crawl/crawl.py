@@ -15,7 +15,7 @@ from focuscrawl.crawl.visit import Download, Fetch, PageVisit
 from focuscrawl.page import Effort, is_html, parse_page
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from focuscrawl.crawl.first_visits import ScoredLinks
     from focuscrawl.crawl.part import Part, Visits
@@ -200,6 +200,12 @@ class Crawl(CrawlState):
         visit.error = error
         return visit
 
+    @staticmethod
+    def is_page(visit: PageVisit) -> bool:
+        """Tell whether what came is a page, to be parsed."""
+        came = visit.download
+        return 200 <= came.status < 300 and is_html(came.content_type, came.body)
+
     def parse(self, visit: PageVisit, most: Effort = Effort.UNBOUNDED) -> PageView | None:
         """Parse what came; None if it is no page. May run in any thread.
 
@@ -208,8 +214,8 @@ class Crawl(CrawlState):
         TooMuchWorkError
             It may take longer than `most` says; nothing was parsed.
         """
-        came = visit.download
-        if 200 <= came.status < 300 and is_html(came.content_type, came.body):
+        if self.is_page(visit):
+            came = visit.download
             visit.view = parse_page(
                 came.body, visit.url, encoding=came.encoding, robots=came.robots, most=most
             )
@@ -232,13 +238,16 @@ class Crawl(CrawlState):
         """
         page = self.begin_expansion(visit)
         if page is not None:
-            self.end_expansion(visit, page, score_links(self.strategy, page))
+            scored = score_links(self.strategy, page)
+            for _ in self.end_expansion(visit, page, scored):
+                pass
 
     def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
         """Begin to `expand`; return the page if its links are to be scored.
 
         Then the strategy scores them, which many links make long. It may do so in any thread;
-        until `end_expansion` nothing is given out, and no other visit may be expanded.
+        until `end_expansion` is through nothing is given out, and no other visit may be
+        expanded.
 
         Raises
         ------
@@ -253,10 +262,12 @@ class Crawl(CrawlState):
         self._scoring = None if page is None else visit.number
         return page
 
-    def end_expansion(self, visit: PageVisit, page: JudgedPage, scored: ScoredLinks) -> None:
-        """Queue where the links lead, now that they are scored."""
+    def end_expansion(
+        self, visit: PageVisit, page: JudgedPage, scored: ScoredLinks
+    ) -> Iterator[None]:
+        """Queue where the links lead, now that they are scored, some at each step."""
+        yield from queue_links(self, visit, page, scored)
         self._scoring = None
-        queue_links(self, visit, page, scored)
 
     def record(self, visit: PageVisit, now: float) -> Visit:
         """Write down all that a visit changes, in one transaction; its URL is under way no more.

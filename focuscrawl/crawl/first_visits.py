@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from focuscrawl.store.schema import EXCLUDED, FETCHED
 from focuscrawl.strategies import JudgedPage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -35,6 +36,9 @@ class Verdict(NamedTuple):
     relevance: float
     probabilities: NDArray[np.float64] | None
     topic: str | None
+
+
+_AT_ONCE = 1000  # URLs; queueing them takes a few milliseconds
 
 
 class ScoredLinks(NamedTuple):
@@ -192,15 +196,21 @@ def judged_page(
 
 def queue_links(
     crawl: CrawlState, visit: PageVisit, page: JudgedPage, scored: ScoredLinks
-) -> None:
-    """Queue the URLs that a page leads to, by what the strategy makes of its links."""
+) -> Iterator[None]:
+    """Queue the URLs that a page leads to, by what the strategy makes of its links.
+
+    It is done when the iterator is through, which pauses after every 1,000 URLs.
+    """
     expansion, scores = scored
     visit.link_rows = [*_rows(page, scores, crawl.model_version, crawl.links)]
     visit.memo = expansion.memo
     crawl.links += len(page.links)
-    for target, score in crawl.urls.undecided(expansion.urls, expansion.scores):
-        if crawl.queue(target, score):
-            visit.newly_queued.append(score)
+    waiting = iter(crawl.urls.undecided(expansion.urls, expansion.scores))
+    while some := [*islice(waiting, _AT_ONCE)]:
+        for target, score in some:
+            if crawl.queue(target, score):
+                visit.newly_queued.append(score)
+        yield
 
 
 def score_links(strategy: Strategy, page: JudgedPage) -> ScoredLinks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -16,6 +17,7 @@ from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.download_errors import cause
 from focuscrawl.errors import GivenUpError
 from focuscrawl.page import Effort, ParserApart, TooMuchWorkError
+from focuscrawl.page.effort import SMALL_SIZE
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -24,8 +26,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_LARGE = 1_700_000  # bytes; only to decode more holds the interpreter for too long
 TOO_HARD = "too hard to parse"
-_LARGE = 300_000  # bytes; more are not even decoded on the loop
 
 
 class PageParsing:
@@ -51,7 +53,7 @@ class PageParsing:
             The crawl ends; the URL is queued again.
         """
         try:
-            if not self._parse_at_once(visit):
+            if self._crawl.is_page(visit) and not self._parse_at_once(visit):
                 await self._parse_aside(visit)
         except TooMuchWorkError:
             if self._given_up:
@@ -72,7 +74,7 @@ class PageParsing:
         self._apart.close()
 
     def _parse_at_once(self, visit: PageVisit) -> bool:
-        if visit.bytes > _LARGE:
+        if visit.bytes > SMALL_SIZE:
             return False
         try:
             self._crawl.parse(visit, Effort.SMALL)
@@ -90,13 +92,14 @@ class PageParsing:
             self._one_aside.release()
 
     def _parse_blocking(self, visit: PageVisit) -> None:
-        try:
-            self._crawl.parse(visit, Effort.LARGE)
-        except TooMuchWorkError:
-            came = visit.download
-            visit.view = self._apart.parse_page(
-                came.body, visit.url, encoding=came.encoding, robots=came.robots
-            )
+        if visit.bytes <= _LARGE:
+            with suppress(TooMuchWorkError):
+                self._crawl.parse(visit, Effort.LARGE)
+                return
+        came = visit.download
+        visit.view = self._apart.parse_page(
+            came.body, visit.url, encoding=came.encoding, robots=came.robots
+        )
 
 
 _parsing: WeakKeyDictionary[Crawler, PageParsing] = WeakKeyDictionary()

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 MAX_SIZE = 2 * 1024 * 1024
 #: of a page; what comes after is counted
 MAX_LINKS = 10_000
+#: characters of all the URLs that it leads to, which a base and 10,000 links can make many; and
+#: of all anchor texts, as many links may lie around one. What comes after is counted, or empty
+MAX_TOGETHER = MAX_SIZE
+#: of a page; what comes after is left out
+MAX_HEADINGS = 10_000
 #: words of a page; critics and learners read no more. A book of 300 pages has as many
 MAX_TOKENS = 100_000
 
@@ -79,7 +84,11 @@ def parse_page(
     base = (meta.base is not None and _resolve(own, [meta.base])[0]) or own
     links_cut = seen.cut(MAX_LINKS)
     # One call resolves everything; what the page does not say resolves as "" and is dropped.
-    targets = _resolve(base, [meta.canonical or "", meta.refresh or "", *seen.references])
+    canonical, refresh, *targets = _resolve(
+        base, [meta.canonical or "", meta.refresh or "", *seen.references]
+    )
+    links_cut += seen.cut(_fitting(targets))
+    headings = seen.headings[:MAX_HEADINGS]
     tokens, token_leaf = tokenize(seen.leaves)
     return PageView(
         url=own,
@@ -87,16 +96,16 @@ def parse_page(
         tokens=tokens[:MAX_TOKENS],
         token_leaf=token_leaf[:MAX_TOKENS],
         n_leaves=len(seen.leaves),
-        links=to_links(seen, targets[2:]),
+        links=to_links(seen, targets[: len(seen.references)]),
         links_cut=links_cut,
-        canonical=targets[0] if meta.canonical else None,
-        refresh=targets[1] if meta.refresh else None,
+        canonical=canonical if meta.canonical else None,
+        refresh=refresh if meta.refresh else None,
         refresh_delay=meta.refresh_delay,
         noindex=meta.noindex,
         nofollow=meta.nofollow,
         encoding=read_in,
-        headings=[text for text, _ in seen.headings],
-        heading_leaf=np.array([leaf for _, leaf in seen.headings], np.int32),
+        headings=[text for text, _ in headings],
+        heading_leaf=np.array([leaf for _, leaf in headings], np.int32),
     )
 
 
@@ -108,6 +117,14 @@ def _resolve(base: str, references: list[str]) -> list[str | None]:
     return [None if url is not None and len(url) > urls.MAX_URL else url for url in found]
 
 
+def _fitting(texts: Sequence[str | None]) -> int:
+    """Return how many of some texts together have no more than `MAX_TOGETHER` characters."""
+    lengths = [len(text or "") for text in texts]
+    if sum(lengths) <= MAX_TOGETHER:
+        return len(texts)
+    return int(np.searchsorted(np.cumsum(lengths), MAX_TOGETHER, side="right"))
+
+
 def to_links(seen: Outline, targets: list[str | None]) -> Links:
     """Keep the links of an outline whose targets, as resolved, are on the web."""
     left = np.array(seen.left, np.int32)
@@ -115,6 +132,8 @@ def to_links(seen: Outline, targets: list[str | None]) -> Links:
     nofollow = np.array(seen.nofollow, np.bool_)
     web = [target for target in targets if target is not None]
     anchors = anchor_texts(seen)
+    fitting = _fitting(anchors)
+    anchors[fitting:] = [""] * (len(anchors) - fitting)
     if len(web) < len(targets):
         keep = [target is not None for target in targets]
         anchors = list(compress(anchors, keep))
