@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
-from scrapy.exceptions import NotSupported
+from scrapy.exceptions import CannotResolveHostError, NotSupported
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from twisted.internet.defer import Deferred
@@ -86,6 +86,7 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
             # without name and password, and so that a proxy cannot take it for another host
             sent = request.replace(url=url)
         name = urlsplit(url).hostname or ""
+        _check_name(name)
         attempt = _Attempt(self._networks)
         address = literal(name)
         if address is not None and not attempt.admits(address):
@@ -104,6 +105,14 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
         finally:
             _attempt.set(None)
             request.meta.update(sent.meta)  # how long it took
+
+
+def _check_name(name: str) -> None:
+    """Raise if no name server can be asked for `name`: resolvers differ in what they make of it."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        raise CannotResolveHostError(f"{name} has an empty or an overlong label") from None
 
 
 def _too_many_headers() -> TooLargeError:
