@@ -108,7 +108,7 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
 
 
 def _check_name(name: str) -> None:
-    """Raise if no name server can be asked for `name`: resolvers differ in what they make of it."""
+    """Raise if no name server can be asked for `name`; not every resolver says so itself."""
     try:
         name.encode("idna")
     except UnicodeError:

@@ -68,7 +68,8 @@ def test_it_is_a_fetch_and_not_made_again(run: Measured, bad_web: BadWeb) -> Non
 
 def test_products_of_two_lengths_are_bounded(bad_web: BadWeb, tmp_path: Path) -> None:
     pages = [f"{kind}/large" for kind in LONG]
-    run = explore(tmp_path / "crawl", seeds(bad_web, *pages), budget=len(pages))
+    given = {"budget": len(pages), "strategy": "apprentice"}
+    run = explore(tmp_path / "crawl", seeds(bad_web, *pages), **given)
     assert run.returncode == 0
     assert outcomes(run, bad_web) == dict.fromkeys(pages, "page")
     assert run.peak < 600 * MEGABYTE
