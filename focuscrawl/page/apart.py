@@ -6,7 +6,7 @@ import json
 import signal
 import subprocess
 import sys
-from threading import Lock
+from threading import Event, Lock
 from typing import TYPE_CHECKING, BinaryIO
 
 from focuscrawl.page.packed_view import pack_view, unpack_view
@@ -41,7 +41,7 @@ class ParserApart:
         self._one = Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._parsed = 0
-        self._closed = False
+        self._closed = Event()
 
     def parse_page(
         self, body: bytes, url: str, *, encoding: str | None = None, robots: Sequence[str] = ()
@@ -72,7 +72,7 @@ class ParserApart:
 
     def close(self) -> None:
         """End the process, with whatever it is at; no other begins."""
-        self._closed = True
+        self._closed.set()
         process = self._process
         if process is not None:
             process.kill()
@@ -80,7 +80,7 @@ class ParserApart:
             self._end()
 
     def _running(self) -> subprocess.Popen[bytes]:
-        if self._closed:
+        if self._closed.is_set():
             raise TooMuchWorkError
         if self._process is None:
             program = _PROGRAM.format(path=sys.path)
@@ -90,6 +90,9 @@ class ParserApart:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
             )
+        if self._closed.is_set():  # in the meantime
+            self._end()
+            raise TooMuchWorkError
         return self._process
 
     def _end(self) -> None:

@@ -23,7 +23,8 @@ _MANY = 20_000_000
 # stretch shorter than the least holds too few to count.
 _STRETCHED = 200_000_000
 _LEAST = 500
-# ``>`` in the value of an attribute, where it ends no tag.
+# ``>`` in the value of an attribute, where it ends no tag. Few hide 50 kB of a tag at most.
+_FEW = 100
 _QUOTED = re.compile(rb"""=[\t\n\f\r ]*+(?:"[^">]*+>|'[^'>]*+>)""")
 # A tag and its attributes (WHATWG HTML, "tokenization"). No repetition gives anything back, so
 # that each byte is looked at once.
@@ -55,9 +56,11 @@ def effort(utf8: bytes) -> Effort:
     utf8 : markup as `focuscrawl.page.encoding.to_utf8` returns it
     """
     size = len(utf8)
+    if size <= _SMALL_TAGS:
+        return Effort.SMALL
     if size <= SMALL_SIZE:
-        many = size > _SMALL_TAGS and utf8.count(b"<") > _SMALL_TAGS
-        return Effort.LARGE if many or _is_stretched(utf8) else Effort.SMALL
+        small = utf8.count(b"<") <= _SMALL_TAGS and not _is_stretched(utf8)
+        return Effort.SMALL if small else Effort.LARGE
     if size <= _LARGE_SIZE:
         return Effort.LARGE
     bounded = utf8.count(b"<") <= _LARGE_TAGS and not _is_crowded(utf8)
@@ -85,9 +88,9 @@ def _is_stretched(utf8: bytes) -> bool:
 def _is_crowded(utf8: bytes) -> bool:
     """Tell whether tags have so many attributes that it counts.
 
-    They are counted only where there is room for them, or a ``>`` may not be what it seems.
+    They are counted only where there is room for them, or many a ``>`` is not what it seems.
     """
-    if not _is_stretched(utf8) and not _QUOTED.search(utf8):
+    if not _is_stretched(utf8) and len(_QUOTED.findall(utf8)) <= _FEW:
         return False
     squares = 0
     for tag in _TAG.finditer(utf8):

@@ -114,14 +114,16 @@ def _resolve(base: str, references: list[str]) -> list[str | None]:
     if max(map(len, references)) > urls.MAX_URL:
         references = [each if len(each) <= urls.MAX_URL else _NOWHERE for each in references]
     found = urls.resolve(base, references)
-    return [None if url is not None and len(url) > urls.MAX_URL else url for url in found]
+    if max(map(len, filter(None, found)), default=0) > urls.MAX_URL:
+        found = [None if url is not None and len(url) > urls.MAX_URL else url for url in found]
+    return found
 
 
 def _fitting(texts: Sequence[str | None]) -> int:
     """Return how many of some texts together have no more than `MAX_TOGETHER` characters."""
-    lengths = [len(text or "") for text in texts]
-    if sum(lengths) <= MAX_TOGETHER:
+    if sum(map(len, filter(None, texts))) <= MAX_TOGETHER:
         return len(texts)
+    lengths = [len(text or "") for text in texts]
     return int(np.searchsorted(np.cumsum(lengths), MAX_TOGETHER, side="right"))
 
 
