@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Request
 from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.utils.asyncio import call_later
+from scrapy.utils.defer import deferred_from_coro
 
 from focuscrawl.engine.binding import crawl_of, has_crawl
 from focuscrawl.engine.download_errors import is_everyday
@@ -17,7 +18,7 @@ from focuscrawl.engine.meta import AGAIN, UNANSWERED, URL_ID, VISIT
 from focuscrawl.engine.open_pages import open_pages_of
 from focuscrawl.engine.private import nothing_under_way, wake
 from focuscrawl.engine.spider_requests import SpiderRequests
-from focuscrawl.engine.visits import visit_of_error
+from focuscrawl.engine.visits import turns_of, visit_of_error
 from focuscrawl.errors import GivenUpError, UserError
 from focuscrawl.signals import page_visited
 
@@ -50,6 +51,7 @@ class FrontierScheduler(BaseScheduler):
         self._own = SpiderRequests(self._crawl, crawler.spider, self._following, self._note)
         self._pages = open_pages_of(crawler)
         self._pages.hand_to(self._own.take)
+        self._turns = turns_of(crawler)
         self._wakes_at: float | None = None
         self._late: list[Request] = []  # requests that wait for the frontier
 
@@ -111,7 +113,7 @@ class FrontierScheduler(BaseScheduler):
         if self._crawl.in_flight and nothing_under_way(self._crawler):
             for number in list(self._crawl.in_flight):
                 if number in self._pages:  # judged, and its callback never heard of it
-                    self._pages.finish(number, time.monotonic())
+                    deferred_from_coro(self._pages.finish(number))
                     continue
                 logger.error("no answer and no error came for %s", self._crawl.urls[number])
                 self._crawl.fail(number, "lost", time.monotonic())
@@ -148,18 +150,31 @@ class FrontierScheduler(BaseScheduler):
         if request.meta[URL_ID] not in self._crawl.in_flight:
             return
         if request.meta[URL_ID] in self._pages:
-            self._pages.finish(request.meta[URL_ID], time.monotonic())
+            deferred_from_coro(self._pages.finish(request.meta[URL_ID]))
         elif _given_up(failure):
             if self._following.visits:  # else `FocusMiddleware` has put it back
                 self._crawl.put_back(request.meta[URL_ID], time.monotonic())
         else:
             assert isinstance(failure.value, Exception)
             visit = visit_of_error(self._crawl, request, failure.value, answered=True)
-            self._crawl.record(visit, time.monotonic())
-            if not visit.again:
-                request.meta[VISIT] = visit
-                send = self._crawler.signals.send_catch_log
-                send(page_visited, crawl=self._crawl, visit=visit)
+            if self._turns.taken:
+                deferred_from_coro(self._record_in_turn(visit, request))
+            else:
+                self._record(visit, request)
+
+    async def _record_in_turn(self, visit: PageVisit, request: Request) -> None:
+        await self._turns.begin(visit)
+        try:
+            self._record(visit, request)
+        finally:
+            self._turns.end(visit)
+
+    def _record(self, visit: PageVisit, request: Request) -> None:
+        self._crawl.record(visit, time.monotonic())
+        if not visit.again:
+            request.meta[VISIT] = visit
+            send = self._crawler.signals.send_catch_log
+            send(page_visited, crawl=self._crawl, visit=visit)
 
     def _log(self, failure: Failure) -> None:
         """Say what is wrong, unless it is the web's everyday."""

@@ -7,18 +7,20 @@ import math
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.crawl.first_visits import FirstVisits
+from focuscrawl.crawl.first_visits import FirstVisits, queue_links, score_links
 from focuscrawl.crawl.state import CrawlState
 from focuscrawl.crawl.visit import Download, Fetch, PageVisit
-from focuscrawl.page import is_html, parse_page
+from focuscrawl.page import Effort, is_html, parse_page
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from focuscrawl.crawl.first_visits import ScoredLinks
     from focuscrawl.crawl.part import Part, Visits
     from focuscrawl.crawl.parts.revisit_policy import KnownPages
     from focuscrawl.crawl.visit import Visit
     from focuscrawl.page import PageView
+    from focuscrawl.strategies import JudgedPage
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +41,7 @@ class Crawl(CrawlState):
         super().__init__(**others)
         self._first_visits = FirstVisits(self, known)
         self._halted = False
+        self._scoring: int | None = None  # the URL whose page's links are being scored
         self._held_by: Part | None = None
 
     def start(self, seeds: Sequence[str]) -> None:
@@ -99,7 +102,8 @@ class Crawl(CrawlState):
     @property
     def pausing(self) -> bool:
         """True while `next` holds back although URLs wait: for a lesson, limits, the store..."""
-        return self._held_by is not None or self.writer.full or self.sifting
+        held = self._held_by is not None or self._scoring is not None
+        return held or self.writer.full or self.sifting
 
     @property
     def pause(self) -> float:
@@ -112,6 +116,8 @@ class Crawl(CrawlState):
         It counts as under way until its visit is recorded, or `put_back` is called for it.
         """
         self._held_by = None
+        if self._scoring is not None:
+            return None
         if not self.poll(now) or self.stop_reason is not None or self._waits():
             return None
         number = self.peek(now)
@@ -157,6 +163,8 @@ class Crawl(CrawlState):
     def put_back(self, number: int, now: float) -> None:
         """Queue a URL again that was given out and could not be fetched yet."""
         score = self.in_flight.pop(number)
+        if self._scoring == number:
+            self._scoring = None
         if self._unrecorded == number:
             self._unrecorded = None
             self._put_held()
@@ -188,12 +196,24 @@ class Crawl(CrawlState):
         visit.error = error
         return visit
 
-    def parse(self, visit: PageVisit) -> PageView | None:
-        """Parse what came; None if it is no page. May run in any thread."""
+    @staticmethod
+    def is_page(visit: PageVisit) -> bool:
+        """Tell whether what came is a page, to be parsed."""
         came = visit.download
-        if 200 <= came.status < 300 and is_html(came.content_type, came.body):
+        return 200 <= came.status < 300 and is_html(came.content_type, came.body)
+
+    def parse(self, visit: PageVisit, most: Effort = Effort.UNBOUNDED) -> PageView | None:
+        """Parse what came; None if it is no page. May run in any thread.
+
+        Raises
+        ------
+        TooMuchWorkError
+            It may take longer than `most` says; nothing was parsed.
+        """
+        if self.is_page(visit):
+            came = visit.download
             visit.view = parse_page(
-                came.body, visit.url, encoding=came.encoding, robots=came.robots
+                came.body, visit.url, encoding=came.encoding, robots=came.robots, most=most
             )
         return visit.view
 
@@ -212,11 +232,38 @@ class Crawl(CrawlState):
         ValueError
             The relevance is not between 0 and 1.
         """
+        page = self.begin_expansion(visit)
+        if page is not None:
+            scored = score_links(self.strategy, page)
+            for _ in self.end_expansion(visit, page, scored):
+                pass
+
+    def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
+        """Begin to `expand`; return the page if its links are to be scored.
+
+        Then the strategy scores them, which many links make long. It may do so in any thread;
+        until `end_expansion` is through nothing is given out, and no other visit may be
+        expanded.
+
+        Raises
+        ------
+        ValueError
+            See `expand`.
+        """
         if not 0.0 <= visit.relevance <= 1.0:
             raise ValueError(f"the relevance of {visit.url} is {visit.relevance}, not in 0 to 1")
         visit.settled = visit.relevance
         self._unrecorded = visit.number
-        self._visits_of(visit.number).expand(visit)
+        page = self._visits_of(visit.number).begin_expansion(visit)
+        self._scoring = None if page is None else visit.number
+        return page
+
+    def end_expansion(
+        self, visit: PageVisit, page: JudgedPage, scored: ScoredLinks
+    ) -> Iterator[None]:
+        """Queue where the links lead, now that they are scored, some at each step."""
+        yield from queue_links(self, visit, page, scored)
+        self._scoring = None
 
     def record(self, visit: PageVisit, now: float) -> Visit:
         """Write down all that a visit changes, in one transaction; its URL is under way no more.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from focuscrawl.store.schema import EXCLUDED, FETCHED
 from focuscrawl.strategies import JudgedPage
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -35,6 +36,19 @@ class Verdict(NamedTuple):
     relevance: float
     probabilities: NDArray[np.float64] | None
     topic: str | None
+
+
+_AT_ONCE = 1000  # URLs; queueing them takes a few milliseconds
+
+
+class ScoredLinks(NamedTuple):
+    """What a strategy makes of links, and the score of each as the store keeps it.
+
+    A score of None: not followed.
+    """
+
+    expansion: Expansion
+    scores: list[float | None]
 
 
 def judge_page(critic: Critic, view: PageView) -> Verdict:
@@ -98,15 +112,16 @@ class FirstVisits:
             part.on_judged(visit)
         visit.answer = answer_of(view, visit.download)
 
-    def expand(self, visit: PageVisit) -> None:
-        """Let the strategy know what came, and queue where its links lead."""
+    def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
+        """Let the strategy know what came; return the page if its links are to be scored."""
         if visit.redirects:
             self._redirect(visit)
         self._crawl.strategy.observe(visit.number, visit.relevance, visit.twin)
-        if visit.view is not None and visit.twin is None:
-            found = followed_links(self._crawl, visit.view, visit.asked)
-            expand_page(self._crawl, visit, visit.view, found)
-            visit.dropped = visit.links - len(found)
+        if visit.view is None or visit.twin is not None:
+            return None
+        found = followed_links(self._crawl, visit.view, visit.asked)
+        visit.dropped = visit.links - len(found)
+        return judged_page(self._crawl, visit, visit.view, found)
 
     def _redirect(self, visit: PageVisit) -> None:
         """Queue where a redirect leads in place of what was redirected: it comes next."""
@@ -165,17 +180,17 @@ def followed_links(
     return {at: url for at, url in found.items() if asked is None or url in asked}
 
 
-def expand_page(
+def judged_page(
     crawl: CrawlState, visit: PageVisit, view: PageView, found: Mapping[int, str]
-) -> None:
-    """Have the links of a page scored, and queue the URLs they lead to.
+) -> JudgedPage:
+    """Return a page as strategies see it, the URLs that it leads to numbered.
 
     Parameters
     ----------
     found : the links that are followed, by their places on the page
     """
     targets = [crawl.urls.add(url, visit.depth + 1, visit.number) for url in found.values()]
-    page = JudgedPage(
+    return JudgedPage(
         view=view,
         url=visit.number,
         seq=crawl.fetched + 1,
@@ -186,25 +201,32 @@ def expand_page(
         targets=np.array(targets, dtype=np.int64),
         referrer=crawl.urls.found_on(visit.number),
     )
-    expansion, scores = score_links(crawl.strategy, page)
+
+
+def queue_links(
+    crawl: CrawlState, visit: PageVisit, page: JudgedPage, scored: ScoredLinks
+) -> Iterator[None]:
+    """Queue the URLs that a page leads to, by what the strategy makes of its links.
+
+    It is done when the iterator is through, which pauses after every 1,000 URLs.
+    """
+    expansion, scores = scored
     visit.link_rows = [*_rows(page, scores, crawl.model_version, crawl.links)]
     visit.memo = expansion.memo
-    crawl.links += len(found)
-    for target, score in crawl.urls.undecided(expansion.urls, expansion.scores):
-        if crawl.queue(target, score):
-            visit.newly_queued.append(score)
+    crawl.links += len(page.links)
+    waiting = iter(crawl.urls.undecided(expansion.urls, expansion.scores))
+    while some := [*islice(waiting, _AT_ONCE)]:
+        for target, score in some:
+            if crawl.queue(target, score):
+                visit.newly_queued.append(score)
+        yield
 
 
-def score_links(strategy: Strategy, page: JudgedPage) -> tuple[Expansion, list[float | None]]:
-    """Have a strategy score the links of a page.
-
-    Returns
-    -------
-    What it makes of them, and the score of each link as the store keeps it: None, not followed
-    """
+def score_links(strategy: Strategy, page: JudgedPage) -> ScoredLinks:
+    """Have a strategy score the links of a page."""
     expansion = strategy.expand(page)
     scores = expansion.link_scores.tolist()
-    return expansion, [score if math.isfinite(score) else None for score in scores]
+    return ScoredLinks(expansion, [score if math.isfinite(score) else None for score in scores])
 
 
 def _rows(

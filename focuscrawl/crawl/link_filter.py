@@ -5,6 +5,8 @@ from __future__ import annotations
 from itertools import compress
 from typing import TYPE_CHECKING
 
+from focuscrawl.foundation.urls import MAX_URL
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -21,7 +23,6 @@ _OTHER_MEDIA = frozenset(
     """.split()  # noqa: SIM905 - a hundred quoted lines are harder to read
 )
 _LONGEST = max(map(len, _OTHER_MEDIA))
-MAX_URL = 2083  # characters; longer URLs are what traps make
 
 
 def fits(url: str) -> bool:

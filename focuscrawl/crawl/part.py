@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl.visit import PageVisit, Visit
     from focuscrawl.store.history import StoredFetch
+    from focuscrawl.strategies import JudgedPage
 
 
 @dataclass(slots=True)
@@ -69,8 +70,8 @@ class Visits(Protocol):
         """Find out what the answer is, and have the critic judge it if it is a page."""
         ...
 
-    def expand(self, visit: PageVisit) -> None:
-        """Let the strategy know, and queue where its links lead."""
+    def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
+        """Let the strategy know; return the page if its links are to be scored and queued."""
         ...
 
     def record(self, visit: PageVisit, now: float) -> Visit:

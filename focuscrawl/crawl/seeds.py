@@ -7,10 +7,10 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from focuscrawl.crawl.link_filter import MAX_URL, fits
+from focuscrawl.crawl.link_filter import fits
 from focuscrawl.critic.loading import model_file
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import normalize
+from focuscrawl.foundation.urls import MAX_URL, normalize
 from focuscrawl.taxonomy import lies_under, normalise
 from focuscrawl.topics import read_definition
 

@@ -10,11 +10,12 @@ from scrapy.exceptions import IgnoreRequest, NotConfigured
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.meta import NOINDEX, OWN, URL_ID, VISIT
 from focuscrawl.engine.open_pages import open_pages_of
+from focuscrawl.engine.page_parsing import parsing_of
 from focuscrawl.engine.settings_table import FOLLOW
 from focuscrawl.engine.spider_requests import redirected
 from focuscrawl.engine.visits import (
-    Parser,
     halting,
+    turns_of,
     visit_of_error,
     visit_of_response,
 )
@@ -41,7 +42,8 @@ class FocusMiddleware(Component):
         super().__init__(crawler)
         if getattr(crawler.spider, "yields_visits", False):
             raise NotConfigured
-        self._parser = Parser(self._crawl)
+        self._parsing = parsing_of(crawler)
+        self._turns = turns_of(crawler)
         self._pages = open_pages_of(crawler)
         self._follows = FOLLOW.of(crawler.settings)
 
@@ -55,23 +57,23 @@ class FocusMiddleware(Component):
             return response
         response = response.replace(request=request)
         visit = visit_of_response(self._crawl, response)
-        await self._parser.parse(visit)
+        await self._parsing.parse(visit)
         with halting(self._crawl, number):
             self._crawl.judge(visit)
         if visit.again:
             visit.asked = None if self._follows else frozenset()
-            self._pages.record(visit, time.monotonic())
+            await self._pages.record(visit)
             raise IgnoreRequest("fetched again for its new links: nobody else asked for it")
         request.meta[VISIT] = visit
         if visit.noindex:
             request.meta[NOINDEX] = True
         if visit.redirects:
-            self._pages.record(visit, time.monotonic())
+            await self._pages.record(visit)
             return self._moved(request, visit) or response
         self._pages.open(visit)
         return response
 
-    def process_exception(self, request: Request, exception: Exception) -> None:
+    async def process_exception(self, request: Request, exception: Exception) -> None:
         """Record that there is no answer, or that the request may not be made."""
         number = request.meta.get(URL_ID)
         if number is None:
@@ -80,7 +82,11 @@ class FocusMiddleware(Component):
             self._crawl.put_back(number, time.monotonic())
             return
         visit = visit_of_error(self._crawl, request, exception, answered=False)
-        self._crawl.record(visit, time.monotonic())
+        await self._turns.begin(visit)
+        try:
+            self._crawl.record(visit, time.monotonic())
+        finally:
+            self._turns.end(visit)
         if visit.excluded is not None:
             self._crawler.stats.inc_value("focuscrawl/excluded")
             return

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
-from scrapy.exceptions import NotSupported
+from scrapy.exceptions import CannotResolveHostError, NotSupported
 from scrapy.utils.httpobj import urlparse_cached
 
 from focuscrawl.engine.address_guard import (
@@ -65,6 +65,7 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
             # without name and password, and so that a proxy cannot take it for another host
             sent = request.replace(url=url)
         name = urlsplit(url).hostname or ""
+        _check_name(name)
         attempt = Attempt(self._networks)
         address = literal(name)
         if address is not None and not attempt.admits(address):
@@ -107,6 +108,14 @@ class LiveDownloadHandler(HTTP11DownloadHandler):
 
 class _PeerError(Exception):
     """What was connected to is where nobody should be."""
+
+
+def _check_name(name: str) -> None:
+    """Raise if no name server can be asked for `name`; not every resolver says so itself."""
+    try:
+        name.encode("idna")
+    except UnicodeError:
+        raise CannotResolveHostError(f"{name} has an empty or an overlong label") from None
 
 
 def _too_many_headers() -> TooLargeError:

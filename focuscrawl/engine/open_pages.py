@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,13 +12,14 @@ from scrapy import signals
 
 from focuscrawl.crawl.link_filter import may_be_page, nofollow_urls
 from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.expansion import expand
 from focuscrawl.engine.instance_feed import InstanceFeed
-from focuscrawl.engine.visits import count_again, halting
+from focuscrawl.engine.visits import count_again, halting, turns_of
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.signals import page_visited
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from scrapy import Request
     from scrapy.crawler import Crawler
@@ -30,6 +32,7 @@ class _OpenPage:
     visit: PageVisit
     requests: list[Request] = field(default_factory=list)
     followed: set[str] = field(default_factory=set)
+    finishing: bool = False
 
 
 class OpenPages:
@@ -43,6 +46,7 @@ class OpenPages:
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._crawl = crawl_of(crawler)
+        self._turns = turns_of(crawler)
         self._pages: dict[int, _OpenPage] = {}
         self._on_their_way: WeakSet[Request] = WeakSet()
         self._take: Callable[[Request], bool] = bool
@@ -95,32 +99,44 @@ class OpenPages:
         self._on_their_way.discard(request)
         return kept
 
-    def finish(self, number: int, now: float) -> None:
+    async def finish(self, number: int) -> None:
         """Expand and record an open page, and queue what its callback asked for."""
-        page = self._pages.pop(number, None)
-        if page is None or number not in self._crawl.in_flight:
+        page = self._pages.get(number)
+        if page is None or page.finishing:
             return
-        visit, requests = page.visit, page.requests
+        page.finishing = True
+        try:
+            if number in self._crawl.in_flight:
+                await self._finish(page.visit, page.requests, page.followed)
+        finally:
+            del self._pages[number]
+
+    async def _finish(
+        self, visit: PageVisit, requests: Sequence[Request], followed: set[str]
+    ) -> None:
         refused: frozenset[str] = frozenset()
         if visit.view is not None and self._crawl.plan.obey_meta_robots:
             refused = nofollow_urls(visit.view)
         wanted = [each for each in requests if normalize(each.url) not in refused]
-        urls = {normalize(request.url) for request in wanted}
-        visit.asked = frozenset(url for url in urls | page.followed if url is not None)
-        self.record(visit, now)
         if len(wanted) < len(requests):
             self._crawler.stats.inc_value("focuscrawl/nofollow", len(requests) - len(wanted))
-        for request in wanted:
-            if not self._take(request):
-                self._crawler.signals.send_catch_log(
-                    signals.request_dropped, request=request, spider=self._crawler.spider
-                )
+        urls = {normalize(request.url) for request in wanted}
+        visit.asked = frozenset(url for url in urls | followed if url is not None)
+        await self.record(visit, wanted)
 
-    def record(self, visit: PageVisit, now: float) -> None:
-        """Expand and record a judged visit, and tell of it."""
-        with halting(self._crawl, visit.number):
-            self._crawl.expand(visit)
-            self._crawl.record(visit, now)
+    async def record(self, visit: PageVisit, requests: Sequence[Request] = ()) -> None:
+        """Expand and record a judged visit, queue the requests for its links, and tell of it."""
+        await self._turns.begin(visit)
+        try:
+            with halting(self._crawl, visit.number):
+                await expand(self._crawl, visit)
+                self._crawl.record(visit, time.monotonic())
+            for request in requests:
+                if not self._take(request):
+                    send = self._crawler.signals.send_catch_log
+                    send(signals.request_dropped, request=request, spider=self._crawler.spider)
+        finally:
+            self._turns.end(visit)
         self.tell(visit)
 
     def tell(self, visit: PageVisit) -> None:

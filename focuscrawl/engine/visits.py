@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -10,7 +9,6 @@ from weakref import WeakKeyDictionary
 from scrapy.exceptions import IgnoreRequest
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredLock
-from twisted.internet.threads import deferToThread
 
 from focuscrawl.crawl import Download
 from focuscrawl.crawl.visit import NOT_MODIFIED
@@ -27,10 +25,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl import Crawl, PageVisit
 
-logger = logging.getLogger(__name__)
-
 _LONGEST_FIELD = 256  # characters of a validator; longer ones are no use
-_LARGE = 300_000  # bytes; parsing more would hold the event loop for over 10 ms
 
 
 def visit_of_response(crawl: Crawl, response: Response) -> PageVisit:
@@ -79,35 +74,6 @@ def _field(response: Response, name: str) -> str | None:
     return value if value and len(value) <= _LONGEST_FIELD else None
 
 
-class Parser:
-    """Parses pages: large ones in a thread, so that the event loop is not held.
-
-    They take turns: parsed side by side they would take memory, and no less time.
-    """
-
-    def __init__(self, crawl: Crawl) -> None:
-        self._crawl = crawl
-        self._one_large = DeferredLock()
-
-    async def parse(self, visit: PageVisit) -> None:
-        """Set the visit's `view`; a page that cannot be parsed has an `error` instead."""
-        try:
-            if visit.bytes <= _LARGE:
-                self._crawl.parse(visit)
-            else:
-                await self._parse_large(visit)
-        except Exception as error:
-            logger.exception("cannot parse %s", visit.url)
-            visit.error = cause(error)
-
-    async def _parse_large(self, visit: PageVisit) -> None:
-        await maybe_deferred_to_future(self._one_large.acquire())
-        try:
-            await maybe_deferred_to_future(deferToThread(self._crawl.parse, visit))
-        finally:
-            self._one_large.release()
-
-
 class Turns:
     """Lets one visit at a time be expanded and recorded.
 
@@ -120,11 +86,16 @@ class Turns:
         self._lock = DeferredLock()
         self.holder: PageVisit | None = None
 
+    @property
+    def taken(self) -> bool:
+        """True if a visit would have to wait."""
+        return self._lock.locked
+
     async def begin(self, visit: PageVisit) -> None:
         """Wait until no other visit is between `Crawl.expand` and `Crawl.record`."""
         if self.holder is visit:
             return
-        if self._lock.locked:
+        if self.taken:
             await maybe_deferred_to_future(self._lock.acquire())
         else:
             self._lock.acquire()

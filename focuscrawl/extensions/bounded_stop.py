@@ -1,4 +1,4 @@
-"""Bounds how long a live crawl takes to end: downloads that last are given up."""
+"""Bounds how long a live crawl takes to end: downloads, and parses, that last are given up."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from twisted.internet.defer import CancelledError
 
 from focuscrawl.engine.component import Component
+from focuscrawl.engine.page_parsing import parsing_of
 from focuscrawl.engine.private import is_closing, wrap_downloads
 from focuscrawl.engine.settings_table import STOP_TIMEOUT
 from focuscrawl.errors import GivenUpError
@@ -73,6 +74,7 @@ class BoundedStop(Component):
             logger.info("gave up %s, queued again", counted(len(self._under_way), "request"))
         for download in list(self._under_way):
             download.cancel()
+        parsing_of(self._crawler).give_up()
 
     async def _download(self, download: Download, request: Request) -> Response:
         if self._given_up:

@@ -10,6 +10,8 @@ import re
 
 import can_ada
 
+MAX_URL = 2083  # characters; longer URLs are what traps make
+
 _WEB = ("http:", "https:")
 _CREDENTIALS = re.compile(r"(?<=://)[^/?#\\\s]*@")
 _NO_URL = (ValueError, TypeError)  # can_ada: the parser refuses; a lone surrogate in the text

@@ -3,8 +3,19 @@
 Here: encodings, the parse, tokens, DOM leaves, out-links. Not here: fetching, judging, scoring.
 """
 
+from focuscrawl.page.apart import ParserApart
+from focuscrawl.page.effort import Effort
 from focuscrawl.page.media import is_html, read_content_type
-from focuscrawl.page.parse import parse_page
+from focuscrawl.page.parse import TooMuchWorkError, parse_page
 from focuscrawl.page.view import Links, PageView
 
-__all__ = ["Links", "PageView", "is_html", "parse_page", "read_content_type"]
+__all__ = [
+    "Effort",
+    "Links",
+    "PageView",
+    "ParserApart",
+    "TooMuchWorkError",
+    "is_html",
+    "parse_page",
+    "read_content_type",
+]

@@ -7,6 +7,8 @@ encoding standard, in which latin-1 and ASCII mean windows-1252.
 
 from __future__ import annotations
 
+from codecs import utf_8_decode
+
 import charset_normalizer
 from w3lib.encoding import (
     html_body_declared_encoding,
@@ -50,19 +52,31 @@ _CONTROLS = bytes(set(range(1, 32)) - set(b"\t\n\f\r")) + b"\x7f"
 _CLEAN = bytes.maketrans(_CONTROLS + b"\f", b" " * (len(_CONTROLS) + 1))
 
 
-def to_utf8(body: bytes, header: str | None = None) -> tuple[bytes, str]:
+def to_utf8(body: bytes, header: str | None = None, most: int | None = None) -> tuple[bytes, str]:
     """Decode a page, whatever it holds.
 
     Parameters
     ----------
     body : the page as it came, decompressed
     header : charset parameter of the ``Content-Type`` header; an unknown one is ignored
+    most : bytes that are returned; of a longer page the beginning, up to a whole character.
+        No more than twice as many are read: in no encoding does a text take more
 
     Returns
     -------
     The page in valid UTF-8, undecodable bytes replaced by U+FFFD, NULs dropped and other
     control characters blanked; and the encoding it was read in, by its Python name.
     """
+    whole = most is None or len(body) <= 2 * most
+    if most is not None and not whole:
+        body = body[: 2 * most]
+    utf8, encoding = _decode(body, header, whole=whole)
+    if most is not None and len(utf8) > most:
+        utf8 = utf8[:most].decode("utf-8", "ignore").encode()
+    return utf8.translate(_CLEAN, b"\0"), encoding
+
+
+def _decode(body: bytes, header: str | None, *, whole: bool) -> tuple[bytes, str]:
     bom_encoding, bom = read_bom(body)
     if bom_encoding is not None and bom is not None:
         body = body[len(bom) :]
@@ -71,13 +85,12 @@ def to_utf8(body: bytes, header: str | None = None) -> tuple[bytes, str]:
         encoding = (header and _known(header)) or _declared(body) or ""
     if encoding in {"", "utf-8"}:
         try:
-            body.decode("utf-8")
+            utf_8_decode(body, "strict", whole)  # otherwise half a character may be at the end
         except UnicodeDecodeError:
             encoding = encoding or _guess(body)
         else:
-            return _clean(body), "utf-8"
-    text = to_unicode(body, encoding)
-    return _clean(text.encode("utf-8", "replace")), encoding
+            return body, "utf-8"
+    return to_unicode(body, encoding).encode("utf-8", "replace"), encoding
 
 
 def _known(label: str) -> str | None:
@@ -112,7 +125,3 @@ def _guess(body: bytes) -> str:
     if best is None:
         return _FALLBACK
     return _known(_JAPANESE.get(best.encoding, best.encoding)) or _FALLBACK
-
-
-def _clean(utf8: bytes) -> bytes:
-    return utf8.translate(_CLEAN, b"\0")

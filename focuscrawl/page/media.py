@@ -30,7 +30,11 @@ def read_content_type(header: str | None) -> tuple[str | None, str | None]:
         return None, None
     message = Message()
     message["Content-Type"] = header.replace("\r", " ").replace("\n", " ")
-    return header.partition(";")[0].strip().lower() or None, message.get_content_charset()
+    media_type = header.partition(";")[0].strip().lower() or None
+    try:
+        return media_type, message.get_content_charset()
+    except (LookupError, TypeError, ValueError):  # a charset that is itself encoded, wrongly
+        return media_type, None
 
 
 def is_html(media_type: str | None, body: bytes = b"") -> bool:

@@ -11,11 +11,13 @@ if TYPE_CHECKING:
 
     from lxml import etree
 
-# "5; url=next.html" and its looser forms, as the WHATWG standard reads them.
+# "5; url=next.html" and its looser forms, as the WHATWG standard reads them. Digits are not given
+# back: a million of them would be tried in half a trillion ways.
 _REFRESH = re.compile(
-    r"""\s*(\d*)[\d.]*\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.*))""",
+    r"""\s*(\d*+)[\d.]*+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.*))""",
     re.IGNORECASE | re.DOTALL,
 )
+_MAX_REFRESHES = 16  # `meta` elements that are looked at; one is the rule
 #: rules of X-Robots-Tag that have a value; another word before a colon names a crawler
 _VALUED = frozenset({"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"})
 
@@ -66,9 +68,14 @@ def read_metadata(elements: list[etree._Element]) -> Metadata:
     browsers nowhere.
     """
     found = Metadata()
+    refreshes = []
     for element in elements:
         if element.tag == "meta":
-            _read_meta(found, element)
+            content, named = element.get("content"), element.get("http-equiv", "")
+            if content is not None and named.strip().lower() == "refresh":
+                refreshes.append((element, content))
+            elif content is not None and element.get("name", "").strip().lower() == "robots":
+                found.add_robots_rules(content)
             continue
         href = element.get("href")
         if href is None:
@@ -78,18 +85,16 @@ def read_metadata(elements: list[etree._Element]) -> Metadata:
                 found.base = href
         elif found.canonical is None and "canonical" in element.get("rel", "").lower().split():
             found.canonical = href
+    for meta, content in refreshes[:_MAX_REFRESHES]:
+        if found.refresh is None:
+            _read_refresh(found, meta, content)
     return found
 
 
-def _read_meta(found: Metadata, meta: etree._Element) -> None:
-    content = meta.get("content")
-    if content is None:
+def _read_refresh(found: Metadata, meta: etree._Element, content: str) -> None:
+    match = _REFRESH.match(content)
+    if match is None or next(meta.iterancestors("noscript"), None) is not None:
         return
-    if meta.get("http-equiv", "").strip().lower() == "refresh":
-        match = _REFRESH.match(content)
-        if match and found.refresh is None and next(meta.iterancestors("noscript"), None) is None:
-            delay, *targets = match.groups()
-            found.refresh = next(filter(None, targets), "").strip() or None
-            found.refresh_delay = float(delay or 0)
-    elif meta.get("name", "").strip().lower() == "robots":
-        found.add_robots_rules(content)
+    delay, *targets = match.groups()
+    found.refresh = next(filter(None, targets), "").strip() or None
+    found.refresh_delay = float(delay or 0)

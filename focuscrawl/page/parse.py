@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.foundation import urls
+from focuscrawl.page.effort import Effort, effort
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.metadata import read_metadata
 from focuscrawl.page.tokens import tokenize
@@ -22,12 +23,28 @@ if TYPE_CHECKING:
 MAX_SIZE = 2 * 1024 * 1024
 #: of a page; what comes after is counted
 MAX_LINKS = 10_000
+#: characters of all the URLs that it leads to, which a base and 10,000 links can make many; and
+#: of all anchor texts, as many links may lie around one. What comes after is counted, or empty
+MAX_TOGETHER = MAX_SIZE
+#: of a page; what comes after is left out
+MAX_HEADINGS = 10_000
 #: words of a page; critics and learners read no more. A book of 300 pages has as many
 MAX_TOKENS = 100_000
 
+_NOWHERE = "data:"  # resolves to no URL of the web
+
+
+class TooMuchWorkError(Exception):
+    """A page is more work than it may be where it is parsed, or has turned out to be."""
+
 
 def parse_page(
-    body: bytes, url: str, *, encoding: str | None = None, robots: Sequence[str] = ()
+    body: bytes,
+    url: str,
+    *,
+    encoding: str | None = None,
+    robots: Sequence[str] = (),
+    most: Effort = Effort.UNBOUNDED,
 ) -> PageView:
     """Parse a page once, for all who read it.
 
@@ -37,30 +54,41 @@ def parse_page(
     url : absolute URL it was fetched from
     encoding : charset parameter of its ``Content-Type`` header, if there is one
     robots : X-Robots-Tag headers, if there are any
+    most : how long it may take
 
     Returns
     -------
     The page, empty if `body` holds nothing. Links to the page itself are kept, links that lead
     to no http(s) URL are left out (their leaves are not).
 
+    Raises
+    ------
+    TooMuchWorkError
+        It may take longer than `most` says; nothing was parsed.
+
     Notes
     -----
-    Never raises on any bytes. Leaves and offsets are those of METHODS 4 [A02 section 2.2.1]. Of
-    more than `MAX_SIZE` the beginning is read; of more than `MAX_LINKS` links, or `MAX_TOKENS`
-    tokens, the first are kept.
+    Raises nothing else on any bytes. Leaves and offsets are those of METHODS 4 [A02 section
+    2.2.1]. Of more than `MAX_SIZE` the beginning is read; of more than `MAX_LINKS` links, or
+    `MAX_TOKENS` tokens, the first are kept. URLs longer than `focuscrawl.foundation.urls.MAX_URL`
+    lead nowhere, and are no base of others: with 10,000 links, each character of it counts.
     """
-    utf8, read_in = to_utf8(body, encoding)
-    if len(utf8) > MAX_SIZE:
-        utf8 = utf8[:MAX_SIZE].decode("utf-8", "ignore").encode()  # no half of a character
+    utf8, read_in = to_utf8(body, encoding, MAX_SIZE)
+    if most < Effort.UNBOUNDED and effort(utf8) > most:
+        raise TooMuchWorkError
     root = parse_tree(utf8)
     seen = Outline() if root is None else outline(root)
     meta = read_metadata(seen.metadata)
     meta.add_robots_fields(robots)
     own = urls.normalize(url) or url
-    base = (meta.base is not None and urls.resolve(own, [meta.base])[0]) or own
+    base = (meta.base is not None and _resolve(own, [meta.base])[0]) or own
     links_cut = seen.cut(MAX_LINKS)
     # One call resolves everything; what the page does not say resolves as "" and is dropped.
-    targets = urls.resolve(base, [meta.canonical or "", meta.refresh or "", *seen.references])
+    canonical, refresh, *targets = _resolve(
+        base, [meta.canonical or "", meta.refresh or "", *seen.references]
+    )
+    links_cut += seen.cut(_fitting(targets))
+    headings = seen.headings[:MAX_HEADINGS]
     tokens, token_leaf = tokenize(seen.leaves)
     return PageView(
         url=own,
@@ -68,17 +96,35 @@ def parse_page(
         tokens=tokens[:MAX_TOKENS],
         token_leaf=token_leaf[:MAX_TOKENS],
         n_leaves=len(seen.leaves),
-        links=to_links(seen, targets[2:]),
+        links=to_links(seen, targets[: len(seen.references)]),
         links_cut=links_cut,
-        canonical=targets[0] if meta.canonical else None,
-        refresh=targets[1] if meta.refresh else None,
+        canonical=canonical if meta.canonical else None,
+        refresh=refresh if meta.refresh else None,
         refresh_delay=meta.refresh_delay,
         noindex=meta.noindex,
         nofollow=meta.nofollow,
         encoding=read_in,
-        headings=[text for text, _ in seen.headings],
-        heading_leaf=np.array([leaf for _, leaf in seen.headings], np.int32),
+        headings=[text for text, _ in headings],
+        heading_leaf=np.array([leaf for _, leaf in headings], np.int32),
     )
+
+
+def _resolve(base: str, references: list[str]) -> list[str | None]:
+    """Resolve references, but for those that are too long, before or after."""
+    if max(map(len, references)) > urls.MAX_URL:
+        references = [each if len(each) <= urls.MAX_URL else _NOWHERE for each in references]
+    found = urls.resolve(base, references)
+    if max(map(len, filter(None, found)), default=0) > urls.MAX_URL:
+        found = [None if url is not None and len(url) > urls.MAX_URL else url for url in found]
+    return found
+
+
+def _fitting(texts: Sequence[str | None]) -> int:
+    """Return how many of some texts together have no more than `MAX_TOGETHER` characters."""
+    if sum(map(len, filter(None, texts))) <= MAX_TOGETHER:
+        return len(texts)
+    lengths = [len(text or "") for text in texts]
+    return int(np.searchsorted(np.cumsum(lengths), MAX_TOGETHER, side="right"))
 
 
 def to_links(seen: Outline, targets: list[str | None]) -> Links:
@@ -88,6 +134,8 @@ def to_links(seen: Outline, targets: list[str | None]) -> Links:
     nofollow = np.array(seen.nofollow, np.bool_)
     web = [target for target in targets if target is not None]
     anchors = anchor_texts(seen)
+    fitting = _fitting(anchors)
+    anchors[fitting:] = [""] * (len(anchors) - fitting)
     if len(web) < len(targets):
         keep = [target is not None for target in targets]
         anchors = list(compress(anchors, keep))

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import re
+import threading
 
 from lxml import etree
 
-# Comments and processing instructions are no leaves, so they need not be nodes. An index of
-# ids would cost a fifth of the parse and nobody asks for it.
-_PARSER = etree.HTMLParser(
-    encoding="utf-8",
-    recover=True,
-    huge_tree=True,
-    remove_comments=True,
-    remove_pis=True,
-    collect_ids=False,
-)
+
+class _Parsers(threading.local):
+    """A parser for each thread: lxml has whoever comes second wait until the first is through."""
+
+    def __init__(self) -> None:
+        # Comments and processing instructions are no leaves, so they need not be nodes. An index
+        # of ids would cost a fifth of the parse and nobody asks for it.
+        self.parser = etree.HTMLParser(
+            encoding="utf-8",
+            recover=True,
+            huge_tree=True,
+            remove_comments=True,
+            remove_pis=True,
+            collect_ids=False,
+        )
+
+
+_parsers = _Parsers()
 
 # libxml2 stops, with all that follows unread, at an element more than this deep.
 _DEPTH_LIMIT = 2048
@@ -53,7 +62,7 @@ def parse_tree(utf8: bytes) -> etree._Element | None:
 
 def _parse(utf8: bytes) -> etree._Element | None:
     try:
-        root = etree.fromstring(utf8, _PARSER)
+        root = etree.fromstring(utf8, _parsers.parser)
     except etree.ParseError:  # nothing but white space
         return None
     if root is not None:  # nothing but comments

@@ -25,9 +25,12 @@ _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _HEADING_PARTS = 16  # texts of a heading that are looked at: one left open may hold the page
 _HEADING_LENGTH = 300
 
+_TITLE_LENGTH = 1000
 # An anchor left open may run to the end of the page: no more than this of it is looked at.
 _ANCHOR_LEAVES = 64
 _ANCHOR_LENGTH = 1000
+# What several headings share, or several captions, is read for each: so much of it, at most.
+_SHARED = 10_000  # characters, white space included
 
 
 @dataclass(slots=True)
@@ -36,7 +39,8 @@ class Outline:
 
     Attributes
     ----------
-    title : text of the first ``<title>``, white space folded; if there is one it is leaf 0
+    title : text of the first ``<title>``, white space folded, at most 1,000 characters; if there
+        is one all of it is leaf 0
     leaves : one text a DOM leaf, "" for a leaf without text
     references, left, right, nofollow : one entry a link element, in document order
     captions : for links without text, by their place in `references`, what stands in for it:
@@ -127,14 +131,41 @@ def anchor_texts(page: Outline) -> list[str]:
     no anchor text any more.
     """
     leaves = page.leaves
+    around = _TextsAround(leaves)
     texts = [
-        leaves[left] if left == right else " ".join(leaves[left : right + 1][:_ANCHOR_LEAVES])
+        fold(leaves[left])[:_ANCHOR_LENGTH]
+        if left == right and len(leaves[left]) <= _ANCHOR_LENGTH
+        else around.text(left, right)
         for left, right in zip(page.left, page.right, strict=True)
     ]
     for at, caption in page.captions.items():
-        if not texts[at].strip():
-            texts[at] = caption
-    return [fold(text)[:_ANCHOR_LENGTH] for text in texts]
+        texts[at] = texts[at] or caption
+    return texts
+
+
+class _TextsAround:
+    """Texts of links that lie around several leaves, or a long one: around which others may, too.
+
+    Each leaf is folded once, however many links share it.
+    """
+
+    def __init__(self, leaves: list[str]) -> None:
+        self._leaves = leaves
+        self._folded: dict[int, str] = {}
+
+    def text(self, left: int, right: int) -> str:
+        """Return the text of leaves `left` to `right`, as `anchor_texts` has it."""
+        parts, length = [], 0
+        for at in range(left, min(right + 1, left + _ANCHOR_LEAVES)):
+            part = self._folded.get(at)
+            if part is None:
+                part = self._folded[at] = fold(self._leaves[at])[:_ANCHOR_LENGTH]
+            if part:
+                parts.append(part)
+                length += len(part) + 1
+                if length > _ANCHOR_LENGTH:
+                    break
+        return " ".join(parts)[:_ANCHOR_LENGTH]
 
 
 def fold(text: str) -> str:
@@ -150,14 +181,15 @@ def _heading(element: etree._Element) -> str:
             walk.skip_subtree()
         elif inside is not element or event == "start":
             texts.append(inside.text if event == "start" else inside.tail)
-    return fold(" ".join(filter(None, texts)))[:_HEADING_LENGTH]
+    return fold(" ".join([text[:_SHARED] for text in texts if text]))[:_HEADING_LENGTH]
 
 
 def _read_title(page: Outline, root: etree._Element) -> etree._Element | None:
     title = next(root.iter("title"), None)
     if title is not None:
-        page.title = fold(title.text or "")
-        page.leaves.append(page.title)
+        text = fold(title.text or "")
+        page.title = text[:_TITLE_LENGTH]
+        page.leaves.append(text)
     return title
 
 
@@ -187,7 +219,8 @@ def _close(link: etree._Element, at: int, page: Outline) -> None:
         leaves.append("")
     page.right[at] = len(leaves) - 1
     if not leaves[-1] and not any(leaves[left : left + _ANCHOR_LEAVES]):
-        page.captions[at] = link.get("alt") or _image_text(link) or link.get("title") or ""
+        caption = link.get("alt") or _image_text(link) or link.get("title") or ""
+        page.captions[at] = fold(caption[:_SHARED])[:_ANCHOR_LENGTH]
 
 
 def _image_text(link: etree._Element) -> str | None:

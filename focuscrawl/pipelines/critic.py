@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from scrapy.exceptions import DropItem
+
 from focuscrawl.crawl import PageVisit
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.visits import Parser, halting
+from focuscrawl.engine.page_parsing import parsing_of
+from focuscrawl.engine.visits import halting
+from focuscrawl.errors import GivenUpError
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -21,12 +25,15 @@ class CriticPipeline(Component):
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        self._parser = Parser(self._crawl)
+        self._parsing = parsing_of(crawler)
 
     async def process_item(self, item: Any) -> Any:
         """Judge a fetch; items of other kinds pass."""
         if isinstance(item, PageVisit) and item.excluded is None:
-            await self._parser.parse(item)
+            try:
+                await self._parsing.parse(item)
+            except GivenUpError as error:
+                raise DropItem(str(error), log_level="DEBUG") from None
             with halting(self._crawl, item.number):
                 self._crawl.judge(item)
         return item

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl import PageVisit
 from focuscrawl.engine.component import Component
+from focuscrawl.engine.expansion import expand
 from focuscrawl.engine.instance_feed import InstanceFeed
 from focuscrawl.engine.visits import halting, turns_of
 
@@ -33,7 +34,7 @@ class LinkPipeline(Component):
             await self._turns.begin(item)
             try:
                 with halting(self._crawl, item.number):
-                    self._crawl.expand(item)
+                    await expand(self._crawl, item)
                     if self._instances is not None:
                         self._instances.add(item)
             except Exception:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, Any
 
 from scrapy import Request
 from scrapy.exceptions import NotConfigured
+from scrapy.utils.defer import deferred_from_coro
 
 from focuscrawl.engine.meta import FOLLOWED, URL_ID
 from focuscrawl.engine.open_pages import open_pages_of
@@ -50,11 +50,11 @@ class AskedMiddleware:
                     self._pages.ask(number, each)
                 yield each
         finally:
-            self._pages.finish(number, time.monotonic())
+            await self._pages.finish(number)
 
     def process_spider_exception(self, response: Response, exception: Exception) -> None:
         """Record the page of a callback that fails before it yields anything."""
-        self._pages.finish(_number(response), time.monotonic())
+        deferred_from_coro(self._pages.finish(_number(response)))
 
 
 def _number(response: Response) -> int:

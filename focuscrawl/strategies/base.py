@@ -52,7 +52,11 @@ class Strategy(ABC):
 
     @abstractmethod
     def expand(self, page: JudgedPage) -> Expansion:
-        """Score the links of `page`, and the URLs they lead to."""
+        """Score the links of `page`, and the URLs they lead to.
+
+        Of a long page of the live Web this runs in another thread; meanwhile nothing else is
+        asked of the strategy but what runs in threads, too.
+        """
 
     @abstractmethod
     def recall(self, page: RecalledPage) -> Scores:

@@ -123,6 +123,11 @@ class Running:
         """Send `signal`."""
         self._process.send_signal(signal)
 
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return self._process.pid
+
     def stop(self, signal: int) -> Run:
         """Send `signal`, and wait for the end."""
         self.signal(signal)

@@ -137,3 +137,17 @@ def test_a_slip_in_a_setting_is_one_line(
     (line,) = run.stderr.splitlines()
     assert f"{name} must be {kind}, 0 or more, not 'soon'" in line
     assert not run.kept.folder.exists()
+
+
+@pytest.mark.parametrize("resolver", ["CachingThreadedResolver", "CachingHostnameResolver"])
+def test_a_name_that_is_none_is_not_found(bad_web: BadWeb, tmp_path: Path, resolver: str) -> None:
+    """Resolvers that are asked for such a name say so, or fail, or never answer."""
+    names = ("a..b", ".a", "a.b..", f"{'a' * 64}.example")
+    wrong = [f"{scheme}://{name}/" for name in names for scheme in ("http", "https")]
+    seeds = f"{','.join(wrong)},{bad_web.seeds('good')}"
+    run = explore(tmp_path / "crawl", seeds, TWISTED_DNS_RESOLVER=f"scrapy.resolver.{resolver}")
+    assert run.returncode == 0
+    assert "Traceback" not in run.stderr
+    pages = run.pages(bad_web)
+    assert {pages[url]["error"].partition(":")[0] for url in wrong} == {"host not found"}
+    assert good_pages(run, bad_web) == 9

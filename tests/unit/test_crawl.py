@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 import sqlalchemy as sa
 
-from focuscrawl.crawl import CrawlPlan, Download
+from focuscrawl.crawl import CrawlPlan, Download, score_links
 from focuscrawl.crawl.part import Part
 from focuscrawl.store import CrawlStore
 
@@ -99,6 +99,27 @@ def test_nothing_is_written_between_expanding_and_recording(web: Shelf, tmp_path
     assert [tuple(row) for row in crawl.store.rows(stored)] == [(3, 1)]
     events = [kind for (kind,) in crawl.store.rows(sa.text("SELECT kind FROM events ORDER BY id"))]
     assert events[-1] == "lesson"
+    crawl.close("interrupted")
+
+
+def test_nothing_is_given_out_while_links_are_scored(web: Shelf, tmp_path: Path) -> None:
+    """The strategy may be at it in another thread."""
+    crawl = open_crawl(tmp_path, web, "/", "/jazz", per_host=2)
+    fetch = crawl.next(0.0)
+    assert fetch is not None
+    visit = crawl.arrived(fetch.id, Download(200, b'<a href="/dull">x</a>', "text/html"))
+    crawl.parse(visit)
+    crawl.judge(visit)
+    page = crawl.begin_expansion(visit)
+    assert page is not None
+    assert crawl.next(0.0) is None
+    assert crawl.pausing
+    steps = crawl.end_expansion(visit, page, score_links(crawl.strategy, page))
+    next(steps)
+    assert crawl.next(0.0) is None
+    assert [*steps] == []
+    assert crawl.next(0.0) is not None
+    crawl.record(visit, 0.0)
     crawl.close("interrupted")
 
 

@@ -8,11 +8,11 @@ import pytest
 from scrapy import Request, Spider
 from scrapy.settings import Settings
 
-from focuscrawl.crawl.link_filter import MAX_URL
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.spider_requests import SpiderRequests
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import MAX_URL
 
 from .shelves import open_crawl
 

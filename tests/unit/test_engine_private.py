@@ -77,7 +77,8 @@ MEMBERS = {
 ASSIGNED = {
     "spiders/focused.py": {"spider.store"},  # where Scrapy has put an argument
     "downloadermiddlewares/priority.py": {"request.priority"},  # documented, and to be set
-    "engine/visits.py": {"visit.error", "visit.excluded"},  # ours
+    "engine/page_parsing.py": {"visit.error", "visit.view"},  # ours
+    "engine/visits.py": {"visit.excluded"},
     "engine/open_pages.py": {"visit.asked"},
     "downloadermiddlewares/focus.py": {"visit.asked"},
 }
@@ -154,7 +155,11 @@ def _own_names(kind: ast.ClassDef, theirs: set[str]) -> frozenset[str] | None:
     stored = (node for node in ast.walk(kind) if isinstance(node, ast.Attribute))
     return frozenset(
         [node.attr for node in stored if isinstance(node.ctx, ast.Store)]
-        + [n.name for n in kind.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+        + [
+            node.name
+            for node in kind.body
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from focuscrawl.page import is_html, read_content_type
+from focuscrawl.page import is_html, parse_page, read_content_type
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,19 @@ def test_text_is_text_in_every_encoding(encoding: str) -> None:
     text = "<html><p>\t" + "".join(map(chr, range(0x410, 0x450))) * 9 + "日本" * 9
     assert is_html("text/html", text.encode(encoding, "ignore"))
     assert is_html("text/html", text.encode(encoding, "ignore").replace(b"\n", b"\f"))
+
+
+@pytest.mark.parametrize(
+    ("charset", "found"),
+    [
+        ("charset*=%00", "\0"),
+        ("charset*=%00''x", None),
+        ("charset*=utf-8''utf-8", "utf-8"),
+        ("charset*=utf-8''%ff", None),
+        ("charset*; charset*1; charset", None),
+        ("charset*0=utf; charset*1=-8", "utf-8"),
+    ],
+)
+def test_a_charset_that_is_itself_encoded(charset: str, found: str | None) -> None:
+    assert read_content_type(f"text/html; {charset}") == ("text/html", found)
+    assert parse_page(b"<p>Jazz", "http://a.example/", encoding=found).tokens == ["jazz"]

@@ -11,7 +11,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.crawl.duplicates import Duplicates
-from focuscrawl.crawl.first_visits import expand_page, followed_links, judge_page
+from focuscrawl.crawl.first_visits import followed_links, judge_page, judged_page
 from focuscrawl.crawl.parts.distilling import Distilling
 from focuscrawl.crawl.parts.revisit_policy import conditions
 from focuscrawl.crawl.visit import NOT_MODIFIED, answer_of
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.part import Visits
     from focuscrawl.crawl.visit import PageVisit, Visit
     from focuscrawl.store import CrawlStore
+    from focuscrawl.strategies import JudgedPage
 
 #: kind of the event that tells of a page fetched again
 REVISITED = "revisited"
@@ -73,7 +74,7 @@ class HubRevisits(Distilling):
         crawl, view = self._crawl, visit.view
         if view is None:
             if 200 <= visit.status < 300:
-                visit.error = "no HTML"
+                visit.error = visit.error or "no HTML"
             return
         visit.answer = answer_of(view, visit.download)
         if crawl.duplicates.find(Duplicates.digest(visit.download.body), []) is not None:
@@ -83,10 +84,11 @@ class HubRevisits(Distilling):
         if visit.links:
             visit.relevance, visit.probabilities, _ = judge_page(crawl.critic, view)
 
-    def expand(self, visit: PageVisit) -> None:
-        """Have the new links scored and queued."""
-        if visit.view is not None and visit.links:
-            expand_page(self._crawl, visit, visit.view, self._new_links(visit))
+    def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
+        """Return the page if it has new links, with these."""
+        if visit.view is None or not visit.links:
+            return None
+        return judged_page(self._crawl, visit, visit.view, self._new_links(visit))
 
     def record(self, visit: PageVisit, now: float) -> Visit:
         """Record what came of a second fetch, or that it was not made."""

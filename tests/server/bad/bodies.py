@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import brotli
 
+from . import hard
 from .text import html
 
 if TYPE_CHECKING:
@@ -126,7 +127,17 @@ def _picture() -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + random.Random(8).randbytes(50_000)
 
 
+async def _hard(asked: Asked, to: Connection) -> None:
+    """Send what ``/kind/size`` names; of where its pages lead nothing is there."""
+    made = await asyncio.to_thread(hard.page, asked.path)
+    if made is None:
+        await to.reply(b"no such page", "404 Not Found")
+    else:
+        await to.reply(made)
+
+
 CASES = {
+    "hard": _hard,
     "endless-chunks": endless_chunks,
     "endless-body": endless_body,
     "large": large,

@@ -1,0 +1,112 @@
+"""Pages are parsed where they do not hold the event loop."""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from scrapy import signals
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import DeferredLock
+from twisted.internet.threads import deferToThread
+
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.download_errors import cause
+from focuscrawl.errors import GivenUpError
+from focuscrawl.page import Effort, ParserApart, TooMuchWorkError
+from focuscrawl.page.effort import SMALL_SIZE
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+
+    from focuscrawl.crawl import PageVisit
+
+logger = logging.getLogger(__name__)
+
+_LARGE = 1_700_000  # bytes; only to decode more holds the interpreter for too long
+TOO_HARD = "too hard to parse"
+
+
+class PageParsing:
+    """Parses pages: small ones at once, large ones in a thread, and what may never end apart.
+
+    Those that are not parsed at once take turns: parsed side by side they would take memory, and
+    no less time.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        self._crawl = crawl_of(crawler)
+        self._apart = ParserApart()
+        self._given_up = False
+        self._one_aside = DeferredLock()
+        crawler.signals.connect(self.close, signal=signals.spider_closed)
+
+    async def parse(self, visit: PageVisit) -> None:
+        """Set the visit's `view`; a page that cannot be parsed has an `error` instead.
+
+        Raises
+        ------
+        GivenUpError
+            The crawl ends; the URL is queued again.
+        """
+        try:
+            if self._crawl.is_page(visit) and not self._parse_at_once(visit):
+                await self._parse_aside(visit)
+        except TooMuchWorkError:
+            if self._given_up:
+                self._crawl.put_back(visit.number, time.monotonic())
+                raise GivenUpError("the crawl ends") from None
+            visit.error = TOO_HARD
+        except Exception as error:
+            logger.exception("cannot parse %s", visit.url)
+            visit.error = cause(error)
+
+    def give_up(self) -> None:
+        """Parse nothing any more that is not parsed at once: the crawl has to end."""
+        self._given_up = True
+        self._apart.close()
+
+    def close(self) -> None:
+        """End the process that pages are parsed in, if there is one."""
+        self._apart.close()
+
+    def _parse_at_once(self, visit: PageVisit) -> bool:
+        if visit.bytes > SMALL_SIZE:
+            return False
+        try:
+            self._crawl.parse(visit, Effort.SMALL)
+        except TooMuchWorkError:
+            return False
+        return True
+
+    async def _parse_aside(self, visit: PageVisit) -> None:
+        await maybe_deferred_to_future(self._one_aside.acquire())
+        try:
+            if self._given_up:
+                raise TooMuchWorkError
+            await maybe_deferred_to_future(deferToThread(self._parse_blocking, visit))
+        finally:
+            self._one_aside.release()
+
+    def _parse_blocking(self, visit: PageVisit) -> None:
+        if visit.bytes <= _LARGE:
+            with suppress(TooMuchWorkError):
+                self._crawl.parse(visit, Effort.LARGE)
+                return
+        came = visit.download
+        visit.view = self._apart.parse_page(
+            came.body, visit.url, encoding=came.encoding, robots=came.robots
+        )
+
+
+_parsing: WeakKeyDictionary[Crawler, PageParsing] = WeakKeyDictionary()
+
+
+def parsing_of(crawler: Crawler) -> PageParsing:
+    """Return what parses the pages of `crawler`."""
+    if crawler not in _parsing:
+        _parsing[crawler] = PageParsing(crawler)
+    return _parsing[crawler]

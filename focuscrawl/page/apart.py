@@ -1,0 +1,123 @@
+"""Pages parsed in a process of their own, which is ended when one of them takes too long."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from threading import Event, Lock
+from typing import TYPE_CHECKING, BinaryIO
+
+from focuscrawl.page.packed_view import pack_view, unpack_view
+from focuscrawl.page.parse import TooMuchWorkError, parse_page
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from focuscrawl.page.view import PageView
+
+#: seconds of processor time for a page; the largest harmless one takes a tenth of it
+LONGEST = 10.0
+
+# The code runs as `-c`: the program that crawls is not loaded again, whatever it is.
+_PROGRAM = "import sys; sys.path[:] = {path!r}; from focuscrawl.page.apart import serve; serve()"
+_MOST = 100  # pages; after so many a new process begins, with little memory
+
+
+class ParserApart:
+    """Parses pages where they disturb nobody and can be ended.
+
+    The process starts with the first page, and is there until `close`. One page at a time; a
+    second one waits. May be used from any thread.
+
+    Parameters
+    ----------
+    longest : seconds of processor time for a page
+    """
+
+    def __init__(self, longest: float = LONGEST) -> None:
+        self._longest = longest
+        self._one = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._parsed = 0
+        self._closed = Event()
+
+    def parse_page(
+        self, body: bytes, url: str, *, encoding: str | None = None, robots: Sequence[str] = ()
+    ) -> PageView:
+        """Do what `focuscrawl.page.parse_page` does; blocks until it is done.
+
+        Raises
+        ------
+        TooMuchWorkError
+            The page took too long, or too much memory, or was given up by `close`.
+        """
+        asked = {"url": url, "encoding": encoding, "robots": [*robots], "size": len(body)}
+        with self._one:
+            process = self._running()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            try:
+                process.stdin.write(json.dumps(asked).encode() + b"\n" + body)
+                process.stdin.flush()
+                view = unpack_view(process.stdout)  # type: ignore[arg-type]  # a BufferedReader
+            except (OSError, ValueError):  # it has ended
+                self._end()
+                raise TooMuchWorkError from None
+            self._parsed += 1
+            if self._parsed % _MOST == 0:
+                self._end()
+            return view
+
+    def close(self) -> None:
+        """End the process, with whatever it is at; no other begins."""
+        self._closed.set()
+        process = self._process
+        if process is not None:
+            process.kill()
+        with self._one:
+            self._end()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._closed.is_set():
+            raise TooMuchWorkError
+        if self._process is None:
+            program = _PROGRAM.format(path=sys.path)
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", program, str(self._longest)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        if self._closed.is_set():  # in the meantime
+            self._end()
+            raise TooMuchWorkError
+        return self._process
+
+    def _end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+def serve() -> None:
+    """Parse pages from standard input, until it ends or one takes too long: then the process does.
+
+    The crawl that asks sees to signals; here they would end a page that is nearly done.
+    """
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)
+    asked, answers = sys.stdin.buffer, sys.stdout.buffer
+    while line := asked.readline():
+        _answer(json.loads(line), asked, answers, float(sys.argv[1]))
+
+
+def _answer(page: dict[str, object], asked: BinaryIO, answers: BinaryIO, longest: float) -> None:
+    body = asked.read(page.pop("size"))  # type: ignore[arg-type]
+    signal.setitimer(signal.ITIMER_PROF, longest)  # SIGPROF ends the process, wherever it is
+    view = parse_page(body, **page)  # type: ignore[arg-type]
+    signal.setitimer(signal.ITIMER_PROF, 0.0)
+    answers.writelines(pack_view(view))
+    answers.flush()

@@ -1,0 +1,102 @@
+"""Pages that would keep a crawler from everything else: it goes on, and can be stopped."""
+
+from __future__ import annotations
+
+import signal
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from .badweb import CRITIC, SETTINGS, BadWeb, Measured, explore, good_pages
+from .running import Kept, start
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TOO_HARD = "too hard to parse"
+HARD = ("attributes", "attributes-quoted")
+#: what took minutes, or gigabytes, and is a page like any other
+LONG = ("refresh-digits", "links-around-text", "base", "nested", "links-bare", "host-long")
+MEGABYTE = 1_000_000
+
+
+def seeds(web: BadWeb, *pages: str) -> str:
+    """Return the URLs of hard pages."""
+    return ",".join(f"{web.origins['hard']}/{page}" for page in pages)
+
+
+def outcomes(run: Measured, web: BadWeb) -> dict[str, str]:
+    """Return what became of the hard pages: the error, or ``page``."""
+    rows = run.pages(web)
+    return {
+        name.removeprefix("hard/"): row["error"] or "page"
+        for name, row in rows.items()
+        if name.startswith("hard/") and row["status"] == 200
+    }
+
+
+@pytest.fixture(scope="module")
+def run(bad_web: BadWeb, tmp_path_factory: pytest.TempPathFactory) -> Measured:
+    """A crawl of a page that never ends to be parsed, and of a good site."""
+    folder = tmp_path_factory.mktemp("hard") / "crawl"
+    of_hard = seeds(bad_web, *(f"{kind}/large" for kind in HARD))
+    return explore(folder, f"{of_hard},{bad_web.seeds('good')}", budget=11)
+
+
+def test_a_page_without_an_end_holds_up_nobody(run: Measured, bad_web: BadWeb) -> None:
+    assert run.returncode == 0
+    assert "Traceback" not in run.stderr
+    assert good_pages(run, bad_web) == 9
+    assert outcomes(run, bad_web) == dict.fromkeys((f"{kind}/large" for kind in HARD), TOO_HARD)
+    assert f"{TOO_HARD}: {len(HARD)}" in run.summary("errors")
+    last = max(run.pages(bad_web).items(), key=lambda page: int(page[1]["seq"]))
+    assert last[0].startswith("hard/")  # the whole site was fetched while it was parsed
+
+
+def test_it_is_a_fetch_and_not_made_again(run: Measured, bad_web: BadWeb) -> None:
+    before = run.kept.rows("SELECT * FROM pages ORDER BY seq")
+    assert [row["links"] for row in before if row["error"] == TOO_HARD] == [0] * len(HARD)
+    asked = bad_web.paths("hard").count(f"/{HARD[0]}/large")
+    of_hard = seeds(bad_web, *(f"{kind}/large" for kind in HARD))
+    again = explore(run.kept.folder, f"{of_hard},{bad_web.seeds('good')}", budget=20)
+    assert again.returncode == 0
+    assert again.kept.rows("SELECT * FROM pages ORDER BY seq") == before
+    assert bad_web.paths("hard").count(f"/{HARD[0]}/large") == asked
+
+
+def test_products_of_two_lengths_are_bounded(bad_web: BadWeb, tmp_path: Path) -> None:
+    pages = [f"{kind}/large" for kind in LONG]
+    given = {"budget": len(pages), "strategy": "apprentice"}
+    run = explore(tmp_path / "crawl", seeds(bad_web, *pages), **given)
+    assert run.returncode == 0
+    assert outcomes(run, bad_web) == dict.fromkeys(pages, "page")
+    assert run.peak < 600 * MEGABYTE
+
+
+def test_a_crawl_can_be_stopped_while_it_parses(bad_web: BadWeb, tmp_path: Path) -> None:
+    """What is parsed then is for the next run."""
+    folder = tmp_path / "crawl"
+    given = SETTINGS | {"FOCUSCRAWL_STOP_TIMEOUT": 0.5}
+    options = [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
+    page = f"{HARD[0]}/large"
+    arguments = {**CRITIC, "seeds": seeds(bad_web, page), "budget": 5}
+    with start(folder, *options, **arguments) as running:
+        parsing = child_of(running.pid)
+        run = running.stop(signal.SIGTERM)
+    assert run.returncode == 0
+    assert "Traceback" not in run.stderr
+    assert not parsing.is_running()
+    kept = Kept(folder)
+    assert kept.stop_reasons == ["interrupted"]
+    assert kept.query("SELECT url, state FROM frontier") == [(seeds(bad_web, page), "queued")]
+
+
+def child_of(pid: int) -> psutil.Process:
+    """Return the process that pages are parsed in, once it is there."""
+    until = time.monotonic() + 60
+    while not (children := psutil.Process(pid).children()):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    return children[0]

@@ -1,0 +1,131 @@
+"""Pages parsed in a process of their own."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+import numpy as np
+import psutil
+import pytest
+from server.bad.hard import KINDS
+
+from focuscrawl.page import PageView, ParserApart, TooMuchWorkError, parse_page
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+URL = "http://a.example/dir/"
+ENDLESS = KINDS["attributes"](2_000_000)
+PAGES = {
+    "ordinary": (
+        "<title>Jazz &amp; more</title><base href=/b/><link rel=canonical href=/c>"
+        "<meta name=robots content=noindex,nofollow><h1>Ein Straßenfest</h1>"
+        "<meta http-equiv=refresh content='3; url=/d'>"
+        "<p>日本語 <a href=x rel=nofollow>Link</a> \U0001f600 <a href='mailto:x'>m</a>"
+    ).encode(),
+    "empty": b"",
+    "no text": b"\xff\xfe\0\0",
+    "latin-1": "<p>Straße <a href=ü>ü</a>".encode("latin-1"),
+}
+
+
+@pytest.fixture
+def apart() -> Iterator[ParserApart]:
+    """A parser that is patient enough for a busy machine."""
+    parser = ParserApart(longest=2.0)
+    yield parser
+    parser.close()
+
+
+def plain(view: PageView) -> dict[str, object]:
+    """Return a page with lists for arrays, and the kinds of these."""
+    columns = dataclasses.asdict(view)
+    columns |= {f"link {name}": value for name, value in columns.pop("links").items()}
+    return {
+        name: (value.dtype, value.tolist()) if isinstance(value, np.ndarray) else value
+        for name, value in columns.items()
+    }
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_what_it_would_be_here(apart: ParserApart, page: str) -> None:
+    given = {"encoding": "utf-8" if page == "ordinary" else None, "robots": ["noindex"]}
+    there = apart.parse_page(PAGES[page], URL, **given)  # type: ignore[arg-type]
+    assert plain(there) == plain(parse_page(PAGES[page], URL, **given))  # type: ignore[arg-type]
+
+
+def test_a_page_that_takes_too_long_is_ended_and_the_next_one_is_parsed(
+    apart: ParserApart,
+) -> None:
+    with pytest.raises(TooMuchWorkError):
+        apart.parse_page(ENDLESS, URL)
+    assert apart.parse_page(b"<title>Next</title>", URL).title == "Next"
+
+
+def test_what_is_under_way_is_given_up_at_the_end() -> None:
+    parser = ParserApart(longest=600.0)
+    ended = threading.Event()
+
+    def parse() -> None:
+        with pytest.raises(TooMuchWorkError):
+            parser.parse_page(ENDLESS, URL)
+        ended.set()
+
+    thread = threading.Thread(target=parse)
+    thread.start()
+    (child,) = wait_for_child()
+    parser.close()
+    thread.join(60)
+    assert ended.is_set()
+    assert not child.is_running()
+    with pytest.raises(TooMuchWorkError):
+        parser.parse_page(b"<p>too late", URL)
+
+
+def wait_for_child() -> list[psutil.Process]:
+    """Return the processes that this one has begun, once there are any."""
+    while not (found := psutil.Process().children()):
+        os.sched_yield()
+    return found
+
+
+def test_signals_are_the_crawls_business(apart: ParserApart) -> None:
+    apart.parse_page(b"", URL)
+    (child,) = psutil.Process().children()
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        child.send_signal(each)
+    assert apart.parse_page(b"<title>There</title>", URL).title == "There"
+    assert child.is_running()
+
+
+def test_the_process_ends_with_the_crawl_and_runs_nothing_of_it(tmp_path: Path) -> None:
+    """A program without a guard around what it does, that is killed."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "print('begun', flush=True)\n"
+        "import os, psutil, signal\n"
+        "from focuscrawl.page import ParserApart\n"
+        "print(ParserApart().parse_page(b'<title>x</title>', 'http://a/').title)\n"
+        "print(psutil.Process().children()[0].pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n",
+        encoding="utf-8",
+    )
+    done = subprocess.run(
+        [sys.executable, str(program)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    begun, title, pid = done.stdout.split()
+    assert (begun, title) == ("begun", "x")
+    if psutil.pid_exists(int(pid)):
+        psutil.wait_procs([psutil.Process(int(pid))], timeout=60)
+    assert not psutil.pid_exists(int(pid))

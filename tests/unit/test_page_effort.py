@@ -1,0 +1,59 @@
+"""How much work a page is, before it is parsed."""
+
+from __future__ import annotations
+
+import pytest
+from server.bad.hard import KINDS, SIZES
+
+from focuscrawl.page import Effort, TooMuchWorkError, parse_page
+from focuscrawl.page.effort import effort
+
+MANY = ("attributes", "attributes-quoted", "tags-unclosed")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_parsed_at_once_or_in_a_thread_is_bounded(kind: str) -> None:
+    found = {size: effort(KINDS[kind](length)) for size, length in SIZES.items()}
+    assert found["medium"] == Effort.LARGE
+    if kind in MANY:  # nothing else takes a time that grows faster than the page
+        assert found["large"] == Effort.UNBOUNDED
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("<p>word</p>" * 1000, Effort.SMALL),
+        ("<p>" + "word " * 2000, Effort.SMALL),
+        ("<b>" * 9000, Effort.LARGE),
+        ("<p " + " ".join(f"a{n}" for n in range(5000)) + ">", Effort.LARGE),
+        ("<p>some words</p>" * 5000, Effort.LARGE),
+        ("<p>some words and then some more</p>" * 10_000, Effort.LARGE),
+        ("<p>" + "word " * 300_000, Effort.LARGE),
+        ("<img alt='" + "word " * 300_000 + "'>", Effort.LARGE),
+        ("<p>a <a href='/' title='a > b'>b</a></p>" * 10_000, Effort.LARGE),
+        ("<b>" * 101_000, Effort.UNBOUNDED),
+    ],
+    ids=range(10),
+)
+def test_only_what_may_take_long_is_taken_for_hard(html: str, expected: Effort) -> None:
+    assert effort(html.encode()) == expected
+
+
+def hidden(value: str, count: int = 30_000) -> bytes:
+    """Return a tag with many attributes, whose values make it look like many tags."""
+    return b"<p" + b"".join(f" a{n}{value}".encode() for n in range(count)) + b">x</p>"
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["=''", "='>'", '=">"', "='<b>'", "\n=\n'>'", "='<b c=\"'", "=x", "/", '"=">"', "='\">\"'"],
+)
+def test_attributes_are_counted_whatever_is_in_them(value: str) -> None:
+    assert effort(hidden(value) + b" " * 300_000) == Effort.UNBOUNDED
+
+
+def test_a_page_is_not_parsed_where_it_may_take_too_long() -> None:
+    body = b"<title>Much</title>" + b"<b>" * 9000
+    with pytest.raises(TooMuchWorkError):
+        parse_page(body, "http://a.example/", most=Effort.SMALL)
+    assert parse_page(body, "http://a.example/", most=Effort.LARGE).title == "Much"
