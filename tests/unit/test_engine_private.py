@@ -79,7 +79,7 @@ ASSIGNED = {
     "downloadermiddlewares/priority.py": {"request.priority"},  # documented, and to be set
     "engine/page_parsing.py": {"visit.error", "visit.view"},  # ours
     "engine/visits.py": {"visit.excluded"},
-    "engine/open_pages.py": {"visit.asked"},
+    "engine/open_pages.py": {"page.finishing", "visit.asked"},
     "downloadermiddlewares/focus.py": {"visit.asked"},
 }
 
