@@ -70,7 +70,7 @@ def read_database_url(text: str) -> Database:
     """
     example = "write postgresql://USER@HOST/DATABASE?crawl=NAME"
     if not _has_scheme(text):
-        raise UserError(f"store is no PostgreSQL URL: {example}")
+        raise UserError(f"store is no PostgreSQL URL, and holds no crawl: {example}")
     try:
         url = sa.make_url(text)
         url.render_as_string(hide_password=False).encode()

@@ -110,4 +110,4 @@ def test_the_commands_are_as_silent(tmp_path: Path, command: str) -> None:
     assert done.returncode == 2
     assert SECRET not in done.stdout + done.stderr
     (line,) = done.stderr.splitlines()
-    assert line.startswith("focuscrawl: store is no PostgreSQL URL: write ")
+    assert line.startswith("focuscrawl: store is no PostgreSQL URL, and holds no crawl: write ")
