@@ -15,7 +15,8 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import host, normalize, resolve, without_credentials
 from focuscrawl.page import parse_page
 from focuscrawl.taxonomy import read_dmoz
-from focuscrawl.webs.warc import Scan, read_record
+from focuscrawl.webs.warc import read_record
+from focuscrawl.webs.warc_scan import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Callable
