@@ -5,7 +5,8 @@
 # make docs     : the examples of the docs, and whether the docs name what there is
 # make bench    : the benchmarks, see docs/benchmarks.md
 # make endurance: kills, full disks and power cuts by the dozen, and a crawl of 100,000 pages
-# make fuzz     : looks for bytes that break pages, URLs, recordings or topic trees, a minute each
+# make fuzz     : looks for inputs that break something or cost too much, and for answers that end
+#                 a crawl, a minute each (FUZZ_SECONDS); FUZZ=page-costs is one of the searches
 # make deploy-check: the steps of docs/deploy.md on a Scrapyd of this machine
 # make lock     : the versions and hashes in locks/, after a change of what is needed;
 #                 LOCK_OPTIONS=--upgrade takes the newest of all
@@ -26,6 +27,7 @@ LOCKED := pip install --quiet --disable-pip-version-check --require-hashes --onl
 COMPILE = .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
 	--generate-hashes --no-annotate --custom-compile-command "make lock"
 PINS := .venv-lock/pins.txt
+FUZZ ?= all
 FUZZ_SECONDS ?= 60
 TOPIC ?= /Sports/Cycling
 BUDGET ?= 140
@@ -75,7 +77,7 @@ endurance: .venv/.installed
 
 fuzz: .venv/.installed
 	@$(BIN)/$(LOCKED) --requirement locks/fuzz.txt
-	cd tests && ../$(BIN)/python -m fuzz all $(FUZZ_SECONDS)
+	cd tests && ../$(BIN)/python -m fuzz $(FUZZ) $(FUZZ_SECONDS)
 
 deploy-check: .venv/.installed
 	$(BIN)/pytest tests/integration/test_scrapyd.py -v --no-header -p no:xdist
