@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-DEADLINE = 20.0  # seconds of processor time
+DEADLINE = 10.0  # seconds of processor time
+_PATIENCE = 20  # times as many seconds of any time, for what waits for ever
 _MEMORY = 4 << 30  # bytes of address space beyond what is there
 _FREE_SECONDS = 0.5
 _FREE_BYTES = 64 << 20
@@ -82,7 +83,7 @@ class Scales:
         failure = said or None
         if os.WIFSIGNALED(status):
             name = signal.Signals(os.WTERMSIG(status)).name
-            late = name == "SIGPROF"
+            late = name in {"SIGPROF", "SIGALRM"}
             failure = f"not done after {DEADLINE:.0f} s" if late else f"ended by {name}"
         return Cost(
             usage.ru_utime + usage.ru_stime - self._empty.seconds,
@@ -94,7 +95,9 @@ class Scales:
 def _run(target: Callable[[bytes], None], data: bytes, writer: int) -> None:
     """Try an input, in the child; never returns."""
     signal.signal(signal.SIGPROF, signal.SIG_DFL)  # which ends the process, whatever it does
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.setitimer(signal.ITIMER_PROF, DEADLINE)
+    signal.setitimer(signal.ITIMER_REAL, _PATIENCE * DEADLINE)
     with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - as little as can be
         held = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (held + _MEMORY, -1))

@@ -11,6 +11,7 @@ import sqlite3
 import tempfile
 import time
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from hypothesis import HealthCheck, settings
@@ -41,7 +42,17 @@ _PATIENCE = {
     "FOCUSCRAWL_BACKOFF_MAX": 0.1,
     "CONCURRENT_REQUESTS": 32,
 }
-crawls = 0  # how many there were
+
+
+@dataclass
+class Tally:
+    """How many crawls there were, and the most memory that one held, in bytes."""
+
+    crawls: int = 0
+    peak: int = 0
+
+
+TALLY = Tally()
 
 
 class AnyStatus(RuleBasedStateMachine):
@@ -90,28 +101,29 @@ class AnyStatus(RuleBasedStateMachine):
             self._crawl(_ALL)
             good = [url for _, url in self._order if url.startswith(self._server.origins[GOOD])]
             wanted = {f"{self._server.origins[GOOD]}/g{n}" for n in range(N_GOOD)}
-            assert wanted <= set(good), wanted - set(good)
+            assert wanted <= set(good), f"not fetched: {sorted(wanted - set(good))}"
 
     def _crawl(self, budget: int) -> None:
-        global crawls  # noqa: PLW0603
-        crawls += 1
         origins = self._server.origins
         seeds = [f"{origin}/" for origin in origins[:N_BAD]] + [f"{origins[GOOD]}/g0"]
         run = explore(self._folder, ",".join(seeds), budget=budget, **_PATIENCE)
+        TALLY.crawls += 1
+        TALLY.peak = max(TALLY.peak, run.peak)
         self._check(run, budget)
 
     def _check(self, run: Measured, budget: int) -> None:
         """Assert that the process lived, and that its store is whole and has what it had."""
         assert run.returncode == 0, run.stderr[-3000:]
         assert "Traceback" not in run.stderr, run.stderr[-5000:]
-        assert run.peak < _MEMORY
+        assert run.peak < _MEMORY, f"{run.peak >> 20} MiB"
         with closing(sqlite3.connect(self._folder / "crawl.db")) as connection:
             assert connection.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         order = run.kept.order
-        assert [seq for seq, _ in order] == list(range(1, len(order) + 1))
-        assert order[: len(self._order)] == self._order
-        assert len(order) <= budget
-        assert not run.kept.query("SELECT 1 FROM pages WHERE status NOT BETWEEN 0 AND 599")
+        assert [seq for seq, _ in order] == list(range(1, len(order) + 1)), "gaps"
+        assert order[: len(self._order)] == self._order, "what was fetched before has changed"
+        assert len(order) <= budget, f"{len(order)} fetches of {budget}"
+        odd = "SELECT status FROM pages WHERE status <> 0 AND status NOT BETWEEN 100 AND 599"
+        assert not run.kept.query(odd), f"statuses {run.kept.query(odd)}"
         self._order = order
 
 
@@ -147,5 +159,6 @@ def main(seconds: float) -> int:
         finds = 1
         print("".join(getattr(error, "__notes__", [])))  # noqa: T201
         print(f"live: {type(error).__name__}: {error}")  # noqa: T201
-    print(f"live: {crawls:,} executions; {finds} finds")  # noqa: T201
+    held = f"at most {TALLY.peak >> 20} MiB held"
+    print(f"live: {TALLY.crawls:,} executions; {held}; {finds} finds")  # noqa: T201
     return finds

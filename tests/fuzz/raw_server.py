@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _HOLD = 20.0  # seconds that a connection is held open; longer than a crawl waits
+_SHOWN = 500  # bytes of an answer in a message
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: no goodbye
 
 
@@ -28,6 +29,12 @@ class Answer:
 
     data: bytes
     ending: str = "close"
+
+    def __repr__(self) -> str:
+        data = self.data
+        if len(data) > _SHOWN:
+            return f"Answer({data[:_SHOWN]!r}... {len(data):,} bytes, {self.ending!r})"
+        return f"Answer({data!r}, {self.ending!r})"
 
 
 def page(title: str, *links: str) -> Answer:

@@ -41,7 +41,7 @@ class Search:
         self._folder = WORK / f"{name}-costs"
         self._folder.mkdir(parents=True, exist_ok=True)
         self.executions = 0
-        self.finds: dict[str, Path] = {}  # by what is wrong
+        self.finds: dict[str, bytes] = {}  # by what is wrong
 
     def run(self, seconds: float) -> str:
         """Search for so long; return what there is to say."""
@@ -67,8 +67,8 @@ class Search:
 
     def _try(self, data: bytes) -> None:
         cost = self._weigh(data)
-        if self._limit.excess(data, cost) is not None:
-            cost = min(self._weigh(data), self._weigh(data))  # a busy machine
+        if cost.failure is None and self._limit.excess(data, cost) is not None:
+            cost = min(cost, self._weigh(data), self._weigh(data))  # a busy machine
         excess = self._limit.excess(data, cost)
         if excess is not None:
             self._found(data, excess)
@@ -83,12 +83,13 @@ class Search:
         """Keep a find, the smallest of its kind."""
         kind = re.sub(r"[\d.,]+", "0", excess.strip().splitlines()[-1])
         before = self.finds.get(kind)
-        if before is not None and before.stat().st_size <= len(gzip.compress(data)):
+        if before is not None and len(before) <= len(data):
             return
-        self.finds[kind] = write(FOUND / f"{self.name}-costs", data)
+        self.finds[kind] = data
+        folder = FOUND / f"{self.name}-costs"
         if before is not None:
-            before.unlink()
-        print(f"{self.name}-costs: {self.finds[kind]}: {excess}", flush=True)  # noqa: T201
+            path_of(folder, before).unlink(missing_ok=True)
+        print(f"{self.name}-costs: {write(folder, data)}: {excess}", flush=True)  # noqa: T201
 
     def _weigh(self, data: bytes) -> Cost:
         self.executions += 1
@@ -115,9 +116,14 @@ def read_all(folder: Path) -> list[bytes]:
 def write(folder: Path, data: bytes) -> Path:
     """Keep an input, packed: most are one thing many times over."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{blake2b(data, digest_size=8).hexdigest()}.gz"
+    path = path_of(folder, data)
     path.write_bytes(gzip.compress(data, mtime=0))
     return path
+
+
+def path_of(folder: Path, data: bytes) -> Path:
+    """Return where an input is kept."""
+    return folder / f"{blake2b(data, digest_size=8).hexdigest()}.gz"
 
 
 def _time(item: tuple[bytes, Cost]) -> float:

@@ -64,7 +64,12 @@ def _store() -> bytes:
 
 #: where the search begins
 SEEDS: dict[str, list[bytes]] = {
-    "page": [b"\0" + _PAGE, b"\1" + _PAGE.replace(b"utf-8", b"utf-16")],
+    "page": [
+        b"\0<p a=1 b=2 c=3><p d=4>",
+        b"\0<base href=/a/><a href=b>",
+        b"\0" + _PAGE,
+        b"\1" + _PAGE.replace(b"utf-8", b"utf-16"),
+    ],
     "urls": [
         b"http://User:pw@A.example:80/a/../b%7e?x=1#y\n../c d;e?f",
         "https://münchen.example/straße\n//[::1]:8080/".encode(),
