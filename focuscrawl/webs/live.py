@@ -63,7 +63,8 @@ class LiveWeb:
             connection.request("GET", request, headers=headers)
             answer = connection.getresponse()
             body = answer.read(_LARGEST + 1)
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            # ValueError: a chunk of less than no bytes
             reason = " ".join(str(error).split()) or type(error).__name__
             raise UserError(f"{url} does not answer ({reason}): take another link") from None
         finally:
