@@ -5,8 +5,11 @@
 # make docs     : the examples of the docs, and whether the docs name what there is
 # make bench    : the benchmarks, see docs/benchmarks.md
 # make endurance: kills, full disks and power cuts by the dozen, and a crawl of 100,000 pages
-# make fuzz     : looks for bytes that break pages, URLs, recordings or topic trees, a minute each
+# make fuzz     : looks for inputs that break something or cost too much, and for answers that end
+#                 a crawl, a minute each (FUZZ_SECONDS); FUZZ=page-costs is one of the searches
 # make deploy-check: the steps of docs/deploy.md on a Scrapyd of this machine
+# make lock     : the versions and hashes in locks/, after a change of what is needed;
+#                 LOCK_OPTIONS=--upgrade takes the newest of all
 # Needs make and Python 3.11 or newer (make PYTHON=...); all else is installed into .venv
 # (and .venv-oldest).
 
@@ -19,6 +22,12 @@ SCRAPY_TESTS := $(wildcard tests/unit/test_addon_*.py tests/unit/test_engine_*.p
 	tests/integration/test_operations.py tests/integration/test_pipelines.py \
 	tests/integration/test_revisit_hubs.py tests/integration/test_security_*.py \
 	tests/integration/test_workers_parts.py)
+# nothing that is not in the lock, nothing that runs code of others to be installed
+LOCKED := pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all:
+COMPILE = .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 \
+	--generate-hashes --no-annotate --custom-compile-command "make lock"
+PINS := .venv-lock/pins.txt
+FUZZ ?= all
 FUZZ_SECONDS ?= 60
 TOPIC ?= /Sports/Cycling
 BUDGET ?= 140
@@ -26,22 +35,22 @@ ifndef CRAWL_DIR
 CRAWL_DIR := crawls/demo-$(shell date +%Y%m%d-%H%M%S)
 endif
 
-.PHONY: crawl test test-oldest lint bench endurance fuzz docs deploy-check clean
+.PHONY: crawl test test-oldest lint bench endurance fuzz docs deploy-check lock clean
 
-.venv/.installed .venv-oldest/.installed: pyproject.toml constraints.txt
+.venv/.installed: LOCK = locks/dev.txt
+.venv-oldest/.installed: LOCK = locks/oldest-scrapy.txt
+.venv/.installed: locks/dev.txt
+.venv-oldest/.installed: locks/oldest-scrapy.txt
+.venv/.installed .venv-oldest/.installed: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "focuscrawl needs Python 3.11 or newer: make PYTHON=/path/to/it"; exit 2; }
 	@$(PYTHON) -m venv $(@D) || \
 		{ echo "this Python cannot make environments (on Debian: apt-get install python3-venv)"; exit 2; }
 	@echo "installing into $(@D) ..."
-	@$(@D)/bin/pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
-	@sed $(CONSTRAIN) constraints.txt >$(@D)/constraints.txt
-	@$(@D)/bin/pip install --quiet --constraint $(@D)/constraints.txt --editable ".[all]" --group dev
+	@$(@D)/bin/$(LOCKED) --requirement $(LOCK)
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --no-index --no-deps \
+		--no-build-isolation --editable .
 	@touch $@
-
-# of Twisted the oldest Scrapy gets the newest that it admits
-.venv-oldest/.installed: CONSTRAIN = -E '/^Twisted==/d; s/^Scrapy==.*/Scrapy==$(OLDEST_SCRAPY)/'
-.venv/.installed: CONSTRAIN = ''
 
 crawl: .venv/.installed
 	@$(BIN)/scrapy crawl focused -a web=demo -a topic=$(TOPIC) -a seeds=models/demo/seeds.csv \
@@ -67,8 +76,8 @@ endurance: .venv/.installed
 	FOCUSCRAWL_ENDURANCE=1 $(BIN)/pytest tests/endurance -n 0 -s --timeout 14400
 
 fuzz: .venv/.installed
-	@$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --group fuzz
-	cd tests && ../$(BIN)/python -m fuzz all $(FUZZ_SECONDS)
+	@$(BIN)/$(LOCKED) --requirement locks/fuzz.txt
+	cd tests && ../$(BIN)/python -m fuzz $(FUZZ) $(FUZZ_SECONDS)
 
 deploy-check: .venv/.installed
 	$(BIN)/pytest tests/integration/test_scrapyd.py -v --no-header -p no:xdist
@@ -76,5 +85,22 @@ deploy-check: .venv/.installed
 docs: .venv/.installed
 	$(BIN)/pytest tests/docs
 
+.venv-lock/.installed: locks/lock.txt
+	@$(PYTHON) -m venv $(@D)
+	@$(@D)/bin/$(LOCKED) --requirement locks/lock.txt
+	@touch $@
+
+# what is locked stays as it is, but for what pyproject.toml admits no longer
+lock: .venv-lock/.installed
+	$(COMPILE) $(LOCK_OPTIONS) pyproject.toml --extra all --group dev --output-file locks/dev.txt
+	@sed -nE 's/^([^ #]+==[^\\]*[^ \\]) *\\?$$/\1/p' locks/dev.txt >$(PINS)
+	$(COMPILE) deploy/requirements.txt --constraint $(PINS) --output-file locks/server.txt
+	echo hatchling | $(COMPILE) - --constraint $(PINS) --output-file locks/build.txt
+	$(COMPILE) $(LOCK_OPTIONS) --group fuzz --output-file locks/fuzz.txt
+	$(COMPILE) $(LOCK_OPTIONS) --group lock --output-file locks/lock.txt
+	@sed -i.bak -E '/^twisted==/d; s/^scrapy==.*/scrapy==$(OLDEST_SCRAPY)/' $(PINS)
+	$(COMPILE) pyproject.toml --extra all --group dev --constraint $(PINS) \
+		--output-file locks/oldest-scrapy.txt
+
 clean:
-	rm -rf .venv .venv-oldest .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist
+	rm -rf .venv .venv-oldest .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist

@@ -64,6 +64,8 @@ def get(warc: str, url: str, head: bool) -> None:
     if head:
         lines = [f"{answer.status} {answer.url}", *map(": ".join, answer.headers)]
         click.echo("\n".join(map(one_line, lines)))
+    elif answer.too_large:
+        raise UserError(f"the body of {url} is larger than a crawl takes in: get it from {warc}")
     elif sys.stdout.isatty():
         click.echo(printable(answer.body.decode("utf-8", "replace")))
     else:

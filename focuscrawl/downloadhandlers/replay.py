@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from scrapy.http import Headers
 
 from focuscrawl.engine.component import Component
+from focuscrawl.engine.download_errors import TooLargeError
 from focuscrawl.engine.private import response_class
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs.conditional import not_modified
@@ -27,12 +28,20 @@ class ReplayDownloadHandler(Component):
     lazy = False
 
     async def download_request(self, request: Request) -> Response:
-        """Return the recorded answer."""
+        """Return the recorded answer.
+
+        Raises
+        ------
+        TooLargeError
+            It is larger than a crawl takes in.
+        """
         web = self._crawl.web
         assert web is not None
         url = normalize(request.url)
         known = None if url is None else web.resolve([url])[0]
         answer = None if known is None else web.fetch(known)
+        if answer is not None and answer.too_large:
+            raise TooLargeError("the recorded body")
         if answer is None:
             status, headers, body = 404, Headers({"Content-Type": "text/plain"}), b""
         elif not_modified(answer, _field(request, "If-None-Match"), _field(request, _SINCE)):

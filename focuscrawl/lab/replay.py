@@ -46,9 +46,12 @@ def answer_of(crawl: Crawl, fetch: Fetch) -> Answer | None:
 
 def visit(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
     """Give the crawl an answer for what it asked for; None: there is no such page."""
-    download = Download(404) if answer is None else _download(fetch, answer)
-    visit = crawl.arrived(fetch.id, download)
-    crawl.parse(visit)
+    if answer is not None and answer.too_large:
+        visit = crawl.failed(fetch.id, "too large: the recorded body")
+    else:
+        download = Download(404) if answer is None else _download(fetch, answer)
+        visit = crawl.arrived(fetch.id, download)
+        crawl.parse(visit)
     return crawl.visit(visit, NOW)
 
 

@@ -1,23 +1,22 @@
 """HTTP responses as recorded: the head parsed, the body decoded, both leniently.
 
 Crawlers record what servers sent and what they made of it: bodies cut short, bodies already
-decoded under headers that say otherwise. What can be read is read.
+decoded under headers that say otherwise. What can be read is read, within `webs.limits`.
 """
 
 from __future__ import annotations
 
-import importlib
 import re
-import zlib
 from dataclasses import dataclass
-from typing import Any
+
+from focuscrawl.webs.limits import LARGEST_BODY, LARGEST_HEAD, TooLargeError
+from focuscrawl.webs.unpacking import MOST_CODINGS, unpack
 
 Headers = list[tuple[str, str]]
 
 _HEAD_END = re.compile(rb"\r?\n\r?\n")
-_STATUS = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?!\d)")
+_STATUS = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+([1-5]\d{2})(?!\d)")
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\n]*)?\r?\n")
-_STEP = 4096
 #: fields about one connection, not about what was sent (RFC 9110 section 7.6.1)
 _HOP_BY_HOP = {
     "connection",
@@ -44,22 +43,27 @@ class HttpResponse:
 
 
 def parse_response(block: bytes) -> HttpResponse | None:
-    """Parse the block of a ``response`` record; None if it is no HTTP response."""
+    """Parse the block of a ``response`` record; None if it is no HTTP response.
+
+    One whose head is longer than `LARGEST_HEAD` is none.
+    """
     status = _STATUS.match(block)
     if status is None:
         return None
-    end = _HEAD_END.search(block)
+    end = _HEAD_END.search(block, 0, LARGEST_HEAD)
+    if end is None and len(block) > LARGEST_HEAD:
+        return None
     head, body = (block, b"") if end is None else (block[: end.start()], block[end.end() :])
-    headers: Headers = []
+    fields: list[tuple[str, list[str]]] = []  # name, and the lines that its value is folded over
     # Latin-1 maps every byte to one character: whoever sends the headers on loses nothing.
     for line in head.decode("latin-1").split("\n")[1:]:
-        if line[:1] in {" ", "\t"} and headers:
-            name, value = headers[-1]
-            headers[-1] = (name, f"{value} {line.strip()}")
+        if line[:1] in {" ", "\t"} and fields:
+            fields[-1][1].append(line.strip())
             continue
         name, colon, value = line.partition(":")
         if colon and name.strip():
-            headers.append((name.strip(), value.strip()))
+            fields.append((name.strip(), [value.strip()]))
+    headers = [(name, " ".join(lines)) for name, lines in fields]
     return HttpResponse(int(status[1]), headers, body)
 
 
@@ -74,14 +78,22 @@ def decode(headers: Headers, body: bytes) -> tuple[Headers, bytes]:
     Returns
     -------
     The fields that still hold, Content-Length corrected to what there is; and the body.
-    Encodings that this machine cannot undo stay on the body and in the fields.
+    Encodings that this machine cannot undo stay on the body and in the fields, and so do all
+    where there are more than two.
+
+    Raises
+    ------
+    TooLargeError
+        The body is larger than `LARGEST_BODY`, packed or unpacked.
     """
     if "chunked" in header(headers, "transfer-encoding").lower():
         body = _join_chunks(body)
+    if len(body) > LARGEST_BODY:
+        raise TooLargeError(f"more than {LARGEST_BODY >> 20} MiB")
     encodings = [e.strip().lower() for e in header(headers, "content-encoding").split(",")]
     encodings = [e for e in encodings if e not in {"", "identity"}]
-    while encodings:
-        decoded = _undo(encodings[-1], body)
+    while 0 < len(encodings) <= MOST_CODINGS:
+        decoded = unpack(encodings[-1], body)
         if decoded is None:
             break
         body = decoded
@@ -96,70 +108,13 @@ def decode(headers: Headers, body: bytes) -> tuple[Headers, bytes]:
 
 def _join_chunks(body: bytes) -> bytes:
     """Undo chunking as far as it goes; a body that is not chunked stays as it is."""
-    parts = []
+    joined = bytearray()
     at = 0
     while size := _CHUNK_SIZE.match(body, at):
         start, length = size.end(), int(size[1], 16)
-        parts.append(body[start : start + length])
+        joined += body[start : start + length]
+        at = start + length
         if length == 0:
             break
-        at = start + length
         at += 2 if body.startswith(b"\r\n", at) else body.startswith(b"\n", at)
-    return b"".join(parts) if parts else body
-
-
-def _undo(encoding: str, body: bytes) -> bytes | None:
-    """Undo one content coding; None if it is not known here.
-
-    A body that was recorded decoded, under its old header, comes back as it is.
-    """
-    if encoding in {"gzip", "x-gzip"}:
-        decoded = _inflate(body, 31)
-    elif encoding == "deflate":
-        # The standard says zlib; some servers send bare deflate.
-        decoded = _inflate(body, 15)
-        if decoded is None:
-            decoded = _inflate(body, -15)
-    elif encoding == "br":
-        brotli = _brotli()
-        if brotli is None:
-            return None
-        decoded = _unbrotli(brotli, body)
-    else:
-        return None
-    return body if decoded is None else decoded
-
-
-def _inflate(body: bytes, wbits: int) -> bytes | None:
-    """Inflate all members, up to a cut or an error; None if not even the start will do."""
-    parts: list[bytes] = []
-    while body:
-        stream = zlib.decompressobj(wbits)
-        taken = 0
-        try:
-            # Small steps, so that an error costs what follows it and not what precedes it.
-            while taken < len(body) and not stream.eof:
-                parts.append(stream.decompress(body[taken : taken + _STEP]))
-                taken += _STEP
-        except zlib.error:
-            return b"".join(parts) or None
-        body = stream.unused_data + body[taken:]
-    return b"".join(parts)
-
-
-def _brotli() -> Any:
-    try:
-        return importlib.import_module("brotli")
-    except ImportError:
-        return None
-
-
-def _unbrotli(brotli: Any, body: bytes) -> bytes | None:
-    stream = brotli.Decompressor()
-    parts: list[bytes] = []
-    for start in range(0, len(body), _STEP):
-        try:
-            parts.append(stream.process(body[start : start + _STEP]))
-        except brotli.error:
-            return b"".join(parts) or None
-    return b"".join(parts)
+    return bytes(joined) if at else body

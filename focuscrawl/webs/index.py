@@ -22,7 +22,7 @@ from focuscrawl.webs.indexing import Arrays, index_warc, keys_of, schemeless
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_FORMAT = 1  # counted up whenever an index of the same file would differ
+_FORMAT = 2  # counted up whenever an index of the same file would differ
 _SAMPLE = 1 << 16  # bytes at either end of the file that tell it from others
 _FACTS = "facts.json"
 _UNUSABLE = (OSError, ValueError, EOFError)  # an index that is not there, or not whole

@@ -12,11 +12,14 @@ from tqdm import tqdm
 
 from focuscrawl.foundation import urls
 from focuscrawl.webs.http_response import HttpResponse, header, parse_response
-from focuscrawl.webs.warc import Record, Scan
+from focuscrawl.webs.limits import LONGEST_URL
+from focuscrawl.webs.warc_scan import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from focuscrawl.webs.warc import Record
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -73,11 +76,11 @@ class _Pages:
                 self.not_get.update(exchange)
             return
         url = urls.normalize(record.target)
-        page = None if url is None else _page(record, url)
+        page = None if url is None or len(url) > LONGEST_URL else _page(record, url)
         if page is None:
             return
         self.pages.append((page, exchange))
-        dated = f"{record.target} {record.headers.get('warc-date')}"
+        dated = _dated(record.target, record.headers.get("warc-date"))
         if record.type == "revisit":
             self.revisits.append((page, _originals(record)))
         else:
@@ -182,7 +185,12 @@ def _answers(url: str, response: HttpResponse) -> bool:
 
 
 def _fields(record: Record, *names: str) -> tuple[str, ...]:
-    return tuple(record.headers[name] for name in names if record.headers.get(name))
+    values = [record.headers.get(name, "") for name in names]
+    return tuple(value for value in values if 0 < len(value) <= LONGEST_URL)
+
+
+def _dated(target: str, date: str | None) -> str:
+    return f"{target} {date}"[: 2 * LONGEST_URL]  # a date is short, and so is every known URL
 
 
 def _originals(record: Record) -> tuple[str, ...]:
@@ -191,7 +199,7 @@ def _originals(record: Record) -> tuple[str, ...]:
     target = target.removeprefix("<").removesuffix(">")
     date = record.headers.get("warc-refers-to-date")
     names = _fields(record, "warc-refers-to")
-    return (*names, f"{target} {date}", *_fields(record, "warc-payload-digest"))
+    return (*names, _dated(target, date), *_fields(record, "warc-payload-digest"))
 
 
 def _fingerprint(pages: list[_Page]) -> str:

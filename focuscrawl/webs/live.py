@@ -67,7 +67,8 @@ class LiveWeb:
             if answer.status > _LAST_STATUS:
                 raise http.client.BadStatusLine(str(answer.status))  # others it finds by itself
             body = answer.read(_LARGEST + 1)
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            # ValueError: a chunk of less than no bytes
             reason = " ".join(str(error).split())[:_SHOWN] or type(error).__name__
             raise UserError(f"{url} does not answer ({reason}): take another link") from None
         finally:

@@ -27,7 +27,7 @@ class HtmlAnswer(NamedTuple):
         ----------
         url : that the page is to have; None: the one that was answered
         """
-        if answer is None or not 200 <= answer.status < 300:
+        if answer is None or answer.too_large or not 200 <= answer.status < 300:
             return None
         media_type, encoding = read_content_type(answer.header("content-type"))
         if not is_html(media_type, answer.body):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -19,13 +19,15 @@ class Answer:
     status : HTTP status
     headers : name and value pairs in the order sent, without hop-by-hop headers and without
         Content-Encoding and Transfer-Encoding when `body` has been decoded
-    body : the entity, decoded
+    body : the entity, decoded; empty if it is too large
+    too_large : there is more of it than a crawl takes in
     """
 
     url: str
     status: int
     headers: list[tuple[str, str]]
     body: bytes
+    too_large: bool = field(default=False, repr=False)
 
     def header(self, name: str) -> str | None:
         """Return the first value of the field `name` (in lower case); None if there is none."""

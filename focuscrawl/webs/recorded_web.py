@@ -13,8 +13,9 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.webs.http_response import WRAPPING, HttpResponse, decode, parse_response
 from focuscrawl.webs.index import open_index
+from focuscrawl.webs.limits import TooLargeError
 from focuscrawl.webs.protocol import Answer
-from focuscrawl.webs.warc import Record, read_record
+from focuscrawl.webs.warc import SEEN, Record, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -128,16 +129,23 @@ class RecordedWeb:
             raise self._changed()
         payload = int(arrays["payload_offset"][row])
         if payload < 0:
+            holder = record
             response = self._response(record)
         else:
-            original = self._read(payload, int(arrays["payload_length"][row]))
-            response = _revisited(parse_response(record.block), self._response(original))
-        headers, body = decode(response.headers, response.body)
-        return Answer(recorded, response.status, headers, body)
+            holder = self._read(payload, int(arrays["payload_length"][row]))
+            response = _revisited(parse_response(record.block), self._response(holder))
+        try:
+            headers, body = decode(response.headers, response.body)
+        except TooLargeError:
+            return Answer(recorded, response.status, response.headers, b"", too_large=True)
+        if holder.too_large:
+            body = b""
+        return Answer(recorded, response.status, headers, body, holder.too_large)
 
     def _read(self, offset: int, length: int) -> Record:
-        data = os.pread(self._file, length, offset)
-        record = read_record(data, offset, self._gzipped) if len(data) == length else None
+        size = min(length, SEEN)
+        data = os.pread(self._file, size, offset)
+        record = read_record(data, offset, self._gzipped) if len(data) == size else None
         if record is None:
             raise self._changed()
         return record

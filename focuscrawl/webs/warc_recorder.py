@@ -15,7 +15,7 @@ from filelock import lock_descriptor
 
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
-from focuscrawl.webs.warc import Scan
+from focuscrawl.webs.warc_scan import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,47 +2,36 @@
 
 from __future__ import annotations
 
-import gzip
+import os
 import tempfile
 import unicodedata
+from contextlib import closing, contextmanager
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from unit.test_page_robust import LABELS, check
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import host, normalize, resolve, without_credentials
+from focuscrawl.foundation.urls import host, normalize, resolve
 from focuscrawl.page import parse_page
+from focuscrawl.store import CrawlStore
+from focuscrawl.store.history import History
 from focuscrawl.taxonomy import read_dmoz
-from focuscrawl.webs.warc import Scan, read_record
+from focuscrawl.topics.bookmarks import read_bookmarks
+from focuscrawl.topics.definition import read_definition, write_definition
+from focuscrawl.webs import RecordedWeb
+from focuscrawl.webs.pages import read_page
+from focuscrawl.webs.warc import read_record
+from focuscrawl.webs.warc_scan import Scan
+
+from .costs import Limit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
-_PAGE = b"""<!DOCTYPE html><html><head><base href=/a/><title>A &amp; B</title>
-<meta charset=utf-8><meta name=robots content=noindex><link rel=canonical href=b>
-<meta http-equiv=refresh content="3; url=c"></head><body><h1>x</h1><p>words <a href=d rel=nofollow>
-<img alt=e></a><map><area href=f></map><iframe src=g></iframe><svg><a xlink:href=h></a></svg>
-<table><tr><td>1<td>2</table><script>no</script><!-- no --></body></html>"""
-_RECORD = b"""WARC/1.1\r
-WARC-Type: response\r
-WARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-000000000001>\r
-WARC-Date: 2024-01-01T00:00:00Z\r
-WARC-Target-URI: http://a.example/\r
-Content-Type: application/http; msgtype=response\r
-Content-Length: 46\r
-\r
-HTTP/1.1 200 OK\r
-Content-Type: text/html\r
-\r
-hi\r
-\r
-"""
-_DMOZ = b"""<?xml version="1.0" encoding="UTF-8"?><RDF xmlns:r="http://www.w3.org/TR/RDF/">
-<Topic r:id="Top/Arts/Music"><catid>2</catid><link r:resource="http://a.example/"/>
-<pdf r:resource="http://a.example/x.pdf"/></Topic><ExternalPage about="http://b.example/?a&amp;b">
-<d:Title>B</d:Title><topic>Top/Arts/Music</topic></ExternalPage></RDF>"""
+_SOME = 50  # rows and pages that are looked at
 
 
 def page(data: bytes) -> None:
@@ -60,7 +49,7 @@ def urls(data: bytes) -> None:
         assert normalize(url) == url
         assert url.startswith(("http://", "https://"))
         assert host(url)
-        assert url == without_credentials(url)
+        assert "@" not in url.split("/")[2]
         assert "#" not in url
         assert url.isascii()
         assert url.isprintable()
@@ -98,20 +87,81 @@ def dmoz(data: bytes) -> None:
             assert url.startswith(("http://", "https://"))
 
 
+def recording(data: bytes) -> None:
+    """Any bytes are a recording that is read from end to end, or refused."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["FOCUSCRAWL_CACHE"] = folder
+        path = Path(folder) / "web.warc"
+        path.write_bytes(data)
+        try:
+            web = RecordedWeb(path)
+        except UserError:
+            return
+        for url in islice(web.urls(), _SOME):
+            read_page(web, url)
+
+
+def toml(data: bytes) -> None:
+    """Any bytes are the definition of a topic, or refused."""
+    with _file("topic.toml", data) as path:
+        try:
+            definition = read_definition(path)
+        except UserError:
+            return
+        write_definition(definition, path)
+        assert read_definition(path) == definition
+
+
+def bookmarks(data: bytes) -> None:
+    """Any bytes are bookmarks, or refused."""
+    with _file("bookmarks.html", data) as path:
+        try:
+            found = read_bookmarks(path)
+        except UserError:
+            return
+    for each in found:
+        assert normalize(each.url) == each.url
+
+
+def store(data: bytes) -> None:
+    """Any bytes are the store of a crawl that can be looked at, or refused."""
+    with _file("crawl.db", data) as path:
+        try:
+            with closing(CrawlStore.open(path, read_only=True)) as opened:
+                history = History(opened)
+                history.events("start", "stop")
+                for rows in (history.fetches(), history.answers(), history.urls()):
+                    for _ in islice(rows, _SOME):
+                        pass
+        except UserError:
+            return
+
+
+@contextmanager
+def _file(name: str, data: bytes) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(data)
+        yield path
+
+
 TARGETS: dict[str, Callable[[bytes], None]] = {
     "page": page,
     "urls": urls,
     "warc": warc,
     "dmoz": dmoz,
+    "toml": toml,
+    "bookmarks": bookmarks,
+    "store": store,
 }
-#: where the search begins
-SEEDS: dict[str, list[bytes]] = {
-    "page": [b"\0" + _PAGE, b"\1" + _PAGE.replace(b"utf-8", b"utf-16")],
-    "urls": [
-        b"http://User:pw@A.example:80/a/../b%7e?x=1#y\n../c d;e?f",
-        "https://münchen.example/straße\n//[::1]:8080/".encode(),
-        b"javascript:alert(1)\nHTTP:\\\\0x7f.1\\\t",
-    ],
-    "warc": [_RECORD, _RECORD + _RECORD, gzip.compress(_RECORD, mtime=0)],
-    "dmoz": [_DMOZ, gzip.compress(_DMOZ, mtime=0)],
+#: what is searched for costs, and what a byte may cost there
+COSTS: dict[str, tuple[Callable[[bytes], None], Limit]] = {
+    "page": (page, Limit(microseconds=10, memory=1000)),
+    "urls": (urls, Limit(microseconds=5, memory=100)),
+    # packed bytes stand for a thousand others
+    "warc": (recording, Limit(microseconds=30, memory=100)),
+    "dmoz": (dmoz, Limit(microseconds=10, memory=500)),
+    "toml": (toml, Limit(microseconds=50, memory=2000)),
+    "bookmarks": (bookmarks, Limit(microseconds=10, memory=1000)),
+    "store": (store, Limit(microseconds=10, memory=500)),
 }

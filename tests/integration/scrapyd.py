@@ -13,6 +13,7 @@ import time
 import venv
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urljoin
 from urllib.request import urlopen
@@ -21,7 +22,6 @@ from .running import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 PROJECT = "focuscrawl"
 _PARTS = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "focuscrawl", "models")
@@ -77,7 +77,7 @@ class Scrapyd:
 def serving(folder: Path) -> Iterator[Scrapyd]:
     """Start Scrapyd, and end it."""
     folder.mkdir()
-    port = _free_port()
+    port = free_port()
     config = (ROOT / "deploy" / "scrapyd.conf").read_text(encoding="utf-8")
     config = _replaced(r"^http_port .*$", f"http_port = {port}", config)
     (folder / "scrapyd.conf").write_text(f"{config}poll_interval = 0.2\n", encoding="utf-8")
@@ -99,6 +99,31 @@ def serving(folder: Path) -> Iterator[Scrapyd]:
         finally:
             process.terminate()
             process.wait(_LONG)
+
+
+@contextmanager
+def with_password(folder: Path, **environment: str) -> Iterator[subprocess.Popen[str]]:
+    """Start Scrapyd as its image does, but on loopback."""
+    folder.mkdir()
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    with subprocess.Popen(
+        [ROOT / "deploy" / "scrapyd-with-password"],
+        cwd=folder,
+        env=_environment()
+        | {
+            "PATH": path,
+            "SCRAPYD_BIND_ADDRESS": "127.0.0.1",
+        }
+        | environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
 
 
 def deploy(server: Scrapyd, project: Path) -> subprocess.CompletedProcess[str]:
@@ -145,7 +170,7 @@ def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """Return a port that nobody has at the moment; Scrapyd takes 0 for none at all."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -92,3 +93,27 @@ def test_a_real_web_is_crawled_the_same_with_and_without_a_break(
     assert parts.kept.order == whole.kept.order
     links = "SELECT * FROM links ORDER BY source, dom_position, target, anchor"
     assert parts.kept.query(links) == whole.kept.query(links)
+
+
+def test_a_recorded_body_that_is_too_large_costs_a_fetch(ring: Path, tmp_path: Path) -> None:
+    stream = zlib.compressobj(9, wbits=31)
+    bomb = b"".join(stream.compress(bytes(1 << 20)) for _ in range(40)) + stream.flush()
+    with WarcRecorder(ring) as recorder:
+        recorder.record(
+            request_method="GET",
+            url=_url(PAGES + 5),  # which every page links to
+            request_headers=[],
+            request_body=b"",
+            status=200,
+            reason="OK",
+            response_headers=[("Content-Type", "text/html"), ("Content-Encoding", "gzip")],
+            body_raw=bomb,
+            ip=None,
+            at=datetime(2024, 1, 1, tzinfo=UTC),
+        )
+    done = crawl(tmp_path / "crawl", **CRITIC, web=ring, seeds=_url(0), budget=1000)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(done.kept.urls) == sorted(map(_url, [*range(PAGES), PAGES + 5]))
+    failed = done.kept.query("SELECT url, status, relevance, error FROM pages WHERE error <> ''")
+    assert failed == [(_url(PAGES + 5), 0, 0.0, "too large: the recorded body")]

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 import time
+from base64 import b64encode
 from io import BytesIO
 from typing import TYPE_CHECKING
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 from zipfile import ZipFile
 
 import pytest
 
 from .running import ROOT, Kept, crawl
-from .scrapyd import PROJECT, Scrapyd, deploy, serving
+from .scrapyd import PROJECT, Scrapyd, deploy, free_port, serving, with_password
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,3 +134,45 @@ def test_nothing_is_written_where_the_egg_is(deployed: Scrapyd, resumed: str) ->
         *("scrapyd.conf", "scrapyd.log", "twistd.pid", "venv"),
         *("dbs", "eggs", "items", "logs"),
     }
+
+
+@pytest.mark.parametrize(
+    "given", [{}, {"SCRAPYD_USERNAME": "me"}, {"SCRAPYD_USERNAME": "me", "SCRAPYD_PASSWORD": ""}]
+)
+def test_the_image_starts_no_scrapyd_without_a_password(
+    given: dict[str, str], tmp_path: Path
+) -> None:
+    with with_password(tmp_path / "server", **given) as process:
+        said, _ = process.communicate(timeout=60)
+    assert process.returncode == 2
+    (line,) = said.splitlines()
+    assert "SCRAPYD_PASSWORD" in line
+
+
+def test_the_image_s_scrapyd_does_nothing_for_those_who_do_not_know_its_password(
+    tmp_path: Path,
+) -> None:
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    known = {"SCRAPYD_USERNAME": "me", "SCRAPYD_PASSWORD": "pass%word"}
+    with with_password(tmp_path / "server", **known, SCRAPYD_HTTP_PORT=str(port)) as process:
+        assert process.stdout is not None
+        while "Site starting on" not in (line := process.stdout.readline()):
+            assert line, "Scrapyd did not start"
+        for path in ("", "daemonstatus.json", "addversion.json", "logs/", "jobs", "none"):
+            for credentials in (None, "me:", "me:wrong", ":pass%word", "you:pass%word"):
+                assert _status(f"{url}/{path}", credentials) == 401
+        assert _status(f"{url}/daemonstatus.json", "me:pass%word") == 200
+
+
+def _status(url: str, credentials: str | None) -> int:
+    request = Request(url)
+    if credentials is not None:
+        packed = b64encode(credentials.encode()).decode()
+        request.add_header("Authorization", f"Basic {packed}")
+    try:
+        with urlopen(request) as answer:
+            return int(answer.status)
+    except HTTPError as error:
+        with error:
+            return error.code

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import configparser
 import re
+import subprocess
+import sys
 import tomllib
+from hashlib import sha256
 from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
 
 from focuscrawl.foundation.extras import EXTRAS
 
@@ -52,12 +58,87 @@ def test_the_message_for_a_missing_extra_knows_what_is_in_it() -> None:
     assert not every & names_of(PROJECT["dependencies"])
 
 
-def test_all_that_may_be_installed_is_pinned() -> None:
+def locked(name: str) -> dict[str, list[str]]:
+    """Return the packages of a lock in one version each, and the digests that each may have."""
+    packages: dict[str, list[str]] = {}
+    for line in (ROOT / "locks" / name).read_text(encoding="utf-8").splitlines():
+        if digest := re.fullmatch(r"    --hash=sha256:([0-9a-f]{64})( \\)?", line):
+            packages[name].append(digest[1])
+        elif not line.startswith("#"):
+            name = line.split("==")[0]
+            assert re.fullmatch(r"[a-z0-9-]+==[^=<>~,]+( ; .*)? \\", line), line
+            packages[name] = []
+    return packages
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "locks").iterdir()), ids=lambda path: path.stem)
+def test_a_lock_says_what_each_file_has_to_be(path: Path) -> None:
+    packages = locked(path.name)
+    assert packages
+    assert all(packages.values())
+    assert "://" not in path.read_text(encoding="utf-8")
+
+
+def test_all_that_may_be_installed_is_locked() -> None:
     lines = (ROOT / "deploy" / "requirements.txt").read_text(encoding="utf-8").splitlines()
-    pins = (ROOT / "constraints.txt").read_text(encoding="utf-8").lower().replace("_", "-")
-    for line in [*lines, *PROJECT["dependencies"], *of_extra("all")]:
-        name = re.split(r"[\[<>#]", line)[0].strip().lower()
-        assert not name or f"\n{name.replace('_', '-')}==" in pins, name
+    server = [line.partition("#")[0].strip() for line in lines]
+    groups = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    dev = [*PROJECT["dependencies"], *of_extra("all"), *groups["dependency-groups"]["dev"]]
+    wanted = {
+        "server.txt": [line for line in server if line],
+        "dev.txt": dev,
+        "oldest-scrapy.txt": dev,
+        "fuzz.txt": groups["dependency-groups"]["fuzz"],
+        "lock.txt": groups["dependency-groups"]["lock"],
+        "build.txt": groups["build-system"]["requires"],
+    }
+    assert wanted.keys() == {path.name for path in (ROOT / "locks").iterdir()}
+    for name, requirements in wanted.items():
+        found = {package.replace("-", "_") for package in locked(name)}
+        assert {each.lower() for each in names_of(requirements)} <= found, name
+
+
+@pytest.mark.parametrize("name", ["Makefile", "Containerfile", "docs/deploy.md"])
+def test_nothing_is_installed_that_is_not_locked(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8").replace("\\\n", " ")
+    installs = re.findall(r"pip (?:install|wheel) [^\n&]*", text)
+    assert installs
+    for each in installs:
+        checked = "--require-hashes" in each and "--only-binary :all:" in each
+        assert checked or {"--no-index", "--no-deps"} <= set(each.split()), each
+
+
+def test_what_is_not_what_the_lock_says_is_not_installed(tmp_path: Path) -> None:
+    wheel = tmp_path / "given-1-py3-none-any.whl"
+    with ZipFile(wheel, "w") as archive:
+        archive.writestr("given.py", "")
+        archive.writestr(
+            "given-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: given\nVersion: 1\n"
+        )
+        archive.writestr("given-1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        archive.writestr("given-1.dist-info/RECORD", "")
+    flags = re.findall(r"^LOCKED := pip (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        *flags[0].split(),
+        "--no-index",
+        "--find-links",
+        tmp_path,
+    ]
+    lock, target = tmp_path / "lock.txt", tmp_path / "there"
+    for digest, code in [("0" * 64, 1), (sha256(wheel.read_bytes()).hexdigest(), 0)]:
+        lock.write_text(f"given==1 --hash=sha256:{digest}\n", encoding="utf-8")
+        done = subprocess.run([*command, "--target", target, "-r", lock], check=False)
+        assert done.returncode == code
+        assert target.exists() == (code == 0)
+
+
+def test_the_image_is_built_on_what_a_digest_names() -> None:
+    text = (ROOT / "Containerfile").read_text(encoding="utf-8")
+    assert re.findall(r"^FROM (\S+)", text, re.MULTILINE) == ["$BASE", "base", "base", "base"]
+    assert 'RUN case "$BASE" in *@sha256:*) ;; *)' in text
 
 
 def test_scrapyd_is_kept_on_loopback() -> None:

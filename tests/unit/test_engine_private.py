@@ -212,9 +212,9 @@ def test_every_private_use_says_with_what_it_was_tested_and_until_when_it_is_nee
 def test_versions_tested_are_those_that_are_run() -> None:
     ranges = set(re.findall(r"Scrapy (2\.\d+) to (2\.\d+)", PRIVATE.read_text(encoding="utf-8")))
     project = (ROOT.parent / "pyproject.toml").read_text(encoding="utf-8")
-    newest = (ROOT.parent / "constraints.txt").read_text(encoding="utf-8")
+    newest = (ROOT.parent / "locks" / "dev.txt").read_text(encoding="utf-8")
     oldest = re.findall(r'"scrapy>=(\d+\.\d+)', project)
-    pinned = re.findall(r"^Scrapy==(\d+\.\d+)", newest, re.MULTILINE)
+    pinned = re.findall(r"^scrapy==(\d+\.\d+)", newest, re.MULTILINE)
     assert ranges == {(oldest[0], pinned[0])}
     assert scrapy.__version__.startswith((f"{oldest[0]}.", f"{pinned[0]}."))
 
