@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import io
 from dataclasses import asdict
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -27,6 +26,7 @@ from focuscrawl.apprentice.serialization import (
     parts_of,
 )
 from focuscrawl.apprentice.training_buffer import JudgedUrls
+from focuscrawl.foundation.packed_arrays import unpack_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -282,7 +282,7 @@ class Apprentice:
         -------
         How many fetches there were when it was adopted
         """
-        learned, since = (np.load(io.BytesIO(part)) for part in parts_of(state))
+        learned, since = (unpack_numbers(part) for part in parts_of(state))
         self.scorer = self._scorer_of(self._learner_in(learned))
         memory, buffer = self.memory, self.memory.buffer
         self.version, observed, links, memory.learned_from = (int(x) for x in learned["lesson"])
@@ -336,11 +336,14 @@ class Apprentice:
             )
 
     def warm_start(self, exported: bytes) -> None:
-        """Begin a crawl with what an earlier one has learned; see `export`."""
-        with np.load(io.BytesIO(exported)) as arrays:
-            learner = self._learner_in(arrays)
-            self.memory.outcomes.prefixes.set_state(part_of(arrays, "p_"))
-            self.memory.outcomes.patterns.set_state(part_of(arrays, "s_"))
+        """Begin a crawl with what an earlier one has learned; see `export`.
+
+        Errors of conversions and look-ups if it is nothing that `export` returns.
+        """
+        arrays = unpack_numbers(exported)
+        learner = self._learner_in(arrays)
+        self.memory.outcomes.prefixes.set_state(part_of(arrays, "p_"))
+        self.memory.outcomes.patterns.set_state(part_of(arrays, "s_"))
         self.scorer = self._scorer_of(learner.believe())
 
     # -- what is asked -------------------------------------------------------------------

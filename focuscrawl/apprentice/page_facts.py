@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BITS = 18  # of the feature space
+_SPACE = 1 << BITS
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +71,15 @@ class PageFacts:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> PageFacts:
-        """Unpack what `to_bytes` has packed."""
+        """Unpack what `to_bytes` has packed; ValueError if it is something else."""
         unpacked = unpack_columns(data, [*_COLUMNS.values()])
         columns = dict(zip(_COLUMNS, unpacked, strict=True))
         for name in ("own_keys", "url_keys"):
             columns[name] = columns[name].reshape(-1, PREFIXES + PATTERNS + ALIASES)
+        for name in ("page_indices", "link_indices", "url_indices"):
+            if len(columns[name]) and not 0 <= columns[name].min() <= columns[name].max() < _SPACE:
+                msg = f"{name} beyond the feature space"
+                raise ValueError(msg)
         return cls(**columns)
 
     def numbered(self, targets: NDArray[np.int64]) -> PageFacts:

@@ -70,6 +70,6 @@ def pack_options(options: Mapping[str, Any]) -> NDArray[np.uint8]:
 
 def options_in(packed: bytes) -> dict[str, Any]:
     """Return the array ``options`` that was packed."""
-    with np.load(io.BytesIO(packed)) as arrays:
+    with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
         options: dict[str, Any] = json.loads(arrays["options"].tobytes())
     return options

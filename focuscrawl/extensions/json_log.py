@@ -17,8 +17,10 @@ from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.plain_log import plain
 from focuscrawl.engine.private import is_no_list_of_settings
 from focuscrawl.engine.settings_table import LOG_JSON
+from focuscrawl.foundation.plain_files import open_plain
 
 if TYPE_CHECKING:
+    from io import TextIOWrapper
     from typing import Self
 
     from scrapy.crawler import Crawler
@@ -48,7 +50,7 @@ class JsonLog:
         if name == STANDARD_ERROR:
             handler = logging.StreamHandler(sys.stderr)
         else:
-            handler = logging.FileHandler(folder / Path(name), encoding="utf-8")
+            handler = _PlainFile(folder / Path(name), encoding="utf-8")
         handler.setLevel(crawler.settings.get("LOG_LEVEL"))
         handler.setFormatter(JsonFormatter(str(folder)))
         handler.addFilter(is_no_list_of_settings)
@@ -59,6 +61,15 @@ class JsonLog:
     def engine_stopped(self) -> None:
         """Write no more, once everybody has had their last word."""
         call_later(0, logging.root.removeHandler, self._handler)
+
+
+class _PlainFile(logging.FileHandler):
+    """Writes a file, and follows no link there: the folder may be a stranger's."""
+
+    def _open(self) -> TextIOWrapper:
+        return open(  # type: ignore[return-value]  # text, whatever the mode
+            self.baseFilename, self.mode, encoding=self.encoding, opener=open_plain
+        )
 
 
 class JsonFormatter(logging.Formatter):

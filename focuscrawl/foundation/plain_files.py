@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def plain(name: str, flags: int) -> int:
+def open_plain(name: str, flags: int) -> int:
     """Open a file that is a file: an opener for `open` and its like.
 
     Raises

@@ -19,6 +19,7 @@ from focuscrawl.offline.apprentice_training import begun_with
 from focuscrawl.report.plain_text import one_line
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
+from focuscrawl.store.soundness import taking_in
 from focuscrawl.store.worker_registry import is_shared
 from focuscrawl.store.worker_tables import evidence
 
@@ -76,12 +77,14 @@ def reasons(store: CrawlStore, url: int) -> Reasons | None:
     identity = store.identity()
     if identity.get("strategy") != "apprentice":
         return None
-    given = json.loads(identity.get("options", "{}"))
-    apprentice = Apprentice.warm_started(Options.of(given), begun_with(store))
-    if is_shared(store):
-        number, words = _replay_workers(store, apprentice, url)
-    else:
-        number, words = url, _replay(store, apprentice, url)
+    begun = begun_with(store)
+    with taking_in(store.where):
+        given = json.loads(identity.get("options", "{}"))
+        apprentice = Apprentice.warm_started(Options.of(given), begun)
+        if is_shared(store):
+            number, words = _replay_workers(store, apprentice, url)
+        else:
+            number, words = url, _replay(store, apprentice, url)
     if not apprentice.has_links(number):
         return None
     parts = apprentice.explain(number)

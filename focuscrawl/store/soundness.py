@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -17,10 +18,12 @@ from sqlalchemy import Float, Integer, LargeBinary
 from sqlalchemy.schema import CreateTable
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.plain_files import plain, refuse_link
+from focuscrawl.foundation.model_folder import UNSOUND, reason
+from focuscrawl.foundation.plain_files import open_plain, refuse_link
 from focuscrawl.store import schema
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from sqlalchemy import Column, Connection, Table
@@ -33,19 +36,20 @@ _JOURNAL_END = bytes.fromhex("d9d505f920a163d7")  # after the name of another jo
 _ROW = 8  # bytes that a row takes at least, in its table and its indexes
 _WORD = re.compile(r"\w+")
 _INDEX = re.compile(r"CREATE INDEX \S+ ON \W*\w+\W*\(([\w\s,\"]+)\)", re.IGNORECASE)
-#: the schema that the later tables came with
-_SINCE = {"alembic_version": 2, "answer": 2, "revisit": 3}
+#: the schema that the later tables and views came with
+_SINCE = {"alembic_version": 2, "answer": 2, "revisit": 3, "revisits": 3}
 _ADDED = {"worker"}  # to `page` by schema 2
 _DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
 
 _INT32 = "BETWEEN 0 AND 2147483647"
 _ANY_URL = "BETWEEN 0 AND (SELECT max(id) FROM url)"
-_SHARE = "BETWEEN 0 AND 1"
+_SHARE = "BETWEEN -1e-6 AND 1.000001"  # sums of probabilities are rounded
 _UTC = "GLOB '????-??-??T*' AND strftime('%Y-%m-%dT%H', {0}) = substr({0}, 1, 13)"
 #: what holds of values, where their type is not all there is to say
 _HOLDS = {
     "host.id": "BETWEEN 0 AND (SELECT count(*) - 1 FROM host)",
     "url.id": "BETWEEN 0 AND (SELECT count(*) - 1 FROM url)",
+    "url.url": "GLOB 'http*://*' AND NOT {0} GLOB '*[' || char(1) || '- ]*'",
     "url.host": "BETWEEN 0 AND (SELECT max(id) FROM host)",
     "url.depth": _INT32,
     "url.referrer": _ANY_URL,
@@ -85,7 +89,7 @@ def check_file(path: Path) -> None:
     journal = path.with_name(f"{path.name}-journal")
     if not os.path.lexists(journal):
         return
-    with open(journal, "rb", opener=plain) as file:
+    with open(journal, "rb", opener=open_plain) as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - len(_JOURNAL_END)))
         if file.read() == _JOURNAL_END:
             raise UserError(
@@ -113,7 +117,10 @@ def check_content(connection: Connection, where: str, version: int) -> None:
         tables = _check_schema(connection, where, version)
         length = _check_numbers(connection, where, tables)
         if length <= SMALL:
-            _check_values(connection, where, tables)
+            verdict = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
+            if verdict != "ok":
+                raise damaged(where, " ".join(str(verdict).split()))
+        _check_values(connection, where, tables if length <= SMALL else [schema.meta])
     finally:
         connection.rollback()
 
@@ -124,6 +131,18 @@ def damaged(where: str, what: object) -> UserError:
         f"{where} is damaged ({what}): take a whole copy of the crawl, or crawl into a new "
         "crawl_dir"
     )
+
+
+@contextmanager
+def taking_in(where: str) -> Iterator[None]:
+    """Make one line of what goes wrong while bytes of a store become what they were of.
+
+    What a strategy or a lesson has kept is its own: nobody else can tell whether it is sound.
+    """
+    try:
+        yield
+    except UNSOUND as error:
+        raise damaged(where, reason(error)) from error
 
 
 def say_damage(context: ExceptionContext, where: str) -> None:
@@ -145,15 +164,18 @@ def _check_schema(connection: Connection, where: str, version: int) -> list[Tabl
         kind, sql = found.get(table.name, ("missing", ""))
         if kind != "table":
             raise damaged(where, f"the table {table.name} is {kind}")
-        if not _words(sql) <= _words(str(CreateTable(table).compile(dialect=connection.dialect))):
+        if not _words(sql) <= {*_words(str(CreateTable(table))), "INTEGER"}:
             raise damaged(where, f"the table {table.name} is none of a crawl's")
         missing = {*table.c.keys()} - set(_columns(connection, table))
         if missing - _ADDED:
             raise damaged(where, f"the table {table.name} has no column {min(missing)}")
+    for name, view in schema.VIEWS.items():
+        kind, sql = found.get(name, ("missing", ""))
+        if sql.split() != ["CREATE", "VIEW", name, "AS", *view.split()] and (
+            kind != "missing" or _SINCE.get(name, 1) <= version
+        ):
+            raise damaged(where, f"the view {name} is missing, or none of a crawl's")
     for name, (kind, sql) in found.items():
-        view = schema.VIEWS.get(name)
-        if view is not None and sql.split() != ["CREATE", "VIEW", name, "AS", *view.split()]:
-            raise damaged(where, f"the view {name} is none of a crawl's")
         if kind == "trigger":
             raise damaged(where, f"it has a trigger {name}, which no crawl has")
         if kind == "index" and not name.startswith("sqlite_") and not _of_columns(sql):
@@ -195,10 +217,7 @@ def _check_numbers(connection: Connection, where: str, tables: list[Table]) -> i
 
 
 def _check_values(connection: Connection, where: str, tables: list[Table]) -> None:
-    """Look at every page and at every value."""
-    verdict = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
-    if verdict != "ok":
-        raise damaged(where, " ".join(str(verdict).split()))
+    """Look at every value of some tables."""
     for table in tables:
         there = _columns(connection, table)
         sound = " AND ".join(_sound(column) for column in table.c if column.name in there)
