@@ -39,7 +39,6 @@ _INDEX = re.compile(r"CREATE INDEX \S+ ON \W*\w+\W*\(([\w\s,\"]+)\)", re.IGNOREC
 #: the schema that the later tables and views came with
 _SINCE = {"alembic_version": 2, "answer": 2, "revisit": 3, "revisits": 3}
 _ADDED = {"worker"}  # to `page` by schema 2
-_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT}
 
 _INT32 = "BETWEEN 0 AND 2147483647"
 _ANY_URL = "BETWEEN 0 AND (SELECT max(id) FROM url)"
@@ -149,7 +148,7 @@ def say_damage(context: ExceptionContext, where: str) -> None:
     """Make one line of an error of SQLite's that means that a store is damaged."""
     error = context.original_exception
     code = getattr(error, "sqlite_errorcode", None)
-    if code is not None and code & 0xFF in _DAMAGE:
+    if code is not None and code & 0xFF == sqlite3.SQLITE_CORRUPT:
         raise damaged(where, error) from error
     if code is None and "decode to UTF-8" in str(error):
         raise damaged(where, "a text that is not UTF-8") from error

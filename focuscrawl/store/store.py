@@ -81,9 +81,10 @@ class CrawlStore:
                 check_content(connection, str(path), known)
             if known < schema.SCHEMA_VERSION and not read_only:
                 store.migrate(known)
-        except sa.exc.DatabaseError as error:
+        except (sa.exc.DatabaseError, UnicodeError) as error:  # of SQLite's own message, even
             store.close()
-            raise UserError(f"{path} is no crawl store ({error.orig})") from error
+            what = getattr(error, "orig", error)
+            raise UserError(f"{path} is no crawl store ({what})") from error
         except BaseException:
             store.close()
             raise

@@ -8,12 +8,12 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
 _HEADER = 100  # bytes
 #: said in SQL, by what it is
-_SAID: dict[str, str] = {
+SAID: dict[str, str] = {
     "no table link": "DROP TABLE link",
     "no table meta": "DROP TABLE meta",
     "no view pages": "DROP VIEW pages",
@@ -77,7 +77,6 @@ _SAID: dict[str, str] = {
     "a state that is none": "UPDATE url SET state = 9999 WHERE id = 9",
     "a referrer that is none": "UPDATE url SET referrer = 99999999 WHERE id = 9",
     "a score that is a text": "UPDATE url SET score = 'high' WHERE state = 0",
-    "a score that is none": "UPDATE url SET score = 9e999 WHERE state = 0",
     "a link to no URL": "UPDATE link SET target = 99999999 WHERE id = 9",
     "a link to a URL far away": "UPDATE link SET target = 9223372036854775807 WHERE id = 9",
     "a link below 0": "UPDATE link SET target = -7 WHERE id = 9",
@@ -87,7 +86,7 @@ _SAID: dict[str, str] = {
     "a position that is a text": "UPDATE link SET dom_position = 'first' WHERE id = 9",
     "a memo that is cut short": "UPDATE memo SET data = x'0102'",
     "a memo that is a text": "UPDATE memo SET data = 'memo'",
-    "a memo that is too long": "UPDATE memo SET data = data || data",
+    "a memo that is too long": "UPDATE memo SET data = CAST(data || data AS BLOB)",
     "a memo of large numbers": "UPDATE memo SET data = CAST(replace(hex(data), '0', 'f') AS BLOB)",
     "a model that is cut short": "INSERT INTO models VALUES (9, 50, 9, '{}', x'00')",
     "a model that is a text": "INSERT INTO models VALUES (9, 50, 9, 'no', 'model')",
@@ -115,17 +114,18 @@ def damaged(whole: Path, folder: Path, seed: int = 0) -> Iterator[tuple[str, Pat
     What was done to it, and its path
     """
     content = whole.read_bytes()
-    for number, (what, change) in enumerate(_changes(content, seed)):
+    for number, (what, changed) in enumerate(_changes(content, seed)):
         path = folder / str(number) / "crawl.db"
         path.parent.mkdir(parents=True)
-        path.write_bytes(change(content))
+        path.write_bytes(changed)
         yield what, path
-    for number, (what, said) in enumerate(_SAID.items()):
+    for number, (what, said) in enumerate(SAID.items()):
         path = folder / f"said-{number}" / "crawl.db"
         path.parent.mkdir(parents=True)
         path.write_bytes(content)
         with closing(sqlite3.connect(path)) as database:
             database.executescript(said)
+            database.execute("PRAGMA journal_mode = WAL")
         yield what, path
     path = folder / "another" / "crawl.db"
     path.parent.mkdir()
@@ -134,26 +134,26 @@ def damaged(whole: Path, folder: Path, seed: int = 0) -> Iterator[tuple[str, Pat
     yield "another application's", path
 
 
-def _changes(content: bytes, seed: int) -> Iterator[tuple[str, Callable[[bytes], bytes]]]:
-    """Yield what is done to the bytes of a store, and a function that does it."""
+def _changes(whole: bytes, seed: int) -> Iterator[tuple[str, bytes]]:
+    """Yield what was done to the bytes of a store, and the bytes."""
     draw = random.Random(seed)
-    page = int.from_bytes(content[16:18], "big")
-    pages = len(content) // page
-    for size in (0, 15, 99, 100, 4096, len(content) // 2, len(content) - page, len(content) - 1):
-        yield f"cut to {size} bytes", lambda whole, size=size: whole[:size]
-    yield "all zeros", lambda whole: bytes(len(whole))
-    yield "text", lambda _: b"no database at all\n" * 500
+    page = int.from_bytes(whole[16:18], "big")
+    pages = len(whole) // page
+    for size in (0, 15, 99, 100, 4096, len(whole) // 2, len(whole) - page, len(whole) - 1):
+        yield f"cut to {size} bytes", whole[:size]
+    yield "all zeros", bytes(len(whole))
+    yield "text", b"no database at all\n" * 500
     for at in [*range(0, 72, 3), *range(92, _HEADER)]:
-        yield f"byte {at} flipped", lambda whole, at=at: _flipped(whole, [at])
+        yield f"byte {at} flipped", _flipped(whole, [at])
     for number in (0, *sorted(draw.sample(range(1, pages), min(40, pages - 1)))):
         start = number * page
         head = [start + (_HEADER if number == 0 else 0) + i for i in range(12)]
         inside = [start + draw.randrange(_HEADER, page) for _ in range(20)]
-        yield f"head of page {number} flipped", lambda whole, at=head: _flipped(whole, at)
-        yield f"page {number} flipped", lambda whole, at=inside: _flipped(whole, at)
-        yield f"page {number} zeroed", lambda whole, at=start: _without(whole, at, page)
-    swapped = draw.sample(range(1, pages), 2)
-    yield "pages swapped", lambda whole: _swapped(whole, *swapped, page)
+        yield f"head of page {number} flipped", _flipped(whole, head)
+        yield f"page {number} flipped", _flipped(whole, inside)
+        yield f"page {number} zeroed", whole[:start] + bytes(page) + whole[start + page :]
+    one, other = draw.sample(range(1, pages), 2)
+    yield "pages swapped", _swapped(whole, one, other, page)
 
 
 def _flipped(whole: bytes, at: list[int]) -> bytes:
@@ -161,10 +161,6 @@ def _flipped(whole: bytes, at: list[int]) -> bytes:
     for each in at:
         changed[each] ^= 0xFF
     return bytes(changed)
-
-
-def _without(whole: bytes, at: int, page: int) -> bytes:
-    return whole[:at] + bytes(page) + whole[at + page :]
 
 
 def _swapped(whole: bytes, one: int, other: int, page: int) -> bytes:
