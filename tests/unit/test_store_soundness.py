@@ -16,7 +16,7 @@ from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.critic.loading import find_model
 from focuscrawl.errors import UserError
 from focuscrawl.lab.replay import replay
-from focuscrawl.store import CrawlStore, soundness
+from focuscrawl.store import CrawlStore, schema, soundness
 from focuscrawl.store.history import History
 
 from .damaged_stores import SAID, damaged
@@ -140,7 +140,7 @@ def test_opening_a_large_store_reads_few_of_its_pages(
             monkeypatch.setattr(soundness, "SMALL", small)
             CrawlStore.open(whole, read_only=True).close()
             reads_all = [each for each in said if "quick_check" in each or "NOT coalesce" in each]
-            assert len(reads_all) == (1 + len(soundness.schema.metadata.tables) if small else 1)
+            assert len(reads_all) == (1 + len(schema.metadata.tables) if small else 1)
     finally:
         sa.event.remove(sa.engine.Engine, "before_cursor_execute", note)
     assert [each.split("FROM ")[1].split()[0] for each in reads_all] == ["meta"]
