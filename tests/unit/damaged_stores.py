@@ -134,6 +134,19 @@ def damaged(whole: Path, folder: Path, seed: int = 0) -> Iterator[tuple[str, Pat
     yield "another application's", path
 
 
+def hot_journal(store: Path, victim: Path) -> bytes:
+    """Return a journal of SQLite's with nothing to undo, of a transaction with `victim`."""
+    magic = bytes.fromhex("d9d505f920a163d7")
+    content = store.read_bytes()
+    page = int.from_bytes(content[16:18], "big")
+    numbers = (0, 0, len(content) // page, 512, page)
+    header = magic + b"".join(number.to_bytes(4, "big") for number in numbers)
+    name = str(victim).encode()
+    pending = (0x40000000 // page + 1).to_bytes(4, "big")
+    end = name + len(name).to_bytes(4, "big") + (sum(name) & 0xFFFFFFFF).to_bytes(4, "big")
+    return header.ljust(512, b"\0") + pending + end + magic
+
+
 def _changes(whole: bytes, seed: int) -> Iterator[tuple[str, bytes]]:
     """Yield what was done to the bytes of a store, and the bytes."""
     draw = random.Random(seed)

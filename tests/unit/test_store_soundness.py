@@ -19,7 +19,7 @@ from focuscrawl.lab.replay import replay
 from focuscrawl.store import CrawlStore, schema, soundness
 from focuscrawl.store.history import History
 
-from .damaged_stores import SAID, damaged
+from .damaged_stores import SAID, damaged, hot_journal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -147,19 +147,6 @@ def test_opening_a_large_store_reads_few_of_its_pages(
 
 
 # -- files beside it -----------------------------------------------------------------------
-
-
-def hot_journal(store: Path, victim: Path) -> bytes:
-    """Return a journal of SQLite's with nothing to undo, of a transaction with `victim`."""
-    magic = bytes.fromhex("d9d505f920a163d7")
-    content = store.read_bytes()
-    page = int.from_bytes(content[16:18], "big")
-    numbers = (0, 0, len(content) // page, 512, page)
-    header = magic + b"".join(number.to_bytes(4, "big") for number in numbers)
-    name = str(victim).encode()
-    pending = (0x40000000 // page + 1).to_bytes(4, "big")
-    end = name + len(name).to_bytes(4, "big") + (sum(name) & 0xFFFFFFFF).to_bytes(4, "big")
-    return header.ljust(512, b"\0") + pending + end + magic
 
 
 def test_the_forged_journal_does_what_it_is_feared_for(whole: Path, tmp_path: Path) -> None:
