@@ -70,17 +70,32 @@ class PageFacts:
         return pack_columns([getattr(self, name) for name in _COLUMNS], [*_COLUMNS.values()])
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> PageFacts:
-        """Unpack what `to_bytes` has packed; ValueError if it is something else."""
+    def from_bytes(cls, data: bytes, n_urls: int | None = None) -> PageFacts:
+        """Unpack what `to_bytes` has packed; ValueError if it is something else.
+
+        Parameters
+        ----------
+        n_urls : of the crawl, above all numbers; None: the targets will be numbered otherwise
+        """
         unpacked = unpack_columns(data, [*_COLUMNS.values()])
         columns = dict(zip(_COLUMNS, unpacked, strict=True))
         for name in ("own_keys", "url_keys"):
             columns[name] = columns[name].reshape(-1, PREFIXES + PATTERNS + ALIASES)
-        for name in ("page_indices", "link_indices", "url_indices"):
-            if len(columns[name]) and not 0 <= columns[name].min() <= columns[name].max() < _SPACE:
-                msg = f"{name} beyond the feature space"
+        facts = cls(**columns)
+        for indices in (facts.page_indices, facts.link_indices, facts.url_indices):
+            _check_below(indices, _SPACE)
+        for lengths, indices, n in (
+            (facts.link_lengths, facts.link_indices, len(facts.targets)),
+            (facts.url_lengths, facts.url_indices, len(facts.new)),
+        ):
+            _check_below(lengths, len(indices) + 1)
+            if len(lengths) != n or lengths.sum(dtype=np.int64) != len(indices):
+                msg = "rows of features that do not fit"
                 raise ValueError(msg)
-        return cls(**columns)
+        if n_urls is not None:
+            _check_below(facts.targets, n_urls)
+            _check_below(facts.new, n_urls)
+        return facts
 
     def numbered(self, targets: NDArray[np.int64]) -> PageFacts:
         """Return the facts with these numbers (n,) for the URLs the links lead to."""
@@ -159,6 +174,12 @@ _COLUMNS = {
     "vocabulary": "u1",
 }
 _OF_PAGE = ("relevance", "own_keys", "page_indices", "vocabulary")
+
+
+def _check_below(numbers: NDArray[np.integer], end: int) -> None:
+    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < end:
+        msg = f"numbers from {numbers.min()} to {numbers.max()}, not below {end}"
+        raise ValueError(msg)
 
 
 def pack_words(words: Iterable[str]) -> NDArray[np.uint8]:

@@ -110,14 +110,16 @@ def learn_from(
                 f"{store.where}: this crawl {why}; name the web to read its pages again with --web"
             )
         reader = _FactsReader(store, critic, web, apprentice)
-    for fetch in History(store).fetches(links=False, memos=reader is None):
+    history = History(store)
+    n_urls = history.n_urls()
+    for fetch in history.fetches(links=False, memos=reader is None):
         if not fetch.again:
             on_page()
             apprentice.observe(fetch.url, fetch.relevance)
         facts = None
         if reader is None:
             with taking_in(store.where):
-                facts = None if fetch.memo is None else PageFacts.from_bytes(fetch.memo)
+                facts = None if fetch.memo is None else PageFacts.from_bytes(fetch.memo, n_urls)
         elif fetch.is_page:
             facts = reader.read(fetch.url, fetch.relevance)
         if facts is not None:

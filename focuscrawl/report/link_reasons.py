@@ -99,14 +99,14 @@ def _replay(store: CrawlStore, apprentice: Apprentice, url: int) -> list[str]:
     model = history.last_model()
     if model is not None:
         apprentice.load(model[1])
-    count = store.row(sa.select(sa.func.count().label("urls")).select_from(schema.url))
+    n_urls = history.n_urls()
     for fetch in history.fetches(links=False):
         if not fetch.again:
             # what the fetch itself has shown must not count as a reason for it
-            number = count.urls if fetch.url == url else fetch.url
+            number = n_urls if fetch.url == url else fetch.url
             apprentice.observe(number, fetch.relevance)
         if fetch.memo is not None:
-            facts = PageFacts.from_bytes(fetch.memo)
+            facts = PageFacts.from_bytes(fetch.memo, n_urls)
             apprentice.expand(fetch.url, facts)
             words.look_at(facts)
     return [*words.found]

@@ -58,7 +58,7 @@ _HOLDS = {
     "page.relevance": _SHARE,
     "page.fetched_at": _UTC,
     "page.size": _INT32,
-    "page.digest": "IS NOT NULL AND length({0}) >= 16",
+    "page.digest": "IS NOT NULL AND (length({0}) <= 16 OR length({0}) % 32 = 16)",
     "page.duplicate_of": _ANY_URL,
     "page.links": _INT32,
     "page.dropped": _INT32,
@@ -205,7 +205,8 @@ def _check_numbers(connection: Connection, where: str, tables: list[Table]) -> i
     (pages,) = connection.exec_driver_sql("PRAGMA page_count").one()
     (page,) = connection.exec_driver_sql("PRAGMA page_size").one()
     for table in tables:
-        for column in table.primary_key:
+        found_fast = [c for c in table.c if c.primary_key or c.index or c.unique]
+        for column in found_fast:
             if not isinstance(column.type, Integer):
                 continue
             for end in (sa.func.min(column), sa.func.max(column)):

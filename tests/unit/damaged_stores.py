@@ -56,7 +56,7 @@ SAID: dict[str, str] = {
     "a time that is a number": "UPDATE page SET fetched_at = 1e300 WHERE seq = 7",
     "a time that is no time": "UPDATE page SET fetched_at = 'soon' WHERE seq = 7",
     "a digest that is a text": "UPDATE page SET digest = 'abc' WHERE seq = 7",
-    "a digest of 1 byte": "UPDATE page SET digest = x'00' WHERE seq = 7",
+    "a digest of 17 bytes": "UPDATE page SET digest = zeroblob(17) WHERE seq = 7",
     "a size below 0": "UPDATE page SET size = -9223372036854775808 WHERE seq = 7",
     "a place of 19 digits": "UPDATE page SET seq = 9223372036854775807 WHERE seq = 7",
     "a page of no URL": "UPDATE page SET url = 99999999 WHERE seq = 7",

@@ -70,9 +70,10 @@ def resume(folder: Path) -> bool:
     return True
 
 
-def test_what_is_damaged_is_said_in_a_line(whole: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", [0, 1])
+def test_what_is_damaged_is_said_in_a_line(whole: Path, tmp_path: Path, seed: int) -> None:
     refused = {}
-    for what, path in damaged(whole, tmp_path):
+    for what, path in damaged(whole, tmp_path, seed):
         folder = str(path.parent)
         refused[what] = said_in_a_line(["status", folder])
         if refused[what] is not None:
