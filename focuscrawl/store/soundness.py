@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from sqlalchemy import Column, Connection, Table
     from sqlalchemy.engine import ExceptionContext
 
-#: bytes of a store of which every page and value is looked at: a tenth of a second
+#: bytes of a store of which every page and value is looked at: some tenths of a second
 SMALL = 16 << 20
 
 _JOURNAL_END = bytes.fromhex("d9d505f920a163d7")  # after the name of another journal
