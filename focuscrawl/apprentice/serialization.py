@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from focuscrawl.foundation.packed_arrays import unpack_arrays
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -70,6 +72,5 @@ def pack_options(options: Mapping[str, Any]) -> NDArray[np.uint8]:
 
 def options_in(packed: bytes) -> dict[str, Any]:
     """Return the array ``options`` that was packed."""
-    with np.load(io.BytesIO(packed), allow_pickle=False) as arrays:
-        options: dict[str, Any] = json.loads(arrays["options"].tobytes())
+    options: dict[str, Any] = json.loads(unpack_arrays(packed)["options"].tobytes())
     return options
