@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib
+import re
+from collections.abc import Mapping
 from typing import IO, TYPE_CHECKING, Any
 
 from itemadapter import ItemAdapter
-from scrapy.exporters import BaseItemExporter, CsvItemExporter
+from scrapy.exporters import BaseItemExporter, CsvItemExporter, XmlItemExporter
+from scrapy.utils.python import is_listlike
 
 from focuscrawl.foundation.extras import needs
 from focuscrawl.report.plain_text import cell
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
     import pyarrow as pa
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _ROWS = 10_000  # items a row group
+_NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class PlainCsvItemExporter(CsvItemExporter):
@@ -29,7 +32,15 @@ class PlainCsvItemExporter(CsvItemExporter):
     def serialize_field(self, field: Mapping[str, Any] | Field, name: str, value: Any) -> Any:
         """Return a value as it is written."""
         serialized = super().serialize_field(field, name, value)
-        return cell(serialized) if isinstance(serialized, str) else serialized
+        return cell(_whole(serialized)) if isinstance(serialized, str) else serialized
+
+
+class PlainXmlItemExporter(XmlItemExporter):
+    """Exports items as XML that can be read: without characters that XML has not."""
+
+    def serialize_field(self, field: Mapping[str, Any] | Field, name: str, value: Any) -> Any:
+        """Return a value as it is written."""
+        return _in_xml(super().serialize_field(field, name, value))
 
 
 class ParquetItemExporter(BaseItemExporter):
@@ -94,3 +105,17 @@ def _schema(rows: list[dict[str, Any]]) -> pa.Schema:
             for field in inferred
         ]
     )
+
+
+def _whole(text: str) -> str:
+    """Return a text that can be encoded: a stranger's title may hold half a character."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def _in_xml(value: Any) -> Any:
+    """Return a value with a space for every character that XML has not."""
+    if isinstance(value, str):
+        return _NOT_IN_XML.sub(" ", value)
+    if isinstance(value, Mapping):
+        return {name: _in_xml(each) for name, each in value.items()}
+    return [_in_xml(each) for each in value] if is_listlike(value) else value

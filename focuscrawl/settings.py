@@ -80,6 +80,7 @@ EXTENSIONS = {
 }
 FEED_EXPORTERS = {
     "csv": "focuscrawl.exporters.PlainCsvItemExporter",
+    "xml": "focuscrawl.exporters.PlainXmlItemExporter",
     "parquet": "focuscrawl.exporters.ParquetItemExporter",
 }
 STATS_DUMP = False

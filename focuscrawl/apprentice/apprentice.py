@@ -25,7 +25,7 @@ from focuscrawl.apprentice.serialization import (
     parts_of,
 )
 from focuscrawl.apprentice.training_buffer import JudgedUrls
-from focuscrawl.foundation.packed_arrays import pack_arrays, unpack_arrays
+from focuscrawl.foundation.packed_arrays import pack_arrays, unpack_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -281,7 +281,7 @@ class Apprentice:
         -------
         How many fetches there were when it was adopted
         """
-        learned, since = (unpack_arrays(part) for part in parts_of(state))
+        learned, since = (unpack_numbers(part) for part in parts_of(state))
         self.scorer = self._scorer_of(self._learner_in(learned))
         memory, buffer = self.memory, self.memory.buffer
         self.version, observed, links, memory.learned_from = (int(x) for x in learned["lesson"])
@@ -335,8 +335,11 @@ class Apprentice:
             )
 
     def warm_start(self, exported: bytes) -> None:
-        """Begin a crawl with what an earlier one has learned; see `export`."""
-        arrays = unpack_arrays(exported)
+        """Begin a crawl with what an earlier one has learned; see `export`.
+
+        Errors of conversions and look-ups if it is nothing that `export` returns.
+        """
+        arrays = unpack_numbers(exported)
         learner = self._learner_in(arrays)
         self.memory.outcomes.prefixes.set_state(part_of(arrays, "p_"))
         self.memory.outcomes.patterns.set_state(part_of(arrays, "s_"))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+from focuscrawl.apprentice.apprentice import Apprentice
+from focuscrawl.apprentice.options import Options
 from focuscrawl.foundation.model_folder import ModelFormat
 
 if TYPE_CHECKING:
@@ -40,5 +42,11 @@ def read_apprentice(folder: Path) -> bytes:
     UserError
         There is none, it is damaged, or a newer version wrote it.
     """
-    graduate, _ = FORMAT.read(folder, lambda _, files: files[_ARRAYS])
+    graduate, _ = FORMAT.read(folder, lambda _, files: checked(files[_ARRAYS]))
+    return graduate
+
+
+def checked(graduate: bytes) -> bytes:
+    """Return what `Apprentice.export` has returned; errors of conversions if it is not that."""
+    Apprentice.warm_started(Options(), graduate)
     return graduate

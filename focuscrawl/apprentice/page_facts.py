@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Floats, Ints
 
 BITS = 18  # of the feature space
+_SPACE = 1 << BITS
 _KEYS = f"({PREFIXES + PATTERNS + ALIASES},)<u4"
 _OF_PAGE = {"relevance", "own_keys", "page_indices", "vocabulary"}
 
@@ -69,6 +70,26 @@ class PageFacts(PackedRecord):
         "url_keys": _KEYS,
         "vocabulary": "u1",
     }
+
+    @classmethod
+    def from_bytes(cls, data: bytes, n_urls: int | None = None) -> Self:
+        """Unpack what `to_bytes` has packed; ValueError if it is something else.
+
+        Parameters
+        ----------
+        n_urls : of the crawl, above all numbers; None: the targets will be numbered otherwise
+        """
+        facts = super(PageFacts, cls).from_bytes(data)  # the class is made twice, for its slots
+        _check_below(facts.page_indices, _SPACE)
+        for rows, n in ((facts.links, len(facts.targets)), (facts.urls, len(facts.new))):
+            _check_below(rows.indices, _SPACE)
+            _check_below(rows.lengths, len(rows.indices) + 1)
+            if len(rows.lengths) != n or rows.lengths.sum(dtype=np.int64) != len(rows.indices):
+                raise ValueError("rows of features that do not fit")
+        if n_urls is not None:
+            _check_below(facts.targets, n_urls)
+            _check_below(facts.new, n_urls)
+        return facts
 
     def numbered(self, targets: Ints) -> PageFacts:
         """Return the facts with these numbers (n,) for the URLs the links lead to."""
@@ -127,6 +148,11 @@ class PageFacts(PackedRecord):
                 urls=urls.part(j, m),
                 url_keys=url_keys[j:m],
             )
+
+
+def _check_below(numbers: NDArray[np.integer], end: int) -> None:
+    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < end:
+        raise ValueError(f"numbers from {numbers.min()} to {numbers.max()}, not below {end}")
 
 
 def pack_words(words: Iterable[str]) -> NDArray[np.uint8]:

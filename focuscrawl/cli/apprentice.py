@@ -14,7 +14,7 @@ from focuscrawl.apprentice.options import Options
 from focuscrawl.cli import options as shared
 from focuscrawl.cli.stored_pages import reading
 from focuscrawl.critic import load_critic
-from focuscrawl.critic.callable_critic import is_callable_spec
+from focuscrawl.critic.loading import refuse_program
 from focuscrawl.errors import UserError
 from focuscrawl.offline.apprentice_training import learn_from, options_of
 from focuscrawl.report.plain_text import table
@@ -23,6 +23,7 @@ from focuscrawl.store.postgres import is_database_url
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from focuscrawl.critic.protocol import Critic
@@ -84,7 +85,7 @@ def train(
         source, judge = None, None
         if web is not None:
             source = open_web(web)
-            judge = load_critic(critic or _trained(identity["critic_name"]), identity["topic"])
+            judge = load_critic(critic or _own(crawl_dir, identity), identity["topic"])
         if d_max == "cv":
             if source is None or judge is None:
                 raise UserError(
@@ -105,11 +106,9 @@ def train(
     click.echo(f"{out}: learned from {learned.n_judged:,} URLs of {crawl_dir}")
 
 
-def _trained(name: str) -> str:
-    """Refuse a callable that only the crawl names: the crawl may be a stranger's."""
-    if is_callable_spec(name):
-        raise UserError(f"the crawl's critic {name} is a program: run it with --critic {name}")
-    return name
+def _own(crawl_dir: str, identity: Mapping[str, str]) -> str:
+    """Return the crawl's own critic; the crawl may be a stranger's."""
+    return refuse_program(identity["critic_name"], crawl_dir, "--critic ")
 
 
 def _options(options: Options, **given: str | int | tuple[str, ...] | None) -> Options:

@@ -23,7 +23,8 @@ def crawl(arguments: Mapping[str, str | None], settings: Iterable[str]) -> None:
     arguments : of the spider; those that are None are not given
     settings : ``NAME=VALUE`` each
     """
-    command = [sys.executable, "-m", "scrapy", "crawl", "focused"]
+    # -P: as `scrapy` itself, with no look at the current folder for what is imported
+    command = [sys.executable, "-P", "-m", "scrapy", "crawl", "focused"]
     for name, value in arguments.items():
         if value is not None:
             command += ["-a", f"{name}={value}"]

@@ -13,6 +13,7 @@ import click
 from focuscrawl.cli import options
 from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.errors import UserError
+from focuscrawl.report.plain_text import cell
 
 if TYPE_CHECKING:
     from focuscrawl.critic.evaluation import CheckReport
@@ -235,7 +236,7 @@ def _write_predictions(report: CheckReport, table: str) -> None:
             writer = csv.writer(file)
             writer.writerow(["url", "topic", "predicted", "probability"])
             writer.writerows(
-                (*prediction[:3], f"{prediction.probability:.6g}")
+                (*map(cell, prediction[:3]), f"{prediction.probability:.6g}")
                 for prediction in report.predictions
             )
     except OSError as error:

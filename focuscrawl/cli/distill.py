@@ -13,6 +13,7 @@ from focuscrawl.distiller import RULES
 from focuscrawl.report.prestige import Distillation
 from focuscrawl.report.prestige_text import page, scored, text
 from focuscrawl.report.stores import open_store
+from focuscrawl.report.table_cells import cells
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +43,7 @@ def distill(
     click.echo(text(found, top))
     written = []
     if csv is not None:
-        table = scored(found).to_csv(index=False, lineterminator="\n")
+        table = cells(scored(found)).to_csv(index=False, lineterminator="\n")
         written.append(write_file(csv, _encoded(table), "--csv"))
     if html is not None:
         written.append(write_file(html, _encoded(page(found, top)), "--html"))

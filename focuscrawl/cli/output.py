@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.drafts import write_whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,7 +40,7 @@ def write_files(folder: Path, files: Mapping[str, bytes], option: str = "--out")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, content in files.items():
-            (folder / name).write_bytes(content)
+            write_whole(folder / name, content)
     except OSError as error:
         raise UserError(
             f"{folder} cannot be written ({error.strerror}): name another folder with {option}"

@@ -16,6 +16,7 @@ from focuscrawl.cli.paths_options import training as training_options
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.search_path import without_current_folder
 from focuscrawl.lab.leave_one_site_out import Experiment, leave_out
 from focuscrawl.paths.forager import EVIDENCE
 from focuscrawl.report.plain_text import one_line, table
@@ -104,6 +105,7 @@ def _run(experiment: Experiment, goals: Sequence[str], processes: int) -> list[F
     tasks = [(goal, site) for goal in goals for site in experiment.starts]
     context = multiprocessing.get_context("spawn")
     with (
+        without_current_folder(),
         tqdm(total=len(tasks), desc="Foraging", unit=" sites", disable=None) as bar,
         ProcessPoolExecutor(processes, mp_context=context) as pool,
     ):

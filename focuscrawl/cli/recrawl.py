@@ -14,7 +14,7 @@ from focuscrawl.cli import options
 from focuscrawl.cli.crawling import crawl
 from focuscrawl.cli.knowledge import default_path, in_words, learn_crawl, topics_of
 from focuscrawl.crawl.folder import CrawlFolder
-from focuscrawl.critic.callable_critic import is_callable_spec
+from focuscrawl.critic.loading import refuse_program
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.values import whole_number
 from focuscrawl.knowledge import Knowledge
@@ -94,11 +94,7 @@ def recrawl(
 def _who_judged(known: Knowledge) -> str:
     """Return the critic that judged before; a file from a stranger names no program to run."""
     name = known.about.get("critic_name", "")
-    if is_callable_spec(name):
-        raise UserError(
-            f"the critic {name} of {known.path} is a program: run it with --critic {name}"
-        )
-    return name
+    return refuse_program(name, str(known.path), "--critic ")
 
 
 def _alone(path: Path) -> AbstractContextManager[object]:

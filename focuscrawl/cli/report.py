@@ -11,14 +11,15 @@ import pandas as pd
 
 from focuscrawl.cli import options
 from focuscrawl.cli.output import write_file, write_files
+from focuscrawl.foundation.plain_files import refuse_link
 from focuscrawl.report import comparison, html
 from focuscrawl.report.figure_style import png
 from focuscrawl.report.figures import harvest_figure, loss_figure
 from focuscrawl.report.learning_curves import learned, learning_curves, learning_figure
 from focuscrawl.report.measures import harvest_rate, load_pages, loss_rate
-from focuscrawl.report.plain_text import cell
 from focuscrawl.report.stores import open_store
 from focuscrawl.report.summary import Summary
+from focuscrawl.report.table_cells import cells
 from focuscrawl.store.postgres import is_database_url
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
     if out is None:
         alone = len(folders) == 1 and not is_database_url(folders[0])
         out = Path(folders[0]) / "report" if alone else Path("report")
+        refuse_link(out)
     written = write_files(out, {**curves, "report.html": text.encode()})
     if csv is not None:
         homes = [summary.home for summary in summaries]
@@ -87,7 +89,5 @@ def _write_csv(path: Path, crawls: Mapping[str, pd.DataFrame]) -> Path:
     ]
     table = pd.concat(frames).reset_index()
     first = ["crawl", "seq", "url", "status", "relevance", "harvest_rate", "loss_rate"]
-    texts = [str(name) for name in table if table[name].dtype == object]  # some are of strangers
-    table[texts] = table[texts].map(lambda value: cell(value) if isinstance(value, str) else value)
-    table = table[[*first, *table.columns.difference(first, sort=False)]]
-    return write_file(path, table.to_csv(index=False).encode(), "--csv")
+    table = cells(table)[[*first, *table.columns.difference(first, sort=False)]]
+    return write_file(path, table.to_csv(index=False).encode("utf-8", "replace"), "--csv")

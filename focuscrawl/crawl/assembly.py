@@ -39,6 +39,7 @@ from focuscrawl.frontier import Frontier
 from focuscrawl.paths.files import is_path_model, load_path_critic
 from focuscrawl.store import CrawlStore, schema
 from focuscrawl.store.postgres import is_database_url
+from focuscrawl.store.soundness import damaged
 from focuscrawl.strategies import StrategyContext, make_strategy
 from focuscrawl.strategies.informed import SURE, Informed
 from focuscrawl.webs import open_web
@@ -70,7 +71,7 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
     checked = check(plan, knowledge, exists=folder.exists, folder=folder)
     plan = checked.plan
     store, strategy = folder.open_store(checked.identity, checked.about), checked.strategy
-    now = float(store.identity().get("now", checked.about["now"]))
+    now = _begun_at(store, checked)
     known, urls = None, UrlTable()
     if knowledge is not None:
         known = KnownPages.of(knowledge, urls, plan, now)
@@ -97,6 +98,15 @@ def open_crawl(plan: CrawlPlan) -> Crawl:
     if known is not None:
         known.queue_into(crawl)
     return crawl
+
+
+def _begun_at(store: CrawlStore, checked: Checked) -> float:
+    """Return when the crawl began, in the time of its knowledge."""
+    written = store.identity().get("now", checked.about["now"])
+    try:
+        return float(written)
+    except ValueError:
+        raise damaged(store.where, f"it began at {written}") from None
 
 
 def parts_of(crawl: CrawlState) -> list[Part]:

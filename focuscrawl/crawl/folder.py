@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout, lock_descriptor
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.plain_files import open_plain, refuse_link
 from focuscrawl.store import CrawlStore
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class CrawlFolder:
     def in_use(self) -> bool:
         """True while a process crawls into it."""
         try:
-            lock = (self.path / self.LOCK).open("r")
+            lock = open(self.path / self.LOCK, opener=open_plain)  # noqa: SIM115 - closed below
         except OSError:
             return False
         with lock:
@@ -141,6 +142,7 @@ class CrawlFolder:
 
     def acquire(self) -> None:
         """Keep others from crawling here; UserError if somebody does at this moment."""
+        refuse_link(self.path / self.LOCK)
         try:
             self._lock.acquire()
         except Timeout:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.drafts import write_whole
+from focuscrawl.foundation.plain_files import open_plain
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+_LONGEST = 4096  # bytes of a file that asks for something
 
 
 class Command(StrEnum):
@@ -66,9 +68,10 @@ class FileControl:
     def wanted(self) -> Command:
         """What is asked at the moment; a file that nobody understands asks nothing."""
         try:
-            said = json.loads(self._path.read_bytes())
+            with open(self._path, "rb", opener=open_plain) as file:
+                said = json.loads(file.read(_LONGEST))
             return Command(said["wanted"])
-        except (OSError, ValueError, LookupError, TypeError):
+        except (OSError, UserError, ValueError, LookupError, TypeError, RecursionError):
             return Command.RUN
 
     def ask(self, wanted: Command) -> None:
@@ -84,11 +87,7 @@ class FileControl:
                 self._path.unlink(missing_ok=True)
                 return
             at = datetime.now(UTC).isoformat(timespec="seconds")
-            text = json.dumps({"wanted": wanted, "at": at})
-            handle, draft = tempfile.mkstemp(dir=self._path.parent, prefix=f".{self.FILE}.")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(f"{text}\n")
-            os.replace(draft, self._path)  # noqa: PTH105 - both are in one folder
+            write_whole(self._path, json.dumps({"wanted": wanted, "at": at}) + "\n")
         except OSError as error:
             raise UserError(
                 f"{self._path} cannot be written ({error.strerror}): do it as the user who crawls"

@@ -13,6 +13,7 @@ from focuscrawl.crawl.redirects import has_moved
 from focuscrawl.crawl.state import ASIDE
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import QUEUED
+from focuscrawl.store.soundness import taking_in
 from focuscrawl.strategies import RecalledPage
 
 if TYPE_CHECKING:
@@ -31,14 +32,20 @@ def restore(crawl: CrawlState) -> None:
     What was under way when the crawl stopped is queued, since only its page's record would have
     changed that. Links are taken in the order they were found, so that scores come out as they
     would have in a crawl that was never interrupted, to the last bit.
+
+    Raises
+    ------
+    UserError
+        The store is damaged: what it holds does not fit together.
     """
     history = History(crawl.store)
-    crawl.urls.load_hosts(history.hosts())
-    rows = history.urls()
-    while chunk := list(itertools.islice(rows, _CHUNK)):
-        crawl.urls.load(chunk)
-    crawl.frontier.load(*crawl.urls.queued())
-    _recall(crawl, history)
+    with taking_in(crawl.store.where):
+        crawl.urls.load_hosts(history.hosts())
+        rows = history.urls()
+        while chunk := list(itertools.islice(rows, _CHUNK)):
+            crawl.urls.load(chunk)
+        crawl.frontier.load(*crawl.urls.queued())
+        _recall(crawl, history)
 
 
 def reload(crawl: CrawlState) -> None:

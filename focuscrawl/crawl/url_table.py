@@ -69,9 +69,15 @@ class UrlTable:
         self._stored_hosts = len(self._hosts)
 
     def load(self, rows: Sequence[NewUrl]) -> None:
-        """Take in URLs from the store, in the order of their numbers; their hosts are in."""
+        """Take in URLs from the store, in the order of their numbers; their hosts are in.
+
+        ValueError if they are not: the store is damaged.
+        """
         start, end = len(self._urls), len(self._urls) + len(rows)
         _, urls, hosts, depths, referrers, scores, states = zip(*rows, strict=True)
+        if not 0 <= min(hosts) <= max(hosts) < len(self._hosts):
+            msg = "a host that there is not"
+            raise ValueError(msg)
         for url in urls:
             self._urls.add(url)
         self._make_room(end)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.foundation.cache import cache_dir
 from focuscrawl.foundation.progress_listener import SILENT
+from focuscrawl.foundation.search_path import without_current_folder
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs.pages import HtmlAnswer
 
@@ -64,10 +65,11 @@ def read_bags(web: Web, urls: Sequence[str], *, progress: Progress = SILENT) -> 
             delayed(_read)(batch, [HtmlAnswer.of(web.fetch(url)) for url in batch])
             for batch in _batches(missing)
         )
-        for found in parallel(tasks):
-            cache.put(found)
-            bags.update(found)
-            progress.advance(len(found))
+        with without_current_folder():
+            for found in parallel(tasks):
+                cache.put(found)
+                bags.update(found)
+                progress.advance(len(found))
     return [bags[url] for url in urls]
 
 

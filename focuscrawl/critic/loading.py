@@ -14,7 +14,7 @@ from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.model_folder import MANIFEST
-from focuscrawl.taxonomy import Taxonomy, read_topics
+from focuscrawl.taxonomy import Taxonomy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,13 +40,21 @@ def load_critic(
         If there is no such critic, it is damaged, it does not know a topic or has no example
         of it, or has no calibration and is asked for one.
     """
-    topics = read_topics(topic)
-    if not topics:
-        raise UserError("no topic named; give topic paths, comma-separated")
     if is_callable_spec(spec) and not Path(spec).exists():
         if calibrated:
             raise UserError(f"critic {spec}: a callable has no calibration; leave it out")
-        return load_custom(spec, topics)
+        return load_custom(spec, _topics(topic))
+    return load_trained(spec, topic, calibrated=calibrated)
+
+
+def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> FocusedCritic:
+    """As `load_critic`, of a name that may come from a file: it runs nobody's program.
+
+    Parameters
+    ----------
+    spec : folder of a trained critic, or its name under ``models/``
+    """
+    topics = _topics(topic)
     folder = find_model(spec)
     trained, digest = read_critic(folder)
     calibrate = trained.calibrated if calibrated is None else calibrated
@@ -61,6 +69,24 @@ def load_critic(
         hashlib.sha256(focus.encode()).hexdigest(),
         trained.calibration if calibrate else None,
     )
+
+
+def refuse_program(name: str, where: str, option: str) -> str:
+    """Return the name of a critic that a file has named, unless that is ``module:callable``.
+
+    Parameters
+    ----------
+    where : it is named, for the message
+    option : that a user can name it with
+
+    Raises
+    ------
+    UserError
+        It is: the file may be a stranger's, and only a user says what is run.
+    """
+    if is_callable_spec(name):
+        raise UserError(f"{where}: its critic {name} is a program: run it with {option}{name}")
+    return name
 
 
 def find_model(spec: str) -> Traversable:
@@ -101,6 +127,14 @@ def model_folders() -> list[Traversable]:
     package = resources.files("focuscrawl")
     beside = [package.resolve().parent / "models"] if isinstance(package, Path) else []
     return [Path("models"), *beside, package / "models"]
+
+
+def _topics(topic: str) -> list[str]:
+    """Return the topic paths in a text, normalised."""
+    topics = read_topics(topic)
+    if not topics:
+        raise UserError("no topic named; give topic paths, comma-separated")
+    return topics
 
 
 def _critics(models: Traversable) -> list[str]:

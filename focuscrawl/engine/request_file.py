@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 from typing import TYPE_CHECKING, Any
 
 from scrapy import FormRequest, Request
 from scrapy.http import JsonRequest
 from scrapy.utils.request import request_from_dict
+
+from focuscrawl.foundation.drafts import write_whole
+from focuscrawl.foundation.plain_files import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,14 +64,16 @@ class RequestFile:
         """
         if not self._path.exists():
             return []
-        for line in self._path.read_text(encoding="utf-8", errors="replace").splitlines():
+        with open(self._path, encoding="utf-8", errors="replace", opener=open_plain) as file:
+            lines = file.read().splitlines()
+        for line in lines:
             try:
                 url, request = json.loads(line)
-            except ValueError:
+            except (ValueError, TypeError, RecursionError):
                 continue
-            if request is None:
+            if isinstance(url, str) and request is None:
                 self.given.add(url)
-            else:
+            elif isinstance(url, str) and isinstance(request, dict):
                 self._kept[url] = request
         waiting = {url for url in self._kept if waits(url)}
         self._kept = {
@@ -79,9 +83,7 @@ class RequestFile:
         }
         lines = [json.dumps([url, None]) for url in sorted(self.given)]
         lines += [json.dumps(each) for each in self._kept.items()]
-        draft = self._path.with_name(f"{self.NAME}.new")
-        draft.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        os.replace(draft, self._path)  # noqa: PTH105 - both are in one folder
+        write_whole(self._path, "".join(f"{line}\n" for line in lines))
         late = [self.pop(url) for url in [*self._kept] if url not in waiting]
         return [request for request in late if request is not None]
 
@@ -122,12 +124,12 @@ class RequestFile:
                 for name, values in kept.get("headers", {}).items()
             }
             plain = request_from_dict(said, spider=self._spider)
-        except (TypeError, ValueError, AttributeError) as error:
+        except (TypeError, ValueError, LookupError, AttributeError) as error:
             logger.warning("cannot ask for %s as before: %s", url, error)
             return None
         return plain.replace(cls=kind)
 
     def _append(self, line: list[Any]) -> None:
         text = json.dumps(line)  # before the file is touched
-        with self._path.open("a", encoding="utf-8") as file:
+        with open(self._path, "a", encoding="utf-8", opener=open_plain) as file:
             file.write(f"{text}\n")

@@ -16,8 +16,11 @@ from focuscrawl.engine.component import Component
 from focuscrawl.engine.plain_log import plain
 from focuscrawl.engine.private import is_no_list_of_settings
 from focuscrawl.engine.settings_table import LOG_JSON
+from focuscrawl.foundation.plain_files import open_plain
 
 if TYPE_CHECKING:
+    from io import TextIOWrapper
+
     from scrapy.crawler import Crawler
 
 STANDARD_ERROR = "-"
@@ -40,7 +43,7 @@ class JsonLog(Component):
         if name == STANDARD_ERROR:
             self._handler = logging.StreamHandler(sys.stderr)
         else:
-            self._handler = logging.FileHandler(folder / Path(name), encoding="utf-8")
+            self._handler = _PlainFile(folder / Path(name), encoding="utf-8")
         self._handler.setLevel(crawler.settings.get("LOG_LEVEL"))
         self._handler.setFormatter(JsonFormatter(str(folder)))
         self._handler.addFilter(is_no_list_of_settings)
@@ -49,6 +52,15 @@ class JsonLog(Component):
     def engine_stopped(self) -> None:
         """Write no more, once everybody has had their last word."""
         call_later(0, logging.root.removeHandler, self._handler)
+
+
+class _PlainFile(logging.FileHandler):
+    """Writes a file, and follows no link there: the folder may be a stranger's."""
+
+    def _open(self) -> TextIOWrapper:
+        return open(  # type: ignore[return-value]  # text, whatever the mode
+            self.baseFilename, self.mode, encoding=self.encoding, opener=open_plain
+        )
 
 
 class JsonFormatter(logging.Formatter):

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.page_source import web_of
 from focuscrawl.crawl.parts.topic_change import ask_to_follow, follow
-from focuscrawl.critic import load_critic
+from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.critic.files import save_critic
+from focuscrawl.critic.loading import load_trained
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT
 from focuscrawl.report.stores import open_store
@@ -106,13 +107,12 @@ def apply_definition(
 
 def _calibrated(identity: Mapping[str, str], trained: TrainedCritic) -> bool:
     """Tell whether the crawl's relevance was calibrated, so that it stays what it was."""
-    if trained.calibration is None:
+    name = identity.get("critic_name", "")
+    if trained.calibration is None or is_callable_spec(name):
         return False
     for calibrated in (False, True):
         try:
-            critic = load_critic(
-                identity.get("critic_name", ""), identity.get("topic", ""), calibrated=calibrated
-            )
+            critic = load_trained(name, identity.get("topic", ""), calibrated=calibrated)
         except UserError:
             continue
         if critic.fingerprint == identity.get("critic"):

@@ -32,7 +32,7 @@ T = TypeVar("T")
 
 MANIFEST = "manifest.json"
 #: what reading a file raises whose bytes are not what they should be
-_UNSOUND = (
+UNSOUND = (
     ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError,
     EOFError, csv.Error, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
@@ -63,7 +63,7 @@ class ModelFormat:
         """Tell whether there is one in a folder, sound or not."""
         try:
             manifest = json.loads((folder / MANIFEST).read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return False
         return isinstance(manifest, dict) and manifest.get("kind") in self.kinds
 
@@ -151,9 +151,8 @@ class ModelFormat:
                     f"with `{self.command}`"
                 ) from None
             raise self._not_whole(folder, f"{error.strerror}: {error.filename}") from error
-        except _UNSOUND as error:
-            reason = " ".join(str(error).split()) or type(error).__name__
-            raise self._not_whole(folder, reason) from error
+        except UNSOUND as error:
+            raise self._not_whole(folder, reason(error)) from error
 
     def _check_kind(self, folder: Traversable, manifest: Any) -> None:
         if not isinstance(manifest, dict):
@@ -169,10 +168,15 @@ class ModelFormat:
         if not isinstance(number, int) or number < self.oldest:
             raise ValueError(f"its format {number!r} is no longer read")
 
-    def _not_whole(self, folder: Traversable, reason: str) -> UserError:
+    def _not_whole(self, folder: Traversable, why: str) -> UserError:
         return UserError(
-            f"{folder}: not a whole {self.name} ({reason}); train it again with `{self.command}`"
+            f"{folder}: not a whole {self.name} ({why}); train it again with `{self.command}`"
         )
+
+
+def reason(error: BaseException) -> str:
+    """Return in one line what is wrong with what was read."""
+    return " ".join(str(error).split()) or type(error).__name__
 
 
 def _check_digests(manifest: Manifest, files: Files) -> None:

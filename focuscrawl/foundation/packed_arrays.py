@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _MOST_BYTES = 1 << 30  # unpacked arrays; a larger model is a zip bomb or a mistake
+_GREATEST = 1e9  # what a model has learned is far from it; sums and squares of more may overflow
 
 
 def pack_arrays(arrays: Mapping[str, NDArray[Any]], *, compressed: bool = True) -> bytes:
@@ -31,6 +32,20 @@ def unpack_arrays(content: bytes) -> dict[str, NDArray[Any]]:
             raise ValueError("the arrays are too large")
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
+
+
+def unpack_numbers(content: bytes) -> dict[str, NDArray[Any]]:
+    """As `unpack_arrays`, of numbers that can be calculated with: finite ones, none beyond 1e9.
+
+    Whole numbers may be any.
+    """
+    arrays = unpack_arrays(content)
+    for name, array in arrays.items():
+        kind = array.dtype.kind
+        if kind not in "biuf" or (kind == "f" and not (np.abs(array) <= _GREATEST).all()):
+            msg = f"array {name} is {array.dtype} {array.shape}, or has a number that is none"
+            raise ValueError(msg)
+    return arrays
 
 
 def expect(

@@ -12,6 +12,8 @@ from urllib.parse import quote
 from filelock import lock_descriptor
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation import drafts
+from focuscrawl.foundation.plain_files import open_plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,6 +65,7 @@ CREATE TABLE exemplar (key INTEGER PRIMARY KEY, relevance REAL NOT NULL, words B
 CREATE TABLE model (kind TEXT PRIMARY KEY, digest TEXT NOT NULL, data BLOB NOT NULL) WITHOUT ROWID;
 """
 
+_SCHEMA = "SELECT name, sql FROM sqlite_master"
 _MAGIC = b"SQLite format 3\0"
 _HEAD = 100  # bytes of a SQLite header
 
@@ -87,10 +90,7 @@ def open_file(path: Path) -> sqlite3.Connection:
         if about.get("kind") != KIND:
             raise UserError(f"{path} holds no knowledge of a topic but another database")
         _check_version(path, about.get("schema_version", ""))
-        kept = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-        missing = {"crawl", "page", "waiting", "seed", "word", "exemplar", "model"} - kept
-        if missing:
-            raise UserError(f"{path} is damaged: it has no table {min(missing)}; learn it anew")
+        _check_schema(connection, path)
     except sqlite3.DatabaseError as error:
         connection.close()
         raise UserError(f"{path} holds no knowledge of a topic ({error})") from None
@@ -98,6 +98,20 @@ def open_file(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
+    """Compare the tables with ours: a trigger or a computed column would be run when it learns."""
+    with closing(sqlite3.connect(":memory:")) as ours:
+        ours.executescript(TABLES)
+        expected = dict(ours.execute(_SCHEMA))
+    found = dict(connection.execute(_SCHEMA))
+    missing = {name for name in expected if found.get(name) != expected[name]}
+    if missing:
+        raise UserError(f"{path} is damaged: it has no table {min(missing)}; learn it anew")
+    if set(found) - set(expected):
+        more = min(set(found) - set(expected))
+        raise UserError(f"{path} is no knowledge of ours: it has {more}, too; learn it anew")
 
 
 def read_meta(connection: sqlite3.Connection) -> dict[str, str]:
@@ -120,17 +134,9 @@ def draft_of(path: Path) -> Iterator[sqlite3.Connection]:
     exists = path.exists()
     if exists:
         open_file(path).close()
-    draft = path.with_name(f".{path.name}.new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        lock = draft.open("ab")
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from None
-    with lock:
-        if not lock_descriptor(lock.fileno(), blocking=False):
-            raise UserError(f"{path} is being learned by another process: wait for it")
-        try:
-            lock.truncate(0)  # of a process that was killed
+        with _alone(path), drafts.draft_of(path) as draft:
             if exists:
                 shutil.copyfile(path, draft)
             with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
@@ -144,20 +150,33 @@ def draft_of(path: Path) -> Iterator[sqlite3.Connection]:
                 connection.execute("BEGIN")
                 yield connection
                 connection.execute("COMMIT")
-            lock.flush()
-            os.fsync(lock.fileno())
-            draft.replace(path)
-        except OSError as error:
-            draft.unlink(missing_ok=True)
-            raise UserError(f"{path} cannot be written: {error.strerror}") from None
-        except sqlite3.DatabaseError as error:
-            draft.unlink(missing_ok=True)
-            raise UserError(
-                f"{path} cannot be learned on ({error}): it is damaged, or the disk is full"
-            ) from None
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
+            with draft.open("rb") as file:
+                os.fsync(file.fileno())
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+    except sqlite3.DatabaseError as error:
+        raise UserError(
+            f"{path} cannot be learned on ({error}): it is damaged, or the disk is full"
+        ) from None
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Let nobody else learn, and remove what those left who were killed."""
+    name = path.with_name(f".{path.name}.new")
+    with open(name, "ab", opener=open_plain) as lock:
+        locked = lock_descriptor(lock.fileno(), blocking=False)
+        if (
+            not locked
+            or not name.exists()
+            or not os.path.samestat(name.lstat(), os.fstat(lock.fileno()))
+        ):
+            raise UserError(f"{path} is being learned by another process: wait for it")
+        try:
+            drafts.discard_drafts(path)
+            yield
+        finally:
+            name.unlink()
 
 
 def _check_whole(path: Path) -> None:

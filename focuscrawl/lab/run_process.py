@@ -18,6 +18,7 @@ from importlib.metadata import entry_points
 from multiprocessing import forkserver
 from typing import TYPE_CHECKING
 
+from focuscrawl.foundation.search_path import without_current_folder
 from focuscrawl.lab.results import keep_fetches
 from focuscrawl.report.measures import load_pages
 from focuscrawl.report.stop_reasons import stop_reason
@@ -51,7 +52,7 @@ _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 def prepare() -> None:
     """Start the process that the others are forked from."""
     multiprocessing.get_context("forkserver").set_forkserver_preload(_PRELOADED)
-    with _single_threaded():
+    with _single_threaded(), without_current_folder():
         forkserver.ensure_running()
 
 

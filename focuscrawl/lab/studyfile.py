@@ -9,7 +9,6 @@ import csv
 import difflib
 import os
 import re
-import tomllib
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import UnionType
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from focuscrawl.crawl.parts.revisit_policy import STRATEGIES as KNOWING
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.toml_text import read_toml
 from focuscrawl.lab.study import Contender, Study, StudyWeb
 from focuscrawl.taxonomy import normalise
 
@@ -43,10 +43,10 @@ def read_study(path: Path) -> Study:
     """
     try:
         text = os.path.expandvars(path.read_text(encoding="utf-8"))
-        given = tomllib.loads(text)
+        given = read_toml(text)
     except OSError as error:
         raise UserError(f"study {path} cannot be read: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise UserError(f"study {path} is no TOML file: {error}") from None
     _check_variables(path, given)
     name = f"study {path}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from focuscrawl import __version__
+from focuscrawl.foundation.search_path import without_current_folder
 from focuscrawl.lab.planning import plan_runs
 from focuscrawl.lab.runs import read_record
 
@@ -99,7 +100,7 @@ def do_all(
     waiting = [task for task in tasks if not task.done]
     # a fork of a process with threads may hang, and those of numpy are there already
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context) as pool:
+    with without_current_folder(), ProcessPoolExecutor(processes, mp_context=context) as pool:
         under_way = {pool.submit(_do, work, task): task for task in waiting}
         try:
             for ended in as_completed(under_way):

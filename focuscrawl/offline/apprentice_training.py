@@ -18,6 +18,7 @@ from focuscrawl.crawl.parts.revisit_policy import KEPT
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import apprentice_in
 from focuscrawl.store.history import History
+from focuscrawl.store.soundness import taking_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,8 +44,9 @@ def options_of(store: CrawlStore) -> Options | None:
     identity = store.identity()
     if identity.get("strategy") != "apprentice":
         return None
-    given = json.loads(identity.get("options", "{}"))
-    options, graduate = Options.of(given), begun_with(store)
+    with taking_in(store.where):
+        options = Options.of(json.loads(identity.get("options", "{}")))
+    graduate = begun_with(store)
     return options if graduate is None else options.following(options_in(graduate))
 
 
@@ -56,7 +58,8 @@ def begun_with(store: CrawlStore) -> bytes | None:
     UserError
         That is no longer there.
     """
-    folder = json.loads(store.identity().get("options", "{}")).get("begin_with")
+    with taking_in(store.where):
+        folder = json.loads(store.identity().get("options", "{}")).get("begin_with")
     if folder is not None:
         return read_apprentice(Path(folder))
     known = Path(store.where).parent / KEPT
@@ -107,17 +110,21 @@ def learn_from(
                 f"{store.where}: this crawl {why}; name the web to read its pages again with --web"
             )
         reader = _FactsReader(store, critic, web, apprentice)
-    for fetch in History(store).fetches(links=False, memos=reader is None):
+    history = History(store)
+    n_urls = history.n_urls()
+    for fetch in history.fetches(links=False, memos=reader is None):
         if not fetch.again:
             on_page()
             apprentice.observe(fetch.url, fetch.relevance)
         facts = None
         if reader is None:
-            facts = None if fetch.memo is None else PageFacts.from_bytes(fetch.memo)
+            with taking_in(store.where):
+                facts = None if fetch.memo is None else PageFacts.from_bytes(fetch.memo, n_urls)
         elif fetch.is_page:
             facts = reader.read(fetch.url, fetch.relevance)
         if facts is not None:
-            apprentice.expand(fetch.url, facts)
+            with taking_in(store.where):
+                apprentice.expand(fetch.url, facts)
     if not apprentice.n_judged:
         raise UserError(
             f"{store.where}: no link of this crawl was followed: nothing to learn from"

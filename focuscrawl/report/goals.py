@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.drafts import write_whole
 from focuscrawl.report.plain_text import cell, one_line
 from focuscrawl.store.history import History
+from focuscrawl.store.soundness import taking_in
 from focuscrawl.strategies.paths import PathMemo
 
 if TYPE_CHECKING:
@@ -56,7 +59,8 @@ def goal_pages(store: CrawlStore, *, least: float = 0.5) -> list[GoalPage]:
     for fetch in History(store).fetches(links=False):
         if fetch.memo is None or fetch.again:
             continue
-        memo = PathMemo.from_bytes(fetch.memo)
+        with taking_in(store.where):
+            memo = PathMemo.from_bytes(fetch.memo)
         name[fetch.url], before[fetch.url] = fetch.name, memo.parent
         if memo.goal >= least:
             found.append((fetch.seq, memo.goal, fetch.title or "", fetch.url))
@@ -77,15 +81,14 @@ def write_goals(pages: list[GoalPage], out: Path) -> None:
     UserError
         The file cannot be written.
     """
-    unfinished = out.with_name(f".{out.name}.part")
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(["url", "probability", "seq", "clicks", "title", "path"])
+    for page in pages:
+        title = cell(one_line(page.title))
+        numbers = [f"{page.probability:.4f}", page.seq, len(page.path) - 1]
+        rows.writerow([cell(page.path[-1]), *numbers, title, cell(" ".join(page.path))])
     try:
-        with unfinished.open("w", encoding="utf-8", errors="replace", newline="") as file:
-            rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(["url", "probability", "seq", "clicks", "title", "path"])
-            for page in pages:
-                title = cell(one_line(page.title))
-                numbers = [f"{page.probability:.4f}", page.seq, len(page.path) - 1]
-                rows.writerow([page.path[-1], *numbers, title, " ".join(page.path)])
-        unfinished.replace(out)
+        write_whole(out, text.getvalue().encode("utf-8", "replace"))
     except OSError as error:
         raise UserError(f"{out} cannot be written ({error.strerror})") from None

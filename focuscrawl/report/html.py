@@ -16,6 +16,7 @@ from focuscrawl.report.outcome import PAGE
 from focuscrawl.report.plain_text import counted
 from focuscrawl.report.templates import load_template, rows_of
 from focuscrawl.store import schema
+from focuscrawl.store.soundness import taking_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,7 +104,8 @@ def _models(store: CrawlStore) -> list[tuple[int, int, int, str]]:
     m = schema.models.c
     last = sa.select(m.version, m.trained_at_seq, m.instances, m.metrics)
     rows = [*store.rows(last.order_by(m.version.desc()).limit(_MODELS))]
-    return [(*row[:3], _metrics(row.metrics)) for row in reversed(rows)]
+    with taking_in(store.where):
+        return [(*row[:3], _metrics(row.metrics)) for row in reversed(rows)]
 
 
 def _metrics(text: str) -> str:

@@ -19,6 +19,7 @@ from focuscrawl.offline.apprentice_training import begun_with
 from focuscrawl.report.plain_text import one_line
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
+from focuscrawl.store.soundness import taking_in
 from focuscrawl.store.worker_registry import is_shared
 from focuscrawl.store.worker_tables import evidence
 
@@ -76,12 +77,14 @@ def reasons(store: CrawlStore, url: int) -> Reasons | None:
     identity = store.identity()
     if identity.get("strategy") != "apprentice":
         return None
-    given = json.loads(identity.get("options", "{}"))
-    apprentice = Apprentice.warm_started(Options.of(given), begun_with(store))
-    if is_shared(store):
-        number, words = _replay_workers(store, apprentice, url)
-    else:
-        number, words = url, _replay(store, apprentice, url)
+    begun = begun_with(store)
+    with taking_in(store.where):
+        given = json.loads(identity.get("options", "{}"))
+        apprentice = Apprentice.warm_started(Options.of(given), begun)
+        if is_shared(store):
+            number, words = _replay_workers(store, apprentice, url)
+        else:
+            number, words = url, _replay(store, apprentice, url)
     scorer = apprentice.scorer
     if not scorer.evidence.has_links(number):
         return None
@@ -97,14 +100,14 @@ def _replay(store: CrawlStore, apprentice: Apprentice, url: int) -> list[str]:
     model = history.last_model()
     if model is not None:
         apprentice.load(model[1])
-    count = store.row(sa.select(sa.func.count().label("urls")).select_from(schema.url))
+    n_urls = history.n_urls()
     for fetch in history.fetches(links=False):
         if not fetch.again:
             # what the fetch itself has shown must not count as a reason for it
-            number = count.urls if fetch.url == url else fetch.url
+            number = n_urls if fetch.url == url else fetch.url
             apprentice.observe(number, fetch.relevance)
         if fetch.memo is not None:
-            facts = PageFacts.from_bytes(fetch.memo)
+            facts = PageFacts.from_bytes(fetch.memo, n_urls)
             apprentice.expand(fetch.url, facts)
             words.look_at(facts)
     return [*words.found]

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+#: what a formula begins with, in full width and as a minus sign, too
+_FORMULA = frozenset("=+-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212")
+#: where a cell may begin, whatever a spreadsheet takes for what is between two; what it skips
+_BEGINNING = re.compile(
+    '(?:^|[;\t\r\n])[;"\\s\0-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]*'
+)
 
 
 def printable(text: str) -> str:
@@ -37,9 +43,13 @@ def one_line(text: str, width: int | None = None) -> str:
 def cell(text: str) -> str:
     """Return `text` for a CSV file: spreadsheets compute what begins like a formula.
 
-    An apostrophe before it, which they do not show, makes it a text.
+    An apostrophe before it, which they do not show, makes it a text. Some take a semicolon, a tab
+    or a line end within a text for the end of a cell.
     """
-    return f"'{text}" if text.startswith(_FORMULA) else text
+    safe = _BEGINNING.sub(
+        lambda at: f"{at[0]}'" if text[at.end() : at.end() + 1] in _FORMULA else at[0], text
+    )
+    return f"'{safe}" if safe.startswith(("\t", "\r")) else safe
 
 
 def middle(text: str, width: int) -> str:

@@ -116,6 +116,11 @@ class History:
         count = sa.select(sa.func.count().label("n")).select_from(schema.page)
         return int(self._store.row(count).n)
 
+    def n_urls(self) -> int:
+        """Return how many URLs are known."""
+        count = sa.select(sa.func.count().label("n")).select_from(schema.url)
+        return int(self._store.row(count).n)
+
     def hosts(self) -> Iterator[str]:
         """Return the hosts in the order of their numbers."""
         return (name for _, name in self.numbered_hosts())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -11,14 +12,18 @@ import sqlalchemy as sa
 from sqlalchemy import event
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.drafts import discard_drafts, draft_of
 from focuscrawl.foundation.extras import needs
 from focuscrawl.store import schema
 from focuscrawl.store.migrations import migrate, revision
+from focuscrawl.store.soundness import check_content, check_file, say_damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from sqlalchemy import Connection, Engine, Row
+
+_VERSION = re.compile(r"[0-9]{1,9}")
 
 
 class CrawlStore:
@@ -41,15 +46,13 @@ class CrawlStore:
         The file appears whole or not at all: it is made under another name, so that a process
         killed meanwhile leaves no half of a store behind.
         """
-        draft = path.with_name(f"{path.name}.new")
-        for left_behind in path.parent.glob(f"{draft.name}*"):
-            left_behind.unlink()
-        engine = _sqlite(draft)
-        with engine.begin() as connection:
-            schema.metadata.create_all(connection)
-            describe(connection, identity)
-        engine.dispose()  # the last connection to go empties the write-ahead log into the file
-        draft.replace(path)
+        discard_drafts(path)
+        with draft_of(path) as draft:
+            engine = _sqlite(draft)
+            with engine.begin() as connection:
+                schema.metadata.create_all(connection)
+                describe(connection, identity)
+            engine.dispose()  # the last connection to go empties the write-ahead log into the file
         return cls(_sqlite(path), str(path))
 
     @classmethod
@@ -64,21 +67,24 @@ class CrawlStore:
         Raises
         ------
         UserError
-            There is none, it is no crawl store, a newer version wrote it, or it is an earlier one
-            and the extra `migrations` is not installed.
+            There is none, it is no crawl store, or a damaged one, a newer version wrote it, or
+            it is an earlier one and the extra `migrations` is not installed.
         """
         if not path.is_file():
             raise UserError(f"{path.parent} holds no crawl: there is no {path.name} in it")
+        check_file(path)
         store = cls(_reading(path) if read_only else _sqlite(path), str(path))
         try:
-            version = store.identity().get("schema_version", "")
-        except sa.exc.DatabaseError as error:
-            store.close()
-            raise UserError(f"{path} is no crawl store ({error.orig})") from error
-        try:
+            version = str(store.identity().get("schema_version", ""))
             known = check_version(version, str(path), "crawl into a new crawl_dir")
+            with store.engine.connect() as connection:
+                check_content(connection, str(path), known)
             if known < schema.SCHEMA_VERSION and not read_only:
                 store.migrate(known)
+        except (sa.exc.DatabaseError, UnicodeError) as error:  # of SQLite's own message, even
+            store.close()
+            what = getattr(error, "orig", error)
+            raise UserError(f"{path} is no crawl store ({what})") from error
         except BaseException:
             store.close()
             raise
@@ -148,11 +154,12 @@ def check_version(version: str, where: str, otherwise: str) -> int:
     where : the store, for the message
     otherwise : the way out where it is no newer one
     """
-    if version.isdecimal() and 1 <= int(version) <= schema.SCHEMA_VERSION:
-        return int(version)
-    way_out = "upgrade focuscrawl" if version.isdecimal() and int(version) else otherwise
+    number = int(version) if _VERSION.fullmatch(version) else 0
+    if 1 <= number <= schema.SCHEMA_VERSION:
+        return number
+    way_out = "upgrade focuscrawl" if number else otherwise
     raise UserError(
-        f"{where} has schema version {version or 'unknown'}, this focuscrawl reads "
+        f"{where} has schema version {version[:9] or 'unknown'}, this focuscrawl reads "
         f"{schema.SCHEMA_VERSION}: {way_out}"
     )
 
@@ -173,7 +180,7 @@ def _sqlite(path: Path) -> Engine:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA cache_size = -65536")
 
-    event.listen(engine, "connect", _distrust)
+    _distrust(engine, path)
     return engine
 
 
@@ -186,10 +193,17 @@ def _reading(path: Path) -> Engine:
         f"sqlite:///file:{name}?{how}&uri=true",
         connect_args={"check_same_thread": False, "timeout": 30},
     )
-    event.listen(engine, "connect", _distrust)
+    _distrust(engine, path)
     return engine
 
 
-def _distrust(connection: Any, _: Any) -> None:
-    # views and triggers of a stranger's file may call nothing that has an effect outside of it
-    connection.execute("PRAGMA trusted_schema = OFF")
+def _distrust(engine: Engine, path: Path) -> None:
+    """Let a stranger's file call nothing, and say in a line what is wrong with it."""
+
+    @event.listens_for(engine, "connect")
+    def configure(connection: Any, _: Any) -> None:
+        # views and the like may call nothing that has an effect outside of the file
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+
+    event.listen(engine, "handle_error", lambda context: say_damage(context, str(path)))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
+
+from lxml import etree
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
@@ -12,7 +15,9 @@ from focuscrawl.page.tree import parse_tree
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lxml import etree
+_DEEPEST = 64  # folders in folders
+_LONGEST = 1000  # characters of a title
+_PIECES = 100  # of text, between elements
 
 
 class Bookmark(NamedTuple):
@@ -66,14 +71,23 @@ def _bookmarks(html: bytes) -> Iterator[Bookmark]:
     root = parse_tree(html)
     if root is None:
         return
-    folders: dict[etree._Element, str] = {}
+    folders: list[str] = []
     heading = ""
-    for element in root.iter("dl", "h3", "a"):
-        text = " ".join("".join(map(str, element.itertext())).split())
-        if element.tag == "h3":
-            heading = text.replace("/", "-")
+    for event, element in etree.iterwalk(root, ("start", "end"), ("dl", "h3", "a")):
+        if element.tag == "dl" and event == "end":
+            folders.pop()
+        elif event == "end":
+            continue
+        elif element.tag == "h3":
+            heading = _text(element).replace("/", "-")
         elif element.tag == "dl":
-            folders[element], heading = heading, ""
+            folders.append(heading)
+            heading = ""
         elif (url := normalize(element.get("href", ""))) is not None:
-            around = reversed([folders[each] for each in element.iterancestors("dl")])
-            yield Bookmark(url, text, "/".join(filter(None, around)))
+            yield Bookmark(url, _text(element), "/".join(filter(None, folders[:_DEEPEST])))
+
+
+def _text(element: etree._Element) -> str:
+    """Return the beginning of the text in an element."""
+    pieces = itertools.islice(element.itertext(), _PIECES)
+    return " ".join("".join(str(piece)[:_LONGEST] for piece in pieces).split())[:_LONGEST]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,8 @@ import tomlkit
 from tomlkit.exceptions import TOMLKitError
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.drafts import write_whole
+from focuscrawl.foundation.toml_text import read_toml
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.taxonomy import ROOT, normalise
 
@@ -85,12 +87,12 @@ def read_definition(path: str | Path) -> TopicDefinition:
         If the file cannot be read, is no TOML, or says something that makes no sense.
     """
     try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        content = read_toml(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
         raise UserError(
             f"{path}: {error.strerror}; make a definition with focuscrawl topic new"
         ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise UserError(f"{path} is no TOML file: {error}") from None
     return _checked(str(path), content)
 
@@ -113,9 +115,7 @@ def write_definition(definition: TopicDefinition, path: str | Path) -> None:
             document.add(tomlkit.nl())
         _fill(document, definition)
         _checked(str(path), document.unwrap())
-        draft = path.with_name(f".{path.name}.new")
-        draft.write_text(tomlkit.dumps(document), encoding="utf-8")
-        draft.replace(path)
+        write_whole(path, tomlkit.dumps(document))
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     except TOMLKitError as error:
@@ -153,12 +153,13 @@ def _checked(where: str, content: dict[str, Any]) -> TopicDefinition:
     known = {*_TEXTS, *_LISTS, _CLASSES}
     unknown = sorted(set(content) - known)
     if unknown:
-        raise UserError(f"{where}: unknown key {unknown[0]}; there are {', '.join(sorted(known))}")
+        there = ", ".join(sorted(known))
+        raise UserError(f"{where}: unknown key {unknown[0][:80]}; there are {there}")
     given: dict[str, Any] = {}
     for name in _TEXTS:
         value = content.get(name)
         if not (value is None or (isinstance(value, str) and value.strip())):
-            raise UserError(f"{where}: {name} must be a text, not {value!r}")
+            raise UserError(f"{where}: {name} must be a text, not {value!r:.80}")
         given[name] = value
     for name in _LISTS:
         given[name] = _texts(where, name, content.get(name, []))
@@ -175,8 +176,8 @@ def _checked(where: str, content: dict[str, Any]) -> TopicDefinition:
     both = sorted(set(given["good"]) & set(given["bad"]))
     if both:
         raise UserError(f"{where}: {both[0]} is both good and bad; take it out of one")
-    moved = [url for urls in given[_CLASSES].values() for url in urls]
-    twice = sorted({url for url in moved if moved.count(url) > 1})
+    moved = Counter(url for urls in given[_CLASSES].values() for url in urls)
+    twice = sorted(url for url, times in moved.items() if times > 1)
     if twice:
         raise UserError(f"{where}: {twice[0]} is in two classes; take it out of one")
     if given["critic"] is not None and not given["topics"]:
@@ -199,5 +200,5 @@ def _texts(where: str, name: str, values: object) -> tuple[str, ...]:
 def _url(where: str, text: str) -> str:
     url = normalize(text)
     if url is None:
-        raise UserError(f"{where}: {text!r} is no http(s) URL")
+        raise UserError(f"{where}: {text!r:.200} is no http(s) URL")
     return url

@@ -15,6 +15,7 @@ from filelock import lock_descriptor
 
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.plain_files import open_plain
 from focuscrawl.webs.warc_scan import Scan
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class WarcRecorder:
             raise UserError(f"{self.path}: recordings are compressed, name it *.warc.gz")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = self.path.open("a+b", buffering=0)
+            self._file = open(self.path, "a+b", buffering=0, opener=open_plain)  # noqa: SIM115
         except OSError as error:
             raise UserError(f"cannot write {self.path}: {error.strerror}") from error
         try:
@@ -144,7 +145,7 @@ class WarcRecorder:
         self._append(_record(fields, "application/warc-fields", b"", _INFO.encode()))
 
     def _cut_half_record(self) -> None:
-        with self.path.open("rb", buffering=1 << 20) as file:
+        with open(self.path, "rb", buffering=1 << 20, opener=open_plain) as file:
             scan = Scan(self.path, file)
             for _ in scan:
                 pass

@@ -161,6 +161,15 @@ def test_csv_has_every_page_with_a_score(teas: Path, tmp_path: Path) -> None:
     assert list(table["site"]) == ["h0.org", "h1.org", "h2.org", "h3.org"]
 
 
+def test_no_cell_of_the_csv_is_a_formula(teas: Path, tmp_path: Path) -> None:
+    with closing(sqlite3.connect(teas / "crawl.db")) as database, database:
+        database.execute("UPDATE page SET title = '=1+1;=2+2' WHERE seq = 1")
+        database.execute("UPDATE page SET title = char(65309) || '1+1' WHERE seq = 2")
+    assert run(teas, "--csv", tmp_path / "hubs.csv").exit_code == 0
+    titles = list(pd.read_csv(tmp_path / "hubs.csv")["title"])
+    assert titles[:2] == ["'=1+1;'=2+2", "'\uff1d1+1"]
+
+
 def test_mistakes(teas: Path, tmp_path: Path) -> None:
     dead = stored(tmp_path / "dead", [f"http://h{i}.org/" for i in range(3)], [(0, 1)], 1)
     empty = stored(tmp_path / "empty", ["http://h.org/"], [])

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from focuscrawl.apprentice import files as apprentices
+from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.files import apprentice_digest, read_apprentice, save_apprentice
 from focuscrawl.critic import files as critics
 from focuscrawl.critic.files import read_critic
@@ -119,7 +120,7 @@ def test_what_does_not_fit_together_is_one_line(tmp_path: Path, error: Exception
 
 def test_apprentices_of_format_2_are_read(tmp_path: Path) -> None:
     """Their manifest has one digest, that of the arrays."""
-    arrays = b"what was learned"
+    arrays = Apprentice().export()
     (tmp_path / "apprentice.npz").write_bytes(arrays)
     manifest = {"kind": "apprentice", "format": 2, "focuscrawl": "0.1.0"}
     manifest |= {"digest": sha256(arrays).hexdigest(), "topic": "/Boats"}

@@ -15,6 +15,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge, learn
 from focuscrawl.knowledge.file import SCHEMA_VERSION, draft_of
 
+from .damaged_stores import hot_journal
 from .test_knowledge_update import crawl, fetch
 
 if TYPE_CHECKING:
@@ -114,6 +115,25 @@ def test_what_a_killed_process_left_is_no_hindrance(path: Path) -> None:
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
+def test_what_waits_for_a_draft_is_left_alone(path: Path, tmp_path: Path) -> None:
+    """A link in place of the lock or of a draft, a journal for one."""
+    outside = tmp_path / "outside"
+    outside.write_text("precious")
+    for name in (f".{path.name}.0.draft", f".{path.name}.0.draft-journal"):
+        path.with_name(name).symlink_to(outside)
+    assert learn(path, crawl(2, fetch("http://h.example/new"))).new == 1
+    assert outside.read_text() == "precious"
+    lock = path.with_name(f".{path.name}.new")
+    lock.symlink_to(outside)
+    with pytest.raises(UserError, match="is a link to"):
+        learn(path, crawl(3, fetch("http://h.example/newer")))
+    assert outside.read_text() == "precious"
+    lock.unlink()
+    lock.with_name(f"{lock.name}-journal").write_bytes(hot_journal(path, outside))
+    assert learn(path, crawl(4, fetch("http://h.example/newest"))).new == 1
+    assert outside.read_text() == "precious"
+
+
 def test_the_file_is_replaced_at_the_end_only(path: Path) -> None:
     before = path.read_bytes()
     with draft_of(path) as draft:
@@ -161,8 +181,5 @@ def test_views_of_a_stranger_call_nothing(path: Path) -> None:
         file.execute(
             "CREATE VIEW waiting AS SELECT 1 AS key, load_extension('x') AS url, 0.5 AS score"
         )
-    with (
-        closing(Knowledge(path)) as known,
-        pytest.raises(sqlite3.OperationalError, match="unsafe"),
-    ):
-        known.waiting(5)
+    with pytest.raises(UserError, match="no table waiting"):
+        Knowledge(path)

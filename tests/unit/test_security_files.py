@@ -11,24 +11,29 @@ import sqlite3
 from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
 from click.testing import CliRunner
 
-from focuscrawl.apprentice.files import read_apprentice
+from focuscrawl.apprentice.apprentice import Apprentice
+from focuscrawl.apprentice.files import read_apprentice, save_apprentice
 from focuscrawl.apprentice.serialization import join, options_in
 from focuscrawl.cli.main import main
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.packed_arrays import pack_arrays
 from focuscrawl.page import parse_page
 from focuscrawl.store import CrawlStore
 from focuscrawl.strategies import StrategyContext
 from focuscrawl.strategies.apprentice import ApprenticeStrategy
 
 from .toy_crawl import toy_critic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).resolve().parents[2]
 #: modules that make objects, and so can call anything, from what a file says
@@ -81,10 +86,49 @@ def test_a_strangers_apprentice_runs_no_code(evil: bytes, tmp_path: Path) -> Non
     manifest = {"kind": "apprentice", "format": 2, "digest": sha256(evil).hexdigest()}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     (tmp_path / "apprentice.npz").write_bytes(evil)
-    assert read_apprentice(tmp_path) == evil
+    with pytest.raises(UserError, match="Object arrays cannot be loaded"):
+        read_apprentice(tmp_path)
     with pytest.raises(ValueError, match="Object arrays cannot be loaded"):
         options_in(evil)
     assert not (tmp_path / "marker").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("m_weights", lambda x: np.full_like(x, np.nan)),
+        ("m_weights", lambda x: np.full_like(x, 1e300)),
+        ("m_weights", lambda x: np.full(3, "a text")),
+        ("m_dense", lambda x: np.full_like(x, np.inf)),
+        ("m_dense", lambda x: x[:2]),
+        ("m_prior", lambda x: np.append(x, 0.0)),
+        ("m_used", lambda x: np.array([1 << 40])),
+        ("p_total", lambda x: np.full_like(x, np.nan)),
+        ("p_used", lambda x: np.array([1 << 40])),
+        ("s_all", lambda x: np.array([np.nan, 0.1])),
+        ("s_all", lambda x: np.array([1.0])),
+        ("options", lambda x: np.frombuffer(b"[" * 100_000, np.uint8)),
+        ("options", lambda x: np.frombuffer(b'{"batch": "many"}', np.uint8)),
+        ("options", lambda x: np.frombuffer(b"7", np.uint8)),
+        ("options", lambda x: x[:-3]),
+    ],
+)
+def test_an_apprentice_of_numbers_that_are_none_is_refused(
+    tmp_path: Path, name: str, change: Callable[[Any], Any]
+) -> None:
+    exported = Apprentice().export()
+    with np.load(io.BytesIO(exported)) as archive:
+        arrays = {each: archive[each] for each in archive.files}
+    arrays["m_used"], arrays["m_weights"] = np.array([1, 5]), np.array([0.5, -0.5])
+    for each in ("p", "s"):
+        arrays[f"{each}_used"] = np.array([3])
+        arrays[f"{each}_total"] = arrays[f"{each}_count"] = np.array([1.0], np.float32)
+    save_apprentice(pack_arrays(arrays, compressed=False), tmp_path / "sound", {})
+    assert read_apprentice(tmp_path / "sound")
+    arrays[name] = change(arrays[name])
+    save_apprentice(pack_arrays(arrays, compressed=False), tmp_path / "unsound", {})
+    with pytest.raises(UserError):
+        read_apprentice(tmp_path / "unsound")
 
 
 def test_a_strangers_crawl_holds_no_model_that_runs_code(evil: bytes, tmp_path: Path) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import logging
+import re
 import unicodedata
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.engine.plain_log import PlainRecord
-from focuscrawl.exporters import PlainCsvItemExporter
+from focuscrawl.exporters import PlainCsvItemExporter, PlainXmlItemExporter
 from focuscrawl.foundation.urls import normalize, without_credentials
 from focuscrawl.report.plain_text import cell, one_line, printable
 
@@ -23,6 +25,9 @@ if TYPE_CHECKING:
 
 ESCAPE = "\x1b]0;owned\x07"
 HIDDEN = "\u202e\u2066\u200b\ufeff\x9b\x00"
+
+
+SPACES = "".join(c for c in map(chr, range(0x3001)) if c.isspace() or c < " ")
 
 
 @given(st.text())
@@ -39,10 +44,22 @@ def test_what_can_be_read_stays() -> None:
     assert printable(f"a{ESCAPE}b{HIDDEN}c").split() == ["a", "]0;owned", "b", "c"]
 
 
-@given(st.text())
+BEGINNINGS = st.sampled_from([*"=+-@", "\uff1d", "\uff0b", "\uff0d", "\uff20", "\u2212"])
+BETWEEN = st.sampled_from([*"; \t\r\n\0\"'a", "\xa0", "\u3000", "\u200b", "\ufeff"])
+
+
+@given(st.lists(st.one_of(BEGINNINGS, BETWEEN, st.text(max_size=3))).map("".join))
+@example("a;=1+1")
+@example("a; \t \uff1d1+1")
+@example("\t=1+1")
+@example('a;"=1+1')
 def test_no_cell_is_a_formula(text: str) -> None:
-    assert not cell(text).startswith(("=", "+", "-", "@", "\t", "\r"))
-    assert cell(text).endswith(text)
+    shown = cell(text)
+    assert shown.replace("'", "") == text.replace("'", "")
+    assert not shown.startswith(("\t", "\r"))
+    for part in re.split("[;\t\r\n]", shown):
+        begins = part.lstrip(f'" {HIDDEN}{SPACES}')
+        assert unicodedata.normalize("NFKC", begins[:1]) not in {*"=+-@"}
 
 
 def test_items_in_csv_hold_no_formula() -> None:
@@ -53,6 +70,34 @@ def test_items_in_csv_hold_no_formula() -> None:
     exporter.finish_exporting()
     rows = list(csv.reader(file.getvalue().decode().splitlines()))
     assert rows == [["title", "score", "error"], ["'=1+1", "-0.5", ""]]
+
+
+@given(st.text(st.characters()), st.lists(st.text(st.characters(categories=["Cc", "Cs", "Lu"]))))
+def test_items_in_xml_can_be_read(title: str, found: list[str]) -> None:
+    file = io.BytesIO()
+    exporter = PlainXmlItemExporter(file)
+    exporter.start_exporting()
+    exporter.export_item({"title": title, "found": found, "more": {"title": title}, "n": 5})
+    exporter.finish_exporting()
+    (item,) = ET.fromstring(file.getvalue())
+    assert item.findtext("n") == "5"
+    assert len(item.findall("found/value")) == len(found)
+    for shown in (item.findtext("title"), item.findtext("more/title")):
+        assert _readable(shown or "") == _readable(title)
+
+
+def _readable(text: str) -> list[str]:
+    """Return the words of a text, of characters that mean something."""
+    return "".join(" " if unicodedata.category(c)[0] == "C" else c for c in text).split()
+
+
+def test_half_a_character_is_no_hindrance() -> None:
+    file = io.BytesIO()
+    exporter = PlainCsvItemExporter(file)
+    exporter.start_exporting()
+    exporter.export_item({"title": "half \ud83d of it"})
+    exporter.finish_exporting()
+    assert file.getvalue().decode().splitlines()[1] == "half ? of it"
 
 
 NAMES = st.text("abcXYZ019-._~%:!$&'()*+,;=@", min_size=1, max_size=12)

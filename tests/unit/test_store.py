@@ -67,7 +67,7 @@ def test_a_store_keeps_what_it_was_made_for(store: CrawlStore, tmp_path: Path) -
 
 def test_a_store_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     # what a process killed while it made a store leaves behind
-    for name in ("crawl.db.new", "crawl.db.new-wal", "crawl.db.new-shm"):
+    for name in (".crawl.db.7.draft", ".crawl.db.7.draft-wal", ".crawl.db.7.draft-shm"):
         (tmp_path / name).write_bytes(b"half of something")
     store = CrawlStore.create(tmp_path / "crawl.db", {"topic": "/A"})
     assert store.identity()["topic"] == "/A"

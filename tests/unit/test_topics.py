@@ -332,3 +332,47 @@ def test_classes_that_fit_are_ranked_by_pages_then_share() -> None:
     assert fit_classes(classes, np.zeros((0, 4))) == []
     one = fit_classes(("/A/B/C", "/F"), np.array([[0.9, 0.1]]))
     assert [fit.topic for fit in one] == ["/A/B/C", "/F"]  # those above say nothing new
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("topics = " + "[" * 100_000, "nested too deep"),
+        ("topics = " + "{a = " * 100_000, "nested too deep"),
+        ("a" + ".a" * 100_000 + " = 1", "more than 64 parts"),
+        ("[" + "a . " * 50_000 + "a]", "more than 64 parts"),
+        ("critic = " + "9" * 100_000, "is no TOML file"),
+        ("critic = " + "[1]", "must be a text"),
+        ("words = ['a']\nseeds = ['" + "x" * 100_000 + "']", r"no http\(s\) URL"),
+        ("x" * 100_000 + " = 1", "unknown key"),
+    ],
+    ids=["arrays", "tables", "key", "heading", "number", "list", "long", "name"],
+)
+def test_what_no_definition_says_is_a_short_line(tmp_path: Path, text: str, what: str) -> None:
+    (tmp_path / "topic.toml").write_text(text)
+    with pytest.raises(UserError, match=what) as refused:
+        read_definition(tmp_path / "topic.toml")
+    assert len(str(refused.value)) < 500 + len(str(tmp_path))
+    assert "\n" not in str(refused.value)
+
+
+def test_a_definition_may_be_long(tmp_path: Path) -> None:
+    urls = [f"http://a.b.c.d.example/{i}/x.y.z" for i in range(20_000)]
+    moved = ", ".join(f'"{url}"' for url in urls)
+    (tmp_path / "topic.toml").write_text(f'words = ["a"]\n[classes]\n"/A/B" = [{moved}]\n')
+    assert read_definition(tmp_path / "topic.toml").classes["/A/B"] == tuple(urls)
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["<!--" * 200_000 + "-->", "<!-- -->" * 200_000, "<dl>" * 2000, "<h3>" * 2000, "<b>" * 10_000],
+    ids=["open", "closed", "folders", "names", "deep"],
+)
+def test_bookmarks_of_strangers_cost_little(tmp_path: Path, before: str) -> None:
+    link = '<a href="http://host.example/">' + "title " * 10_000 + "</a>"
+    links = "".join(f'<a href="http://host.example/{i}">x</a>' for i in range(5000))
+    (tmp_path / "bookmarks.html").write_text(before + link + links)
+    found = read_bookmarks(tmp_path / "bookmarks.html")
+    assert [found[0].url, len(found)] == ["http://host.example/", 5001]
+    assert len(found[0].title) <= 1000
+    assert len(found[-1].folder) < 2000

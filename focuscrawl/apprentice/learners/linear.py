@@ -10,6 +10,7 @@ from scipy import sparse
 
 from focuscrawl.apprentice.lbfgs import descend
 from focuscrawl.apprentice.learners.base import Learner
+from focuscrawl.foundation.packed_arrays import expect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -133,8 +134,9 @@ class _Linear(Learner):
             self.base_[used] = state["base"]
         self.weights_ = np.zeros(self.n_features)
         self.weights_[used] = state["weights"]
-        self.dense_ = np.array(state["dense"], np.float64)
-        self.prior = np.array(state["prior"], np.float64).tolist()
+        shape = (len(self.prior),)
+        self.dense_ = expect(state, "dense", shape, "f").astype(np.float64)
+        self.prior = expect(state, "prior", shape, "f").astype(np.float64).tolist()
         return self
 
     def believe(self) -> Self:

@@ -8,6 +8,7 @@ import numpy as np
 
 from focuscrawl.apprentice.learners.base import Learner
 from focuscrawl.apprentice.learners.linear import logistic
+from focuscrawl.foundation.packed_arrays import expect
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -86,7 +87,7 @@ class NaiveBayesLearner(Learner):
         """Take up the counts; see `Learner.set_state`."""
         self.counts_ = np.zeros((2, self.n_features))
         self.counts_[:, np.asarray(state["used"], np.int64)] = state["counts"]
-        self.instances_ = np.array(state["instances"], np.float64)
+        self.instances_ = expect(state, "instances", (2,), "f").astype(np.float64)
         return self
 
     def _begin(self) -> None:

@@ -11,6 +11,8 @@ import numpy as np
 
 from focuscrawl.crawl.part import Part
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.drafts import draft_of
+from focuscrawl.foundation.plain_files import refuse_link
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.knowledge import Knowledge
 from focuscrawl.store.history import History
@@ -124,6 +126,7 @@ def open_knowledge(plan: CrawlPlan, folder: CrawlFolder) -> Knowledge | None:
         It cannot be used with this plan.
     """
     kept = folder.path / KEPT
+    refuse_link(kept)
     if kept.exists():
         return Knowledge(kept)
     if plan.knowledge is None:
@@ -152,8 +155,7 @@ def keep_knowledge(knowledge: Knowledge, folder: CrawlFolder) -> None:
     if kept.exists():
         return
     try:
-        os.link(knowledge.path, kept)
+        os.link(knowledge.path.resolve(), kept)
     except OSError:
-        unfinished = kept.with_name(f".{KEPT}.new")
-        shutil.copyfile(knowledge.path, unfinished)
-        unfinished.replace(kept)
+        with draft_of(kept) as draft:
+            shutil.copyfile(knowledge.path, draft)

@@ -14,10 +14,14 @@ from focuscrawl.crawl.page_source import web_of
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.rejudging import Rejudged, Rejudging
 from focuscrawl.crawl.restore import reload
-from focuscrawl.critic import load_critic
+from focuscrawl.critic.loading import load_trained, refuse_program
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.drafts import write_whole
+from focuscrawl.foundation.model_folder import UNSOUND, reason
+from focuscrawl.foundation.plain_files import open_plain, refuse_link
 from focuscrawl.store.history import History
 from focuscrawl.store.rewrite import rewrite
+from focuscrawl.store.soundness import taking_in
 from focuscrawl.strategies import StrategyContext, make_strategy
 
 if TYPE_CHECKING:
@@ -52,9 +56,26 @@ def following(folder: CrawlFolder, plan: CrawlPlan, critic: Critic) -> tuple[Cra
     if begun != (critic.fingerprint, ",".join(plan.topics)):
         return plan, critic
     # the folder may have been moved since
-    spec = str(folder.path / Path(identity["critic_name"]).name)
+    spec = _kept(folder.path, Path(identity["critic_name"]).name)
     plan = replace(plan, critic=spec, topic=identity["topic"])
-    return plan, load_critic(spec, plan.topic)
+    return plan, load_trained(spec, plan.topic)
+
+
+def _kept(folder: Path, name: str) -> str:
+    """Return the critic of a name in a crawl's folder, which may be a stranger's.
+
+    Raises
+    ------
+    UserError
+        It is a program, or elsewhere.
+    """
+    refuse_program(name, str(folder), "-a critic=")
+    if Path(name).name != name:
+        raise UserError(
+            f"{folder} is to follow the critic {name}, which is not in it: remove {REQUEST}"
+        )
+    refuse_link(folder / name)
+    return str(folder / name)
 
 
 def follow(
@@ -93,13 +114,15 @@ def follow(
             "without knowledge follow another definition"
         )
     source = web_of(identity, folder) if web is None else web
-    critic = load_critic(str(folder / critic_name), topic)
+    critic = load_trained(_kept(folder, critic_name), topic)
     replayed = source if identity.get("web", "live") != "live" else None
     seed = int(identity.get("random_state", "0"))
     context = StrategyContext(critic, seed, replayed, tuple(topic.split(",")))
 
+    with taking_in(store.where):
+        options = dict(json.loads(identity.get("options", "{}")))
+
     def fresh() -> Strategy:
-        options = json.loads(identity.get("options", "{}"))
         return make_strategy(identity.get("strategy", "apprentice"), context, options)
 
     found = Rejudging(store, source, critic=critic, strategy=fresh(), on_page=on_page).run()
@@ -126,9 +149,28 @@ def follow(
 def ask_to_follow(folder: Path, critic_name: str, topic: str, web: str | None) -> None:
     """Leave word for the crawl that runs in `folder`, or will: it takes the rest upon itself."""
     wanted = {"critic": critic_name, "topic": topic, "web": web}
-    draft = folder / f"{REQUEST}.new"
-    draft.write_text(json.dumps(wanted), encoding="utf-8")
-    draft.replace(folder / REQUEST)
+    write_whole(folder / REQUEST, json.dumps(wanted))
+
+
+def _wanted(request: Path) -> tuple[str, str, str | None]:
+    """Return what `ask_to_follow` was given: critic, topic, web.
+
+    Raises
+    ------
+    UserError
+        Something else is written there.
+    """
+    try:
+        with open(request, encoding="utf-8", opener=open_plain) as file:
+            said = json.load(file)
+        critic, topic, web = (said[name] for name in ("critic", "topic", "web"))
+    except UNSOUND as error:
+        raise UserError(
+            f"{request} asks for nothing that makes sense ({reason(error)})"
+        ) from error
+    if not (isinstance(critic, str) and isinstance(topic, str) and isinstance(web, str | None)):
+        raise UserError(f"{request} asks for nothing that makes sense")
+    return critic, topic, web
 
 
 class TopicChange(Part):
@@ -171,11 +213,10 @@ class TopicChange(Part):
 
     def _follow(self) -> None:
         crawl, folder = self._crawl, self._crawl.folder.path
-        wanted = json.loads(self._request.read_text(encoding="utf-8"))
-        name, topic = wanted["critic"], wanted["topic"]
         crawl.flush()
         try:
-            web = crawl.web or web_of(crawl.store.identity(), folder, wanted["web"])
+            name, topic, named = _wanted(self._request)
+            web = crawl.web or web_of(crawl.store.identity(), folder, named)
             critic, strategy, found = follow(crawl.store, folder, name, topic, web=web)
         except UserError as error:
             logger.error("the new definition cannot be followed: %s", error)

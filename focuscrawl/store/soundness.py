@@ -1,0 +1,237 @@
+"""Whether a store's file is what it should be: it may be damaged, or a stranger's.
+
+What costs the same for every store is looked at whenever one is opened: links, journals, the
+schema, the highest numbers. Of a small one every page and every value is looked at as well; of a
+large one what is damaged shows when it is read, see `say_damage`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+from sqlalchemy import Float, Integer, LargeBinary
+from sqlalchemy.schema import CreateTable
+
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.model_folder import UNSOUND, reason
+from focuscrawl.foundation.plain_files import open_plain, refuse_link
+from focuscrawl.store import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from sqlalchemy import Column, Connection, Table
+    from sqlalchemy.engine import ExceptionContext
+
+#: bytes of a store of which every page and value is looked at: some tenths of a second
+SMALL = 16 << 20
+
+_JOURNAL_END = bytes.fromhex("d9d505f920a163d7")  # after the name of another journal
+_ROW = 8  # bytes that a row takes at least, in its table and its indexes
+_WORD = re.compile(r"\w+")
+_INDEX = re.compile(r"CREATE INDEX \S+ ON \W*\w+\W*\(([\w\s,\"]+)\)", re.IGNORECASE)
+#: the schema that the later tables and views came with
+_SINCE = {"alembic_version": 2, "answer": 2, "revisit": 3, "revisits": 3}
+_ADDED = {"worker"}  # to `page` by schema 2
+
+_INT32 = "BETWEEN 0 AND 2147483647"
+_ANY_URL = "BETWEEN 0 AND (SELECT max(id) FROM url)"
+_SHARE = "BETWEEN -1e-6 AND 1.000001"  # sums of probabilities are rounded
+_UTC = "GLOB '????-??-??T*' AND strftime('%Y-%m-%dT%H', {0}) = substr({0}, 1, 13)"
+#: what holds of values, where their type is not all there is to say
+_HOLDS = {
+    "host.id": "BETWEEN 0 AND (SELECT count(*) - 1 FROM host)",
+    "url.id": "BETWEEN 0 AND (SELECT count(*) - 1 FROM url)",
+    "url.url": "GLOB 'http*://*' AND NOT {0} GLOB '*[' || char(1) || '- ]*'",
+    "url.host": "BETWEEN 0 AND (SELECT max(id) FROM host)",
+    "url.depth": _INT32,
+    "url.referrer": _ANY_URL,
+    "url.state": f"BETWEEN 0 AND {len(schema.STATES) - 1}",
+    "page.url": _ANY_URL,
+    "page.status": _INT32,
+    "page.relevance": _SHARE,
+    "page.fetched_at": _UTC,
+    "page.size": _INT32,
+    "page.digest": "IS NOT NULL AND (length({0}) <= 16 OR length({0}) % 32 = 16)",
+    "page.duplicate_of": _ANY_URL,
+    "page.links": _INT32,
+    "page.dropped": _INT32,
+    "link.source": _ANY_URL,
+    "link.target": _ANY_URL,
+    "link.dom_position": _INT32,
+    "revisit.url": _ANY_URL,
+    "revisit.status": _INT32,
+    "revisit.relevance": _SHARE,
+    "revisit.fetched_at": _UTC,
+    "revisit.size": _INT32,
+    "revisit.links": _INT32,
+    "events.at": _UTC,
+}
+
+
+def check_file(path: Path) -> None:
+    """Look at a store's file before SQLite does.
+
+    Raises
+    ------
+    UserError
+        It is a link, or a journal lies beside it that names another journal: SQLite takes that
+        for a transaction over several databases, and deletes the file it names.
+    """
+    refuse_link(path)
+    journal = path.with_name(f"{path.name}-journal")
+    if not os.path.lexists(journal):
+        return
+    with open(journal, "rb", opener=open_plain) as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - len(_JOURNAL_END)))
+        if file.read() == _JOURNAL_END:
+            raise UserError(
+                f"{journal} names a file for SQLite to delete, which the journal of a crawl "
+                "never does: remove it, if you trust what else is there"
+            )
+
+
+def check_content(connection: Connection, where: str, version: int) -> None:
+    """Look at what a store holds.
+
+    Parameters
+    ----------
+    connection : to an SQLite store
+    where : the store, for messages
+    version : of its schema, one that this version reads
+
+    Raises
+    ------
+    UserError
+        It is damaged, or its schema is not ours.
+    """
+    connection.exec_driver_sql("BEGIN")  # one state of a crawl that is running
+    try:
+        tables = _check_schema(connection, where, version)
+        length = _check_numbers(connection, where, tables)
+        if length <= SMALL:
+            verdict = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
+            if verdict != "ok":
+                raise damaged(where, " ".join(str(verdict).split()))
+        _check_values(connection, where, tables if length <= SMALL else [schema.meta])
+    finally:
+        connection.rollback()
+
+
+def damaged(where: str, what: object) -> UserError:
+    """Return what a user is told of a damaged store."""
+    return UserError(
+        f"{where} is damaged ({what}): take a whole copy of the crawl, or crawl into a new "
+        "crawl_dir"
+    )
+
+
+@contextmanager
+def taking_in(where: str) -> Iterator[None]:
+    """Make one line of what goes wrong while bytes of a store become what they were of.
+
+    What a strategy or a lesson has kept is its own: nobody else can tell whether it is sound.
+    """
+    try:
+        yield
+    except UNSOUND as error:
+        raise damaged(where, reason(error)) from error
+
+
+def say_damage(context: ExceptionContext, where: str) -> None:
+    """Make one line of an error of SQLite's that means that a store is damaged."""
+    error = context.original_exception
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is not None and code & 0xFF == sqlite3.SQLITE_CORRUPT:
+        raise damaged(where, error) from error
+    if code is None and "decode to UTF-8" in str(error):
+        raise damaged(where, "a text that is not UTF-8") from error
+
+
+def _check_schema(connection: Connection, where: str, version: int) -> list[Table]:
+    """Return the tables that are there: all have to be, and none does what ours do not."""
+    rows = connection.exec_driver_sql("SELECT name, type, sql FROM sqlite_master")
+    found = {str(name): (str(kind), str(sql)) for name, kind, sql in rows}
+    tables = [t for t in schema.metadata.sorted_tables if _SINCE.get(t.name, 1) <= version]
+    for table in tables:
+        kind, sql = found.get(table.name, ("missing", ""))
+        if kind != "table":
+            raise damaged(where, f"the table {table.name} is {kind}")
+        if not _words(sql) <= {*_words(str(CreateTable(table))), "INTEGER"}:
+            raise damaged(where, f"the table {table.name} is none of a crawl's")
+        missing = {*table.c.keys()} - set(_columns(connection, table))
+        if missing - _ADDED:
+            raise damaged(where, f"the table {table.name} has no column {min(missing)}")
+    for name, view in schema.VIEWS.items():
+        kind, sql = found.get(name, ("missing", ""))
+        if sql.split() != ["CREATE", "VIEW", name, "AS", *view.split()] and (
+            kind != "missing" or _SINCE.get(name, 1) <= version
+        ):
+            raise damaged(where, f"the view {name} is missing, or none of a crawl's")
+    for name, (kind, sql) in found.items():
+        if kind == "trigger":
+            raise damaged(where, f"it has a trigger {name}, which no crawl has")
+        if kind == "index" and not name.startswith("sqlite_") and not _of_columns(sql):
+            raise damaged(where, f"its index {name} is of more than columns")
+    return tables
+
+
+def _words(sql: str) -> set[str]:
+    """Return the words of a statement: no check, no default, nothing computed is among ours."""
+    return set(_WORD.findall(sql.upper()))
+
+
+def _of_columns(sql: str) -> bool:
+    """Tell whether an index is of columns of ours and nothing computed from them."""
+    found = _INDEX.fullmatch(sql)
+    tables = schema.metadata.sorted_tables
+    names = {column.name.upper() for table in tables for column in table.c}
+    return found is not None and _words(found[1]) <= {*names, "ASC", "DESC"}
+
+
+def _columns(connection: Connection, table: Table) -> list[str]:
+    """Return the names of the columns that a table has in this store."""
+    return [str(row[1]) for row in connection.exec_driver_sql(f"PRAGMA table_info({table.name})")]
+
+
+def _check_numbers(connection: Connection, where: str, tables: list[Table]) -> int:
+    """Look for numbers that no array could be made for; return the length of the store, bytes."""
+    (pages,) = connection.exec_driver_sql("PRAGMA page_count").one()
+    (page,) = connection.exec_driver_sql("PRAGMA page_size").one()
+    for table in tables:
+        found_fast = [c for c in table.c if c.primary_key or c.index or c.unique]
+        for column in found_fast:
+            if not isinstance(column.type, Integer):
+                continue
+            for end in (sa.func.min(column), sa.func.max(column)):
+                number = connection.execute(sa.select(end)).scalar_one()
+                if number is not None and not 0 <= number <= pages * page // _ROW:
+                    raise damaged(where, f"{column} is {number}")
+    return int(pages * page)
+
+
+def _check_values(connection: Connection, where: str, tables: list[Table]) -> None:
+    """Look at every value of some tables."""
+    for table in tables:
+        there = _columns(connection, table)
+        sound = " AND ".join(_sound(column) for column in table.c if column.name in there)
+        bad = f"SELECT rowid FROM {table.name} WHERE NOT coalesce({sound}, 0) LIMIT 1"
+        for (row,) in connection.exec_driver_sql(bad):
+            raise damaged(where, f"row {row} of the table {table.name} is none of a crawl's")
+
+
+def _sound(column: Column[Any]) -> str:
+    """Return what holds, in SQL, of every value of a column."""
+    name = f'"{column.name}"'
+    kinds = {Integer: "integer", Float: "real", LargeBinary: "blob"}
+    kind = next((k for of, k in kinds.items() if isinstance(column.type, of)), "text")
+    holds = f"typeof({name}) = '{kind}'"
+    if str(column) in _HOLDS:
+        holds += f" AND {name} {_HOLDS[str(column)].format(name)}"
+    return f"({name} IS NULL OR {holds})" if column.nullable else f"({holds})"

@@ -1,0 +1,181 @@
+"""A stranger's crawl, gone on with: it runs nothing of theirs, and writes nowhere else."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from focuscrawl.critic import load_critic
+
+from .running import ROOT, TOPIC, command, crawl
+
+FOCUSCRAWL = str(Path(sys.executable).with_name("focuscrawl"))
+EVIL = "open('marker', 'w').close()\ndef judge(pages):\n    return [0.5] * len(pages)\n"
+GIVEN = {"topic": TOPIC, "web": "demo", "strategy": "best-first", "critic": "models/demo"}
+#: modules that what is started here imports early
+EARLY = ("scrapy", "joblib", "multiprocessing", "focuscrawl", "numpy")
+
+
+@pytest.fixture(scope="module")
+def begun(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A crawl of 10 fetches."""
+    folder = tmp_path_factory.mktemp("begun") / "crawl"
+    assert crawl(folder, budget=10, **GIVEN).returncode == 0
+    return folder
+
+
+@pytest.fixture
+def theirs(begun: Path, tmp_path: Path) -> Path:
+    """The folder of that crawl, as a stranger gave it away: with a module in it."""
+    folder = tmp_path / "theirs"
+    shutil.copytree(begun, folder)
+    (folder / "evil.py").write_text(EVIL)
+    return folder
+
+
+def go_on(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Resume a crawl from within its folder."""
+    return run(folder, command(Path(), *options, **GIVEN, budget=15))
+
+
+def run(here: Path, line: list[str]) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {
+        "PYTHONPATH": str(ROOT),
+        "SCRAPY_SETTINGS_MODULE": "focuscrawl.settings",
+        "FOCUSCRAWL_CACHE": str(here.parent / "cache"),  # nothing is known of any page
+    }
+    if line[1:3] == ["-m", "scrapy"]:  # as the console command: not with the current folder first
+        line = [line[0], "-P", *line[1:]]
+    return subprocess.run(
+        line, cwd=here, env=environment, capture_output=True, text=True, timeout=120, check=False
+    )
+
+
+def fetches(folder: Path) -> int:
+    with closing(sqlite3.connect(folder / "crawl.db")) as database:
+        ((n,),) = database.execute("SELECT count(*) FROM page").fetchall()
+    return int(n)
+
+
+def test_a_program_that_a_folder_asks_to_follow_is_not_run(theirs: Path) -> None:
+    wanted = {"critic": "evil:judge", "topic": TOPIC, "web": None}
+    (theirs / "follow.json").write_text(json.dumps(wanted))
+    done = go_on(theirs)
+    assert not (theirs / "marker").exists()
+    assert done.returncode == 0, done.stderr
+    assert "evil:judge is a program: run it with -a critic=evil:judge" in done.stderr
+    assert fetches(theirs) == 15
+
+
+@pytest.mark.parametrize("name", ["evil:judge", "elsewhere/evil:judge"])
+def test_a_program_that_a_store_names_as_its_critic_is_not_run(theirs: Path, name: str) -> None:
+    known = {
+        "critic_name": name,
+        "begun_critic": load_critic("models/demo", TOPIC).fingerprint,
+        "begun_topic": TOPIC,
+    }
+    with closing(sqlite3.connect(theirs / "crawl.db")) as database, database:
+        database.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", known.items())
+    done = go_on(theirs)
+    assert not (theirs / "marker").exists()
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "evil:judge is a program: run it with -a critic=evil:judge" in line
+
+
+def test_a_program_is_not_run_to_find_out_how_it_judged(theirs: Path) -> None:
+    with closing(sqlite3.connect(theirs / "crawl.db")) as database, database:
+        database.execute("UPDATE meta SET value = 'evil:judge' WHERE key = 'critic_name'")
+    topic = f'critic = "models/demo"\ntopics = ["{TOPIC}"]\n'
+    (theirs / "topic.toml").write_text(topic)
+    done = run(theirs, [FOCUSCRAWL, "topic", "apply", ".", "topic.toml"])
+    assert not (theirs / "marker").exists()
+    assert done.returncode == 0, done.stderr
+
+
+def test_nothing_is_imported_from_the_current_folder(theirs: Path) -> None:
+    """Whether a crawl is a process of its own, or pages are read by several."""
+    for name in EARLY:
+        (theirs / f"{name}.py").write_text(f"open('marker-{name}', 'w').close()\n")
+    crawls = [FOCUSCRAWL, "recrawl", TOPIC, "--budget", "5", "--web", "demo"]
+    assert run(theirs, crawls).returncode == 0
+    taxonomy = ROOT / "models" / "demo" / "examples.csv"
+    trains = [FOCUSCRAWL, "critic", "train", str(taxonomy), "--web", "demo", "--out", "critic"]
+    done = run(theirs, trains)
+    assert done.returncode == 0, done.stderr
+    assert not [*theirs.glob("marker-*")]
+
+
+# -- files outside of the folder -----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("crawl.db", []),
+        ("crawl.lock", []),
+        ("knowledge.db", []),
+        ("log.jsonl", ["-s", "FOCUSCRAWL_LOG_JSON=1"]),
+    ],
+)
+def test_no_link_in_a_folder_is_written_through(
+    theirs: Path, name: str, options: list[str]
+) -> None:
+    outside = theirs.parent / "precious"
+    if (theirs / name).exists():
+        shutil.move(theirs / name, outside)
+    else:
+        outside.write_text("precious")
+    before = outside.read_bytes()
+    (theirs / name).symlink_to(outside)
+    done = go_on(theirs, *options)
+    assert outside.read_bytes() == before
+    assert done.returncode == 2, done.stderr
+    assert f"{name} is a link to {outside}" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_no_link_in_a_folder_is_read_as_what_to_follow(theirs: Path) -> None:
+    outside = theirs.parent / "precious"
+    outside.write_text(json.dumps({"critic": "secret", "topic": TOPIC, "web": None}))
+    (theirs / "follow.json").symlink_to(outside)
+    done = go_on(theirs)
+    assert done.returncode == 0, done.stderr
+    assert "follow.json is a link to" in done.stderr
+    assert "secret" not in done.stderr
+    assert outside.exists()
+
+
+def test_a_report_is_written_into_no_link(theirs: Path) -> None:
+    outside = theirs.parent / "outside"
+    outside.mkdir()
+    (theirs / "report").symlink_to(outside)
+    done = run(theirs, [FOCUSCRAWL, "report", "."])
+    assert done.returncode == 2
+    assert "report is a link to" in done.stderr
+    assert not [*outside.iterdir()]
+    (theirs / "report").unlink()
+    (theirs / "report").mkdir()
+    (outside / "precious").write_text("precious")
+    for name in ("loss.png", "report.html"):
+        (theirs / "report" / name).symlink_to(outside / "precious")
+    assert run(theirs, [FOCUSCRAWL, "report", "."]).returncode == 0
+    assert (outside / "precious").read_text() == "precious"
+    assert "<html" in (theirs / "report" / "report.html").read_text()
+
+
+def test_a_pipe_keeps_nobody_waiting(theirs: Path) -> None:
+    for name in ("control.json", "follow.json"):
+        os.mkfifo(theirs / name)
+    done = go_on(theirs)
+    assert done.returncode == 0, done.stderr
+    assert "follow.json is no plain file" in done.stderr
+    assert fetches(theirs) == 15

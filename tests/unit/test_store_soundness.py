@@ -1,0 +1,220 @@
+"""Damaged stores, and those of strangers: one line, or a crawl that goes on."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+import sqlalchemy as sa
+from click.testing import CliRunner
+
+from focuscrawl.cli.main import main
+from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.critic.loading import find_model
+from focuscrawl.errors import UserError
+from focuscrawl.lab.replay import replay
+from focuscrawl.store import CrawlStore, schema, soundness
+from focuscrawl.store.history import History
+
+from .damaged_stores import SAID, damaged, hot_journal
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FETCHES = 30
+#: what `status` does not look at
+UNSEEN = {"a title of 50 MB", "a title that is no UTF-8", "a time that is none"}
+UNSEEN |= {"metrics nested 100,000 deep", "a model that is cut short", "a memo that is cut short"}
+UNSEEN |= {"a memo of large numbers", "a memo that is too long"}
+
+
+def plan(folder: Path, budget: int = FETCHES) -> CrawlPlan:
+    seeds = str(find_model("demo") / "seeds.csv")
+    return CrawlPlan(
+        topic="/Sports/Cycling", seeds=seeds, budget=budget, web="demo", crawl_dir=str(folder)
+    )
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store of a crawl of 30 fetches."""
+    folder = tmp_path_factory.mktemp("whole")
+    replay(open_crawl(plan(folder)))
+    store = folder / "crawl.db"
+    with closing(sqlite3.connect(store)) as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    return store
+
+
+def said_in_a_line(command: list[str]) -> str | None:
+    """Run a command; return what it could not do, None if it could."""
+    result = CliRunner().invoke(main, command)
+    assert result.exception is None or isinstance(result.exception, SystemExit), command
+    if result.exit_code == 0:
+        return None
+    lines = result.output.strip().splitlines()
+    assert (result.exit_code, len(lines)) == (2, 1), result.output
+    return lines[0]
+
+
+def resume(folder: Path) -> bool:
+    """Go on with a crawl for two fetches; False if it is refused."""
+    try:
+        crawl = open_crawl(plan(folder, FETCHES + 2))
+    except UserError:
+        return False
+    replay(crawl)
+    return True
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_what_is_damaged_is_said_in_a_line(whole: Path, tmp_path: Path, seed: int) -> None:
+    refused = {}
+    for what, path in damaged(whole, tmp_path, seed):
+        folder = str(path.parent)
+        refused[what] = said_in_a_line(["status", folder])
+        if refused[what] is not None:
+            assert folder in (refused[what] or "")
+        else:
+            said_in_a_line(["distill", folder])
+            said_in_a_line(["why", folder, "http://velo-59.demo.example/"])
+            said_in_a_line(["apprentice", "train", folder, "--out", f"{folder}/apprentice"])
+        resumed = resume(path.parent)
+        assert refused[what] is None or not resumed, "what cannot be read cannot be resumed"
+        shutil.rmtree(path.parent)
+    assert len(refused) > 200
+    assert {what for what in SAID if refused[what] is None} == UNSEEN
+    assert refused["another application's"] is not None
+
+
+def test_users_may_add_what_they_read_by(whole: Path, tmp_path: Path) -> None:
+    path = tmp_path / "crawl.db"
+    shutil.copy(whole, path)
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE INDEX mine ON link (source, score DESC)")
+        database.execute("CREATE VIEW best AS SELECT url FROM pages ORDER BY relevance DESC")
+        database.execute("CREATE TABLE notes (url TEXT DEFAULT 'none' CHECK (url <> ''))")
+    with closing(CrawlStore.open(path)) as store:
+        assert History(store).n_fetches() == FETCHES
+
+
+def test_of_a_large_store_what_is_damaged_is_said_when_it_is_read(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "crawl.db"
+    content = bytearray(whole.read_bytes())
+    with closing(sqlite3.connect(whole)) as database:
+        sql = "SELECT rootpage FROM sqlite_master WHERE name = 'memo'"
+        ((root,),) = database.execute(sql).fetchall()
+        ((size,),) = database.execute("PRAGMA page_size").fetchall()
+    # its first cell names the leaf of the first rows, the second the leaf after that
+    cell = int.from_bytes(content[(root - 1) * size + 14 : (root - 1) * size + 16], "big")
+    leaf = int.from_bytes(content[(root - 1) * size + cell : (root - 1) * size + cell + 4], "big")
+    content[(leaf - 1) * size : leaf * size] = bytes(size)
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="is damaged"):
+        CrawlStore.open(path)
+    monkeypatch.setattr(soundness, "SMALL", 0)
+    with closing(CrawlStore.open(path)) as store:
+        assert History(store).n_fetches() == FETCHES  # the rest can be read
+        with pytest.raises(UserError, match=rf"^{path} is damaged \(.*malformed\)"):
+            list(History(store).fetches())
+    with pytest.raises(UserError, match="is damaged"):
+        open_crawl(plan(tmp_path))
+
+
+def test_opening_a_large_store_reads_few_of_its_pages(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    @sa.event.listens_for(sa.engine.Engine, "before_cursor_execute")
+    def note(_: object, __: object, statement: str, *more: object) -> None:
+        said.append(statement)
+
+    try:
+        for small in (soundness.SMALL, 0):
+            said.clear()
+            monkeypatch.setattr(soundness, "SMALL", small)
+            CrawlStore.open(whole, read_only=True).close()
+            reads_all = [each for each in said if "quick_check" in each or "NOT coalesce" in each]
+            assert len(reads_all) == (1 + len(schema.metadata.tables) if small else 1)
+    finally:
+        sa.event.remove(sa.engine.Engine, "before_cursor_execute", note)
+    assert [each.split("FROM ")[1].split()[0] for each in reads_all] == ["meta"]
+
+
+# -- files beside it -----------------------------------------------------------------------
+
+
+def test_the_forged_journal_does_what_it_is_feared_for(whole: Path, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    path = tmp_path / "crawl.db"
+    shutil.copy(whole, path)
+    path.with_name("crawl.db-journal").write_bytes(hot_journal(path, victim))
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("SELECT count(*) FROM page").fetchall()
+    assert not victim.exists()
+
+
+@pytest.mark.parametrize("read_only", [True, False])
+def test_a_forged_journal_deletes_no_file(whole: Path, tmp_path: Path, read_only: bool) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("precious")
+    path = tmp_path / "crawl.db"
+    shutil.copy(whole, path)
+    path.with_name("crawl.db-journal").write_bytes(hot_journal(path, victim))
+    with pytest.raises(UserError, match="names a file for SQLite to delete"):
+        CrawlStore.open(path, read_only=read_only)
+    assert victim.read_text() == "precious"
+
+
+def test_a_journal_of_a_crawl_is_rolled_back(whole: Path, tmp_path: Path) -> None:
+    """Of one that was killed where there can be no write-ahead log."""
+    path, kept = tmp_path / "crawl.db", tmp_path / "kept"
+    shutil.copy(whole, path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as database:
+        database.execute("PRAGMA journal_mode = DELETE")
+        database.execute("PRAGMA cache_size = 1")  # what is changed goes into the file at once
+        database.execute("BEGIN IMMEDIATE")
+        database.execute("UPDATE url SET score = 0.123, url = url || '/changed'")
+        kept.mkdir()
+        for name in ("crawl.db", "crawl.db-journal"):
+            shutil.copy(tmp_path / name, kept / name)
+        database.execute("ROLLBACK")
+    assert b"/changed" in (kept / "crawl.db").read_bytes()
+    with closing(CrawlStore.open(kept / "crawl.db")) as store:
+        assert not [url for url in History(store).urls() if url.url.endswith("/changed")]
+
+
+@pytest.mark.parametrize("name", ["crawl.db", "crawl.db-wal", "crawl.db-shm", "crawl.db-journal"])
+def test_a_store_is_no_link(whole: Path, tmp_path: Path, name: str) -> None:
+    outside = tmp_path / "outside"
+    folder = tmp_path / "crawl"
+    folder.mkdir()
+    shutil.copy(whole, outside)
+    before = outside.read_bytes()
+    if name != "crawl.db":
+        shutil.copy(whole, folder / "crawl.db")
+    (folder / name).symlink_to(outside)
+    with pytest.raises(UserError, match=r"is a link to|is no crawl store"):
+        CrawlStore.open(folder / "crawl.db")
+    assert outside.read_bytes() == before
+
+
+def test_a_draft_waits_for_nobody(tmp_path: Path) -> None:
+    """Nothing a stranger leaves in a folder is taken for the draft of a new store."""
+    outside = tmp_path / "outside"
+    outside.write_text("precious")
+    folder = tmp_path / "crawl"
+    folder.mkdir()
+    for name in ("crawl.db.new", ".crawl.db.0.draft", ".crawl.db.draft", ".crawl.db.new"):
+        (folder / name).symlink_to(outside)
+        (folder / f"{name}-journal").symlink_to(outside)
+    CrawlStore.create(folder / "crawl.db", {}).close()
+    assert outside.read_text() == "precious"
+    assert not (folder / ".crawl.db.0.draft").is_symlink()  # left behind by somebody killed
