@@ -3,6 +3,7 @@
 # make test-oldest: tests of what is built on Scrapy, with the oldest one that pyproject.toml admits
 # make lint     : the linter, the type checker and the layers alone
 # make docs     : the examples of the docs, and whether the docs name what there is
+# make notebooks: runs the notebooks and keeps what they show
 # make bench    : the benchmarks, see docs/benchmarks.md
 # make endurance: kills, full disks and power cuts by the dozen, and a crawl of 100,000 pages
 # make fuzz     : looks for bytes that break pages, URLs, recordings or topic trees, a minute each
@@ -26,7 +27,7 @@ ifndef CRAWL_DIR
 CRAWL_DIR := crawls/demo-$(shell date +%Y%m%d-%H%M%S)
 endif
 
-.PHONY: crawl test test-oldest lint bench endurance fuzz docs deploy-check clean
+.PHONY: crawl test test-oldest lint bench endurance fuzz docs notebooks deploy-check clean
 
 .venv/.installed .venv-oldest/.installed: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -75,6 +76,9 @@ deploy-check: .venv/.installed
 
 docs: .venv/.installed
 	$(BIN)/pytest tests/docs
+
+notebooks: .venv/.installed
+	cd notebooks && ../$(BIN)/python -m jupyter execute --inplace *.ipynb
 
 clean:
 	rm -rf .venv .venv-oldest .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
     from focuscrawl.report.milestones import Milestone
 
 _POINTS = 2000  # of a curve; more than a figure has pixels
-_MARKS = {"alarm": "v", "restart": "o", "topic changed": "D"}
+#: looks of milestones; two of them after one fetch can both be seen
+_MARKS: dict[str, dict[str, Any]] = {
+    "restart": {"marker": "|", "ms": 18, "mew": 1.5},
+    "alarm": {"marker": "v", "ms": 8, "mec": "white"},
+    "topic changed": {"marker": "D", "ms": 7, "mec": "white"},
+}
 
 
 def loss_figure(
@@ -49,18 +54,18 @@ def loss_figure(
                     pages.index[shown], moving.iloc[shown], color=line.colour, lw=0.7, alpha=0.45
                 )
             line.draw(plot, pages.index[shown], rate.iloc[shown], label)
-            for kind, marker in _MARKS.items():
+            for kind, look in _MARKS.items():
                 told = (milestones or {}).get(label, ())
                 at = [each.seq for each in told if each.kind == kind and each.seq in rate.index]
                 if at:
                     seen.add(kind)
-                    plot.plot(at, rate[at], marker, color=line.colour, mec="white", ms=8)
+                    plot.plot(at, rate[at], ls="", color=line.colour, **look)
         if windows:
             spans = " or ".join(map(str, sorted(windows)))
             plot.plot([], [], color="0.4", lw=0.7, label=f"thin: the last {spans} fetches only")
-        for kind, marker in _MARKS.items():
+        for kind, look in _MARKS.items():
             if kind in seen:
-                plot.plot([], [], marker, color="0.4", ms=8, label=kind)
+                plot.plot([], [], ls="", color="0.4", label=kind, **look)
         longest = max(map(len, crawls.values()), default=0)
         plot.set(
             xlabel="fetches",

@@ -139,6 +139,12 @@ def _models(store: CrawlStore) -> dict[str, Any]:
         for row in rows
     ]
     names = list(dict.fromkeys(name for metrics in found for name in metrics))
-    cells = [[f"{each[name]:.3g}" if name in each else "" for name in names] for each in found]
+    cells = [[_number(each.get(name)) for name in names] for each in found]
     lessons = [(*row[:3], each) for row, each in zip(rows, cells, strict=True)]
     return {"names": names, "rows": lessons[::-1]}
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.3g}"

@@ -385,14 +385,17 @@ def test_best_pages_are_not_in_the_order_of_fetching(building: Building) -> None
 def test_metrics_of_lessons_are_whole(building: Building) -> None:
     """Every number has a column; what is no number is for machines."""
     metrics = {f"measure_{n}": n / 7 for n in range(12)}
-    for version, more in ((1, {"histogram": [1, 2]}), (2, {"late": 3.0})):
+    for version, more in (
+        (1, {"histogram": [1, 2]}),
+        (2, {"late": 2304.0, "unknown": float("nan")}),
+    ):
         row = ModelRow(version, 0, 10, json.dumps({**metrics, **more}), b"")
         building.writer.put(VisitRecord(model=row))
     store = building.written()
     models = _section(store)["models"]
-    assert models["names"] == [*metrics, "late"]
+    assert models["names"] == [*metrics, "late", "unknown"]
     assert [row[0] for row in models["rows"]] == [1, 2]
-    assert [row[-1][-1] for row in models["rows"]] == ["", "3"]
+    assert [row[-1][-2:] for row in models["rows"]] == [["", ""], ["2,304", "nan"]]
 
 
 def test_milestones_are_what_a_curve_does_not_tell(building: Building) -> None:

@@ -44,7 +44,7 @@ def test_milestones_are_on_the_curve_of_their_crawl() -> None:
     told = [Milestone(10, "restart"), Milestone(20, "alarm"), Milestone(30, "alarm")]
     figure = loss_figure(crawls, {"two": told})
     named = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert named[-2:] == ["alarm", "restart"]  # and no change of topic, since there was none
+    assert named[-2:] == ["restart", "alarm"]  # and no change of topic, since there was none
     lines = figure.axes[0].get_lines()
     curve = next(line for line in lines if line.get_label() == "two")
     marks = [
