@@ -3,6 +3,7 @@
 # make test-oldest: tests of what is built on Scrapy, with the oldest one that pyproject.toml admits
 # make lint     : the linter, the type checker and the layers alone
 # make docs     : the examples of the docs, and whether the docs name what there is
+# make notebooks: runs the notebooks and keeps what they show
 # make bench    : the benchmarks, see docs/benchmarks.md
 # make endurance: kills, full disks and power cuts by the dozen, and a crawl of 100,000 pages
 # make fuzz     : looks for inputs that break something or cost too much, and for answers that end
@@ -35,7 +36,11 @@ ifndef CRAWL_DIR
 CRAWL_DIR := crawls/demo-$(shell date +%Y%m%d-%H%M%S)
 endif
 
+<<<<<<< HEAD
 .PHONY: crawl test test-oldest lint bench endurance fuzz docs deploy-check lock clean
+=======
+.PHONY: crawl test test-oldest lint bench endurance fuzz docs notebooks deploy-check clean
+>>>>>>> new3
 
 .venv/.installed: LOCK = locks/dev.txt
 .venv-oldest/.installed: LOCK = locks/oldest-scrapy.txt
@@ -85,6 +90,7 @@ deploy-check: .venv/.installed
 docs: .venv/.installed
 	$(BIN)/pytest tests/docs
 
+<<<<<<< HEAD
 .venv-lock/.installed: locks/lock.txt
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/$(LOCKED) --requirement locks/lock.txt
@@ -101,6 +107,10 @@ lock: .venv-lock/.installed
 	@sed -i.bak -E '/^twisted==/d; s/^scrapy==.*/scrapy==$(OLDEST_SCRAPY)/' $(PINS)
 	$(COMPILE) pyproject.toml --extra all --group dev --constraint $(PINS) \
 		--output-file locks/oldest-scrapy.txt
+=======
+notebooks: .venv/.installed
+	cd notebooks && ../$(BIN)/python -m jupyter execute --inplace *.ipynb
+>>>>>>> new3
 
 clean:
 	rm -rf .venv .venv-oldest .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import importlib
+<<<<<<< HEAD
 import re
 from collections.abc import Mapping
+=======
+from dataclasses import fields
+from datetime import datetime
+>>>>>>> new3
 from typing import IO, TYPE_CHECKING, Any
 
 from itemadapter import ItemAdapter
 from scrapy.exporters import BaseItemExporter, CsvItemExporter, XmlItemExporter
 from scrapy.utils.python import is_listlike
 
+from focuscrawl.crawl.visit import Visit
 from focuscrawl.foundation.extras import needs
 from focuscrawl.report.plain_text import cell
 
@@ -46,18 +52,25 @@ class PlainXmlItemExporter(XmlItemExporter):
 class ParquetItemExporter(BaseItemExporter):
     """Exports items as Parquet: ``-O pages.parquet``.
 
-    Columns and types are those of the first row group; memory is bounded by one row group.
+    Fetches, and feeds without items, have the columns and types of `Visit`, whatever was
+    fetched. Items of other kinds have those of the first row group. Memory is bounded by one row
+    group.
     """
 
     def __init__(self, file: IO[bytes] | Path, **options: Any) -> None:
         super().__init__(dont_fail=True, **options)
         self._file = file
         self._rows: list[dict[str, Any]] = []
+        self._only_fetches = True
         self._writer: ParquetWriter | None = None
 
     def export_item(self, item: Any) -> None:
         """Take in one item."""
         row = ItemAdapter(item).asdict()
+        if isinstance(item, Visit):
+            row["fetched_at"] = datetime.fromisoformat(item.fetched_at)
+        else:
+            self._only_fetches = False
         if self.fields_to_export is not None:
             row = {name: row.get(name) for name in self.fields_to_export}
         self._rows.append(row)
@@ -67,22 +80,29 @@ class ParquetItemExporter(BaseItemExporter):
     def finish_exporting(self) -> None:
         """Write what is left and the file's footer."""
         self._write()
-        if self._writer is not None:
-            self._writer.close()
+        assert self._writer is not None
+        self._writer.close()
 
     def _write(self) -> None:
-        if not self._rows:
-            return
         import pyarrow as pa  # noqa: PLC0415 - an extra; see `check_feeds`
         from pyarrow.parquet import ParquetWriter  # noqa: PLC0415
 
         if self._writer is None:
-            table = pa.Table.from_pylist(self._rows, schema=_schema(self._rows))
-            self._writer = ParquetWriter(self._file, table.schema)
-        else:
+            self._writer = ParquetWriter(self._file, self._schema())
+        if self._rows:
             table = pa.Table.from_pylist(self._rows, schema=self._writer.schema)
-        self._writer.write_table(table)
-        self._rows = []
+            self._writer.write_table(table)
+            self._rows = []
+
+    def _schema(self) -> pa.Schema:
+        import pyarrow as pa  # noqa: PLC0415
+
+        if not self._only_fetches:
+            return _inferred(self._rows)
+        types = _types_of_fetches()
+        return pa.schema(
+            {name: types.get(name, pa.string()) for name in self.fields_to_export or types}
+        )
 
 
 def check_feeds(settings: BaseSettings) -> None:
@@ -94,7 +114,16 @@ def check_feeds(settings: BaseSettings) -> None:
             importlib.import_module("pyarrow.parquet")
 
 
-def _schema(rows: list[dict[str, Any]]) -> pa.Schema:
+def _types_of_fetches() -> dict[str, pa.DataType]:
+    """Return the types of the columns of `Visit`."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    kinds = {"int": pa.int64(), "float": pa.float64(), "str": pa.string()}
+    types = {each.name: kinds[str(each.type).partition(" ")[0]] for each in fields(Visit)}
+    return types | {"fetched_at": pa.timestamp("ms", tz="UTC")}
+
+
+def _inferred(rows: list[dict[str, Any]]) -> pa.Schema:
     """Infer the columns' types; a column that is empty so far becomes text."""
     import pyarrow as pa  # noqa: PLC0415
 

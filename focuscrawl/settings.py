@@ -24,7 +24,7 @@ AUTOTHROTTLE_TARGET_CONCURRENCY = 1.0
 # longer, a slide of a show, is a page.
 METAREFRESH_MAXDELAY = 10
 
-RETRY_GIVE_UP_LOG_LEVEL = "INFO"  # the summary counts the causes
+RETRY_GIVE_UP_LOG_LEVEL = "DEBUG"  # hosts left alone have a line; the summary counts the causes
 
 DOWNLOAD_TIMEOUT = 30
 DOWNLOAD_MAXSIZE = 10 * 1024 * 1024

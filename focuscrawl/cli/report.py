@@ -14,9 +14,14 @@ from focuscrawl.cli.output import write_file, write_files
 from focuscrawl.foundation.plain_files import refuse_link
 from focuscrawl.report import comparison, html
 from focuscrawl.report.figure_style import png
-from focuscrawl.report.figures import harvest_figure, loss_figure
+from focuscrawl.report.figures import loss_figure
 from focuscrawl.report.learning_curves import learned, learning_curves, learning_figure
 from focuscrawl.report.measures import harvest_rate, load_pages, loss_rate
+<<<<<<< HEAD
+=======
+from focuscrawl.report.milestones import milestones
+from focuscrawl.report.plain_text import cell
+>>>>>>> new3
 from focuscrawl.report.stores import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.report.table_cells import cells
@@ -37,9 +42,9 @@ if TYPE_CHECKING:
 def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> None:
     """Summarise crawls and draw their curves; works while they run.
 
-    Writes loss.png, harvest.png and report.html, a page of its own with everything in it.
-    Several crawls are compared: the first is the baseline. learning.png and the lines about
-    learning are of crawls of one topic, given in the order they were made.
+    Writes loss.png and report.html, a page of its own with everything in it. Several crawls are
+    compared: the first is the baseline. Crawls of one topic by one strategy may have learned from
+    each other: give them in the order they were made, and learning.png says so.
     """
     folders = list({_same(name): name for name in crawl_dirs}.values())
     with ExitStack() as opened:
@@ -53,17 +58,17 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
         if len(stores) > 1:
             click.echo(f"{comparison.text(compared)}\n")
         pages = dict(zip(labels, crawls, strict=True))
-        curves = {
-            "loss.png": png(loss_figure(pages)),
-            "harvest.png": png(harvest_figure(pages)),
-        }
-        if len(stores) > 1:
+        told = dict(zip(labels, map(milestones, stores), strict=True))
+        curves = {"loss.png": png(loss_figure(pages, told))}
+        if comparison.consecutive(summaries):
             learning = learning_curves(pages, min(map(len, crawls)))
             click.echo("\n".join([*learned(learning), ""]))
             curves["learning.png"] = png(learning_figure(learning))
         sections = [
-            html.section(label, store, summary, frame)
-            for label, store, summary, frame in zip(labels, stores, summaries, crawls, strict=True)
+            html.section(label, store, summary, frame, number)
+            for number, (label, store, summary, frame) in enumerate(
+                zip(labels, stores, summaries, crawls, strict=True)
+            )
         ]
     text = html.page(sections, compared, [(name[:-4], image) for name, image in curves.items()])
     if out is None:

@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 _NOW = 100  # fetches that make up the harvest rate "now"
 _LINE_EVERY = 10.0  # seconds between two lines
+_BAR = 4  # columns of the bar itself, at least
 
 
 class Progress(Component):
@@ -83,7 +84,7 @@ class Progress(Component):
         stats.set_value("focuscrawl/frontier", len(self._crawl.frontier))
         now = time.monotonic()
         if self._bar is not None:
-            self._bar.set_postfix_str(self._state(), refresh=False)
+            self._bar.set_postfix_str(self._state_beside(self._bar), refresh=False)
             self._bar.update(self._crawl.fetched - self._bar.n)  # others may fetch, too
         elif self._shown and now >= self._next_line:
             self._next_line = now + _LINE_EVERY
@@ -111,14 +112,28 @@ class Progress(Component):
         else:
             print(text, file=sys.stderr)  # noqa: T201
 
-    def _state(self) -> str:
-        now = sum(self._recent) / len(self._recent)
+    @property
+    def _harvest_now(self) -> float:
+        return sum(self._recent) / len(self._recent)
+
+    def _state_beside(self, bar: tqdm[Any]) -> str:
+        """Return as much of the state as there is room for in the terminal's line."""
+        look = bar.format_dict
+        harvest = f"harvest {self._harvest_now:.2f}"
+        frontier = f"frontier {len(self._crawl.frontier):,}"
+        for state in (self._state(), self._state(alarm=False), f"{harvest}, {frontier}", harvest):
+            line = bar.format_meter(**{**look, "ncols": 0, "postfix": state})
+            if len(line) + _BAR <= (look["ncols"] or 0):
+                return state
+        return ""
+
+    def _state(self, *, alarm: bool = True) -> str:
         state = (
-            f"harvest {now:.2f} now, {self._crawl.harvest_rate:.2f} overall, "
+            f"harvest {self._harvest_now:.2f} now, {self._crawl.harvest_rate:.2f} overall, "
             f"frontier {len(self._crawl.frontier):,}"
         )
-        alarm = self._crawler.stats.get_value("focuscrawl/alarm")
-        return f"{state}, {one_line(alarm, 60)}" if alarm else state
+        told = self._crawler.stats.get_value("focuscrawl/alarm") if alarm else None
+        return f"{state}, {one_line(told, 60)}" if told else state
 
     def _line(self, now: float) -> str:
         fetched, budget = self._crawl.fetched, self._crawl.plan.budget

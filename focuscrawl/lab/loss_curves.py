@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.report.figure_style import Line, axes, plain
+from focuscrawl.report.figure_style import Line, axes, legend, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -124,5 +124,5 @@ def _figure(
                 plot, at, curves[label], label, lw=1.6, ms=5, mfc="white", **marks
             )
         plot.set(xlabel=xlabel, ylabel=ylabel, xlim=(0, at[-1]), ylim=(-0.01, 1.01))
-        figure.legend(loc="outside lower left", ncols=4, fontsize=8.5)
+        legend(figure, fontsize=8.5)
     return figure

@@ -99,6 +99,12 @@ def compare(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> lis
     return rows
 
 
+def consecutive(summaries: Sequence[Summary]) -> bool:
+    """Tell whether a crawl may have learned from those before it: one topic, one strategy."""
+    whose = {(each.identity.get("topic"), each.identity.get("strategy")) for each in summaries}
+    return len(summaries) > 1 and len(whose) == 1
+
+
 def heading(compared: Sequence[Compared]) -> list[str]:
     """Return the names of the columns of `cells`."""
     common = min(row.fetched for row in compared)

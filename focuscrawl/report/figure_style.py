@@ -11,13 +11,17 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from focuscrawl.report.plain_text import middle
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
 
 _DPI = 150
+_LETTERS = 8  # of a legend in an inch of a figure
 _STYLE: dict[str, Any] = {
     "font.size": 10,
     "axes.titlesize": 11,
@@ -67,12 +71,49 @@ def axes(width: float = 7.0, height: float = 4.2) -> Iterator[tuple[Figure, Axes
         yield figure, figure.add_subplot()
 
 
-def png(figure: Figure) -> bytes:
-    """Draw a figure; the same data give the same bytes."""
-    with warnings.catch_warnings(), BytesIO() as file:
-        # a topic's name may be in a script that the font lacks: boxes will do
+def legend(
+    figure: Figure,
+    named: Mapping[str, Artist] | None = None,
+    *,
+    columns: int = 4,
+    **look: Any,
+) -> None:
+    """Name what is drawn, beside the plots: in so many columns as are whole.
+
+    Parameters
+    ----------
+    named : what to name, by its label; None: all that has one
+    columns : at most
+    look : what else matplotlib is to know; it goes below the plots by default
+    """
+    look = {"loc": "outside lower left", **look}
+    if named is None:
+        named = {}
+        for plot in figure.axes:
+            handles, labels = plot.get_legend_handles_labels()
+            named.update(zip(labels, handles, strict=True))
+    longest = int(_LETTERS * figure.get_figwidth())
+    labels = [middle(label, longest) for label in named]
+    for count in range(min(columns, len(labels)), 0, -1):
+        drawn = figure.legend([*named.values()], labels, ncols=count, **look)
+        with _any_script():
+            if count == 1 or drawn.get_window_extent().width <= figure.bbox.width:
+                return
+        drawn.remove()
+
+
+@contextmanager
+def _any_script() -> Iterator[None]:
+    """Draw a topic's name in a script that the font lacks, too: boxes will do."""
+    with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
-        figure.savefig(file, format="png", metadata={"Software": None})
+        yield
+
+
+def png(figure: Figure, dpi: float = _DPI) -> bytes:
+    """Draw a figure with so many points an inch; the same data give the same bytes."""
+    with _any_script(), BytesIO() as file:
+        figure.savefig(file, format="png", dpi=dpi, metadata={"Software": None})
         return file.getvalue()
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from focuscrawl.crawl.visit import NOINDEX
+from focuscrawl.crawl.visit import NOINDEX, RELEVANT
 from focuscrawl.report import comparison, measures
 from focuscrawl.report.figure_style import png
 from focuscrawl.report.figures import relevance_figure
@@ -40,25 +40,29 @@ _ALARMS = 10
 
 
 def section(
-    label: str, store: CrawlStore, summary: Summary, pages: pd.DataFrame
+    label: str, store: CrawlStore, summary: Summary, pages: pd.DataFrame, number: int = 0
 ) -> dict[str, Any]:
     """Return what is shown of one crawl, by the names it has in the template.
 
     Hosts, depths and best pages, these without the seeds, are rows of tables of
     `focuscrawl.report.measures`; of events, models and falls of the harvest rate there are the
-    last ones. Events that can be many are only counted.
+    last ones. Events that can be many are only counted. No host is among the best and the worst.
+
+    Parameters
+    ----------
+    number : of the crawl in the report, from 0, which says its colour
     """
     hosts = measures.by_host(pages)
-    wasted = hosts[hosts["wasted"] > 0].sort_values("wasted", ascending=False, kind="stable")
-    found = pages[(pages["outcome"] == PAGE) & (pages["relevance"] > 0) & (pages["depth"] > 0)]
-    best = found.sort_values("relevance", ascending=False, kind="stable").head(_PAGES)
+    rich = hosts["mean_relevance"] >= pages["relevance"].mean()
+    best_hosts, others = hosts[rich & (hosts["relevance"] > 0)], hosts[~rich]
+    wasted = others.sort_values("wasted", ascending=False, kind="stable")
     return {
         "label": label,
         "summary": summary.lines(),
-        "relevance": png(relevance_figure(pages)),
-        "best_hosts": rows_of(hosts[hosts["relevance"] > 0].head(_ROWS)),
+        "relevance": png(relevance_figure(pages, number)),
+        "best_hosts": rows_of(best_hosts.head(_ROWS)),
         "worst_hosts": rows_of(wasted.head(_ROWS)),
-        "best_pages": rows_of(best),
+        "best_pages": rows_of(_best_pages(store, pages)),
         "outcomes": [*measures.by_outcome(pages).items()],
         "depths": rows_of(measures.by_depth(pages)),
         "events": _events(store),
@@ -88,6 +92,28 @@ def page(
     )
 
 
+def _best_pages(store: CrawlStore, pages: pd.DataFrame) -> pd.DataFrame:
+    """Return the most relevant pages; of equal ones, those first that more relevant pages name.
+
+    Many a page is relevant beyond doubt: the relevance alone would leave the order of fetching.
+    """
+    found = pages[(pages["outcome"] == PAGE) & (pages["relevance"] > 0) & (pages["depth"] > 0)]
+    if found.empty:
+        return found.assign(named=0)
+    found = found.nlargest(_PAGES, "relevance", keep="all")
+    page, link = schema.page, schema.link.c
+    source = page.alias()
+    named = sa.select(page.c.seq, sa.func.count(link.source.distinct()))
+    named = named.join(schema.link, link.target == page.c.url)
+    named = named.join(source, source.c.url == link.source)
+    least = page.c.relevance >= found["relevance"].min()
+    named = named.where(least, source.c.relevance > RELEVANT, link.source != link.target)
+    counts = dict(tuple(row) for row in store.rows(named.group_by(page.c.seq)))
+    found = found.assign(named=[counts.get(seq, 0) for seq in found.index])
+    by = ["relevance", "named"]
+    return found.sort_values(by, ascending=False, kind="stable").head(_PAGES)
+
+
 def _events(store: CrawlStore) -> list[tuple[str, int, str, str]]:
     e = schema.events.c
     last = sa.select(e.at, e.seq, e.kind, e.detail).where(e.kind.not_in(_COUNTED))
@@ -100,17 +126,31 @@ def _events(store: CrawlStore) -> list[tuple[str, int, str, str]]:
     return sorted(events, key=lambda event: (event[0], event[1]))
 
 
-def _models(store: CrawlStore) -> list[tuple[int, int, int, str]]:
+def _models(store: CrawlStore) -> dict[str, Any]:
+    """Return the last lessons: ``names`` of what was measured, and ``rows``."""
     m = schema.models.c
     last = sa.select(m.version, m.trained_at_seq, m.instances, m.metrics)
     rows = [*store.rows(last.order_by(m.version.desc()).limit(_MODELS))]
+<<<<<<< HEAD
     with taking_in(store.where):
         return [(*row[:3], _metrics(row.metrics)) for row in reversed(rows)]
+=======
+    found = [
+        {
+            name: value
+            for name, value in json.loads(row.metrics).items()
+            if isinstance(value, int | float)
+        }
+        for row in rows
+    ]
+    names = list(dict.fromkeys(name for metrics in found for name in metrics))
+    cells = [[_number(each.get(name)) for name in names] for each in found]
+    lessons = [(*row[:3], each) for row, each in zip(rows, cells, strict=True)]
+    return {"names": names, "rows": lessons[::-1]}
+>>>>>>> new3
 
 
-def _metrics(text: str) -> str:
-    metrics = json.loads(text)
-    return ", ".join(
-        f"{name} {value:.3g}" if isinstance(value, float) else f"{name} {value}"
-        for name, value in metrics.items()
-    )
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.3g}"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.crawl.visit import RELEVANT
-from focuscrawl.report.figure_style import Line, axes, evenly_spread
+from focuscrawl.report.figure_style import Line, axes, evenly_spread, legend
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -91,7 +91,7 @@ def learning_figure(curves: Sequence[Curve]) -> Figure:
             ylim=(-1, 101),
         )
         if curves:
-            figure.legend(loc="outside lower left", ncols=2)
+            legend(figure, columns=2)
     return figure
 
 

@@ -70,6 +70,15 @@ def test_a_host_that_goes_on_failing_is_left_alone(hosts: Measured, bad_web: Bad
     assert [row["error"].partition(":")[0] for row in rows] == ["host not found"]
 
 
+def test_a_host_that_is_left_alone_has_one_line(hosts: Measured, bad_web: BadWeb) -> None:
+    """And none for every URL that could not be had."""
+    logged = [line for line in hosts.stderr.splitlines() if " INFO " in line]
+    dead = [line for line in logged if "nowhere.example" in line and "crawling from" not in line]
+    assert len(dead) == 1
+    assert "nowhere.example is left alone: host not found" in dead[0]
+    assert "Gave up retrying" not in hosts.stderr
+
+
 def test_the_end_says_which_hosts_are_left_and_why(hosts: Measured, bad_web: BadWeb) -> None:
     assert hosts.returncode == 0
     assert hosts.kept.stop_reasons == ["hosts_unavailable"]

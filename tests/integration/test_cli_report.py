@@ -72,12 +72,12 @@ def test_report_writes_curves_and_a_page_beside_the_crawl(crawl: Path) -> None:
     result = run("report", crawl)
     assert result.exit_code == 0, result.output
     assert f"the budget of {BUDGET} fetches is spent" in result.output
-    for name in ("loss.png", "harvest.png", "report.html"):
+    for name in ("loss.png", "report.html"):
         written = crawl / "report" / name
         assert written.stat().st_size > 1000
         assert str(written) in result.output
     page = lxml.html.document_fromstring((crawl / "report" / "report.html").read_text("utf-8"))
-    assert len(page.xpath("//img")) == 3  # type: ignore[arg-type]
+    assert len(page.xpath("//img")) == 2  # type: ignore[arg-type]
     assert "best-first, Jazz" in str(page.findtext(".//h1"))
 
 
@@ -92,12 +92,21 @@ def test_report_compares_crawls(crawls: list[Path], tmp_path: Path) -> None:
     assert rows[start + 1][2] == f"{losses[0]:.3f}"
     assert rows[start + 2][-1] == f"{1 - losses[1] / losses[0]:+.0%}"
     assert sorted(path.name for path in (tmp_path / "both").iterdir()) == [
-        "harvest.png",
-        "learning.png",
         "loss.png",
         "report.html",
     ]
+    assert "learning" not in result.output
     assert not (crawls[0] / "report").exists()
+
+
+def test_report_speaks_of_learning_where_crawls_can_have_learned(
+    crawls: list[Path], tmp_path: Path
+) -> None:
+    again = shutil.copytree(crawls[0], tmp_path / "again")
+    result = run("report", crawls[0], again, "--out", tmp_path / "both")
+    assert result.exit_code == 0, result.output
+    assert "+0.000, no learning" in result.output
+    assert (tmp_path / "both" / "learning.png").is_file()
 
 
 def test_report_of_several_goes_to_the_working_folder(

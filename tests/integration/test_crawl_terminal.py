@@ -32,14 +32,13 @@ def _all_output(descriptor: int) -> str:
         read.append(data)
 
 
-def test_a_terminal_gets_a_progress_bar_and_a_summary(
-    demo: dict[str, str], tmp_path: Path
-) -> None:
+def _crawled(crawl_dir: Path, columns: int, **arguments: str | int) -> str:
+    """Crawl in a terminal, and return all that it got to show."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 160, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     try:
         with subprocess.Popen(
-            command(tmp_path / "crawl", **demo, budget=60),
+            command(crawl_dir, **arguments),
             cwd=ROOT,
             env=environment() | {"TERM": "xterm"},
             stdin=theirs,
@@ -51,6 +50,13 @@ def test_a_terminal_gets_a_progress_bar_and_a_summary(
     finally:
         os.close(ours)
     assert process.returncode == 0
+    return output
+
+
+def test_a_terminal_gets_a_progress_bar_and_a_summary(
+    demo: dict[str, str], tmp_path: Path
+) -> None:
+    output = _crawled(tmp_path / "crawl", 160, **demo, budget=60)
     bars = [part for part in output.split("\r") if "| " in part and "/60 [" in part]
     assert len(bars) > 1
     assert "0/60 [" in bars[0]
@@ -59,3 +65,13 @@ def test_a_terminal_gets_a_progress_bar_and_a_summary(
     end = output[output.rindex("/60 [") :]
     assert "\nstopped       the budget of 60 fetches is spent" in end.replace("\r", "")
     assert str(tmp_path / "crawl") in end.rstrip().splitlines()[-1]
+
+
+def test_the_bar_is_whole_in_80_columns(demo: dict[str, str], tmp_path: Path) -> None:
+    output = _crawled(tmp_path / "crawl", 80, **demo, budget=60)
+    bars = [part for part in output.split("\r") if "| " in part and "/60 [" in part]
+    for bar in bars[1:]:
+        assert len(bar.splitlines()[0].rstrip()) <= 80
+        assert bar.splitlines()[0].rstrip().endswith("]")
+    for shown in ("100%|", "pages/s", "harvest 0.", "frontier "):
+        assert shown in bars[-1]

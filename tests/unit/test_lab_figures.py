@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.colors import to_hex
+from matplotlib.container import BarContainer
+from matplotlib.lines import Line2D
 
 from focuscrawl.lab.figures import (
     FIGURES,
@@ -233,6 +236,29 @@ def test_every_figure_is_drawn_and_says_what_it_shows(name: str, results: Result
     assert all(said)
     if len(figure.axes[0].get_lines()) > 1:
         assert figure.legends
+    for legend in figure.legends:
+        box = legend.get_window_extent()
+        assert box.x0 >= 0
+        assert box.x1 <= figure.bbox.width
+
+
+def test_a_strategy_has_one_colour_in_all_figures(results: Results) -> None:
+    colours: dict[str, set[str]] = {name: set() for name in results.strategies}
+    for name in FIGURES:
+        figure = FIGURES[name].of(results)
+        assert figure is not None
+        for plot in figure.axes:
+            for drawn, label in zip(*plot.get_legend_handles_labels(), strict=True):
+                strategy = str(label).removesuffix(" only")
+                if strategy in colours:
+                    if isinstance(drawn, BarContainer):
+                        colour = drawn.patches[0].get_facecolor()
+                    else:
+                        assert isinstance(drawn, Line2D)
+                        colour = drawn.get_color()
+                    colours[strategy].add(to_hex(colour))
+    assert {name for name, seen in colours.items() if len(seen) != 1} == set()
+    assert len(set.union(*colours.values())) > 5
 
 
 def test_results_without_what_a_figure_needs_have_no_such_figure(results: Results) -> None:

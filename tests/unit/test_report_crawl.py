@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import lxml.html
 import pandas as pd
@@ -16,11 +17,12 @@ from focuscrawl.report import comparison, html
 from focuscrawl.report.figure_style import png
 from focuscrawl.report.figures import loss_figure
 from focuscrawl.report.measures import load_pages
+from focuscrawl.report.milestones import milestones
 from focuscrawl.report.stores import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.report.why import Explanation
 from focuscrawl.store import CrawlStore, NewUrl, PageRow, StoreWriter, VisitRecord
-from focuscrawl.store.records import LinkRow
+from focuscrawl.store.records import LinkRow, ModelRow
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 
 if TYPE_CHECKING:
@@ -350,6 +352,64 @@ def test_html_is_self_contained_and_escapes_titles(building: Building) -> None:
     assert "2 pages so far" in text
 
 
+def _section(store: CrawlStore) -> dict[str, Any]:
+    return html.section("bees", store, Summary.of(store), load_pages(store))
+
+
+def test_no_host_is_among_the_best_and_the_worst(building: Building) -> None:
+    for host_name, relevance in (("rich", 0.9), ("fair", 0.6), ("poor", 0.2), ("none", 0.0)):
+        for n in range(5):
+            building.fetch(f"http://{host_name}.example/{n}", relevance)
+    section = _section(building.written())
+    assert [row.Index for row in section["best_hosts"]] == ["rich.example", "fair.example"]
+    assert [row.Index for row in section["worst_hosts"]] == ["none.example", "poor.example"]
+
+
+def test_best_pages_are_not_in_the_order_of_fetching(building: Building) -> None:
+    """Of pages that are all relevant beyond doubt, those that relevant pages name come first."""
+    building.fetch("http://a.example/", 1.0)
+    names = ["first", "named", "junk", "sure"]
+    for name in names:
+        building.url(f"http://a.example/{name}", 1, "http://a.example/")
+        building.link("http://a.example/", f"http://a.example/{name}", 0.5)
+    for name, relevance in zip(names, (0.9, 0.9, 0.1, 1.0), strict=True):
+        building.fetch(f"http://a.example/{name}", relevance)
+    for source in ("sure", "named"):  # a page that names itself says nothing
+        building.link(f"http://a.example/{source}", "http://a.example/named", 0.5)
+    building.link("http://a.example/junk", "http://a.example/first", 0.5)
+    best = _section(building.written())["best_pages"]
+    found = [(row.url.rpartition("/")[2], row.named) for row in best]
+    assert found == [("sure", 1), ("named", 2), ("first", 1), ("junk", 1)]
+
+
+def test_metrics_of_lessons_are_whole(building: Building) -> None:
+    """Every number has a column; what is no number is for machines."""
+    metrics = {f"measure_{n}": n / 7 for n in range(12)}
+    for version, more in (
+        (1, {"histogram": [1, 2]}),
+        (2, {"late": 2304.0, "unknown": float("nan")}),
+    ):
+        row = ModelRow(version, 0, 10, json.dumps({**metrics, **more}), b"")
+        building.writer.put(VisitRecord(model=row))
+    store = building.written()
+    models = _section(store)["models"]
+    assert models["names"] == [*metrics, "late", "unknown"]
+    assert [row[0] for row in models["rows"]] == [1, 2]
+    assert [row[-1][-2:] for row in models["rows"]] == [["", ""], ["2,304", "nan"]]
+
+
+def test_milestones_are_what_a_curve_does_not_tell(building: Building) -> None:
+    building.event("start", "")
+    building.fetch("http://a.example/1")
+    building.event("alarm", "harvest 0.00")
+    building.event("excluded", "http://a.example/2: robots.txt")
+    building.fetch("http://a.example/3")
+    building.event("start", "")
+    building.event("redefined", "another")
+    found = milestones(building.written())
+    assert found == [(1, "alarm"), (2, "restart"), (2, "topic changed")]
+
+
 def test_crawls_are_compared_where_all_have_been(tmp_path: Path) -> None:
     building = [
         Building(tmp_path / "one", strategy="breadth-first"),
@@ -374,5 +434,9 @@ def test_crawls_are_compared_where_all_have_been(tmp_path: Path) -> None:
     assert [row.loss_rate for row in rows] == pytest.approx([0.5, 0.625, 0.5])
     assert [row.loss_reduction for row in rows] == [None, pytest.approx(0.5), None]
     assert "loss at 4" in comparison.text(rows)
+    assert not comparison.consecutive(summaries[:2])  # two strategies: none learns of the other
+    assert not comparison.consecutive(summaries[1:])  # two topics
+    assert not comparison.consecutive(summaries[:1])
+    assert comparison.consecutive([summaries[0], summaries[0]])
     two_alike = comparison.labels([summaries[0], summaries[0]])
     assert two_alike == ["breadth-first"] * 2  # the same folder twice cannot be told apart

@@ -9,7 +9,8 @@ from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 
 from focuscrawl.report.figure_style import png
-from focuscrawl.report.figures import harvest_figure, loss_figure, relevance_figure
+from focuscrawl.report.figures import loss_figure, relevance_figure
+from focuscrawl.report.milestones import Milestone
 
 
 def frame(n: int, relevance: float = 0.25) -> pd.DataFrame:
@@ -25,7 +26,7 @@ def frame(n: int, relevance: float = 0.25) -> pd.DataFrame:
 def test_curves_have_axes_legend_and_both_averages() -> None:
     figure = loss_figure({"best-first": frame(300), "apprentice": frame(200, 0.75)})
     (plot,) = figure.axes
-    assert (plot.get_xlabel(), plot.get_ylabel()) == ("fetches", "loss rate")
+    assert (plot.get_xlabel(), plot.get_ylabel()) == ("fetches", "loss rate = 1 - harvest rate")
     assert [text.get_text() for text in figure.legends[0].get_texts()] == [
         "best-first",
         "apprentice",
@@ -38,12 +39,39 @@ def test_curves_have_axes_legend_and_both_averages() -> None:
     assert len(thin) == 2
 
 
-def test_harvest_is_drawn_as_harvest() -> None:
-    figure = harvest_figure({"one": frame(50)})
-    (plot,) = figure.axes
-    assert plot.get_ylabel() == "harvest rate"
-    curve = next(line for line in plot.get_lines() if line.get_label() == "one")
-    np.testing.assert_allclose(np.asarray(curve.get_ydata()), 0.25)
+def test_milestones_are_on_the_curve_of_their_crawl() -> None:
+    crawls = {"one": frame(50), "two": frame(50, 0.75)}
+    told = [Milestone(10, "restart"), Milestone(20, "alarm"), Milestone(30, "alarm")]
+    figure = loss_figure(crawls, {"two": told})
+    named = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert named[-2:] == ["restart", "alarm"]  # and no change of topic, since there was none
+    lines = figure.axes[0].get_lines()
+    curve = next(line for line in lines if line.get_label() == "two")
+    marks = [
+        line for line in lines if line.get_marker() == "v" and len(np.asarray(line.get_xdata()))
+    ]
+    assert [np.asarray(line.get_xdata()).tolist() for line in marks] == [[20, 30]]
+    np.testing.assert_allclose(np.asarray(marks[0].get_ydata()), 0.25)
+    assert to_hex(marks[0].get_color()) == to_hex(curve.get_color())
+
+
+def test_a_crawl_has_one_colour_in_all_figures() -> None:
+    curves = loss_figure({name: frame(20) for name in "abc"}).axes[0].get_lines()
+    colours = {str(line.get_label()): to_hex(line.get_color()) for line in curves}
+    for number, name in enumerate("abc"):
+        bars = relevance_figure(frame(20), number).axes[0].patches
+        assert to_hex(bars[0].get_facecolor()) == colours[name]
+
+
+@pytest.mark.parametrize("letters", [5, 30, 200])
+def test_legends_are_whole(letters: int) -> None:
+    names = [f"{number} {'crawl ' * letters}"[:letters] for number in range(5)]
+    figure = loss_figure({name: frame(30) for name in names})
+    figure.draw_without_rendering()
+    box = figure.legends[0].get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.width
+    assert len(figure.legends[0].get_texts()) == 6
 
 
 def test_crawls_differ_without_colour() -> None:
@@ -59,7 +87,7 @@ def test_crawls_differ_without_colour() -> None:
 
 
 def test_long_crawls_are_thinned_and_keep_their_ends() -> None:
-    (plot,) = harvest_figure({"long": frame(50_000)}).axes
+    (plot,) = loss_figure({"long": frame(50_000)}).axes
     for line in plot.get_lines():
         x = np.asarray(line.get_xdata())
         assert len(x) <= 2000
@@ -72,7 +100,6 @@ def test_small_crawls_can_be_drawn(fetches: int) -> None:
     pages = frame(fetches)
     for figure in (
         loss_figure({"x": pages}),
-        harvest_figure({"x": pages}),
         relevance_figure(pages),
     ):
         assert png(figure).startswith(b"\x89PNG")

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pandas as pd
+
 from focuscrawl.lab.figures import (
     authorities,
     frontier,
@@ -25,6 +27,7 @@ from focuscrawl.lab.figures.study_data import (
     OFFLINE,
     RECALL,
     SOFT,
+    SWITCHED,
     UNFOCUSED,
     fetches,
     table,
@@ -33,7 +36,6 @@ from focuscrawl.lab.figures.study_data import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pandas as pd
     from matplotlib.figure import Figure
 
     from focuscrawl.lab.figures.study_data import Data
@@ -62,7 +64,11 @@ class PaperFigure:
         found = self.data(results)
         if found is None:
             return None
-        return self.draw(found if self.tabulate is None else self.tabulate(found))
+        drawn = found if self.tabulate is None else self.tabulate(found)
+        # so that a strategy looks the same in all of them
+        order = pd.CategoricalDtype([*results.strategies, SWITCHED])
+        whose = [name for name in ("strategy", "first", "second") if name in drawn]
+        return self.draw(drawn.astype(dict.fromkeys(whose, order)))
 
 
 _ACCURACY = table("pages", "accuracy")

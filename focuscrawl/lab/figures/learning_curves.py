@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from focuscrawl.lab.consecutive_crawls import chains, curves_of
-from focuscrawl.lab.figures.panels import legend, lines, panels
+from focuscrawl.lab.figures.panels import legend, lines, order_of, panels
 from focuscrawl.report.learning_curves import points
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def points_of(strategy: str) -> Data:
 
 def draw_learning(table: pd.DataFrame) -> Figure:
     """Draw `points_of` a strategy."""
-    chain = list(dict.fromkeys(table["strategy"]))
+    chain = order_of(table["strategy"])
     y = "% of the relevant pages found by any"
     with panels(table, "% of the fetches", y) as (figure, plots):
         for plot, rows in plots:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from focuscrawl.lab.figures.panels import (
-    BLACK,
-    GREY,
+    EDGE,
     WHITE,
     legend,
     lines,
+    order_of,
     panels,
     topic_axis,
 )
 from focuscrawl.lab.figures.study_data import APPRENTICE, OFFLINE, SOFT, fetches_of
-from focuscrawl.report.figure_style import axes, evenly_spread, plain
+from focuscrawl.report import figure_style
+from focuscrawl.report.figure_style import Line, axes, evenly_spread, plain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from focuscrawl.lab.results import Results
 
 _POINTS = 50  # of a curve
-_LOOKS = {"only_first": GREY, "both": WHITE, "only_second": BLACK}
 
 
 def of_two(results: Results) -> pd.DataFrame | None:
@@ -65,15 +65,20 @@ def draw_strategies(table: pd.DataFrame) -> Figure:
     """Draw `strategies_table`, one bar a topic."""
     place = np.arange(len(table))
     first, second = table["first"].iloc[0], table["second"].iloc[0]
-    said = {"only_first": f"{first} only", "both": "both", "only_second": f"{second} only"}
+    order = list(dict.fromkeys([*order_of(table["first"]), *order_of(table["second"])]))
+    bars: dict[str, tuple[str, dict[str, Any]]] = {
+        "only_first": (f"{first} only", {**EDGE, "color": Line.of(order.index(first)).colour}),
+        "both": ("both", WHITE),
+        "only_second": (f"{second} only", {**EDGE, "color": Line.of(order.index(second)).colour}),
+    }
     with axes(7.0, 0.9 + 0.3 * len(table)) as (figure, plot):
         begin = np.zeros(len(table))
-        for name, label in said.items():
-            plot.barh(place, table[name], 0.7, begin, label=plain(label), **_LOOKS[name])
+        for name, (label, look) in bars.items():
+            plot.barh(place, table[name], 0.7, begin, label=plain(label), **look)
             begin += table[name].to_numpy()
         topic_axis(plot, table)
         plot.set_xlabel("URLs fetched (mean over draws)")
-        figure.legend(loc="outside lower center", ncols=3)
+        figure_style.legend(figure, loc="outside lower center")
     return figure
 
 

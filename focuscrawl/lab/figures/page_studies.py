@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from focuscrawl.lab.figures.panels import legend, lines, panels, topic_axis
+from focuscrawl.report import figure_style
 from focuscrawl.report.figure_style import axes
 
 if TYPE_CHECKING:
@@ -141,5 +142,5 @@ def draw_features(table: pd.DataFrame) -> Figure:
         plot.axvline(0, color="black", lw=0.8)
         topic_axis(plot, table)
         plot.set_xlabel("added to the share of links told right, percentage points")
-        figure.legend(loc="outside lower center", ncols=3)
+        figure_style.legend(figure, loc="outside lower center")
     return figure

@@ -5,12 +5,14 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
+from focuscrawl.report import figure_style
 from focuscrawl.report.figure_style import Line, axes, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -21,7 +23,6 @@ EDGE: dict[str, Any] = {"edgecolor": "black", "linewidth": 0.6}
 GREY: dict[str, Any] = {**EDGE, "color": "#9a9a9a"}
 WHITE: dict[str, Any] = {**EDGE, "color": "white", "hatch": "////"}
 BLACK: dict[str, Any] = {**EDGE, "color": "black"}
-BARS = (WHITE, GREY, BLACK)
 
 
 @contextmanager
@@ -57,8 +58,18 @@ def panels(
 
 def lines(plot: Axes, table: pd.DataFrame, x: str, y: str, *, by: str, order: list[str]) -> None:
     """Draw one line a value of `by`; its place in `order` says how it looks."""
-    for name, rows in table.groupby(by, sort=False):
+    for name, rows in table.groupby(by, sort=False, observed=True):
         Line.of(order.index(str(name))).draw(plot, rows[x], rows[y], str(name), lw=1.4)
+
+
+def order_of(names: pd.Series[Any]) -> list[str]:
+    """Return what the strategies of a figure are among: their places there say how they look.
+
+    Those of the study, where the column is of its categories; else those of the column.
+    """
+    if isinstance(names.dtype, pd.CategoricalDtype):
+        return [str(name) for name in names.cat.categories]
+    return list(dict.fromkeys(names))
 
 
 def legend(figure: Figure, names: list[str], columns: int = 4) -> None:
@@ -68,11 +79,11 @@ def legend(figure: Figure, names: list[str], columns: int = 4) -> None:
         handles, labels = plot.get_legend_handles_labels()
         found.update(dict(zip(labels, handles, strict=True)))
     named = [plain(name) for name in names if plain(name) in found]
-    figure.legend(
-        [found[name] for name in named],
-        named,
+    figure_style.legend(
+        figure,
+        {name: found[name] for name in named},
         loc="outside upper center",
-        ncols=min(columns, max(len(named), 1)),
+        columns=columns,
     )
 
 

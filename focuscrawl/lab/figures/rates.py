@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from focuscrawl.lab.figures.panels import legend, lines, panels
+from focuscrawl.lab.figures.panels import legend, lines, order_of, panels
 from focuscrawl.lab.figures.study_data import (
     APPRENTICE,
     OFFLINE,
@@ -90,18 +90,19 @@ def _curves(fetches: pd.DataFrame, name: str, curve: object) -> pd.DataFrame:
 
 def draw_curves(table: pd.DataFrame) -> Figure:
     """Draw `loss_table`, `moving_table` or `switch_table`."""
-    names, y = list(dict.fromkeys(table["strategy"])), str(table.columns[-1])
+    order, y = order_of(table["strategy"]), str(table.columns[-1])
     bounded = y != "lost"
     x, label = "fetches", _LABELS[y]
     with panels(table, x, label, share_x=False, share_y=bounded) as (figure, plots):
         for plot, rows in plots:
-            lines(plot, rows, "fetches", y, by="strategy", order=names)
+            lines(plot, rows, "fetches", y, by="strategy", order=order)
             plot.set_xlim(0, max(int(rows["fetches"].max()), 1))
             plot.set_ylim(0, 1 if bounded else None)
-            if SWITCHED in names:
-                half = int(rows.loc[rows["strategy"] == SWITCHED, "fetches"].max()) // 2
+            switched = rows.loc[rows["strategy"] == SWITCHED, "fetches"]
+            if len(switched):
+                half = int(switched.max()) // 2
                 plot.axvline(half, color="0.4", lw=0.8, label="switch")
-        legend(figure, [*names, "switch"])
+        legend(figure, [*order, "switch"])
     return figure
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.report.figure_style import Line, axes, plain
+from focuscrawl.report.figure_style import Line, axes, legend, plain
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,5 +51,5 @@ def recall_figure(forages: Mapping[str, Sequence[Forage]], title: str, fetches: 
             ylim=(-0.01, 1.01),
             title=plain(title),
         )
-        figure.legend(loc="outside lower left", ncols=3)
+        legend(figure, columns=3)
     return figure

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from focuscrawl.lab.figures.panels import BARS, GREY, WHITE, legend, panels, topic_axis
-from focuscrawl.report.figure_style import axes, plain
+from focuscrawl.lab.figures.panels import EDGE, GREY, WHITE, legend, order_of, panels, topic_axis
+from focuscrawl.report import figure_style
+from focuscrawl.report.figure_style import Line, axes, plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +39,7 @@ def draw_good_bad(table: pd.DataFrame) -> Figure:
         plot.barh(place, table["bad"], 0.7, good, label="bad", **WHITE)
         topic_axis(plot, table)
         plot.set_xlabel("fetches of the baseline (mean over draws)")
-        figure.legend(loc="outside lower center", ncols=2)
+        figure_style.legend(figure, loc="outside lower center")
     return figure
 
 
@@ -59,14 +60,15 @@ def relevance_table(fetches: pd.DataFrame) -> pd.DataFrame:
 
 def draw_relevance(table: pd.DataFrame) -> Figure:
     """Draw `relevance_table`: a group of bars a tenth, one bar a strategy."""
-    names = list(dict.fromkeys(table["strategy"]))
+    order = order_of(table["strategy"])
+    names = [name for name in order if (table["strategy"] == name).any()]
     width = 0.9 / BINS / len(names)
     with panels(table, "relevance R, in tenths", "share of fetches") as (figure, plots):
         for plot, rows in plots:
-            for name, bars in rows.groupby("strategy", sort=False):
+            for name, bars in rows.groupby("strategy", sort=False, observed=True):
                 number = names.index(str(name))
                 left = bars["relevance"] + 0.05 / BINS + number * width
-                look = BARS[number % len(BARS)]
+                look = {**EDGE, "color": Line.of(order.index(str(name))).colour}
                 plot.bar(left, bars["share"], width, align="edge", label=plain(str(name)), **look)
             plot.set(xlim=(0, 1), ylim=(0, 1))
         legend(figure, names)
