@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_BAD_ENDS = ("error", "store_error", "lease_lost")
+#: of reasons to stop that are no good end
+_EXIT_CODES = {"error": 1, "store_error": 1, "lease_lost": 1, "seeds_unreachable": 3}
 
 
 class Command(CrawlCommand):
@@ -80,8 +81,10 @@ class Command(CrawlCommand):
             self._refuse(args[0], str(errors[0]))
         elif errors:
             raise errors[0]
-        elif has_failed_to_start(process) or crawler.stats.get_value("finish_reason") in _BAD_ENDS:
+        elif has_failed_to_start(process):
             self.exitcode = 1
+        else:
+            self.exitcode = _EXIT_CODES.get(crawler.stats.get_value("finish_reason"), 0)
 
     def _refuse(self, spider: str, why: str) -> None:
         """Say in one line what the user can put right."""
