@@ -1,4 +1,4 @@
-# make crawl: a focused crawl of the synthetic web, to see what focuscrawl does
+# make crawl: a focused crawl of the synthetic web beside one of the same budget without focus
 # make test : lint, types, layers and the whole test suite, with the newest Scrapy
 # make test-oldest: tests of what is built on Scrapy, with the oldest one that pyproject.toml admits
 # make lint     : the linter, the type checker and the layers alone
@@ -26,6 +26,9 @@ ifndef CRAWL_DIR
 CRAWL_DIR := crawls/demo-$(shell date +%Y%m%d-%H%M%S)
 endif
 
+DEMO_CRAWL = $(BIN)/focuscrawl crawl -a web=demo -a topic=$(TOPIC) \
+	-a seeds=models/demo/seeds.csv -a budget=$(BUDGET)
+
 .PHONY: crawl test test-oldest lint bench endurance fuzz docs deploy-check clean
 
 .venv/.installed .venv-oldest/.installed: pyproject.toml constraints.txt
@@ -44,9 +47,13 @@ endif
 .venv/.installed: CONSTRAIN = ''
 
 crawl: .venv/.installed
-	@$(BIN)/scrapy crawl focused -a web=demo -a topic=$(TOPIC) -a seeds=models/demo/seeds.csv \
-		-a budget=$(BUDGET) -a crawl_dir=$(CRAWL_DIR)
-	@$(BIN)/focuscrawl report $(CRAWL_DIR) | tail -n 1
+	@$(DEMO_CRAWL) -a crawl_dir=$(CRAWL_DIR)
+	@echo "the same once more without focus, breadth-first ..."
+	@$(DEMO_CRAWL) -a crawl_dir=$(CRAWL_DIR)/breadth-first -a strategy=breadth-first \
+		2>$(CRAWL_DIR)/breadth-first.log || { cat $(CRAWL_DIR)/breadth-first.log; exit 1; }
+	@$(BIN)/focuscrawl report $(CRAWL_DIR)/breadth-first $(CRAWL_DIR) --out $(CRAWL_DIR)/report \
+		| grep "fetches each"
+	@echo "both in one picture: $(CRAWL_DIR)/report/loss.png"
 
 lint: .venv/.installed
 	$(BIN)/ruff check .

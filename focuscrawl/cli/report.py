@@ -51,6 +51,8 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
             click.echo(f"{summary.text()}\n")
         if len(stores) > 1:
             click.echo(f"{comparison.text(compared)}\n")
+            if (sentence := comparison.in_one_sentence(summaries, crawls)) is not None:
+                click.echo(f"{sentence}\n")
         pages = dict(zip(labels, crawls, strict=True))
         curves = {
             "loss.png": png(loss_figure(pages)),

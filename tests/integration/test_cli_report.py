@@ -100,6 +100,18 @@ def test_report_compares_crawls(crawls: list[Path], tmp_path: Path) -> None:
     assert not (crawls[0] / "report").exists()
 
 
+def test_report_says_what_each_crawl_had_for_the_same_fetches(
+    crawls: list[Path], tmp_path: Path
+) -> None:
+    result = run("report", *crawls, "--out", tmp_path)
+    plain, focused = [int((load_pages(folder)["relevance"] > 0.5).sum()) for folder in crawls]
+    assert plain < focused
+    assert (
+        f"of {BUDGET} fetches each, pages on the topic: "
+        f"{plain} with breadth-first, {focused} with best-first"
+    ) in result.output.splitlines()
+
+
 def test_report_of_several_goes_to_the_working_folder(
     crawls: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

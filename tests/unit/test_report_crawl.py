@@ -374,5 +374,10 @@ def test_crawls_are_compared_where_all_have_been(tmp_path: Path) -> None:
     assert [row.loss_rate for row in rows] == pytest.approx([0.5, 0.625, 0.5])
     assert [row.loss_reduction for row in rows] == [None, pytest.approx(0.5), None]
     assert "loss at 4" in comparison.text(rows)
+    said = comparison.in_one_sentence(summaries[:2], pages[:2])
+    assert said == (
+        "of 4 fetches each, pages on the topic: 0 with breadth-first, 4 with best-first"
+    )
+    assert comparison.in_one_sentence(summaries, pages) is None  # what is on the topic differs
     two_alike = comparison.labels([summaries[0], summaries[0]])
     assert two_alike == ["breadth-first"] * 2  # the same folder twice cannot be told apart
