@@ -15,6 +15,7 @@ BIN := .venv/bin
 OLDEST_SCRAPY := $(shell sed -nE 's/^ *"scrapy>=([0-9.]+)".*/\1/p' pyproject.toml)
 SCRAPY_TESTS := $(wildcard tests/unit/test_addon_*.py tests/unit/test_engine_*.py \
 	tests/unit/test_extensions_*.py tests/integration/test_addon.py \
+	tests/integration/test_anywhere.py \
 	tests/integration/test_bad_web_*.py tests/integration/test_crawl_*.py \
 	tests/integration/test_operations.py tests/integration/test_pipelines.py \
 	tests/integration/test_revisit_hubs.py tests/integration/test_security_*.py \

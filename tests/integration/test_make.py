@@ -14,13 +14,10 @@ BUDGET = 60
 
 def test_make_crawl_shows_what_focus_brings(tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
+    given = (f"BIN={Path(sys.executable).parent}", f"BUDGET={BUDGET}", f"CRAWL_DIR={folder}")
     done = subprocess.run(
         # what is installed is taken as it is
-        [
-            *("make", "-o", ".venv/.installed", "crawl", f"BIN={Path(sys.executable).parent}"),
-            f"BUDGET={BUDGET}",
-            f"CRAWL_DIR={folder}",
-        ],
+        ["make", "-o", ".venv/.installed", "crawl", *given],
         cwd=ROOT,
         env=environment() | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
