@@ -1,4 +1,4 @@
-# make crawl: a focused crawl of the synthetic web, to see what focuscrawl does
+# make crawl: a focused crawl of the synthetic web beside one of the same budget without focus
 # make test : lint, types, layers and the whole test suite, with the newest Scrapy
 # make test-oldest: tests of what is built on Scrapy, with the oldest one that pyproject.toml admits
 # make lint     : the linter, the type checker and the layers alone
@@ -19,6 +19,7 @@ BIN := .venv/bin
 OLDEST_SCRAPY := $(shell sed -nE 's/^ *"scrapy>=([0-9.]+)".*/\1/p' pyproject.toml)
 SCRAPY_TESTS := $(wildcard tests/unit/test_addon_*.py tests/unit/test_engine_*.py \
 	tests/unit/test_extensions_*.py tests/integration/test_addon.py \
+	tests/integration/test_anywhere.py \
 	tests/integration/test_bad_web_*.py tests/integration/test_crawl_*.py \
 	tests/integration/test_operations.py tests/integration/test_pipelines.py \
 	tests/integration/test_revisit_hubs.py tests/integration/test_security_*.py \
@@ -36,11 +37,10 @@ ifndef CRAWL_DIR
 CRAWL_DIR := crawls/demo-$(shell date +%Y%m%d-%H%M%S)
 endif
 
-<<<<<<< HEAD
-.PHONY: crawl test test-oldest lint bench endurance fuzz docs deploy-check lock clean
-=======
-.PHONY: crawl test test-oldest lint bench endurance fuzz docs notebooks deploy-check clean
->>>>>>> new3
+DEMO_CRAWL = $(BIN)/focuscrawl crawl -a web=demo -a topic=$(TOPIC) \
+	-a seeds=models/demo/seeds.csv -a budget=$(BUDGET)
+
+.PHONY: crawl test test-oldest lint bench endurance fuzz docs notebooks deploy-check lock clean
 
 .venv/.installed: LOCK = locks/dev.txt
 .venv-oldest/.installed: LOCK = locks/oldest-scrapy.txt
@@ -58,9 +58,13 @@ endif
 	@touch $@
 
 crawl: .venv/.installed
-	@$(BIN)/scrapy crawl focused -a web=demo -a topic=$(TOPIC) -a seeds=models/demo/seeds.csv \
-		-a budget=$(BUDGET) -a crawl_dir=$(CRAWL_DIR)
-	@$(BIN)/focuscrawl report $(CRAWL_DIR) | tail -n 1
+	@$(DEMO_CRAWL) -a crawl_dir=$(CRAWL_DIR)
+	@echo "the same once more without focus, breadth-first ..."
+	@$(DEMO_CRAWL) -a crawl_dir=$(CRAWL_DIR)/breadth-first -a strategy=breadth-first \
+		2>$(CRAWL_DIR)/breadth-first.log || { cat $(CRAWL_DIR)/breadth-first.log; exit 1; }
+	@$(BIN)/focuscrawl report $(CRAWL_DIR)/breadth-first $(CRAWL_DIR) --out $(CRAWL_DIR)/report \
+		| grep "fetches each"
+	@echo "both in one picture: $(CRAWL_DIR)/report/loss.png"
 
 lint: .venv/.installed
 	$(BIN)/ruff check .
@@ -90,7 +94,6 @@ deploy-check: .venv/.installed
 docs: .venv/.installed
 	$(BIN)/pytest tests/docs
 
-<<<<<<< HEAD
 .venv-lock/.installed: locks/lock.txt
 	@$(PYTHON) -m venv $(@D)
 	@$(@D)/bin/$(LOCKED) --requirement locks/lock.txt
@@ -107,10 +110,9 @@ lock: .venv-lock/.installed
 	@sed -i.bak -E '/^twisted==/d; s/^scrapy==.*/scrapy==$(OLDEST_SCRAPY)/' $(PINS)
 	$(COMPILE) pyproject.toml --extra all --group dev --constraint $(PINS) \
 		--output-file locks/oldest-scrapy.txt
-=======
+
 notebooks: .venv/.installed
 	cd notebooks && ../$(BIN)/python -m jupyter execute --inplace *.ipynb
->>>>>>> new3
 
 clean:
 	rm -rf .venv .venv-oldest .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist

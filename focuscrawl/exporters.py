@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import importlib
-<<<<<<< HEAD
 import re
 from collections.abc import Mapping
-=======
 from dataclasses import fields
 from datetime import datetime
->>>>>>> new3
 from typing import IO, TYPE_CHECKING, Any
 
 from itemadapter import ItemAdapter

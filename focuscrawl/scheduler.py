@@ -32,7 +32,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_NO_LINKS = ("frontier_empty", "hosts_unavailable")  # what goes past the frontier goes on
+# what goes past the frontier goes on
+_NO_LINKS = ("frontier_empty", "hosts_unavailable", "seeds_unreachable")
 
 
 class FrontierScheduler(BaseScheduler):

@@ -67,7 +67,7 @@ def train(
     \b
     focuscrawl apprentice train crawls/first --out models/cycling-links
     focuscrawl apprentice train crawls/first --out models/x --d-max cv --web pages.warc
-    scrapy crawl focused -a apprentice=models/cycling-links ...
+    focuscrawl crawl -a apprentice=models/cycling-links ...
     """
     FORMAT.check_out(out)
     if is_database_url(crawl_dir):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def crawl(arguments: Mapping[str, str | None], settings: Iterable[str]) -> None:
-    """Run ``scrapy crawl focused``; end with its exit code if it fails.
+    """Run ``focuscrawl crawl``; end with its exit code if it fails.
 
     Told to end, by Ctrl-C or a signal, the crawl does so cleanly, and this goes on.
 
@@ -23,15 +22,14 @@ def crawl(arguments: Mapping[str, str | None], settings: Iterable[str]) -> None:
     arguments : of the spider; those that are None are not given
     settings : ``NAME=VALUE`` each
     """
-    # -P: as `scrapy` itself, with no look at the current folder for what is imported
-    command = [sys.executable, "-P", "-m", "scrapy", "crawl", "focused"]
+    # -P: with no look at the current folder for what is imported
+    command = [sys.executable, "-P", "-m", "focuscrawl", "crawl"]
     for name, value in arguments.items():
         if value is not None:
             command += ["-a", f"{name}={value}"]
     for setting in settings:
         command += ["-s", setting]
-    environment = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"} | os.environ
-    with subprocess.Popen(command, env=environment) as process:
+    with subprocess.Popen(command) as process:
         signal.signal(signal.SIGTERM, lambda *_: process.terminate())
         while process.poll() is None:
             with suppress(KeyboardInterrupt):  # the terminal tells the crawl, too

@@ -41,7 +41,7 @@ def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -
 
     \b
     focuscrawl knowledge learn crawls/first --topic /Sports/Cycling
-    scrapy crawl focused -a knowledge=knowledge/Sports_Cycling.db -a topic=/Sports/Cycling
+    focuscrawl crawl -a knowledge=knowledge/Sports_Cycling.db -a topic=/Sports/Cycling
     """
     topics = topics_of(topic)
     path = out or default_path(topics)

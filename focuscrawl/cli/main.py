@@ -20,10 +20,12 @@ _CREDENTIALS = re.compile(r"\b(?!https?:)([a-z][a-z0-9+]*:)//?[^\s@:/]*:[^\s@]*@
 #: subcommand: one-line help; it is in the module of its name, imported only when asked for
 COMMANDS = {
     "apprentice": "Train apprentices on crawls that are over.",
+    "crawl": "Crawl the pages of a topic.",
     "critic": "Train and check critics.",
     "distill": "List the hubs and authorities of a crawl.",
     "knowledge": "Learn from crawls what the next ones can use.",
     "lab": "Compare strategies on recorded webs.",
+    "new": "Begin a project: settings, topic, seeds.",
     "paths": "Learn paths to goal pages; forage other sites.",
     "pause": "Let a running crawl wait.",
     "recrawl": "Crawl a topic again: what is new, changed.",
@@ -36,8 +38,12 @@ COMMANDS = {
     "why": "Say why a URL was fetched, or waits.",
 }
 
-#: subcommand: the module it is in, if that has another's name
-_MODULE_OF = {"resume": "pause", "stop": "pause"}
+#: subcommand: the module it is in, if that is not the one of its name here
+_MODULE_OF = {
+    "crawl": "focuscrawl.commands.anywhere",
+    "resume": "focuscrawl.cli.pause",
+    "stop": "focuscrawl.cli.pause",
+}
 
 #: subcommand: the extra of the package that it needs
 EXTRA_OF = {"distill": "report", "lab": "lab", "report": "report"}
@@ -52,7 +58,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = f"focuscrawl.cli.{_MODULE_OF.get(cmd_name, cmd_name)}"
+        module = _MODULE_OF.get(cmd_name, f"focuscrawl.cli.{cmd_name}")
         extra = EXTRA_OF.get(cmd_name)
         with nullcontext() if extra is None else needs(extra, f"focuscrawl {cmd_name}"):
             command: click.Command = getattr(importlib.import_module(module), cmd_name)
@@ -74,7 +80,4 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="focuscrawl")
 def main() -> None:
-    """Focused crawling: critics, reports and recorded webs.
-
-    The crawl itself is a Scrapy command: ``scrapy crawl focused -a topic=...``.
-    """
+    """Focused crawling: crawls of a topic, critics, reports and recorded webs."""

@@ -17,11 +17,7 @@ from focuscrawl.report.figure_style import png
 from focuscrawl.report.figures import loss_figure
 from focuscrawl.report.learning_curves import learned, learning_curves, learning_figure
 from focuscrawl.report.measures import harvest_rate, load_pages, loss_rate
-<<<<<<< HEAD
-=======
 from focuscrawl.report.milestones import milestones
-from focuscrawl.report.plain_text import cell
->>>>>>> new3
 from focuscrawl.report.stores import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.report.table_cells import cells
@@ -57,6 +53,8 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
             click.echo(f"{summary.text()}\n")
         if len(stores) > 1:
             click.echo(f"{comparison.text(compared)}\n")
+            if (sentence := comparison.in_one_sentence(summaries, crawls)) is not None:
+                click.echo(f"{sentence}\n")
         pages = dict(zip(labels, crawls, strict=True))
         told = dict(zip(labels, map(milestones, stores), strict=True))
         curves = {"loss.png": png(loss_figure(pages, told))}

@@ -118,7 +118,7 @@ def train(*, definition: Path, out: str, web: str | None) -> None:
 
     \b
     focuscrawl topic train cycling.toml --web pages.warc.gz --out models/cycling
-    scrapy crawl focused -a critic=models/cycling -a topic=/good -a seeds=cycling.toml
+    focuscrawl crawl -a critic=models/cycling -a topic=/good -a seeds=cycling.toml
     """
     FORMAT.check_out(Path(out))
     known = read_definition(definition)

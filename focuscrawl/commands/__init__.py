@@ -1,1 +1,1 @@
-"""Scrapy commands of the project."""
+"""Commands that are Scrapy's: ``scrapy crawl`` of the project, ``focuscrawl crawl`` anywhere."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from scrapy.exceptions import UsageError
 from scrapy.settings import SETTINGS_PRIORITIES
@@ -19,6 +19,7 @@ from focuscrawl.engine.private import (
     leave_set_up_out_of_log,
     spider_names,
 )
+from focuscrawl.engine.settings_table import ARGUMENTS
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import without_credentials
 from focuscrawl.report.plain_text import one_line
@@ -31,11 +32,33 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_BAD_ENDS = ("error", "store_error", "lease_lost")
+#: of reasons to stop that are no good end
+_EXIT_CODES = {"error": 1, "store_error": 1, "lease_lost": 1, "seeds_unreachable": 3}
 
 
 class Command(CrawlCommand):
-    """Scrapy's own command; what a user can put right is said in one line."""
+    """Scrapy's own command; what a user can put right is said in one line.
+
+    Attributes
+    ----------
+    called : what the user typed before the options, if that was not ``scrapy crawl SPIDER``
+    """
+
+    called: ClassVar[str | None] = None
+
+    def long_desc(self) -> str:
+        """Return what ``--help`` says first."""
+        return (
+            "Crawl the pages of a topic. Arguments of the spider `focused`, each as "
+            f"-a NAME=VALUE: {', '.join(ARGUMENTS)}. What else can be set, each as "
+            "-s NAME=VALUE, is in the reference of the settings."
+        )
+
+    def add_options(self, parser: argparse.ArgumentParser) -> None:
+        """Add the options of the command."""
+        super().add_options(parser)
+        if self.called is not None:
+            parser.usage = f"{self.called} [options]"
 
     def process_options(self, args: list[str], opts: argparse.Namespace) -> None:
         """Take in the options; leave Scrapy's account of its own set-up out of the log.
@@ -52,8 +75,11 @@ class Command(CrawlCommand):
 
     def run(self, args: list[str], opts: argparse.Namespace) -> None:
         """Run one spider of the project."""
-        if len(args) != 1:
+        if not args:
             raise UsageError
+        if len(args) > 1:
+            self._refuse(args[0], f"what is {args[1]}? Arguments are given as -a NAME=VALUE")
+            return
         process = self.crawler_process
         assert process is not None
         spiders = spider_names(process)
@@ -80,13 +106,16 @@ class Command(CrawlCommand):
             self._refuse(args[0], str(errors[0]))
         elif errors:
             raise errors[0]
-        elif has_failed_to_start(process) or crawler.stats.get_value("finish_reason") in _BAD_ENDS:
+        elif has_failed_to_start(process):
             self.exitcode = 1
+        else:
+            self.exitcode = _EXIT_CODES.get(crawler.stats.get_value("finish_reason"), 0)
 
     def _refuse(self, spider: str, why: str) -> None:
         """Say in one line what the user can put right."""
         why = one_line(without_credentials(why))
-        print(f"scrapy crawl {spider}: {why}", file=sys.stderr)  # noqa: T201
+        called = self.called or f"scrapy crawl {spider}"
+        print(f"{called}: {why}", file=sys.stderr)  # noqa: T201
         if self.settings is not None and self.settings.get("LOG_FILE"):
             logger.error("%s", why)  # a server shows its people the log and nothing else
         self.exitcode = 2

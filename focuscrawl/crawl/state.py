@@ -47,6 +47,7 @@ class CrawlState:
     ----------
     parts : what takes part in it, in the order in which the loop calls them
     fetched : fetches recorded, those of earlier runs included
+    reached : those of them that brought something, or the news that it has not changed
     last_relevant : the last of them that was relevant
     links : links recorded
     in_flight : numbers of the URLs that were given out, with the scores they had
@@ -87,7 +88,7 @@ class CrawlState:
 
     def reset(self) -> None:
         """Forget every fetch, but not what became of the URLs."""
-        self.fetched, self.last_relevant, self.links = 0, 0, 0
+        self.fetched, self.reached, self.last_relevant, self.links = 0, 0, 0, 0
         self.relevance_sum = 0.0
         self._fetched_again, self._not_modified = 0, 0
         self.duplicates.clear()
@@ -97,6 +98,7 @@ class CrawlState:
     def count(self, seq: int, relevance: float, status: int) -> None:
         """Count a fetch."""
         self.fetched = seq
+        self.reached += 200 <= status < 300 or status == NOT_MODIFIED
         self._not_modified += status == NOT_MODIFIED
         self.relevance_sum += relevance
         if relevance > RELEVANT:

@@ -14,7 +14,7 @@ from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.model_folder import MANIFEST
-from focuscrawl.taxonomy import Taxonomy
+from focuscrawl.taxonomy import Taxonomy, read_topics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -129,7 +129,7 @@ def model_folders() -> list[Traversable]:
     return [Path("models"), *beside, package / "models"]
 
 
-def _topics(topic: str) -> list[str]:
+def _topics(topic: str) -> tuple[str, ...]:
     """Return the topic paths in a text, normalised."""
     topics = read_topics(topic)
     if not topics:

@@ -25,6 +25,6 @@ class StopReason(Component):
             said = getattr(failure, "orig", failure)  # without statement and parameters
             logger.error("the crawl store cannot be used any more: %s", said)
         reason = self._crawl.stop_reason
-        if reason not in (None, "frontier_empty"):
+        if reason not in (None, "frontier_empty", "seeds_unreachable"):
             close_spider(self._crawler, reason)
         raise CloseSpider(reason or "finished")

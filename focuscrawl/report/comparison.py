@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.report.measures import harvest_rate
 from focuscrawl.report.plain_text import one_line, table
 
@@ -78,12 +79,12 @@ def compare(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> lis
     common = min(map(len, crawls))
     rates = [harvest_rate(pages) for pages in crawls]
     losses = [1.0 - float(rate.iloc[common - 1]) if common else None for rate in rates]
-    baseline, first = losses[0], summaries[0].identity
+    baseline = losses[0]
     rows = []
     for label, summary, rate, loss in zip(
         labels(summaries), summaries, rates, losses, strict=True
     ):
-        same = all(summary.identity.get(key) == first.get(key) for key in _SAME)
+        same = _comparable(summary, summaries[0])
         reduction = None
         if same and summary is not summaries[0] and loss is not None and baseline:
             reduction = 1.0 - loss / baseline
@@ -103,6 +104,23 @@ def consecutive(summaries: Sequence[Summary]) -> bool:
     """Tell whether a crawl may have learned from those before it: one topic, one strategy."""
     whose = {(each.identity.get("topic"), each.identity.get("strategy")) for each in summaries}
     return len(summaries) > 1 and len(whose) == 1
+
+
+def _comparable(summary: Summary, first: Summary) -> bool:
+    return all(summary.identity.get(key) == first.identity.get(key) for key in _SAME)
+
+
+def in_one_sentence(summaries: Sequence[Summary], crawls: Sequence[pd.DataFrame]) -> str | None:
+    """Say how many pages on the topic each crawl had for the same number of fetches.
+
+    None for crawls of different topics, webs or critics.
+    """
+    if not all(_comparable(summary, summaries[0]) for summary in summaries):
+        return None
+    common = min(map(len, crawls))
+    had = [int((pages["relevance"].iloc[:common] > RELEVANT).sum()) for pages in crawls]
+    each = [f"{n:,} with {name}" for n, name in zip(had, labels(summaries), strict=True)]
+    return f"of {common:,} fetches each, pages on the topic: {', '.join(each)}"
 
 
 def heading(compared: Sequence[Compared]) -> list[str]:

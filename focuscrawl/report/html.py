@@ -131,23 +131,17 @@ def _models(store: CrawlStore) -> dict[str, Any]:
     m = schema.models.c
     last = sa.select(m.version, m.trained_at_seq, m.instances, m.metrics)
     rows = [*store.rows(last.order_by(m.version.desc()).limit(_MODELS))]
-<<<<<<< HEAD
     with taking_in(store.where):
-        return [(*row[:3], _metrics(row.metrics)) for row in reversed(rows)]
-=======
-    found = [
-        {
-            name: value
-            for name, value in json.loads(row.metrics).items()
-            if isinstance(value, int | float)
-        }
-        for row in rows
-    ]
+        found = [_numbers(row.metrics) for row in rows]
     names = list(dict.fromkeys(name for metrics in found for name in metrics))
     cells = [[_number(each.get(name)) for name in names] for each in found]
     lessons = [(*row[:3], each) for row, each in zip(rows, cells, strict=True)]
     return {"names": names, "rows": lessons[::-1]}
->>>>>>> new3
+
+
+def _numbers(metrics: str) -> dict[str, float]:
+    read = json.loads(metrics).items()
+    return {name: value for name, value in read if isinstance(value, int | float)}
 
 
 def _number(value: float | None) -> str:

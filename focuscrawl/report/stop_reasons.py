@@ -20,6 +20,7 @@ _WORDS = {
     "budget": "the budget of {fetched} fetches is spent",
     "budget, unchanged": "the budget is spent: {fetched} fetches, {unchanged} not modified",
     "frontier_empty": "the frontier is empty: every link that may be followed was",
+    "seeds_unreachable": "no start page could be had, so there was nothing to follow",
     "hosts_unavailable": "what waits is on hosts left alone; the same command tries them again",
     "no_relevant_page": "no relevant page for too many fetches",
     "interrupted": "interrupted; the same command goes on from here",

@@ -30,6 +30,7 @@ _HOSTS = 5
 _CAUSES = 5
 _LEFT = 3
 _HOST_WIDTH = 48
+_WAYS_OUT = {"PrivateAddressError": " (see FOCUSCRAWL_PRIVATE_ADDRESSES)"}  # by error
 
 
 @dataclass(frozen=True)
@@ -228,7 +229,9 @@ class Summary:
 
     def _errors_in_words(self) -> str:
         errors = [(name, n) for name, n in self.outcomes.items() if is_error(name)]
-        words = [f"{one_line(name, 40)}: {n:,}" for name, n in errors[:_CAUSES]]
+        words = [
+            f"{one_line(name, 40)}: {n:,}{_WAYS_OUT.get(name, '')}" for name, n in errors[:_CAUSES]
+        ]
         rest = sum(n for _, n in errors[_CAUSES:])
         return ", ".join([*words, f"other: {rest:,}"] if rest else words) or "none"
 

@@ -38,6 +38,8 @@ TEXTS = {path: path.read_text(encoding="utf-8") for path in DOCUMENTS}
 REFERENCE = ROOT / "docs" / "settings.md"
 STRATEGIES = ROOT / "docs" / "strategies.md"
 APPRENTICE = ROOT / "docs" / "apprentice.md"
+URLS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["urls"]
+HOME = f"{URLS['Homepage']}/"
 CODE = "\n".join(path.read_text(encoding="utf-8") for path in ROOT.glob("focuscrawl/**/*.py"))
 
 _BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -59,6 +61,8 @@ def _links() -> Iterator[tuple[Path, str]]:
         for target in _LINK.findall(_prose(text)):
             if "://" not in target:
                 yield path, target
+            elif target.startswith(HOME):
+                yield ROOT / "README.md", target.removeprefix(HOME)
 
 
 def _named(pattern: str) -> set[str]:
@@ -75,6 +79,15 @@ def test_relative_links_lead_somewhere(document: Path, target: str) -> None:
     assert path.exists()
     if anchor:
         assert anchor in _anchors(path.read_text(encoding="utf-8"))
+
+
+def test_the_links_of_the_readme_work_where_it_is_shown_without_its_folder() -> None:
+    links = _LINK.findall(_prose(TEXTS[ROOT / "README.md"]))
+    assert len(links) > 30
+    assert [target for target in links if not target.startswith("https://")] == []
+    files = [url.removeprefix(HOME) for url in URLS.values() if url.startswith(HOME)]
+    assert files
+    assert all((ROOT / name).is_file() for name in files)
 
 
 def test_arguments_are_those_of_the_spider() -> None:

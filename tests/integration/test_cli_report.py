@@ -109,6 +109,18 @@ def test_report_speaks_of_learning_where_crawls_can_have_learned(
     assert (tmp_path / "both" / "learning.png").is_file()
 
 
+def test_report_says_what_each_crawl_had_for_the_same_fetches(
+    crawls: list[Path], tmp_path: Path
+) -> None:
+    result = run("report", *crawls, "--out", tmp_path)
+    plain, focused = [int((load_pages(folder)["relevance"] > 0.5).sum()) for folder in crawls]
+    assert plain < focused
+    assert (
+        f"of {BUDGET} fetches each, pages on the topic: "
+        f"{plain} with breadth-first, {focused} with best-first"
+    ) in result.output.splitlines()
+
+
 def test_report_of_several_goes_to_the_working_folder(
     crawls: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,4 +1,4 @@
-"""What a user gets wrong: one line, exit code 2, nothing written."""
+"""What a user gets wrong: one line, exit code 2, nothing written; seeds that are not there: 3."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .running import ROOT, command, environment
+from .running import ROOT, command, crawl, environment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,3 +72,20 @@ def test_one_line_and_nothing_written(
     assert all(words in line for words in said)
     assert done.stdout == ""
     assert not folder.parent.exists()
+
+
+def test_a_crawl_whose_start_pages_cannot_be_had_is_no_success(tmp_path: Path) -> None:
+    done = crawl(
+        tmp_path / "crawl",
+        *("-s", "RETRY_TIMES=0", "-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.2"),
+        critic="server.critic:judge",
+        topic="bicycle",
+        seeds="http://127.0.0.1:9/,http://127.0.0.2:9/",  # where nobody answers
+    )
+    assert done.returncode == 3
+    assert done.kept.stop_reasons == ["seeds_unreachable"]
+    lines = dict(line.split(maxsplit=1) for line in done.stderr.splitlines() if line)
+    assert lines["stopped"].startswith("no start page could be had")
+    refusals, others = lines["errors"].split(", ")
+    assert refusals == "PrivateAddressError: 1 (see FOCUSCRAWL_PRIVATE_ADDRESSES)"
+    assert others == "refused: 1"

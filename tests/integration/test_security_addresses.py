@@ -95,7 +95,8 @@ def test_a_refusal_is_counted_with_its_cause_and_not_retried(nets: Nets, tmp_pat
     run = explore(tmp_path / "crawl", nets.url("http://inner.example:{port}/"), "-L", "DEBUG")
     assert nets.noted() == []
     assert len(run.kept.order) == 1
-    assert "errors        PrivateAddressError: 1\n" in run.stderr
+    said = "errors        PrivateAddressError: 1 (see FOCUSCRAWL_PRIVATE_ADDRESSES)\n"
+    assert said in run.stderr
     assert "inner.example is at 127.0.0.22, a loopback address" in run.stderr
     assert "etrying" not in run.stderr
 

@@ -166,8 +166,31 @@ def test_a_failure_is_a_fetch_of_no_relevance(web: Shelf, tmp_path: Path) -> Non
     assert (visit.seq, visit.status, visit.relevance) == (1, 0, 0.0)
     assert visit.error == "no route"
     assert crawl.harvest_rate == 0.0
-    assert crawl.stop_reason == "frontier_empty"
-    crawl.close("frontier_empty")
+    crawl.close("interrupted")
+
+
+def test_a_crawl_that_got_no_page_says_so(web: Shelf, tmp_path: Path) -> None:
+    web.put("/gone", "", 404)
+    web.put("/away", "", 301, location="/gone")
+    seeds = ("/", "/jazz", "/gone", "/away")
+    crawl = open_crawl(tmp_path, web, *seeds)
+    first = crawl.next(0.0)
+    assert first is not None
+    crawl.fail(first.id, "refused", 0.0)
+    second = crawl.next(0.0)
+    assert second is not None
+    crawl.exclude(second.id, "robots.txt", 0.0)
+    assert crawl.unfinished
+    assert [visit.status for visit in run(crawl)] == [404, 301]
+    assert crawl.stop_reason == "seeds_unreachable"
+    crawl.close(crawl.stop_reason)
+    again = open_crawl(tmp_path, web, *seeds)
+    assert again.stop_reason == "seeds_unreachable"
+    again.close(again.stop_reason)
+    with_another = open_crawl(tmp_path, web, *seeds, "/dull")
+    run(with_another)
+    assert with_another.stop_reason == "frontier_empty"
+    with_another.close("frontier_empty")
 
 
 def test_a_redirect_takes_the_place_of_what_was_redirected(tmp_path: Path) -> None:
@@ -195,8 +218,8 @@ def test_redirects_in_a_circle_end(tmp_path: Path) -> None:
     web.put("/nowhere", "", 301)
     crawl = open_crawl(tmp_path, web, "/", "/self", "/nowhere")
     assert len(run(crawl)) == 4
-    assert crawl.stop_reason == "frontier_empty"
-    crawl.close("frontier_empty")
+    assert crawl.stop_reason == "seeds_unreachable"
+    crawl.close("seeds_unreachable")
 
 
 def test_a_seed_stays_first_whatever_links_to_it(tmp_path: Path) -> None:

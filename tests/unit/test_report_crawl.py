@@ -438,5 +438,10 @@ def test_crawls_are_compared_where_all_have_been(tmp_path: Path) -> None:
     assert not comparison.consecutive(summaries[1:])  # two topics
     assert not comparison.consecutive(summaries[:1])
     assert comparison.consecutive([summaries[0], summaries[0]])
+    said = comparison.in_one_sentence(summaries[:2], pages[:2])
+    assert said == (
+        "of 4 fetches each, pages on the topic: 0 with breadth-first, 4 with best-first"
+    )
+    assert comparison.in_one_sentence(summaries, pages) is None  # what is on the topic differs
     two_alike = comparison.labels([summaries[0], summaries[0]])
     assert two_alike == ["breadth-first"] * 2  # the same folder twice cannot be told apart

@@ -186,7 +186,7 @@ def test_no_module_makes_objects_of_files(path: Path) -> None:
         elif isinstance(node, ast.Call):
             name = getattr(node.func, "id", None) or getattr(node.func, "attr", "")
             on = getattr(getattr(node.func, "value", None), "id", None)
-            # a re-crawl runs `scrapy crawl focused`, through no shell; pages are parsed apart
+            # a re-crawl runs `focuscrawl crawl`, through no shell; pages are parsed apart
             begins = path.stem in ("crawling", "apart") and name == "Popen"
             fine = (name, on) == ("compile", "re") or begins
             assert name not in CALLS or fine

@@ -29,5 +29,7 @@ class StopRules(Part):
             return "no_relevant_page"
         idle = not crawl.in_flight and not any(part.busy for part in crawl.parts)
         if idle and len(crawl.frontier) == crawl.frontier.left:
+            if len(crawl.urls) and not crawl.reached:
+                return "seeds_unreachable"  # whatever is known is a seed, or where one redirects
             return "hosts_unavailable" if len(crawl.frontier) else "frontier_empty"
         return None
