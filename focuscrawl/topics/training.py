@@ -91,6 +91,18 @@ def train_definition(
     return _of_pages(trained), _existing(marked, trained)
 
 
+def check_marked(definition: TopicDefinition) -> None:
+    """Find out whether the critic of a definition has the classes that are marked.
+
+    Raises
+    ------
+    UserError
+        There is no such critic, or no such class; the nearest are named.
+    """
+    if definition.critic is not None:
+        _check_marked(definition, read_critic(find_model(definition.critic))[0])
+
+
 def check_examples(definition: TopicDefinition, webs: Sequence[Web]) -> None:
     """Find out, without reading a page, whether the critic of a definition can be trained.
 

@@ -324,3 +324,32 @@ def test_the_alarm_is_in_the_store_the_summary_and_the_report(
     kept = crawl(halves, **given, budget=400).kept
     sql = "SELECT seq, kind, detail FROM events WHERE kind IN ('alarm', 'recovered') ORDER BY id"
     assert kept.query(sql) == run.kept.query(sql)
+
+
+def test_several_urls_may_stand_in_one_option(tmp_path: Path) -> None:
+    path, comma = tmp_path / "mine.toml", "https://a.example/tour,1903"
+    made = topic(
+        "new", path, "--words", "peloton", "--good", f"{comma},https://b.example/",
+        "--bad", "https://c.example/, https://d.example/", "--seeds", "https://e.example/,http://f.example/",
+    )  # fmt: skip
+    assert made.exit_code == 0, made.output
+    known = read_definition(path)
+    assert known.good == (comma, "https://b.example/")
+    assert known.bad == ("https://c.example/", "https://d.example/")
+    assert known.seeds == ("https://e.example/", "http://f.example/")
+
+
+@pytest.mark.parametrize(
+    ("marked", "said"),
+    [
+        (["--critic", "models/demo", "--topic", "/Nope"], "no class /Nope; near it: /"),
+        (["--critic", "models/demo", "--topic", "/Sports/Cyclng"], "near it: /Sports/Cycling"),
+        (["--critic", "models/nope", "--topic", "/Sports"], "models/nope"),
+        (["--words", "peloton", "--topic", "/Sports"], "--critic"),
+    ],
+)
+def test_a_class_that_no_critic_has_is_refused(
+    marked: list[str], said: str, tmp_path: Path
+) -> None:
+    assert said in refused("new", tmp_path / "mine.toml", *marked)
+    assert not (tmp_path / "mine.toml").exists()
