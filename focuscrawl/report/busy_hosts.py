@@ -52,6 +52,6 @@ def busy_hosts(store: CrawlStore, row: sa.Row[Any], page: sa.Row[Any]) -> str | 
         names.append(f"{len(hosts) - _SHOWN:,} more")
     number = sum(host.urls for host in hosts)
     learned = store.row(sa.select(sa.func.count().label("n")).select_from(schema.models)).n
-    since = ", or of such as were scored up later" if learned else ""
+    since = "; or were scored higher later" if learned else ""
     urls = counted(number, "URL")
     return f"{urls} of busy hosts had better scores ({', '.join(names)}){since}"
