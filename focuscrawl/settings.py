@@ -45,6 +45,9 @@ DOWNLOAD_HANDLERS = {
     "s3": None,
 }
 
+# Pages of a live crawl are kept: who judges some of them has the crawl judge the rest anew.
+FOCUSCRAWL_WARC = "live"
+
 # The frontier orders, the pipelines judge, score and record; Scrapy downloads.
 CONCURRENT_ITEMS = 1  # an item a page: a hundred workers would only be started and stopped
 SCHEDULER = "focuscrawl.scheduler.FrontierScheduler"

@@ -22,14 +22,15 @@ from focuscrawl.critic.files import FORMAT, save_critic
 from focuscrawl.errors import UserError
 from focuscrawl.topics import (
     TopicDefinition,
+    check_marked,
     read_definition,
     train_definition,
     write_definition,
 )
 from focuscrawl.webs import open_web
 
-_GOOD = click.option("--good", multiple=True, help="URL on the topic, or a file of them.")
-_BAD = click.option("--bad", multiple=True, help="URL off the topic, or a file of them.")
+_GOOD = click.option("--good", multiple=True, help="URLs on the topic, or a file of them.")
+_BAD = click.option("--bad", multiple=True, help="URLs off the topic, or a file of them.")
 
 
 @click.group()
@@ -47,7 +48,7 @@ for command in (apply, classify, refine, suggest_command):
 @click.option("--topic", "marked", help="Classes of it to mark, comma-separated.")
 @click.option("--web", help="Where the pages of its examples are.")
 @click.option("--words", help="Comma-separated phrases of the topic.")
-@click.option("--seeds", multiple=True, help="Start URL, or a file of them.")
+@click.option("--seeds", multiple=True, help="Start URLs, or a file of them.")
 @_GOOD
 @_BAD
 @options.BOOKMARKS
@@ -82,6 +83,9 @@ def new(
         words=parts(words),
         seeds=tuple(urls_of(seeds)),
     ).judging(liked, urls_of(bad))
+    if made.topics and critic is None:
+        raise UserError("--topic marks classes of a critic: name it with --critic")
+    check_marked(made)
     write_definition(made, definition)
     click.echo(f"{definition}: {in_words(made)}")
 

@@ -16,6 +16,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.feedback import (
     KINDS,
     apply_definition,
+    check_applicable,
     read_judgements,
     suggest,
     write_questions,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 DEFINITION = "topic.toml"  # of a crawl, in its folder
 
 _CRAWL = click.argument("crawl_dir", metavar="CRAWL_DIR", type=options.PATH)
-_WEB = click.option("--web", help="Where the crawl's pages are, if it cannot tell itself.")
+_WEB = click.option("--web", help="Where pages and examples are that the crawl has not.")
 
 
 @click.command()
@@ -90,9 +91,10 @@ def suggest_command(
     path = crawl_dir / DEFINITION if definition is None else definition
     with closing(open_store(crawl_dir)) as store:
         if definition is None and not path.exists():
-            known = _of_crawl(store)
+            known = _of_crawl(store, web)
         else:
             known = read_definition(path)
+        check_applicable(known, crawl_dir, web=web)
         pages = []
         if answers is None:
             pages = suggest(store, n, known=known.judged, kinds=kind or None)
@@ -107,8 +109,8 @@ def suggest_command(
         click.echo("no judgement, no change")
         return
     made = known.judging(good, bad)
+    write_definition(made, path)  # the answers are kept, whatever comes
     _apply(made, crawl_dir, web)
-    write_definition(made, path)
     click.echo(f"{path}: {in_words(made)}")
 
 
@@ -144,7 +146,7 @@ def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> Non
     click.echo(applied.outcome or "the crawl is running: it follows before its next fetch")
 
 
-def _of_crawl(store: CrawlStore) -> TopicDefinition:
+def _of_crawl(store: CrawlStore, named: str | None) -> TopicDefinition:
     """Return the definition of a crawl that was begun without one."""
     identity = store.identity()
     critic, web = identity["critic_name"], identity.get("web_name")
@@ -152,5 +154,5 @@ def _of_crawl(store: CrawlStore) -> TopicDefinition:
         raise UserError(f"the crawl's critic {critic} is a program: it cannot be trained")
     live = identity.get("web", "live") == "live"
     return TopicDefinition(
-        critic=critic, web=None if live else web, topics=parts(identity["topic"])
+        critic=critic, web=named if live else web, topics=parts(identity["topic"])
     )

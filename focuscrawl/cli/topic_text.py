@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.trained import TrainedCritic
     from focuscrawl.topics import TopicDefinition
+
+
+_NEXT_URL = re.compile(r",\s*(?=https?://)", re.IGNORECASE)  # a comma may be part of a URL
 
 
 def say_left_out(definition: TopicDefinition, trained: TrainedCritic) -> None:
@@ -50,9 +54,9 @@ def bookmarked(path: Path | None, folder: str | None) -> list[str]:
 
 
 def urls_of(given: Iterable[str]) -> list[str]:
-    """Return the URLs given, those in files included."""
+    """Return the URLs given, with commas between or in files."""
     found: list[str] = []
-    for each in given:
+    for each in (part for text in given for part in _NEXT_URL.split(text)):
         if each.lower().startswith(("http:", "https:")):
             found.append(each)
             continue

@@ -23,35 +23,42 @@ if TYPE_CHECKING:
 LIVE = "live"  # what the identity of a crawl of the live Web calls it
 
 
-def web_of(identity: Mapping[str, str], folder: Path, named: str | None = None) -> Web:
-    """Open the web that holds a crawl's pages.
+def webs_of(identity: Mapping[str, str], folder: Path, named: str | None = None) -> list[Web]:
+    """Open the webs that hold a crawl's pages, in the order to look for a page.
 
     Parameters
     ----------
     identity : of the crawl, see `CrawlStore.identity`
     folder : of the crawl; a live one has its pages there if it recorded them
-    named : where the user says they are
+    named : where the user says that those are which the crawl does not have itself
 
     Raises
     ------
     UserError
-        A live crawl recorded nothing, or a recording is another one by now.
+        Nothing is named, and a live crawl recorded nothing, or a recording is another one by now.
     """
-    if named is not None:
-        return open_web(named)
+    others = [] if named is None else [open_web(named)]
+    try:
+        return [*_own(identity, folder), *others]
+    except UserError:
+        if not others:
+            raise
+        return others
+
+
+def _own(identity: Mapping[str, str], folder: Path) -> list[Web]:
     if identity.get("web", LIVE) == LIVE:
         recorded = sorted(folder.glob("*.warc.gz"))
-        if len(recorded) != 1:
-            found = f"{len(recorded)} recordings" if recorded else "no recording"
+        if not recorded:
             raise UserError(
-                f"{folder} holds {found} of its pages: crawl with -s FOCUSCRAWL_WARC=1, or name "
-                "a recording with --web"
+                f"{folder} holds no recording of its pages: crawl with -s FOCUSCRAWL_WARC=1, or "
+                "name a recording of them with --web"
             )
-        return open_web(str(recorded[0]))
+        return [open_web(str(path)) for path in recorded]
     web = open_web(identity.get("web_name", ""))
     if web.fingerprint != identity["web"]:
         raise UserError(f"{web.name} is not what {folder} crawled: name that with --web")
-    return web
+    return [web]
 
 
 class ReadPage(NamedTuple):
@@ -77,12 +84,12 @@ class PageSource:
 
     Parameters
     ----------
-    web : where the pages are
+    webs : where the pages are, in the order to look for one
     urls : all URLs of the crawl, by number
     """
 
-    def __init__(self, web: Web, urls: Sequence[str]) -> None:
-        self._web = web
+    def __init__(self, webs: Sequence[Web], urls: Sequence[str]) -> None:
+        self._webs = webs
         self._urls = urls
 
     @cached_property
@@ -101,12 +108,15 @@ class PageSource:
 
         Returns
         -------
-        The page, and which of its links these were, int64 (n_targets,); None if the web has no
-        such page, or another by now
+        The page, and which of its links these were, int64 (n_targets,); None if no web has such
+        a page, or all have another by now
         """
-        view = read_page(self._web, self._urls[number], digest=digest)
-        links = None if view is None else self._links(view, targets)
-        return None if view is None or links is None else (view, links)
+        for web in self._webs:
+            view = read_page(web, self._urls[number], digest=digest)
+            links = None if view is None else self._links(web, view, targets)
+            if view is not None and links is not None:
+                return view, links
+        return None
 
     def read_with_links(self, number: int, critic: Critic | None = None) -> ReadPage | None:
         """Read the page of a URL as it is now, with all its links to URLs of the crawl.
@@ -117,21 +127,23 @@ class PageSource:
 
         Returns
         -------
-        None if the web has no such page any more
+        None if no web has such a page any more
         """
-        view = read_page(self._web, self._urls[number])
-        if view is None:
-            return None
-        found = [self._numbers.get(url, -1) for url in self._web.resolve(view.links.urls)]
-        targets = np.array(found, np.int64)
-        links = np.flatnonzero(targets >= 0)
-        judged = None if critic is None else critic.judge([view]).probabilities
-        return ReadPage(view, links, targets[links], None if judged is None else judged[0])
+        for web in self._webs:
+            view = read_page(web, self._urls[number])
+            if view is None:
+                continue
+            found = [self._numbers.get(url, -1) for url in web.resolve(view.links.urls)]
+            targets = np.array(found, np.int64)
+            links = np.flatnonzero(targets >= 0)
+            judged = None if critic is None else critic.judge([view]).probabilities
+            return ReadPage(view, links, targets[links], None if judged is None else judged[0])
+        return None
 
-    def _links(self, view: PageView, targets: Sequence[int]) -> NDArray[np.int64] | None:
+    def _links(self, web: Web, view: PageView, targets: Sequence[int]) -> NDArray[np.int64] | None:
         """Find the links that led to `targets`: the crawl kept some of them, in their order."""
         written = view.links.urls
-        resolved = self._web.resolve(written)
+        resolved = web.resolve(written)
         found, at = [], 0
         for target in targets:
             url = self._urls[target]

@@ -60,6 +60,27 @@ class Rejudged:
         return f"{line}; {self.unread} could not be read again" if self.unread else line
 
 
+def check_readable(store: CrawlStore, webs: Sequence[Web]) -> None:
+    """Raise `UserError` if a crawl has pages, and none of them can be read again.
+
+    Parameters
+    ----------
+    webs : where its pages are, in the order to look for one
+    """
+    history = History(store)
+    pages = [page for page in history.first_fetches() if page.is_page]
+    source = PageSource(webs, [row.url for row in history.urls()])
+    if pages and not any(source.read(page.url, page.digest or b"") for page in pages):
+        raise _unreadable(store)
+
+
+def _unreadable(store: CrawlStore) -> UserError:
+    return UserError(
+        f"{store.where}: none of its pages can be read again: record them with "
+        "-s FOCUSCRAWL_WARC=1, or name a recording of them with --web"
+    )
+
+
 class Rejudging:
     """Goes through a crawl as if it had been judged by another critic from the start.
 
@@ -70,7 +91,7 @@ class Rejudging:
     Parameters
     ----------
     store : of the crawl, which must not be fetching meanwhile
-    web : where the pages are read again
+    webs : where the pages are read again, in the order to look for one
     critic, strategy : the new ones; the strategy has seen nothing yet
     on_page : called for every page
     """
@@ -78,7 +99,7 @@ class Rejudging:
     def __init__(
         self,
         store: CrawlStore,
-        web: Web,
+        webs: Sequence[Web],
         *,
         critic: Critic,
         strategy: Strategy,
@@ -89,7 +110,7 @@ class Rejudging:
         self._strategy = strategy
         self._on_page = on_page
         self._urls = [*History(store).urls()]
-        self._source = PageSource(web, [row.url for row in self._urls])
+        self._source = PageSource(webs, [row.url for row in self._urls])
         self._scores = np.full(len(self._urls), np.nan)
         self._duplicates = Duplicates()
         self._found = Rejudged()
@@ -119,10 +140,7 @@ class Rejudging:
             self._on_page()
         self._found.moved = up, down
         if self._found.unread and not self._found.pages:
-            raise UserError(
-                f"{self._store.where}: none of its pages can be read again: record them with "
-                "-s FOCUSCRAWL_WARC=1, or name their web with --web"
-            )
+            raise _unreadable(self._store)
         self._found.urls = [*self._states()]
         return self._found
 

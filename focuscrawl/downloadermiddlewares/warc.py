@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import NotConfigured
 
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.settings_table import WARC
+from focuscrawl.engine.settings_table import RECORDING, WARC, WHERE_JUDGED
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import WarcRecorder
 
@@ -24,7 +24,10 @@ _SECRET = ("authorization", "proxy-authorization", "cookie")  # recordings are p
 
 
 class WarcMiddleware(Component):
-    """Writes every exchange to ``FOCUSCRAWL_WARC``: a file name, or True for ``pages.warc.gz``.
+    """Writes every exchange to ``FOCUSCRAWL_WARC``: a file name, or 1 for ``pages.warc.gz``.
+
+    ``live`` is that file for crawls whose pages can be judged anew, and are nowhere else: of the
+    live Web, without knowledge of the topic, in a folder of their own.
 
     It sits nearest to the downloader, where answers are as they were sent: still compressed,
     robots.txt, retries and redirects included, which an item pipeline never sees. A relative
@@ -34,6 +37,10 @@ class WarcMiddleware(Component):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         name = WARC.of(crawler.settings)
+        if name == WHERE_JUDGED:
+            plan = self._crawl.plan
+            judged = plan.web is None and plan.store is None and plan.knowledge is None
+            name = RECORDING if judged else None
         if name is None:
             raise NotConfigured
         self._recorder = WarcRecorder(self._crawl.folder.path / Path(name))

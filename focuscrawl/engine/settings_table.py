@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+#: file in a crawl's folder that pages are recorded to, and the word for: where judging needs it
+RECORDING, WHERE_JUDGED = "pages.warc.gz", "live"
+
 _PREFIX = "FOCUSCRAWL_"
 _TEXT_OR_NONE: Reader[str | None] = TEXT
 
@@ -268,8 +271,15 @@ STRATEGY_OPTIONS = Setting("FOCUSCRAWL_STRATEGY_OPTIONS", json_object('{"option"
     "options of the strategy. Those of the apprentice are [here](apprentice.md#options), those "
     "of the others [here](strategies.md). Part of what a crawl is resumed by"
 )
-WARC = Setting("FOCUSCRAWL_WARC", file_name("pages.warc.gz", ".warc.gz"), None, unset="off").means(
-    "record to this `.warc.gz` file, taken from the crawl's folder; 1: `pages.warc.gz` there"
+WARC = Setting(
+    "FOCUSCRAWL_WARC",
+    file_name(RECORDING, ".warc.gz", WHERE_JUDGED),
+    None,
+    unset="`live`; 0 in the [add-on](addon.md)",
+).means(
+    "record to this `.warc.gz` file, taken from the crawl's folder; 1: `pages.warc.gz` there; "
+    "`live`: as 1, where pages can be [judged anew](topics.md#how-a-crawl-follows) and are kept "
+    "nowhere else: in live crawls, but for those with `store` or `knowledge`"
 )
 
 SETTINGS: dict[str, Setting[Any]] = {

@@ -4,7 +4,7 @@ Here: which pages to ask about, answers in a table, applying a definition to a c
 the definition and its critic (`focuscrawl.topics`).
 """
 
-from focuscrawl.feedback.application import Applied, apply_definition
+from focuscrawl.feedback.application import Applied, apply_definition, check_applicable
 from focuscrawl.feedback.judgements import read_judgements, write_questions
 from focuscrawl.feedback.suggestions import KINDS, Suggestion, suggest
 
@@ -13,6 +13,7 @@ __all__ = [
     "Applied",
     "Suggestion",
     "apply_definition",
+    "check_applicable",
     "read_judgements",
     "suggest",
     "write_questions",

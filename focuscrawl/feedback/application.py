@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.page_source import web_of
-from focuscrawl.crawl.parts.topic_change import ask_to_follow, follow
+from focuscrawl.crawl.page_source import webs_of
+from focuscrawl.crawl.parts.topic_change import ask_to_follow, check_followable, follow
+from focuscrawl.crawl.rejudging import check_readable
 from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.loading import load_trained
@@ -19,7 +20,7 @@ from focuscrawl.foundation.progress_listener import SILENT
 from focuscrawl.report.stores import open_store
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
-from focuscrawl.topics import train_definition
+from focuscrawl.topics import check_examples, train_definition
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
@@ -48,6 +49,44 @@ class Applied(NamedTuple):
     outcome: str | None
 
 
+class _Webs(NamedTuple):
+    """Where the pages of a crawl are, and where examples of its critic may be besides."""
+
+    pages: list[Web]
+    more: list[Web]
+
+
+def check_applicable(
+    definition: TopicDefinition, crawl_dir: str | Path, *, web: str | None = None
+) -> None:
+    """Find out, before anybody is asked to judge, whether a crawl could follow a definition.
+
+    Parameters
+    ----------
+    definition, crawl_dir, web : as for `apply_definition`
+
+    Raises
+    ------
+    UserError
+        As it would: the pages of the crawl or the critic's examples cannot be read, or the crawl
+        follows no other definition.
+    """
+    with closing(open_store(crawl_dir)) as store:
+        _check(definition, store, CrawlFolder(Path(crawl_dir)).path, web)
+
+
+def _check(definition: TopicDefinition, store: CrawlStore, folder: Path, web: str | None) -> _Webs:
+    identity = store.identity()
+    check_followable(store, identity)
+    webs = _Webs(
+        webs_of(identity, folder, web),
+        [] if definition.web is None else [open_web(definition.web)],
+    )
+    check_examples(definition, [*webs.pages, *webs.more])
+    check_readable(store, webs.pages)
+    return webs
+
+
 def apply_definition(
     definition: TopicDefinition,
     crawl_dir: str | Path,
@@ -64,7 +103,7 @@ def apply_definition(
     Parameters
     ----------
     crawl_dir : folder of the crawl
-    web : where the crawl's pages are, if it cannot tell itself
+    web : where pages and examples are that the crawl does not have
     examples : told how many examples will be read, and of every few that were
     pages : told how many pages will be judged anew, and of each that was
 
@@ -76,12 +115,9 @@ def apply_definition(
     folder = CrawlFolder(Path(crawl_dir))
     with closing(open_store(crawl_dir)) as store:
         identity = store.identity()
-        crawled = web_of(identity, folder.path, web)
+        webs = _check(definition, store, folder.path, web)
         fetches = History(store).n_fetches()
-    webs: list[Web] = [crawled]
-    if definition.web is not None:
-        webs.append(open_web(definition.web))
-    trained, topics = train_definition(definition, webs, progress=examples)
+    trained, topics = train_definition(definition, [*webs.pages, *webs.more], progress=examples)
     trained = replace(trained, calibrated=_calibrated(identity, trained))
     name = _next_name(folder.path)
     save_critic(trained, folder.path / name)
@@ -95,7 +131,7 @@ def apply_definition(
         pages.start(fetches)
         with closing(CrawlStore.open(folder.store_path)) as store:
             _, _, found = follow(
-                store, folder.path, name, topic, web=crawled, on_page=pages.advance
+                store, folder.path, name, topic, webs=webs.pages, on_page=pages.advance
             )
     except BaseException:
         shutil.rmtree(folder.path / name, ignore_errors=True)

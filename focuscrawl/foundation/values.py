@@ -114,13 +114,14 @@ def json_object(example: str) -> Reader[Mapping[str, Any]]:
     return Reader(f"a JSON object, as in '{example}'", value_of)
 
 
-def file_name(standard: str, ending: str = "") -> Reader[str | None]:
+def file_name(standard: str, ending: str = "", *words: str) -> Reader[str | None]:
     """Return a reader of the name of a file that there need not be; None: there is to be none.
 
     Parameters
     ----------
     standard : the name that 1 stands for
     ending : of every name
+    words : what may stand there instead
     """
 
     def value_of(written: object) -> str | None:
@@ -129,12 +130,12 @@ def file_name(standard: str, ending: str = "") -> Reader[str | None]:
             return None
         if text.lower() in _ON:
             return standard
-        if not text.endswith(ending):
+        if text not in words and not text.endswith(ending):
             raise ValueError
         return text
 
     needed = f" that ends in {ending}" if ending else ""
-    return Reader(f"0, 1 or the name of a file{needed}", value_of)
+    return Reader(f"{', '.join(['0', '1', *words])} or the name of a file{needed}", value_of)
 
 
 def _range(lowest: float, highest: float | None) -> str:

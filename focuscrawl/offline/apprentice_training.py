@@ -150,7 +150,7 @@ class _FactsReader:
         self._reader = FeatureExtractor.of(critic, options)
         self._judge = critic if "classes" in options.groups else None
         names = [url.url for url in History(store).urls()]
-        self._pages = PageSource(web, names)
+        self._pages = PageSource([web], names)
 
     def read(self, number: int, relevance: float) -> PageFacts | None:
         """Return the facts of a page; None if the web no longer has it."""

@@ -107,7 +107,7 @@ def try_windows(
     folds = Folds(relevance, linked)
     reader = WindowReader(critic, options.groups, farthest=FARTHEST)
     names = [url.url for url in history.urls()]
-    source = PageSource(web, names)
+    source = PageSource([web], names)
     judge = critic if "classes" in options.groups else None
     for u, page in enumerate(pages):
         on_page()

@@ -28,6 +28,27 @@ if TYPE_CHECKING:
 
     from focuscrawl.store import CrawlStore
 
+#: the parts of a score in words, which ``docs/apprentice.md`` explains
+NAMES = {
+    "mean_relevance": "pages that link to it",
+    "best_relevance": "best page that links to it",
+    "first_relevance": "first page that links to it",
+    "links": "number of links",
+    "relevant_links": "share of links on relevant pages",
+    "reading": "critic on the link",
+    "read_relevance": "critic on the link (probability)",
+    "agreement": "critic and pages agree",
+    "prefix": "its directory",
+    "prefix_fetches": "fetches in its directory",
+    "pattern": "URLs that look alike",
+    "alias": "page known by another URL",
+    "alias_query": "page known with another query",
+    "hub": "other links of those pages",
+    "best_hub": "other links of the best such page",
+    "siblings": "links beside it",
+    "links (words)": "words around the links",
+    "address (words)": "words of the URL",
+}
 _SHOWN = 5  # of each side
 _NEGLIGIBLE = 0.02  # of the sum
 _PAGES = 100  # whose words are looked through
@@ -50,7 +71,7 @@ class Reasons:
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the strongest parts on either side as (side, parts), for people."""
-        named = {n.replace("_", " "): part for n, part in self.parts.items() if n != "intercept"}
+        named = {_in_words(n): part for n, part in self.parts.items() if n != "intercept"}
         lines = []
         for kind, found in (("", named), ("words ", self.words)):
             ranked = sorted(found.items(), key=lambda item: -abs(item[1]))
@@ -62,6 +83,16 @@ class Reasons:
         total = sum(self.parts.values())
         lines.append(("together", f"{total:+.2f}, a score of {self.score:.3f}"))
         return lines
+
+
+def _in_words(name: str) -> str:
+    """Name a part for people; ``(HIGH,-2)`` is a link two places before."""
+    if name in NAMES:
+        return NAMES[name]
+    level, offset = name.strip("()").split(",")
+    where = "before" if int(offset) < 0 else "after"
+    kind = "relevant" if level == "HIGH" else "irrelevant"
+    return f"{kind} link {abs(int(offset))} {where}"
 
 
 def reasons(store: CrawlStore, url: int) -> Reasons | None:

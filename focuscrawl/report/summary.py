@@ -56,6 +56,7 @@ class Summary:
     left : hosts that the last run left alone, and why
     alarm : why the harvest rate has fallen, if it has (`focuscrawl.diagnosis`)
     again : what came of hubs that were fetched again; not among `fetched`
+    recorded : bytes of each recording of its pages, by the name of the file
     """
 
     identity: dict[str, str]
@@ -78,6 +79,7 @@ class Summary:
     left: dict[str, str]
     alarm: str | None = None
     again: Again = field(default_factory=Again)
+    recorded: dict[str, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, store: CrawlStore) -> Summary:
@@ -120,6 +122,7 @@ class Summary:
             left=hosts_left(store),
             alarm=last_alarm(store),
             again=again,
+            recorded=_recorded(store),
         )
 
     @property
@@ -173,6 +176,8 @@ class Summary:
             lines.append(("model", f"version {self.model}, trained at fetch {self.models_at:,}"))
         if self.alarm is not None:
             lines.append(("alarm", one_line(self.alarm)))
+        if self.recorded:
+            lines.append(("recorded", self._recorded_in_words()))
         lines.append(("kept in", self.home))
         return [(name, printable(value)) for name, value in lines]
 
@@ -227,6 +232,10 @@ class Summary:
             words.append(f"{len(hosts) - _LEFT:,} more")
         return f"{counted(len(hosts), 'host')}: {', '.join(words)}"
 
+    def _recorded_in_words(self) -> str:
+        size = f"{_size(sum(self.recorded.values()))} in {', '.join(self.recorded)}"
+        return f"{size}, for judging anew and replays (FOCUSCRAWL_WARC=0: no more)"
+
     def _errors_in_words(self) -> str:
         errors = [(name, n) for name, n in self.outcomes.items() if is_error(name)]
         words = [
@@ -275,6 +284,21 @@ def _best_hosts(store: CrawlStore, fetched: int) -> list[sa.Row[Any]]:
         .limit(_HOSTS)
     )
     return list(store.rows(statement))
+
+
+def _recorded(store: CrawlStore) -> dict[str, int]:
+    if is_database_url(store.where):
+        return {}
+    files = sorted(Path(store.where).parent.glob("*.warc.gz"))
+    return {path.name: path.stat().st_size for path in files}
+
+
+def _size(n: float) -> str:
+    for unit in ("bytes", "KB", "MB"):
+        if n < 1000:
+            return f"{n:.0f} {unit}"
+        n /= 1000
+    return f"{n:.1f} GB"
 
 
 def _duration(time: timedelta) -> str:

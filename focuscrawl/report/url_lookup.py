@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from focuscrawl.crawl.link_filter import may_be_page
+from focuscrawl.crawl.page_source import LIVE
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import host, normalize
+from focuscrawl.foundation.urls import MAX_URL, host, normalize
 from focuscrawl.report.plain_text import counted, one_line
 from focuscrawl.store import schema
+from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,6 +35,9 @@ def find_url(store: CrawlStore, text: str) -> sa.Row[Any]:
     found = _first(store, (url, _other_scheme(url)))
     if found is not None:
         return found
+    why = _dropped(store, url)
+    if why is not None:
+        raise UserError(f"{shown} was not followed, links to it are dropped: {why}")
     near = _first(store, _variants(url))
     if near is not None:
         raise UserError(f"the crawl has not seen {shown}: did you mean {near.url}?")
@@ -40,9 +46,28 @@ def find_url(store: CrawlStore, text: str) -> sa.Row[Any]:
     count = store.row(known.join(schema.host, h.id == u.host).where(h.name == host(url)))
     hint = f"it knows {counted(count.n, 'URL')}" if count.n else "it knows no URL"
     raise UserError(
-        f"the crawl has not seen {shown}: {hint} of {host(url)}; give the exact URL, as in the "
-        "view pages or frontier of the store"
+        f"no link to {shown} was followed: none was seen, or it was dropped, as pages ask robots "
+        f"with nofollow; {hint} of {host(url)}; give the exact URL, as in the view pages or "
+        "frontier of the store"
     )
+
+
+def _dropped(store: CrawlStore, url: str) -> str | None:
+    """Return why links to a URL never reach the frontier; None if they might."""
+    if len(url) > MAX_URL:
+        return f"it is longer than {MAX_URL:,} characters"
+    if not may_be_page(url):
+        return "its name promises no HTML page (FOCUSCRAWL_ANY_MEDIA=1 follows them)"
+    identity = store.identity()
+    if identity.get("web", LIVE) == LIVE:
+        return None
+    try:
+        web = open_web(identity.get("web_name", ""))
+    except UserError:
+        return None
+    (there,) = web.resolve([url])
+    missing = f"{web.name} does not have it (FOCUSCRAWL_CLOSED=0 follows them)"
+    return missing if there is None else None
 
 
 def _first(store: CrawlStore, urls: Iterable[str]) -> sa.Row[Any] | None:

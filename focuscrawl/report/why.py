@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from focuscrawl.foundation.urls import host
+from focuscrawl.report.busy_hosts import busy_hosts
 from focuscrawl.report.link_reasons import Reasons, reasons
 from focuscrawl.report.outcome import PAGE, outcome
 from focuscrawl.report.plain_text import counted, one_line, printable, table
+from focuscrawl.report.stop_reasons import hosts_left
 from focuscrawl.report.trap_events import held_back, near_duplicate
 from focuscrawl.report.url_lookup import find_url
 from focuscrawl.store import schema
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
 _LINKS = 10
 _ANCHOR = 40  # characters
 _ENDS = 6  # steps shown at each end of a long path
+_SAME = 0.0005  # scores that differ by less read the same
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,9 @@ class Explanation:
     ----------
     url : as the store has it
     state : what became of it, in words
-    score : its score now, in words
+    score : the one it left the frontier with, or waits by, in words
+    value : the same as a number; None for what has none, as a seed
+    busy : what had better scores when it was fetched, see `busy_hosts`; None: nothing
     depth : clicks from a seed
     links : the best links that lead there, by score; those known when it was fetched come first.
         Of each, ``source``, its ``seq`` and ``relevance``, ``anchor``, and the ``score`` it had
@@ -47,6 +53,8 @@ class Explanation:
     url: str
     state: str
     score: str
+    value: float | None
+    busy: str | None
     depth: int
     links: list[sa.Row[Any]]
     links_found: int
@@ -66,11 +74,15 @@ class Explanation:
         row = find_url(store, url)
         path = _path(store, row)
         fetched_at = path[-1].seq
+        page = _page(store, row.id) if row.state == FETCHED else None
+        value = row.score if page is None else page.score
         to_it = schema.link.c.target == row.id
         return cls(
             url=row.url,
             state=_state(store, row),
-            score=_score(store, row),
+            score=_score(row, value),
+            value=value,
+            busy=None if page is None else busy_hosts(store, row, page),
             depth=row.depth,
             links=_links(store, to_it, fetched_at),
             links_found=_count(store, to_it),
@@ -83,9 +95,10 @@ class Explanation:
         """Return the explanation for a terminal, without a final newline."""
         clicks = "a seed" if self.depth == 0 else f"{self.depth} from a seed"
         lines = [self.url, f"state   {self.state}", f"score   {self.score}", f"clicks  {clicks}"]
+        if self.busy is not None:
+            lines.append(f"then    {self.busy}")
         if self.reasons is not None:
-            lines.append("reasons by what the apprentice knows now, in log-odds:")
-            lines += [f"  {side:<13} {parts}" for side, parts in self.reasons.lines()]
+            lines += self._reasons(self.reasons)
         if not self.links_found:
             lines.append("links   no page fetched so far links there")
         else:
@@ -100,8 +113,19 @@ class Explanation:
             lines += self._path_table()
         return printable("\n".join(lines))
 
+    def _reasons(self, found: Reasons) -> list[str]:
+        """Say what counts for and against it, and how that goes with its score."""
+        fetched = self.path[-1].seq is not None
+        guess = ", as if it had not fetched the page" if fetched else ""
+        lines = [f"reasons by the last model of the apprentice{guess}; in log-odds:"]
+        lines += [f"  {side:<13} {parts}" for side, parts in found.lines()]
+        if self.value is not None and abs(self.value - found.score) >= _SAME:
+            side, since = ("when fetched", "learned") if fetched else ("it waits by", "changed")
+            lines.append(f"  {side:<13} {self.value:.3f}: the rest was {since} since")
+        return lines
+
     def _link_table(self) -> list[str]:
-        rows = [["  score", "model", "fetch", "R", "anchor", "on"]]
+        rows = [["  score then", "model", "fetch", "R", "anchor", "on"]]
         rows += [
             [
                 f"  {_number(link.score)}",
@@ -175,6 +199,9 @@ def _queued(store: CrawlStore, row: sa.Row[Any]) -> str:
     if found.level > 1:
         words += f", level with {counted(found.level - 1, 'other')}"
     held = held_back(store, row.url)
+    left = hosts_left(store).get(host(row.url))
+    if left is not None:
+        held = f"its host is left alone: {one_line(left, 120)}"
     return words if held is None else f"{words}; {held}"
 
 
@@ -197,14 +224,10 @@ def _state(store: CrawlStore, row: sa.Row[Any]) -> str:
     return {QUEUED: _queued, FETCHED: _fetched, EXCLUDED: _excluded}[row.state](store, row)
 
 
-def _score(store: CrawlStore, row: sa.Row[Any]) -> str:
-    if row.score is None:
+def _score(row: sa.Row[Any], value: float | None) -> str:
+    if value is None:
         return "none: a seed" if row.referrer is None else "none"
-    if row.state == FETCHED:
-        left = _page(store, row.id).score
-        if left is not None and left != row.score:
-            return f"{left:.4g} when it left the frontier, {row.score:.4g} now"
-    return f"{row.score:.4g}"
+    return f"{value:.4g}" + (" when it left the frontier" if row.state == FETCHED else "")
 
 
 def _count(store: CrawlStore, to_it: sa.ColumnElement[bool], before: int | None = None) -> int:

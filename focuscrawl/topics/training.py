@@ -72,12 +72,7 @@ def train_definition(
     moved = {url: path for path, urls in definition.classes.items() for url in urls}
     wanted = dict.fromkeys([*(url for url, _ in base.examples), *moved, *definition.judged])
     bags = _read(webs, list(wanted), progress)
-    read = sum(url in bags for url, _ in base.examples)
-    if read < _MOST * len(base.examples):
-        raise UserError(
-            f"only {read} of the {len(base.examples)} examples of {definition.critic} can be "
-            "read: name where they are with web = in the definition, or with --web"
-        )
+    _check_enough(sum(url in bags for url, _ in base.examples), definition, base)
     judged = {url for url in definition.judged if url in bags}
     placed = {**dict(base.examples), **moved}
     kept = [(url, path) for url, path in placed.items() if url in bags and url not in judged]
@@ -94,6 +89,50 @@ def train_definition(
         calibrate=base.calibrated,
     )
     return _of_pages(trained), _existing(marked, trained)
+
+
+def check_marked(definition: TopicDefinition) -> None:
+    """Find out whether the critic of a definition has the classes that are marked.
+
+    Raises
+    ------
+    UserError
+        There is no such critic, or no such class; the nearest are named.
+    """
+    if definition.critic is not None:
+        _check_marked(definition, read_critic(find_model(definition.critic))[0])
+
+
+def check_examples(definition: TopicDefinition, webs: Sequence[Web]) -> None:
+    """Find out, without reading a page, whether the critic of a definition can be trained.
+
+    Parameters
+    ----------
+    webs : where pages are looked for
+
+    Raises
+    ------
+    UserError
+        If the critic or a class is unknown, or too few of the critic's examples are there.
+    """
+    if definition.critic is None:
+        return
+    base, _ = read_critic(find_model(definition.critic))
+    if isinstance(base.model, WordsModel):
+        return
+    _check_marked(definition, base)
+    urls = [url for url, _ in base.examples]
+    there = {a for web in webs for a, b in zip(urls, resolve(web, urls), strict=True) if b}
+    _check_enough(len(there), definition, base)
+
+
+def _check_enough(read: int, definition: TopicDefinition, base: TrainedCritic) -> None:
+    if read < _MOST * len(base.examples):
+        raise UserError(
+            f"only {read} of the {len(base.examples)} examples of {definition.critic} can be "
+            "read: name the recording that it was trained on, with web = in the definition, or "
+            "with --web"
+        )
 
 
 def _from_judgements(

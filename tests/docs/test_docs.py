@@ -1,19 +1,10 @@
-"""The documentation says what the program does, and its examples run.
-
-A fenced block that begins with ```` ```sh runs ```` is run in a fresh folder, the blocks of one
-document one after the other; one whose first line names a file (```` ```python mycritic.py ````)
-is written there before.
-"""
+"""The documentation says what the program does; `test_commands` runs its commands."""
 
 from __future__ import annotations
 
 import inspect
-import os
 import re
-import shutil
 import sqlite3
-import subprocess
-import sys
 import tomllib
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -168,49 +159,3 @@ def test_views_have_the_columns_documented(tmp_path: Path) -> None:
         table = section.split("|---|---|\n")[1].split("\n\n")[0]
         assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == columns, name
     store.close()
-
-
-@pytest.mark.parametrize("document", [path for path in DOCUMENTS if "```sh runs" in TEXTS[path]])
-def test_examples_run(document: Path, tmp_path: Path) -> None:
-    shutil.copy(ROOT / "scrapy.cfg", tmp_path)
-    shutil.copytree(ROOT / "models", tmp_path / "models")
-    blocks = _BLOCK.findall(TEXTS[document])
-    for _, about, body in blocks:
-        if (name := about.strip()) and name != "runs":
-            (tmp_path / name).parent.mkdir(exist_ok=True)
-            (tmp_path / name).write_text(body, encoding="utf-8")
-    script = "".join(body for kind, about, body in blocks if (kind, about) == ("sh", " runs"))
-    packages = [_as_installed(path) for path in tmp_path.glob("*/pyproject.toml")]
-    environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        # this tree, wherever the environment's own focuscrawl is
-        "PYTHONPATH": os.pathsep.join(map(str, [*packages, ROOT])),
-        "FOCUSCRAWL_CACHE": str(tmp_path / "cache"),
-    }
-    done = subprocess.run(
-        ["bash", "-e", "-x", "-c", script],
-        cwd=tmp_path,
-        env=environment,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def _as_installed(pyproject: Path) -> Path:
-    """Make the folder of a package look as if pip had installed it."""
-    project = tomllib.loads(pyproject.read_text(encoding="utf-8"))["project"]
-    name = project["name"].replace("-", "_")
-    info = pyproject.parent / f"{name}-{project['version']}.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text(
-        f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-    )
-    lines = []
-    for group, entries in project["entry-points"].items():
-        lines.append(f"[{group}]")
-        lines += [f"{entry} = {target}" for entry, target in entries.items()]
-    (info / "entry_points.txt").write_text("\n".join(lines) + "\n")
-    return pyproject.parent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import shutil
 import signal
 import time
@@ -260,16 +261,26 @@ def test_a_live_crawl_needs_its_recording(
     words, folder, path = tmp_path / "words", tmp_path / "crawl", tmp_path / "mine.toml"
     train = ["critic", "train", "--words", "page, start", "--out", str(words)]
     assert CliRunner().invoke(main, train).exit_code == 0
-    settings = LIVE | ({"FOCUSCRAWL_WARC": 1} if recorded else {})
+    settings = LIVE | ({} if recorded else {"FOCUSCRAWL_WARC": 0})
     options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     seeds = f"{local_web.origins['a']}/"
     given = {"critic": words, "topic": "/good", "seeds": seeds, "strategy": "best-first"}
-    assert crawl(folder, *options, **given, budget=12).returncode == 0
+    begun = crawl(folder, *options, **given, budget=12)
+    assert begun.returncode == 0, begun.stderr
     waiting = Kept(folder).query("SELECT count(*) FROM frontier WHERE state = 'queued'")
     assert topic("new", path, "--words", "knots, reef").exit_code == 0
     if not recorded:
         assert "-s FOCUSCRAWL_WARC=1" in refused("apply", folder, path)
+        assert "-s FOCUSCRAWL_WARC=1" in refused("suggest", folder)  # before it asks
+        assert "-s FOCUSCRAWL_WARC=1" in refused("suggest", folder, "--web", "demo")
+        assert not [*folder.glob("topic.toml")]
         return
+    assert re.search(
+        r"^recorded +\d+ KB in pages.warc.gz, .*FOCUSCRAWL_WARC=0", begun.stderr, re.M
+    )
+    asked = topic("suggest", folder, "--n", "2", answers="y\nn\n")
+    assert asked.exit_code == 0, asked.output
+    assert "judged anew" in asked.output
     done = topic("apply", folder, path)
     assert done.exit_code == 0, done.output
     assert "could not be read" not in done.output
@@ -278,6 +289,20 @@ def test_a_live_crawl_needs_its_recording(
     again = crawl(folder, *options, **given, budget=15)
     assert again.returncode == 0, again.stderr
     assert len(again.kept.order) == 15
+
+
+def test_the_examples_of_the_critic_may_be_elsewhere(local_web: LocalWeb, tmp_path: Path) -> None:
+    folder = tmp_path / "crawl"
+    options = [part for name, value in LIVE.items() for part in ("-s", f"{name}={value}")]
+    given = {"critic": "models/demo", "topic": TOPIC, "seeds": f"{local_web.origins['a']}/"}
+    assert crawl(folder, *options, **given, budget=6).returncode == 0
+    line = refused("suggest", folder)  # before it asks
+    assert "only 0 of the 799 examples of models/demo can be read" in line
+    assert "--web" in line
+    done = topic("suggest", folder, "--n", "1", "--web", "demo", answers="n\n")
+    assert done.exit_code == 0, done.output
+    assert "judged anew" in done.output
+    assert read_definition(folder / "topic.toml").web == "demo"
 
 
 def test_the_alarm_is_in_the_store_the_summary_and_the_report(
@@ -299,3 +324,32 @@ def test_the_alarm_is_in_the_store_the_summary_and_the_report(
     kept = crawl(halves, **given, budget=400).kept
     sql = "SELECT seq, kind, detail FROM events WHERE kind IN ('alarm', 'recovered') ORDER BY id"
     assert kept.query(sql) == run.kept.query(sql)
+
+
+def test_several_urls_may_stand_in_one_option(tmp_path: Path) -> None:
+    path, comma = tmp_path / "mine.toml", "https://a.example/tour,1903"
+    made = topic(
+        "new", path, "--words", "peloton", "--good", f"{comma},https://b.example/",
+        "--bad", "https://c.example/, https://d.example/", "--seeds", "https://e.example/,http://f.example/",
+    )  # fmt: skip
+    assert made.exit_code == 0, made.output
+    known = read_definition(path)
+    assert known.good == (comma, "https://b.example/")
+    assert known.bad == ("https://c.example/", "https://d.example/")
+    assert known.seeds == ("https://e.example/", "http://f.example/")
+
+
+@pytest.mark.parametrize(
+    ("marked", "said"),
+    [
+        (["--critic", "models/demo", "--topic", "/Nope"], "no class /Nope; near it: /"),
+        (["--critic", "models/demo", "--topic", "/Sports/Cyclng"], "near it: /Sports/Cycling"),
+        (["--critic", "models/nope", "--topic", "/Sports"], "models/nope"),
+        (["--words", "peloton", "--topic", "/Sports"], "--critic"),
+    ],
+)
+def test_a_class_that_no_critic_has_is_refused(
+    marked: list[str], said: str, tmp_path: Path
+) -> None:
+    assert said in refused("new", tmp_path / "mine.toml", *marked)
+    assert not (tmp_path / "mine.toml").exists()

@@ -15,7 +15,7 @@ from focuscrawl.cli.main import main
 from focuscrawl.report.link_reasons import Reasons, reasons
 from focuscrawl.store import CrawlStore
 
-from .running import Kept, crawl
+from .running import ROOT, Kept, crawl
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,6 +92,28 @@ def test_why_says_what_counts_for_and_against(kind: str, crawled: Callable[[str]
     lines = why(kept.folder, kept.urls[49])
     assert re.fullmatch(r"[+-]\d+\.\d+, a score of [01]\.\d{3}", lines["together"])
     assert re.match(r"\w[\w ()+,]* \+\d", lines["for"])
+    said = f"{lines['for']}, {lines.get('against', '')}"
+    names = re.findall(r"([A-Za-z][\w ()]*?) [+-]\d", said)
+    glossary = (ROOT / "docs" / "apprentice.md").read_text().partition("## Why")[2]
+    assert names
+    for name in names:
+        assert f"| {name} |" in glossary, name
+
+
+@pytest.mark.parametrize("kind", ["default", "paper"])
+def test_why_does_not_contradict_itself(kind: str, crawled: Callable[[str], Kept]) -> None:
+    """Of two scores it says which is which."""
+    kept = crawled(kind)
+    waiting = "SELECT url FROM frontier WHERE state = 'queued' ORDER BY score DESC LIMIT 1"
+    for url, words in (
+        (kept.urls[49], "when fetched"),
+        (kept.query(waiting)[0][0], "it waits by"),
+    ):
+        said = CliRunner().invoke(main, ["why", str(kept.folder), url]).output
+        score = float(re.findall(r"^score +([\d.]+)", said, re.MULTILINE)[0])
+        total = float(re.findall(r"a score of ([\d.]+)", said)[0])
+        assert " now\n" not in said
+        assert (words in said) == (abs(score - total) >= 0.0005), said
 
 
 def test_why_names_the_words_that_weighed_most(crawled: Callable[[str], Kept]) -> None:

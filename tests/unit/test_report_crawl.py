@@ -287,8 +287,40 @@ def test_why_puts_links_known_at_the_fetch_first(building: Building) -> None:
     found = Explanation.of(bees(building), "http://hive.example/honey")
     assert [link.score for link in found.links] == [0.9, 0.99]
     assert (found.links_found, found.links_before) == (2, 1)
-    assert "0.5 when it left the frontier, 0.25 now" in found.text()
+    assert "score   0.5 when it left the frontier\n" in found.text()
     assert "\x1b" not in found.text()
+
+
+def test_why_says_that_better_hosts_were_busy(building: Building) -> None:
+    building.fetch("http://hive.example/", 0.9)
+    for name in ("a.example/", "b.example/", "late.example/", "road.example/own"):
+        building.url(f"http://{name}", 1, "http://hive.example/", 0.7)
+    building.url("http://a.example/less", 1, "http://hive.example/", 0.3)
+    building.fetch("http://road.example/", 0.1)
+    building.url("http://found-later.example/", 1, "http://road.example/", 0.7)
+    store = building.written()
+    busy = Explanation.of(store, "http://road.example/").text()
+    assert "3 URLs of busy hosts had better scores (a.example, b.example, late.example)" in busy
+    assert "better scores" not in Explanation.of(store, "http://hive.example/").text()
+    assert "better scores" not in Explanation.of(store, "http://a.example/").text()
+
+
+def test_why_of_a_replay_knows_no_busy_hosts(tmp_path: Path) -> None:
+    replay = Building(tmp_path / "replay", web="0" * 64, web_name="demo")
+    replay.fetch("http://hive.example/", 0.9)
+    replay.url("http://a.example/", 1, "http://hive.example/", 0.7)
+    replay.fetch("http://road.example/", 0.1)
+    store = replay.written()
+    assert "busy" not in Explanation.of(store, "http://road.example/").text()
+    with pytest.raises(UserError, match=r"links to it are dropped: demo does not have it"):
+        Explanation.of(store, "http://elsewhere.example/")
+    store.close()
+
+
+def test_why_of_a_host_that_was_left_alone(building: Building) -> None:
+    building.event("left", "hive.example: HTTP 429")
+    best = Explanation.of(bees(building), "http://hive.example/best").state
+    assert best.endswith("; its host is left alone: HTTP 429")
 
 
 def test_why_shortens_long_paths_and_many_links(building: Building) -> None:
@@ -318,6 +350,9 @@ def test_why_takes_http_and_https_as_one(building: Building, url: str) -> None:
         ("http://hive.example/honey/", "did you mean http://hive.example/honey?"),
         ("https://www.hive.example/honey", "did you mean http://hive.example/honey?"),
         ("http://hive.example/honey?sort=1", "did you mean http://hive.example/honey?"),
+        ("http://hive.example/wax.pdf", "links to it are dropped: its name promises no HTML"),
+        (f"http://hive.example/{'x' * 3000}", "links to it are dropped: it is longer than 2,083"),
+        ("http://hive.example/nothing", "or it was dropped, as pages ask"),
         ("http://hive.example/nothing", "it knows 9 URLs of hive.example"),
         ("http://other.example/", "it knows no URL of other.example"),
         ("mailto://bee@hive.example", "no http"),

@@ -99,7 +99,7 @@ def test_addresses(written: object) -> None:
         ("META", "[1, 2]", "a JSON object"),
         ("META", "{playwright}", "a JSON object"),
         ("STRATEGY_OPTIONS", 5, "a JSON object"),
-        ("WARC", "pages.zip", "0, 1 or the name of a file that ends in .warc.gz"),
+        ("WARC", "pages.zip", "0, 1, live or the name of a file that ends in .warc.gz"),
         ("PRIVATE_ADDRESSES", 5, "addresses and networks"),
     ],
 )

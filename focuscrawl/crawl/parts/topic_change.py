@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from focuscrawl.crawl.page_source import web_of
+from focuscrawl.crawl.page_source import webs_of
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.rejudging import Rejudged, Rejudging
 from focuscrawl.crawl.restore import reload
@@ -25,7 +25,7 @@ from focuscrawl.store.soundness import taking_in
 from focuscrawl.strategies import StrategyContext, make_strategy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from focuscrawl.crawl.folder import CrawlFolder
     from focuscrawl.crawl.plan import CrawlPlan
@@ -78,13 +78,22 @@ def _kept(folder: Path, name: str) -> str:
     return str(folder / name)
 
 
+def check_followable(store: CrawlStore, identity: Mapping[str, str]) -> None:
+    """Raise `UserError` if a crawl builds on knowledge of the topic as it was."""
+    if identity.get("knowledge"):
+        raise UserError(
+            f"{store.where}: this crawl began with knowledge of its topic as it was: have a crawl "
+            "without knowledge follow another definition"
+        )
+
+
 def follow(
     store: CrawlStore,
     folder: Path,
     critic_name: str,
     topic: str,
     *,
-    web: Web | None = None,
+    webs: Sequence[Web] | None = None,
     on_page: Callable[[], object] = lambda: None,
 ) -> tuple[Critic, Strategy, Rejudged]:
     """Have a crawl that is not fetching follow a critic: judge it anew and write that down.
@@ -94,7 +103,7 @@ def follow(
     store, folder : of the crawl
     critic_name : of a critic in `folder`
     topic : topic paths of it, comma-separated
-    web : where the pages are; None: as the crawl itself tells
+    webs : where the pages are; None: as the crawl itself tells
     on_page : called for every page
 
     Returns
@@ -108,14 +117,10 @@ def follow(
         was changed then.
     """
     identity = store.identity()
-    if identity.get("knowledge"):
-        raise UserError(
-            f"{store.where}: this crawl began with knowledge of its topic as it was: have a crawl "
-            "without knowledge follow another definition"
-        )
-    source = web_of(identity, folder) if web is None else web
+    check_followable(store, identity)
+    sources = webs_of(identity, folder) if webs is None else webs
     critic = load_trained(_kept(folder, critic_name), topic)
-    replayed = source if identity.get("web", "live") != "live" else None
+    replayed = sources[0] if identity.get("web", "live") != "live" else None
     seed = int(identity.get("random_state", "0"))
     context = StrategyContext(critic, seed, replayed, tuple(topic.split(",")))
 
@@ -125,7 +130,7 @@ def follow(
     def fresh() -> Strategy:
         return make_strategy(identity.get("strategy", "apprentice"), context, options)
 
-    found = Rejudging(store, source, critic=critic, strategy=fresh(), on_page=on_page).run()
+    found = Rejudging(store, sources, critic=critic, strategy=fresh(), on_page=on_page).run()
     now = {
         "critic": critic.fingerprint,
         "critic_name": str(folder / critic_name),
@@ -216,8 +221,9 @@ class TopicChange(Part):
         crawl.flush()
         try:
             name, topic, named = _wanted(self._request)
-            web = crawl.web or web_of(crawl.store.identity(), folder, named)
-            critic, strategy, found = follow(crawl.store, folder, name, topic, web=web)
+            webs = [crawl.web] if crawl.web is not None else None
+            webs = webs or webs_of(crawl.store.identity(), folder, named)
+            critic, strategy, found = follow(crawl.store, folder, name, topic, webs=webs)
         except UserError as error:
             logger.error("the new definition cannot be followed: %s", error)
             self._request.replace(self._request.with_suffix(".refused"))
