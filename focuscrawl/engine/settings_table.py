@@ -17,6 +17,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
 from focuscrawl.foundation.values import (
     FLAG,
+    IP_ADDRESS,
     NETWORKS,
     TEXT,
     Reader,
@@ -201,6 +202,10 @@ META_REFRESH: Setting[float | None] = Setting(
 ).means(
     "a page that [refreshes to another](bad-web.md#what-pages-ask-for) within less than so many "
     "seconds is a redirect; 0: none is"
+)
+METRICS_ADDRESS = Setting("FOCUSCRAWL_METRICS_ADDRESS", IP_ADDRESS, "127.0.0.1").means(
+    "address of this machine at which the numbers are: `0.0.0.0` or `::` is all it has, which a "
+    "container needs. Whoever reaches it can read them, without a password"
 )
 METRICS_PORT = Setting("FOCUSCRAWL_METRICS_PORT", whole_number(0, 65535), 0).means(
     "port of this machine at which [numbers for Prometheus](deploy.md#how-it-is-doing) are; "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import math
 from collections.abc import Callable, Mapping
@@ -60,8 +61,13 @@ def _networks(written: Any) -> Networks:
     return Networks.of(name for name in names if name != "")
 
 
+def _address(written: object) -> str:
+    return str(ipaddress.ip_address(str(written)))
+
+
 FLAG = Reader("0 or 1", _flag)
 TEXT = Reader("a text", _text)  # a list of texts becomes one with commas between
+IP_ADDRESS = Reader("an IP address", _address)
 NETWORKS = Reader("addresses and networks, with commas between", _networks)
 
 

@@ -20,6 +20,7 @@ from focuscrawl.workers.duplicates import SharedDuplicates
 from focuscrawl.workers.heartbeat import Heartbeat
 from focuscrawl.workers.inbox import InboxReader
 from focuscrawl.workers.membership import Membership
+from focuscrawl.workers.outage import Outage
 from focuscrawl.workers.shared_distilling import SharedDistilling
 from focuscrawl.workers.url_ids import SharedUrlTable
 from focuscrawl.workers.worker import Worker
@@ -121,7 +122,7 @@ def _begin(
     membership: Membership,
 ) -> Crawl:
     me, urls = membership.me, SharedUrlTable(membership.shards)
-    budget = BudgetShare(limited=plan.budget > 0)
+    budget, outage = BudgetShare(limited=plan.budget > 0), Outage()
     writer = SharedWriter(
         store.engine,
         urls,
@@ -129,6 +130,7 @@ def _begin(
         limited=plan.budget > 0,
         parts=checked.strategy.parts,
         patience=_PATIENCE,
+        outage=outage,
     )
     heartbeat = Heartbeat(
         store.engine,
@@ -137,6 +139,7 @@ def _begin(
         budget,
         lease=membership.seconds,
         patience=_PATIENCE,
+        outage=outage,
     )
     duplicates = SharedDuplicates(urls)
     crawl = Crawl(
