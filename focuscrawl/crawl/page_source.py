@@ -42,10 +42,14 @@ def web_of(identity: Mapping[str, str], folder: Path, named: str | None = None) 
     if identity.get("web", LIVE) == LIVE:
         recorded = sorted(folder.glob("*.warc.gz"))
         if len(recorded) != 1:
-            found = f"{len(recorded)} recordings" if recorded else "no recording"
+            if recorded:
+                raise UserError(
+                    f"{folder} holds {len(recorded)} recordings: name one with --web; if they are "
+                    f"one in parts, put them together (cat {folder}/*.warc.gz >all.warc.gz)"
+                )
             raise UserError(
-                f"{folder} holds {found} of its pages: crawl with -s FOCUSCRAWL_WARC=1, or name "
-                "a recording with --web"
+                f"{folder} holds no recording of its pages: crawl with -s FOCUSCRAWL_WARC=1, or "
+                "name a recording with --web"
             )
         return open_web(str(recorded[0]))
     web = open_web(identity.get("web_name", ""))

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import NotConfigured
 
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.settings_table import WARC
+from focuscrawl.engine.settings_table import WARC, WARC_SIZE
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import WarcRecorder
+from focuscrawl.webs.warc_series import WarcSeries
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -28,7 +29,8 @@ class WarcMiddleware(Component):
 
     It sits nearest to the downloader, where answers are as they were sent: still compressed,
     robots.txt, retries and redirects included, which an item pipeline never sees. A relative
-    name is taken from the crawl's folder; the file of a resumed crawl is continued.
+    name is taken from the crawl's folder; the file of a resumed crawl is continued. With
+    ``FOCUSCRAWL_WARC_SIZE`` there is one file after another.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -36,7 +38,8 @@ class WarcMiddleware(Component):
         name = WARC.of(crawler.settings)
         if name is None:
             raise NotConfigured
-        self._recorder = WarcRecorder(self._crawl.folder.path / Path(name))
+        path, size = self._crawl.folder.path / Path(name), WARC_SIZE.of(crawler.settings)
+        self._recorder = WarcSeries(path, size * 10**6) if size else WarcRecorder(path)
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Record the exchange."""

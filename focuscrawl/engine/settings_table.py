@@ -261,6 +261,10 @@ STRATEGY_OPTIONS = Setting("FOCUSCRAWL_STRATEGY_OPTIONS", json_object('{"option"
 WARC = Setting("FOCUSCRAWL_WARC", file_name("pages.warc.gz", ".warc.gz"), None, unset="off").means(
     "record to this `.warc.gz` file, taken from the crawl's folder; 1: `pages.warc.gz` there"
 )
+WARC_SIZE = Setting("FOCUSCRAWL_WARC_SIZE", whole_number(), 0).means(
+    "megabytes from which on the recording goes on in [another file](usage.md#record-and-replay): "
+    "`pages-00001.warc.gz`, `pages-00002.warc.gz`, ...; 0: it is one file"
+)
 
 SETTINGS: dict[str, Setting[Any]] = {
     each.name: each for each in list(globals().values()) if isinstance(each, Setting)
