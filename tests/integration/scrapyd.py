@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PROJECT = "focuscrawl"
 _PARTS = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "focuscrawl", "models")
-_LONG = 280  # seconds after which something hangs
+_LONG = 600  # seconds after which something hangs
 
 
 @dataclass(frozen=True)

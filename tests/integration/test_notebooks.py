@@ -36,7 +36,7 @@ def test_a_notebook_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("JUPYTER_PREFER_ENV_PATH", "1")
     notebook = _read(path)
     resources = {"metadata": {"path": str(path.parent)}}
-    client = NotebookClient(notebook, kernel_name="python3", timeout=250, resources=resources)
+    client = NotebookClient(notebook, kernel_name="python3", timeout=600, resources=resources)
     client.execute()
     shown = [out for cell in notebook.cells for out in cell.get("outputs", ())]
     assert any("image/png" in out.get("data", {}) for out in shown)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .postgres import PostgresServer
 
-LONG = 250.0  # seconds after which something hangs
+LONG = 600.0  # seconds after which something hangs
 LEASE = ("-s", "FOCUSCRAWL_LEASE=10", "-s", "FOCUSCRAWL_SHARDS=16")
 CRITIC = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "breadth-first"}
 CALENDARS, MONTHS, ARTICLES, VERSIONS = 4, 70, 60, 60
