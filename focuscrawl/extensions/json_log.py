@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 STANDARD_ERROR = "-"
 #: what people are shown otherwise than in the log; only the JSON log has it
-NOT_IN_LOG = logging.getLogger("focuscrawl.shown")
-NOT_IN_LOG.propagate = False
+NOT_IN_LOG = logging.Logger("focuscrawl.shown")  # beside the tree of loggers
 
 
 class JsonLog(Component):
