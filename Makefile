@@ -79,7 +79,7 @@ test-oldest: .venv-oldest/.installed
 	.venv-oldest/bin/pytest -n 2 --dist loadscope $(SCRAPY_TESTS)
 
 bench: .venv/.installed
-	$(BIN)/pytest benchmarks -p no:xdist -s -q --benchmark-columns=median,iqr,rounds
+	$(BIN)/pytest benchmarks -p no:xdist -s -q --timeout 0 --benchmark-columns=median,iqr,rounds
 
 endurance: .venv/.installed
 	FOCUSCRAWL_ENDURANCE=1 $(BIN)/pytest tests/endurance -n 0 -s --timeout 14400

@@ -89,4 +89,4 @@ FEED_EXPORTERS = {
 STATS_DUMP = False
 LOG_LEVEL = "INFO"
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-LOG_DATEFORMAT = "%H:%M:%S"
+LOG_DATEFORMAT = "%Y-%m-%d %H:%M:%S"

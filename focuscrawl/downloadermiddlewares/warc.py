@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import NotConfigured
 
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.settings_table import RECORDING, WARC, WHERE_JUDGED
+from focuscrawl.engine.settings_table import RECORDING, WARC, WARC_SIZE, WHERE_JUDGED
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import WarcRecorder
+from focuscrawl.webs.warc_series import WarcSeries
 
 if TYPE_CHECKING:
     from scrapy import Request
@@ -31,7 +32,8 @@ class WarcMiddleware(Component):
 
     It sits nearest to the downloader, where answers are as they were sent: still compressed,
     robots.txt, retries and redirects included, which an item pipeline never sees. A relative
-    name is taken from the crawl's folder; the file of a resumed crawl is continued.
+    name is taken from the crawl's folder; the file of a resumed crawl is continued. With
+    ``FOCUSCRAWL_WARC_SIZE`` there is one file after another.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -43,7 +45,8 @@ class WarcMiddleware(Component):
             name = RECORDING if judged else None
         if name is None:
             raise NotConfigured
-        self._recorder = WarcRecorder(self._crawl.folder.path / Path(name))
+        path, size = self._crawl.folder.path / Path(name), WARC_SIZE.of(crawler.settings)
+        self._recorder = WarcSeries(path, size * 10**6) if size else WarcRecorder(path)
 
     def process_response(self, request: Request, response: Response) -> Response:
         """Record the exchange."""

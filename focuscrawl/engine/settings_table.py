@@ -17,6 +17,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
 from focuscrawl.foundation.values import (
     FLAG,
+    IP_ADDRESS,
     NETWORKS,
     PATTERN,
     TEXT,
@@ -220,6 +221,10 @@ META_REFRESH: Setting[float | None] = Setting(
     "a page that [refreshes to another](bad-web.md#what-pages-ask-for) within less than so many "
     "seconds is a redirect; 0: none is"
 )
+METRICS_ADDRESS = Setting("FOCUSCRAWL_METRICS_ADDRESS", IP_ADDRESS, "127.0.0.1").means(
+    "address of this machine at which the numbers are: `0.0.0.0` or `::` is all it has, which a "
+    "container needs. Whoever reaches it can read them, without a password"
+)
 METRICS_PORT = Setting("FOCUSCRAWL_METRICS_PORT", whole_number(0, 65535), 0).means(
     "port of this machine at which [numbers for Prometheus](deploy.md#how-it-is-doing) are; "
     "0: none"
@@ -280,6 +285,10 @@ WARC = Setting(
     "record to this `.warc.gz` file, taken from the crawl's folder; 1: `pages.warc.gz` there; "
     "`live`: as 1, where pages can be [judged anew](topics.md#how-a-crawl-follows) and are kept "
     "nowhere else: in live crawls, but for those with `store` or `knowledge`"
+)
+WARC_SIZE = Setting("FOCUSCRAWL_WARC_SIZE", whole_number(), 0).means(
+    "megabytes from which on the recording goes on in [another file](usage.md#record-and-replay): "
+    "`pages-00001.warc.gz`, `pages-00002.warc.gz`, ...; 0: it is one file"
 )
 
 SETTINGS: dict[str, Setting[Any]] = {

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
 STANDARD_ERROR = "-"
+#: what people are shown otherwise than in the log; only the JSON log has it
+NOT_IN_LOG = logging.Logger("focuscrawl.shown")  # beside the tree of loggers
 
 
 class JsonLog(Component):
@@ -47,11 +49,13 @@ class JsonLog(Component):
         self._handler.setLevel(crawler.settings.get("LOG_LEVEL"))
         self._handler.setFormatter(JsonFormatter(str(folder)))
         self._handler.addFilter(is_no_list_of_settings)
-        logging.root.addHandler(self._handler)
+        for logger in (logging.root, NOT_IN_LOG):
+            logger.addHandler(self._handler)
 
     def engine_stopped(self) -> None:
         """Write no more, once everybody has had their last word."""
-        call_later(0, logging.root.removeHandler, self._handler)
+        for logger in (logging.root, NOT_IN_LOG):
+            call_later(0, logger.removeHandler, self._handler)
 
 
 class _PlainFile(logging.FileHandler):
@@ -65,6 +69,8 @@ class _PlainFile(logging.FileHandler):
 
 class JsonFormatter(logging.Formatter):
     """Makes a record one line of JSON: at (UTC), level, logger, message, crawl, exception.
+
+    What a record has in ``fields`` comes after these.
 
     Parameters
     ----------
@@ -87,4 +93,4 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info and record.exc_info[0] is not None:
             line["exception"] = plain(self.formatException(record.exc_info))
-        return json.dumps(line)
+        return json.dumps(line | getattr(record, "fields", {}))

@@ -1,9 +1,10 @@
-"""Numbers of a running crawl for Prometheus, on a port of this machine alone."""
+"""Numbers of a running crawl for Prometheus, by default for this machine alone."""
 
 from __future__ import annotations
 
 import errno
 import importlib
+import ipaddress
 import logging
 import socket
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import NotConfigured
 
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.settings_table import METRICS_PORT
+from focuscrawl.engine.settings_table import METRICS_ADDRESS, METRICS_PORT
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 
@@ -21,18 +22,18 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-ADDRESS = "127.0.0.1"
-
 
 class Metrics(Component):
-    """Serves ``http://127.0.0.1:FOCUSCRAWL_METRICS_PORT/metrics``; 0, the default, serves nothing.
+    """Serves ``/metrics`` at ``FOCUSCRAWL_METRICS_ADDRESS`` and ``FOCUSCRAWL_METRICS_PORT``.
 
-    A thread answers, with what the crawl has in memory at that moment; nothing is counted twice.
+    Port 0, the default, serves nothing. A thread answers, with what the crawl has in memory at
+    that moment; nothing is counted twice.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._port = METRICS_PORT.of(crawler.settings)
+        self._address = METRICS_ADDRESS.of(crawler.settings)
         if not self._port:
             raise NotConfigured
         from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415 - an extra
@@ -41,11 +42,20 @@ class Metrics(Component):
 
         registry = CollectorRegistry(auto_describe=False)
         registry.register(CrawlCollector(crawler))
-        self._server, self._thread = start_http_server(self._port, ADDRESS, registry)
+        self._server, self._thread = start_http_server(self._port, self._address, registry)
 
     def spider_opened(self) -> None:
-        """Say where the numbers are."""
-        logger.info("metrics at http://%s:%d/metrics", ADDRESS, self._port)
+        """Say where the numbers are, and who can read them."""
+        address = ipaddress.ip_address(self._address)
+        host = f"[{address}]" if address.version == 6 else str(address)
+        if address.is_loopback:
+            logger.info("metrics at http://%s:%d/metrics", host, self._port)
+        else:
+            logger.warning(
+                "metrics at http://%s:%d/metrics, for everybody who reaches this address",
+                host,
+                self._port,
+            )
 
     def spider_closed(self) -> None:
         """Stop serving."""
@@ -56,15 +66,21 @@ class Metrics(Component):
 
 def check_port(settings: BaseSettings) -> None:
     """Raise `UserError` if the port cannot be served; asked before anything is written."""
-    port = METRICS_PORT.of(settings)
+    port, address = METRICS_PORT.of(settings), METRICS_ADDRESS.of(settings)
     if not port:
         return
     with needs("metrics", "FOCUSCRAWL_METRICS_PORT"):
         importlib.import_module("prometheus_client")
-    with socket.socket() as probe:
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((ADDRESS, port))
+            probe.bind((address, port))
         except OSError as error:
+            if error.errno == errno.EADDRNOTAVAIL:
+                raise UserError(
+                    f"FOCUSCRAWL_METRICS_ADDRESS={address} is no address of this machine: "
+                    "name one of its own, or 0.0.0.0 for all"
+                ) from None
             why = "is taken" if error.errno == errno.EADDRINUSE else f"fails ({error.strerror})"
             raise UserError(f"FOCUSCRAWL_METRICS_PORT={port} {why}: name another port") from None

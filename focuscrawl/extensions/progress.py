@@ -15,8 +15,9 @@ from tqdm.contrib.logging import logging_redirect_tqdm
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.settings_table import LOG_JSON, PROGRESS
 from focuscrawl.errors import UserError
-from focuscrawl.extensions.json_log import STANDARD_ERROR
+from focuscrawl.extensions.json_log import NOT_IN_LOG, STANDARD_ERROR
 from focuscrawl.report.plain_text import counted, one_line
+from focuscrawl.report.stop_reasons import stop_reason
 from focuscrawl.report.summary import Summary
 
 if TYPE_CHECKING:
@@ -100,17 +101,25 @@ class Progress(Component):
         """Say the summary, below what others say about their closing; in the log if it is kept."""
         store = self._crawl.store.reopened()
         try:
-            text = Summary.of(store).text()
+            summary, reason = Summary.of(store), stop_reason(store)
         except UserError as error:
             logger.error("no summary: %s", error)
             return
         finally:
             store.close()
         settings = self._crawler.settings
-        if settings.get("LOG_FILE") or LOG_JSON.of(settings) == STANDARD_ERROR:
-            logger.info("the crawl is over\n%s", text)
-        else:
-            print(text, file=sys.stderr)  # noqa: T201
+        in_log = settings.get("LOG_FILE") or LOG_JSON.of(settings) == STANDARD_ERROR
+        fields = {
+            "reason": reason,
+            "fetched": summary.fetched,
+            "harvest_rate": summary.harvest_rate,
+            "relevant": summary.relevant,
+        }
+        (logger if in_log else NOT_IN_LOG).info(
+            "the crawl is over\n%s", summary.text(), extra={"fields": fields}
+        )
+        if not in_log:
+            print(summary.text(), file=sys.stderr)  # noqa: T201
 
     @property
     def _harvest_now(self) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import math
 import re
@@ -66,9 +67,14 @@ def _pattern(written: Any) -> re.Pattern[str] | None:
     return re.compile("|".join(f"(?:{one})" for one in each if one)) if any(each) else None
 
 
+def _address(written: object) -> str:
+    return str(ipaddress.ip_address(str(written)))
+
+
 FLAG = Reader("0 or 1", _flag)
 TEXT = Reader("a text", _text)  # a list of texts becomes one with commas between
 PATTERN = Reader("a regular expression, or a list of them", _pattern)
+IP_ADDRESS = Reader("an IP address", _address)
 NETWORKS = Reader("addresses and networks, with commas between", _networks)
 
 

@@ -130,7 +130,10 @@ def connect(database: Database, *, persists: bool = False) -> Engine:
                 "connect_timeout": _PATIENCE,
                 "application_name": "focuscrawl",
             },
-            pool_size=5,  # threads of a worker that ask at the same time
+            # threads of a worker that ask at the same time: two mostly, five at times
+            pool_size=2,
+            max_overflow=3,
+            pool_use_lifo=True,
             pool_pre_ping=not persists,
         )
 

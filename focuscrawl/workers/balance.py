@@ -56,17 +56,21 @@ class ShardBalance:
         now : seconds on any steady clock
         limit : score that a link must have to be good enough
         offers : scores of the best links, by worker
-        pace : fetches a second that each could make
+        pace : fetches a second that each could make; 0 of who has made none yet, which counts as
+            able as the others are on average
         shards : int64, of each of this worker's own offers
         """
         share = min(1.0, (now - self._at) / _WINDOW)
         self._at = now
         counts = {worker: int((scores >= limit).sum()) for worker, scores in offers.items()}
-        total, able = max(sum(counts.values()), 1), sum(pace[worker] for worker in offers)
+        known = [pace[worker] for worker in offers if pace[worker] > 0.0]
+        usual = sum(known) / max(len(known), 1)
+        paces = {worker: pace[worker] or usual for worker in offers}
+        total, able = max(sum(counts.values()), 1), sum(paces.values())
         scarce = limit > -math.inf and able > 0.0
         self._beyond = {
             worker: (1.0 - share) * self._beyond.get(worker, 0.0)
-            + (share * (count / total - pace[worker] / able) if scarce else 0.0)
+            + (share * (count / total - paces[worker] / able) if scarce else 0.0)
             for worker, count in counts.items()
         }
         good = shards[offers[self._me] >= limit]

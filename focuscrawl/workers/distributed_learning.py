@@ -144,7 +144,7 @@ class DistributedLearning(Part):
         fetched : fetches of all workers
         """
         busy = self._job is not None or self._sent is not None
-        if busy or time.monotonic() < self._not_before:
+        if busy or self._heartbeat.outage.on or time.monotonic() < self._not_before:
             return
         period = self._learner.period(fetched)
         state, model = self._heartbeat.state, self._heartbeat.model

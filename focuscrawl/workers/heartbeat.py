@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from focuscrawl.workers.budget import BudgetShare
     from focuscrawl.workers.inbox import Delivery, InboxReader, PublishedModel
     from focuscrawl.workers.membership import Membership
+    from focuscrawl.workers.outage import Outage
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ class Heartbeat:
     membership, reader, share : of this worker
     lease : seconds it holds without a renewal
     patience : seconds for which a server may be away
+    outage : told of it
 
     Attributes
     ----------
@@ -61,6 +63,7 @@ class Heartbeat:
         *,
         lease: float,
         patience: float,
+        outage: Outage,
     ) -> None:
         self._engine = engine
         # each question by itself: numbers tell how far to read
@@ -70,6 +73,7 @@ class Heartbeat:
         self._share = share
         self._lease = lease
         self._patience = patience
+        self.outage = outage
         self._held: list[int] = []  # of the reading thread
         self._releasing: set[int] = set()  # shards, until `state` is of a time without them
         # shards given away, and what is new; of these, the reading thread's own
@@ -137,6 +141,8 @@ class Heartbeat:
                 away_since = away_since or time.monotonic()
                 if not passes(error) or time.monotonic() - away_since > self._patience:
                     self.failure = error
+                else:
+                    self.outage.failed(first_line(error))
                 self._closing.wait(_AGAIN)
             except LeaseLostError as error:
                 self.failure = error
@@ -159,6 +165,7 @@ class Heartbeat:
                 self._membership.release(connection, released)
         interval = max(INTERVAL, asked - self._renewed)
         state = self._membership.sync(self._engine, self.own_state, self._share, interval)
+        self.outage.over()
         self._share.set(state.granted)
         self._renewed = asked
         self._changes.put((released, state))

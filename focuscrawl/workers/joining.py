@@ -21,6 +21,7 @@ from focuscrawl.workers.duplicates import SharedDuplicates
 from focuscrawl.workers.heartbeat import Heartbeat
 from focuscrawl.workers.inbox import InboxReader
 from focuscrawl.workers.membership import Membership
+from focuscrawl.workers.outage import Outage
 from focuscrawl.workers.shared_distilling import SharedDistilling
 from focuscrawl.workers.url_ids import SharedUrlTable
 from focuscrawl.workers.worker import Worker
@@ -123,7 +124,7 @@ def _begin(
     membership: Membership,
 ) -> Crawl:
     me, urls = membership.me, SharedUrlTable(membership.shards)
-    budget = BudgetShare(limited=plan.budget > 0)
+    budget, outage = BudgetShare(limited=plan.budget > 0), Outage()
     writer = SharedWriter(
         store.engine,
         urls,
@@ -131,6 +132,7 @@ def _begin(
         limited=plan.budget > 0,
         parts=checked.strategy.parts,
         patience=_PATIENCE,
+        outage=outage,
     )
     heartbeat = Heartbeat(
         store.engine,
@@ -139,6 +141,7 @@ def _begin(
         budget,
         lease=membership.seconds,
         patience=_PATIENCE,
+        outage=outage,
     )
     duplicates = SharedDuplicates(urls)
     crawl = Crawl(

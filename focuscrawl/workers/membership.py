@@ -164,10 +164,11 @@ class Membership:
         if len(alive) > 1:
             limit = threshold(own_state.offers, offers.values(), sum(pace.values()), interval)
         offers[self.me] = own_state.offers
-        self._balance.compare(asked, limit, offers, pace, own_state.of_shards)
+        if not now.paused:  # nobody makes any fetches then that could be shared out better
+            self._balance.compare(asked, limit, offers, pace, own_state.of_shards)
         self._balance.took(taken)
         spare = None
-        if held <= fair and not own_state.on_the_way and not taken:
+        if held <= fair and not (own_state.on_the_way or taken or now.paused):
             spare = self._balance.to_give(asked, self._owned, free=bool(now.free))
         told = {number: each.idle_at for number, each in alive.items()}
         told[self.me] = _coded(idle_at, defers=own_state.defers)

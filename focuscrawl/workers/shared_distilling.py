@@ -141,7 +141,7 @@ class SharedDistilling(Part):
 
     def _due(self, fetched: int, last: int | None) -> bool:
         """Tell whether it is time, or may be."""
-        if time.monotonic() < self._not_before:
+        if self._heartbeat.outage.on or time.monotonic() < self._not_before:
             return False
         return last is None or fetched // self._every > last // self._every
 

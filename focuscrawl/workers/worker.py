@@ -115,6 +115,8 @@ class Worker(Part):
         What is half taken in when this fails is whole in the store, for whoever comes next.
         """
         self._now = now
+        if self._paused:
+            self._pace.look(now, still=True)  # what it may not do says nothing of what it could
         self._ingest.go_on(time.perf_counter() + _SLICE)
         self._handover.go_on()
         if now - self._told_at >= INTERVAL / 2.0:

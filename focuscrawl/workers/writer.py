@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from datetime import UTC, datetime
 from operator import itemgetter
@@ -24,10 +23,9 @@ if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine
 
     from focuscrawl.store import VisitRecord
+    from focuscrawl.workers.outage import Outage
     from focuscrawl.workers.row_translation import Parts, StoreRows
     from focuscrawl.workers.url_ids import SharedUrlTable
-
-logger = logging.getLogger(__name__)
 
 _RELEVANT = 0.5
 _AGAIN = 0.5  # seconds until a transaction is tried again
@@ -76,6 +74,7 @@ class SharedWriter(StoreWriter):
     limited : the crawl has a budget
     parts : see `focuscrawl.strategies.Strategy.parts`
     patience : seconds for which a server may be away
+    outage : told of it
     """
 
     gather = 0.1  #: others look no more often
@@ -89,12 +88,14 @@ class SharedWriter(StoreWriter):
         limited: bool,
         parts: Parts,
         patience: float,
+        outage: Outage,
     ) -> None:
         self._urls = urls
         self._me = me
         self._limited = limited
         self._parts = parts
         self._patience = patience
+        self._outage = outage
         self._batch = 0
         super().__init__(engine)
 
@@ -122,9 +123,10 @@ class SharedWriter(StoreWriter):
                 patience = _LAST if self._closing.is_set() else self._patience
                 if not passes(error) or time.monotonic() - began > patience:
                     raise
-                logger.warning("the store is away, trying again: %s", first_line(error))
+                self._outage.failed(first_line(error))
                 time.sleep(_AGAIN)
             else:
+                self._outage.over()
                 return
 
     def _write(

@@ -28,7 +28,7 @@ SETTINGS: dict[str, object] = {
     "FOCUSCRAWL_BACKOFF_MAX": 5,
     "FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.0/8",
 }
-_LONG = 240  # seconds after which a crawl hangs
+_LONG = 600  # seconds after which a crawl hangs
 _EVERY = 0.02  # seconds between two looks at its memory
 
 
@@ -94,7 +94,7 @@ def listening(log: Path) -> Iterator[BadWeb]:
     with process:
         assert process.stdout is not None
         yield BadWeb(**json.loads(process.stdout.readline()), log=log)
-        process.communicate(timeout=30)
+        process.communicate(timeout=300)
 
 
 def explore(folder: Path, seeds: str, /, **more: object) -> Measured:

@@ -61,7 +61,7 @@ def local_web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalWeb]:
     with process:
         assert process.stdout is not None
         yield LocalWeb(json.loads(process.stdout.readline()), log)
-        process.communicate(timeout=30)  # closes its standard input, which ends it
+        process.communicate(timeout=300)  # closes its standard input, which ends it
 
 
 @pytest.fixture(scope="module")

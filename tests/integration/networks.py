@@ -63,7 +63,7 @@ def listening(log: Path, site: Mapping[str, Any]) -> Iterator[Nets]:
         process.stdin.write(f"{json.dumps(site)}\n")
         process.stdin.flush()
         yield Nets(**json.loads(process.stdout.readline()), log=log)
-        process.communicate(timeout=30)
+        process.communicate(timeout=300)
 
 
 def explore(folder: Path, seeds: str, *options: str) -> Run:

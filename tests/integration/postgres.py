@@ -90,5 +90,5 @@ class PostgresServer:
         if os.geteuid() == 0:
             command = ["runuser", "-u", _USER, "--", *command]
         subprocess.run(
-            command, check=True, stdout=subprocess.DEVNULL, cwd=self._folder, timeout=120
+            command, check=True, stdout=subprocess.DEVNULL, cwd=self._folder, timeout=600
         )

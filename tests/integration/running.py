@@ -15,7 +15,7 @@ from typing import Any, Self
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC = "/Sports/Cycling"
 # seconds after which a process hangs
-_LONG = 1200 if os.environ.get("FOCUSCRAWL_ENDURANCE") else 120
+_LONG = 1200 if os.environ.get("FOCUSCRAWL_ENDURANCE") else 600
 
 
 class Kept:
@@ -27,13 +27,13 @@ class Kept:
     def query(self, sql: str) -> list[tuple[Any, ...]]:
         """Read the store, as any program might while the crawl runs."""
         uri = f"file:{self.folder / 'crawl.db'}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=30)) as connection:
+        with closing(sqlite3.connect(uri, uri=True, timeout=300)) as connection:
             return connection.execute(sql).fetchall()
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         """Read the store, rows as dictionaries."""
         uri = f"file:{self.folder / 'crawl.db'}?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=30)) as connection:
+        with closing(sqlite3.connect(uri, uri=True, timeout=300)) as connection:
             connection.row_factory = sqlite3.Row
             return [dict(row) for row in connection.execute(sql)]
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PROJECT = "focuscrawl"
 _PARTS = ("setup.py", "pyproject.toml", "README.md", "LICENSE", "focuscrawl", "models")
-_LONG = 280  # seconds after which something hangs
+_LONG = 600  # seconds after which something hangs
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,9 @@ class Scrapyd:
 
 @contextmanager
 def serving(folder: Path) -> Iterator[Scrapyd]:
-    """Start Scrapyd, and end it."""
-    folder.mkdir()
+    """Start Scrapyd, and end it; what an earlier one has left in `folder` is its own."""
+    folder.mkdir(exist_ok=True)
+    shutil.copy(ROOT / "deploy" / "scrapyd_jobs.py", folder)
     port = free_port()
     config = (ROOT / "deploy" / "scrapyd.conf").read_text(encoding="utf-8")
     config = _replaced(r"^http_port .*$", f"http_port = {port}", config)
@@ -87,7 +88,7 @@ def serving(folder: Path) -> Iterator[Scrapyd]:
         subprocess.Popen(
             [_python(folder / "venv"), "-m", "scrapyd"],
             cwd=folder,
-            env=_environment(),
+            env=_environment() | {"PYTHONPATH": str(folder)},
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=subprocess.STDOUT,

@@ -188,7 +188,7 @@ def recrawl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 
@@ -234,7 +234,7 @@ def test_a_recrawl_told_to_end_learns_what_it_has(tmp_path: Path) -> None:
         assert refused.exit_code == 2
         one_line(refused.stderr, "is running")
         process.terminate()
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=600)
     assert process.returncode == 0
     assert "fetches" in output
     with closing(Knowledge(tmp_path / "knowledge" / NAME)) as known:

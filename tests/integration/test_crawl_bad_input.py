@@ -63,7 +63,7 @@ def test_one_line_and_nothing_written(
         env=environment(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 2

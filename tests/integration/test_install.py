@@ -50,7 +50,7 @@ def run(
         env=os.environ | {"ABSENT": " ".join(absent or []), "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

@@ -56,7 +56,7 @@ def test_a_notebook_runs_and_shows_what_is_kept(
     client = NotebookClient(
         notebook,
         kernel_name="python3",
-        timeout=250,
+        timeout=600,
         resources=resources,
         coalesce_streams=True,
     )

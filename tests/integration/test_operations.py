@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import re
 import signal
 import socket
 import subprocess
@@ -95,7 +96,7 @@ def operated(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
         seen["metrics"] = metrics(port)
         seen["elsewhere"] = listens("127.0.0.2", port)
         seen["pause"] = ask("pause", folder)
-        deadline = time.monotonic() + 30.0
+        deadline = time.monotonic() + 300.0
         while metrics(port)["focuscrawl_in_flight"] and time.monotonic() < deadline:
             time.sleep(0.05)
         time.sleep(0.3)  # what was under way goes into the store with the next transaction
@@ -175,6 +176,19 @@ def test_metrics_are_for_this_machine_alone(operated: dict[str, Any]) -> None:
     assert not operated["elsewhere"]
 
 
+def test_metrics_for_others_are_warned_of(demo: dict[str, str], tmp_path: Path) -> None:
+    port = free_port()
+    options = [f"FOCUSCRAWL_METRICS_PORT={port}", "FOCUSCRAWL_METRICS_ADDRESS=0.0.0.0"]
+    given = [part for each in [*options, "DOWNLOAD_DELAY=0.2"] for part in ("-s", each)]
+    with start(tmp_path / "crawl", *given, **demo, budget=0) as running:
+        running.wait_for(2)
+        assert listens("127.0.0.2", port)
+        run = running.stop(signal.SIGTERM)
+    (line,) = (each for each in run.stderr.splitlines() if "metrics at" in each)
+    assert f"WARNING focuscrawl.extensions.metrics: metrics at http://0.0.0.0:{port}/" in line
+    assert "everybody who reaches this address" in line
+
+
 def test_the_log_is_there_as_json(operated: dict[str, Any]) -> None:
     lines = (operated["folder"] / "log.jsonl").read_text(encoding="utf-8").splitlines()
     read = [json.loads(line) for line in lines]
@@ -183,6 +197,12 @@ def test_the_log_is_there_as_json(operated: dict[str, Any]) -> None:
     assert messages[0].startswith("crawling from 5 seeds")
     assert "resumed" in messages
     assert "asked to stop: waiting for what is under way" in messages
+    assert messages[-1].startswith("the crawl is over\n")
+    assert "stopped by `focuscrawl stop`" in messages[-1]
+    last, crawled = read[-1], operated["run"].kept
+    assert last["reason"] == "stopped"
+    assert last["fetched"] == len(crawled.order)
+    assert 0.0 < last["harvest_rate"] < 1.0
 
 
 def test_the_json_log_can_be_all_there_is(demo: dict[str, str], tmp_path: Path) -> None:
@@ -191,6 +211,13 @@ def test_the_json_log_can_be_all_there_is(demo: dict[str, str], tmp_path: Path) 
     assert done.returncode == 0
     lines = [json.loads(line) for line in done.stderr.splitlines()]
     assert "the budget of 8 fetches is spent" in lines[-1]["message"]
+    assert (lines[-1]["reason"], lines[-1]["fetched"]) == ("budget", 8)
+    assert sum("the crawl is over" in line["message"] for line in lines) == 1
+
+
+def test_a_line_of_the_log_has_the_date(operated: dict[str, Any]) -> None:
+    today = re.compile(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d INFO ")
+    assert all(map(today.match, operated["run"].stderr.splitlines()[:3]))
 
 
 def test_paused_before_it_is_started(demo: dict[str, str], tmp_path: Path) -> None:
@@ -199,7 +226,7 @@ def test_paused_before_it_is_started(demo: dict[str, str], tmp_path: Path) -> No
     assert "not running" in ask("pause", folder)
     FileControl(folder).ask(Command.PAUSE)
     with start(folder, **demo, budget=0) as running:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 300
         while status(folder)["state"] != "paused" and time.monotonic() < until:
             time.sleep(0.05)
         assert status(folder)["fetched"] == 10
@@ -240,6 +267,16 @@ def test_slips_are_one_line(demo: dict[str, str], tmp_path: Path) -> None:
     for command in ("status", "pause", "resume", "stop"):
         said = ask(command, tmp_path / "none", code=2)
         assert "none holds no crawl" in said
+    elsewhere = (
+        "-s",
+        "FOCUSCRAWL_METRICS_ADDRESS=192.0.2.1",
+        "-s",
+        "FOCUSCRAWL_METRICS_PORT=9410",
+    )
+    done = crawl(tmp_path / "crawl", *elsewhere, **demo)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "FOCUSCRAWL_METRICS_ADDRESS=192.0.2.1 is no address of this machine" in line
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -251,7 +251,7 @@ def test_a_fetch_that_a_spider_does_not_yield_is_recorded_as_lost(
     line = command(tmp_path / "crawl", *spiders, **demo, budget=12)
     line[line.index("focused")] = "forgetful"
     done = subprocess.run(
-        line, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=120
+        line, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("no answer and no error came for") == 2

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from base64 import b64encode
 from io import BytesIO
@@ -57,16 +58,23 @@ def crawl_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def cancelled(deployed: Scrapyd, crawl_dir: Path) -> str:
     """A job that was cancelled while it crawled."""
     job = deployed.schedule(**ARGUMENTS, crawl_dir=crawl_dir)
-    pages = 0
-    while pages < 20:  # a job that does not crawl fails in `finished`
-        time.sleep(0.05)
-        running = deployed.ask("listjobs", project=PROJECT)["finished"] == []
-        assert running
-        if (crawl_dir / "crawl.db").exists():
-            pages = len(Kept(crawl_dir).order)
+    wait_for_pages(deployed, job, crawl_dir)
     deployed.ask("cancel", project=PROJECT, job=job)
     deployed.finished(job)
     return job
+
+
+def wait_for_pages(server: Scrapyd, job: str, crawl_dir: Path) -> None:
+    pages = 0
+    while pages < 20:
+        time.sleep(0.05)
+        assert job not in jobs(server, "finished")
+        if (crawl_dir / "crawl.db").exists():
+            pages = len(Kept(crawl_dir).order)
+
+
+def jobs(server: Scrapyd, state: str) -> list[str]:
+    return [each["id"] for each in server.ask("listjobs", project=PROJECT)[state]]
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +125,32 @@ def test_scheduled_again_it_goes_on_as_on_the_command_line(
     assert len(items) == BUDGET - first + 1
 
 
+def test_a_restart_of_scrapyd_ends_its_crawls_in_order_and_has_them_go_on(
+    deployed: Scrapyd, tmp_path: Path
+) -> None:
+    folder, budget = tmp_path / "server", 100
+    slow, fast = tmp_path / "slow", tmp_path / "fast"
+    shutil.copytree(deployed.folder / "eggs", folder / "eggs")
+    with serving(folder) as server:
+        done = server.schedule(**{**ARGUMENTS, "budget": 5}, crawl_dir=fast)
+        server.finished(done)
+        arguments = {**ARGUMENTS, "budget": budget, "setting": "DOWNLOAD_DELAY=0.05"}
+        job = server.schedule(**arguments, crawl_dir=slow)
+        wait_for_pages(server, job, slow)
+    assert Kept(slow).stop_reasons == ["interrupted"]
+    with serving(folder) as server:
+        assert jobs(server, "finished") == [done]
+        entry = server.finished(job)
+        assert "stopped       the budget" in server.read(entry["log_url"])
+        items = server.read(entry["items_url"]).splitlines()
+    kept = Kept(slow)
+    assert kept.stop_reasons == ["interrupted", "budget"]
+    assert [json.loads(item)["seq"] for item in items] == list(range(1, budget + 1))
+    with serving(folder) as server:
+        assert sorted(jobs(server, "finished")) == sorted([done, job])
+        assert jobs(server, "running") == jobs(server, "pending") == []
+
+
 def test_a_slip_is_one_line_in_the_log_of_the_job(deployed: Scrapyd, tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
     job = deployed.schedule(**{**ARGUMENTS, "topic": "/Sports/Cyclin"}, crawl_dir=folder)
@@ -131,7 +165,7 @@ def test_nothing_is_written_where_the_egg_is(deployed: Scrapyd, resumed: str) ->
     assert name == f"{PROJECT}/1.egg"
     written = {path.name for path in deployed.folder.iterdir()}
     assert written <= {
-        *("scrapyd.conf", "scrapyd.log", "twistd.pid", "venv"),
+        *("scrapyd.conf", "scrapyd_jobs.py", "__pycache__", "scrapyd.log", "twistd.pid", "venv"),
         *("dbs", "eggs", "items", "logs"),
     }
 

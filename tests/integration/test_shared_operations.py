@@ -63,11 +63,12 @@ def operated(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory)
         seen["text"], seen["crawling"] = ask("status", url, "--once"), look(url)
         seen["pause"] = ask("pause", url)
         seen["paused"] = look_until(url, lambda each: not any_under_way(each))
-        time.sleep(PAUSED)
         workers.start()
-        seen["joined"] = look_until(
-            url, lambda each: each["paused"] and shards_of(each) == [4, 6, 6]
-        )
+        look_until(url, lambda each: each["paused"] and shards_of(each) == [4, 6, 6])
+        time.sleep(PAUSED)
+        seen["joined"] = look(url)
+        named = "FROM pg_stat_activity WHERE application_name = 'focuscrawl'"
+        ((seen["connections"],),) = query(url, f"SELECT count(*) {named}")
         seen["metrics"] = metrics(port)
         seen["resume"] = ask("resume", url)
         workers.wait_for(seen["joined"]["fetched"] + 40, LONG)
@@ -79,7 +80,8 @@ def operated(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory)
         out = folder / "report"
         seen["report"] = ask("report", url, "--out", out, "--csv", folder / "pages.csv")
         seen["distill"] = ask("distill", url, "--html", folder / "hubs.html")
-        ((last,),) = query(url, "SELECT url FROM pages WHERE depth > 0 ORDER BY seq DESC LIMIT 1")
+        newest = "SELECT url FROM pages WHERE score > 0 AND score < 1 ORDER BY seq DESC LIMIT 1"
+        ((last,),) = query(url, newest)
         seen["why"] = ask("why", url, last)
         seen["stop"] = ask("stop", url)
         seen["codes"] = workers.wait(LONG)
@@ -144,6 +146,10 @@ def test_nobody_gives_away_more_shards_than_others_should_have(operated: dict[st
     assert operated["leases"] <= 16 + 8 + 4 + 2 * (1 + operated["seconds"] // 3)
 
 
+def test_a_worker_has_two_connections(operated: dict[str, Any]) -> None:
+    assert 3 <= operated["connections"] <= 2 * 3 + 1  # one for a moment, as threads meet
+
+
 def test_a_resumed_crawl_goes_on_with_all(operated: dict[str, Any]) -> None:
     assert "resumed" in operated["resume"]
     assert operated["resumed"]["state"] == "crawling"
@@ -152,7 +158,7 @@ def test_a_resumed_crawl_goes_on_with_all(operated: dict[str, Any]) -> None:
 
 def test_stopped_workers_end_in_order(operated: dict[str, Any]) -> None:
     assert "stopped" in operated["stop"]
-    assert operated["codes"] == [0, 0, 0]
+    assert operated["codes"] == [0, 0, 0], "".join(operated["logs"])
     assert not any("Traceback" in log or PASSWORD in log for log in operated["logs"])
     assert all("asked to stop" in log for log in operated["logs"])
     ended = operated["ended"]
@@ -276,3 +282,9 @@ def test_a_store_of_schema_2_is_read_and_migrated(
         (str(SCHEMA_VERSION),)
     ]
     assert look(url)["fetched"] == fetched + 20
+    # what a crawl that is over may do without
+    query(url, "TRUNCATE evidence, instances")
+    assert "the budget" in ask("report", url, "--out", tmp_path / "report")
+    ((last,),) = query(url, "SELECT url FROM pages WHERE depth > 0 ORDER BY seq DESC LIMIT 1")
+    assert "fetched as number" in ask("why", url, last)
+    assert "hubs" in ask("distill", url, "--html", tmp_path / "hubs.html")

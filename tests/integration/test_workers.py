@@ -22,7 +22,7 @@ from .workers import Workers, assert_whole, query
 if TYPE_CHECKING:
     from .postgres import PostgresServer
 
-LONG = 250.0  # seconds after which something hangs
+LONG = 600.0  # seconds after which something hangs
 ARGUMENTS = {
     "web": "demo",
     "critic": "models/demo",

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from .postgres import PostgresServer
 
-LONG = 250.0  # seconds after which something hangs
+LONG = 600.0  # seconds after which something hangs
 LEASE = ("-s", "FOCUSCRAWL_LEASE=10", "-s", "FOCUSCRAWL_SHARDS=16")
 CRITIC = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "breadth-first"}
 CALENDARS, MONTHS, ARTICLES, VERSIONS = 4, 70, 60, 60
@@ -104,7 +104,13 @@ def test_limits_and_near_duplicates_hold_for_all_workers(
     assert sorted(fetched) == sorted(calendars())  # nothing is lost, nothing twice
     limited = query(url, "SELECT detail FROM events WHERE kind = 'limited'")
     for host in range(CALENDARS):
-        assert sum(f"cal{host}.example/*?month" in detail for (detail,) in limited) == 1
+        said = sum(f"cal{host}.example/*?month" in detail for (detail,) in limited)
+        ((holders,),) = query(
+            url,
+            "SELECT count(DISTINCT worker) FROM lease JOIN host ON lease.shard = host.id % 16"
+            f" WHERE host.name = 'cal{host}.example'",
+        )
+        assert 1 <= said <= holders  # who is given its shard later holds it back by itself
     articles = [i for i, each in enumerate(fetched) if "/articles/" in each]
     months = [i for i, each in enumerate(fetched) if "month=" in each]
     # breadth-first, the months are found first: without limits the last article is the last page
@@ -188,7 +194,8 @@ def test_a_distillation_outlasts_a_restart_of_the_server(
             postgres.restart()
         assert workers.wait(LONG) == [0], workers.log(0)
         said = workers.log(0)
-    assert "a distillation is left out, the store is away" in said
+    assert said.count("a distillation is left out, the store is away") == 1
+    assert said.count("the store is away, trying again") == said.count("the store is back") <= 2
     assert "Traceback" not in said
     assert_whole(url, 240)
     assert query(url, "SELECT max(seq) FROM events WHERE kind = 'distilled'") > [(before,)]

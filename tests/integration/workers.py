@@ -69,7 +69,7 @@ class Workers:
         until = time.monotonic() + timeout
         return [each.wait(max(0.1, until - time.monotonic())) for each in self.processes]
 
-    def wait_for(self, pages: int, timeout: float = 120.0) -> int:
+    def wait_for(self, pages: int, timeout: float = 600.0) -> int:
         """Wait until so many pages are recorded, or nobody works; return how many there are."""
         until = time.monotonic() + timeout
         while time.monotonic() < until:
@@ -104,7 +104,7 @@ def query(url: str, sql: str) -> list[tuple[Any, ...]]:
     """Ask the store of a crawl, or change it and return what ``RETURNING`` says."""
     bare, _, name = url.partition("?crawl=")
     options = f"-csearch_path={name or 'public'}"
-    with psycopg.connect(bare, options=options, connect_timeout=5) as connection:
+    with psycopg.connect(bare, options=options, connect_timeout=60) as connection:
         cursor = connection.execute(sql.encode())
         return cursor.fetchall() if cursor.description else []
 

@@ -6,8 +6,10 @@ import configparser
 import re
 import subprocess
 import sys
+import threading
 import tomllib
 from hashlib import sha256
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from zipfile import ZipFile
 
@@ -145,3 +147,46 @@ def test_scrapyd_is_kept_on_loopback() -> None:
     settings = configparser.ConfigParser()
     settings.read(ROOT / "deploy" / "scrapyd.conf", encoding="utf-8")
     assert settings["scrapyd"]["bind_address"] == "127.0.0.1"
+
+
+def test_the_images_get_what_they_are_made_of() -> None:
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    assert lines[1] == "*"
+    admitted = {line[1:].split("/")[0] for line in lines if line.startswith("!")}
+    text = (ROOT / "Containerfile").read_text(encoding="utf-8")
+    for copied in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.MULTILINE):
+        for path in copied.split():
+            assert path == "." or path.split("/")[0] in admitted, path
+            assert (ROOT / path).exists()
+    assert {"focuscrawl", "pyproject.toml", "README.md", "LICENSE", "models"} <= admitted
+
+
+def test_packages_are_made_smaller_by_what_no_crawl_needs(tmp_path: Path) -> None:
+    kept = ("a/__init__.py", "a/test.py", "a/testing/x.py", "wordfreq/data/large_en.msgpack.gz")
+    gone = ("a/tests/x.py", "a/b/test/deep/x.py", "a/x.pyx", "wordfreq/data/large_de.msgpack.gz")
+    for name in (*kept, *gone):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    subprocess.run([ROOT / "deploy" / "slim", tmp_path], check=True)
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
+    assert left == set(kept)
+
+
+class Locked(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_error(401)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_port_that_answers_is_healthy(answers: bool) -> None:
+    with HTTPServer(("127.0.0.1", 0), Locked) as server:
+        port = server.server_port
+        if answers:
+            threading.Thread(target=server.handle_request).start()
+        else:
+            server.server_close()
+        done = subprocess.run([ROOT / "deploy" / "healthy", str(port)], check=False)
+    assert done.returncode == (0 if answers else 1)

@@ -278,7 +278,7 @@ def test_what_the_engine_is_asked(tmp_path: Path) -> None:
     script = tmp_path / "two.py"
     script.write_text(UNDER_WAY, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=600
     )
     assert done.stdout.splitlines() == [
         "start True",

@@ -95,6 +95,7 @@ def test_addresses(written: object) -> None:
         ("LEASE", "1", "a whole number, 2 or more"),
         ("SHARDS", "0", "a whole number from 1 to 10000"),
         ("METRICS_PORT", "70000", "a whole number from 0 to 65535"),
+        ("METRICS_ADDRESS", "localhost", "an IP address"),
         ("DISTILL_SITES", "page", "one of auto, host, domain, none"),
         ("META", "[1, 2]", "a JSON object"),
         ("META", "{playwright}", "a JSON object"),

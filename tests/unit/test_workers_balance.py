@@ -49,6 +49,25 @@ def test_who_has_about_its_part_gives_nothing(others: int) -> None:
     assert balance.to_give(10.0, [0, 1, 2, 3], free=True) is None
 
 
+def test_who_has_just_joined_counts_as_able_as_the_others() -> None:
+    own = np.repeat(np.arange(6), 3)  # of 16 shards that have three good links each
+    offers = {1: np.full(18, 0.9), 2: np.full(18, 0.9), 3: np.full(12, 0.9)}
+    balance = ShardBalance(1, 16)
+    for now in np.arange(0.0, 10.0, 0.1):
+        balance.compare(float(now), LIMIT, offers, {1: 50.0, 2: 40.0, 3: 0.0}, own)
+        assert balance.to_give(float(now), range(6), free=False) is None
+        assert balance.to_give(float(now), range(6), free=True) is None
+
+
+def test_who_has_joined_and_finds_nothing_is_given_a_shard() -> None:
+    offers = {1: np.full(18, 0.9), 2: np.full(18, 0.9), 3: np.zeros(0)}
+    balance = ShardBalance(3, 16)
+    for now in np.arange(0.0, 10.0, 0.1):
+        pace = {1: 50.0, 2: 50.0, 3: 0.0}
+        balance.compare(float(now), LIMIT, offers, pace, np.zeros(0, np.int64))
+    assert balance.to_give(10.0, [12, 13, 14, 15], free=False) == 12
+
+
 def test_who_gets_back_its_own_shard_asks_less_often() -> None:
     poor = balanced(2, {4: 1}, 19)
     asked = []

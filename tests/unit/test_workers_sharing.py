@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import FETCHED, QUEUED
 from focuscrawl.workers.budget import SLACK, BudgetShare, lot, nearly, threshold
 from focuscrawl.workers.duplicates import SharedDuplicates
+from focuscrawl.workers.outage import Outage
 from focuscrawl.workers.recent_fetches import LinkYield
 from focuscrawl.workers.row_translation import rows_of
 from focuscrawl.workers.url_ids import SharedUrlTable, identity
@@ -232,6 +234,28 @@ def test_a_twin_on_another_worker_is_found() -> None:
     assert found is not None
     assert urls[found] == "http://a.example/"
     assert duplicates.find(b"another", ["http://b.example/"]) is None
+
+
+# -- a store that is away ------------------------------------------------------------------------
+
+
+def test_an_outage_is_said_once_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    outage = Outage()
+    outage.over()  # there was none
+    for _ in range(2):
+        threads = [Thread(target=outage.failed, args=("refused",)) for _ in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert outage.on
+        outage.over()
+        outage.over()
+        assert not outage.on
+    began, ended, *again = [record.getMessage() for record in caplog.records]
+    assert began == "the store is away, trying again until it is back: refused"
+    assert ended == "the store is back after 0 s; attempts that failed: 20"
+    assert again == [began, ended]
 
 
 # -- what is learned -----------------------------------------------------------------------------
