@@ -11,7 +11,6 @@ from typing import IO, TYPE_CHECKING, Any
 
 from itemadapter import ItemAdapter
 from scrapy.exporters import BaseItemExporter, CsvItemExporter, XmlItemExporter
-from scrapy.utils.python import is_listlike
 
 from focuscrawl.crawl.visit import Visit
 from focuscrawl.foundation.extras import needs
@@ -144,4 +143,4 @@ def _in_xml(value: Any) -> Any:
         return _NOT_IN_XML.sub(" ", value)
     if isinstance(value, Mapping):
         return {name: _in_xml(each) for name, each in value.items()}
-    return [_in_xml(each) for each in value] if is_listlike(value) else value
+    return [_in_xml(each) for each in value] if isinstance(value, list | tuple | set) else value

@@ -6,10 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 import click
-from scrapy.cmdline import execute
 from scrapy.utils.project import get_project_settings
 
 from focuscrawl.commands.crawl import Command
+from focuscrawl.engine.private import run_command
 from focuscrawl.settings import COMMANDS_MODULE, SPIDER_MODULES
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def crawl(arguments: tuple[str, ...]) -> None:
     """Crawl the pages of a topic."""
     Command.called = "focuscrawl crawl"
-    execute(["focuscrawl", "crawl", "focused", *arguments], _settings())
+    run_command(["focuscrawl", "crawl", "focused", *arguments], _settings())
 
 
 def _settings() -> Settings:

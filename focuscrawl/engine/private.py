@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
     from scrapy.crawler import Crawler, CrawlerProcessBase
     from scrapy.http import Headers, Response
+    from scrapy.settings import Settings
 
     Download = Callable[[Request], Awaitable[Response]]
 
@@ -237,6 +238,17 @@ def is_scrapys_program() -> bool:
     Until: an add-on can end the command it runs in.
     """
     return "scrapy.cmdline" in sys.modules
+
+
+def run_command(words: list[str], settings: Settings) -> None:
+    """Run a command of Scrapy's, with settings of one's own, and end the process with its code.
+
+    Tested: Scrapy 2.15 to 2.19 (``scrapy.cmdline.execute``).
+    Until: the function is documented.
+    """
+    from scrapy.cmdline import execute  # noqa: PLC0415 - marks the process, see above
+
+    execute(words, settings)
 
 
 #: ``scrapy crawl``, whose options and arguments our own command takes over.

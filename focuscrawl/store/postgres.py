@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +26,9 @@ _SCHEMES = ("postgresql", "postgres", "postgresql+psycopg")
 _MAY_HOLD_PASSWORD = re.compile(
     r":[^/@]*@|^\s*(?:jdbc:)?postgres.*@|password\s*=", re.IGNORECASE | re.DOTALL
 )
+# a connection that the server breaks off is told of by whoever uses it, in one line
+logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
+
 _CREATE = "a crawl needs the right CREATE on the database, or on its own schema"
 _SELECT = "to read takes the right SELECT on all tables of the schema"
 _PATIENCE = 10  # seconds to wait for the server when a crawl is opened

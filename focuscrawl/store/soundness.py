@@ -57,7 +57,7 @@ _HOLDS = {
     "page.status": _INT32,
     "page.relevance": _SHARE,
     "page.fetched_at": _UTC,
-    "page.size": _INT32,
+    "page.size": ">= 0",
     "page.digest": "IS NOT NULL AND (length({0}) <= 16 OR length({0}) % 32 = 16)",
     "page.duplicate_of": _ANY_URL,
     "page.links": _INT32,

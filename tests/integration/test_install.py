@@ -220,7 +220,7 @@ process = CrawlerProcess({
     "ADDONS": {"focuscrawl.addon.FocusedCrawling": 500},
     "FOCUSCRAWL_WEB": "demo", "FOCUSCRAWL_TOPIC": "/Sports/Cycling", "FOCUSCRAWL_BUDGET": 40,
     "FOCUSCRAWL_CRAWL_DIR": sys.argv[2], "FOCUSCRAWL_STRATEGY_OPTIONS": {"batch": 10},
-    "LOG_LEVEL": "ERROR",
+    "FOCUSCRAWL_FOLLOW": True, "LOG_LEVEL": "ERROR",
 })
 process.crawl(Stranger)
 process.start()

@@ -17,7 +17,7 @@ def test_make_crawl_shows_what_focus_brings(tmp_path: Path) -> None:
     given = (f"BIN={Path(sys.executable).parent}", f"BUDGET={BUDGET}", f"CRAWL_DIR={folder}")
     done = subprocess.run(
         # what is installed is taken as it is
-        ["make", "-o", ".venv/.installed", "crawl", *given],
+        ["make", "--no-print-directory", "-o", ".venv/.installed", "crawl", *given],
         cwd=ROOT,
         env=environment() | {"PYTHONPATH": str(ROOT)},
         capture_output=True,

@@ -193,7 +193,7 @@ def test_reports_are_of_the_whole_crawl(operated: dict[str, Any]) -> None:
     assert len(pages.splitlines()) - 1 >= operated["resumed"]["fetched"]
     assert "hubs" in operated["distill"]
     assert "fetched as number" in operated["why"]
-    assert "reasons by what the apprentice knows now" in operated["why"]
+    assert "reasons by the last model of the apprentice" in operated["why"]
     assert "together" in operated["why"]
     hubs = (folder / "hubs.html").read_text(encoding="utf-8")
     for text in (operated["report"], operated["distill"], operated["why"], html, pages, hubs):

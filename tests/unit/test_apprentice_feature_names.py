@@ -142,8 +142,8 @@ def test_reasons_are_told_strongest_first_and_the_negligible_not_at_all() -> Non
     words = {f"'w{i}' in the link": 0.1 * i for i in range(-7, 8)}
     lines = Reasons(parts, words, 0.2689).lines()
     assert lines == [
-        ("for", "prefix +1.25, best relevance +0.50"),
-        ("against", "hub -0.75"),
+        ("for", "its directory +1.25, best page that links to it +0.50"),
+        ("against", "other links of those pages -0.75"),
         ("words for", ", ".join(f"'w{i}' in the link +0.{i}0" for i in (7, 6, 5, 4, 3))),
         ("words against", ", ".join(f"'w-{i}' in the link -0.{i}0" for i in (7, 6, 5, 4, 3))),
         ("together", "-0.99, a score of 0.269"),

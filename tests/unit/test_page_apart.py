@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import signal
@@ -91,14 +92,24 @@ def test_what_is_under_way_is_given_up_at_the_end() -> None:
 
 def wait_for_child() -> list[psutil.Process]:
     """Return the processes that this one has begun, once there are any."""
-    while not (found := psutil.Process().children()):
+    while not (found := children()):
         os.sched_yield()
+    return found
+
+
+def children() -> list[psutil.Process]:
+    """Return the processes that parse for this one, which may have begun others, too."""
+    found = []
+    for child in psutil.Process().children():
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if any("focuscrawl.page.apart" in part for part in child.cmdline()):
+                found.append(child)
     return found
 
 
 def test_signals_are_the_crawls_business(apart: ParserApart) -> None:
     apart.parse_page(b"", URL)
-    (child,) = psutil.Process().children()
+    (child,) = children()
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         child.send_signal(each)
     assert apart.parse_page(b"<title>There</title>", URL).title == "There"
