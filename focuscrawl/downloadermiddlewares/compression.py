@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.exceptions import IgnoreRequest
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.threads import deferToThread
 
 from focuscrawl.engine.download_errors import TooLargeError, UnpackingError
 from focuscrawl.engine.meta import ROBOTS
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.http import Response
 
+_LARGE = 100_000  # bytes as they were sent; they may be gzip members by the thousand
 _MOST_CODINGS = 2  # as many as a server and a proxy before it add by mistake
 
 
@@ -23,10 +26,10 @@ class CompressionMiddleware(HttpCompressionMiddleware):
     Codings upon codings are refused: unpacking each takes as long as unpacking a large page.
     """
 
-    def process_response(  # type: ignore[override]  # Scrapy's third parameter is on its way out
+    async def process_response(  # type: ignore[override]  # Scrapy's is no coroutine
         self, request: Request, response: Response
     ) -> Request | Response:
-        """Unpack the body.
+        """Unpack the body; a large one in a thread.
 
         Raises
         ------
@@ -41,7 +44,10 @@ class CompressionMiddleware(HttpCompressionMiddleware):
         if ROBOTS in request.meta:  # it may be loaded beyond the limit, but not unpacked
             request = request.replace(meta={})
         try:
-            return super().process_response(request, response)
+            unpack = super().process_response
+            if not codings or len(response.body) <= _LARGE:
+                return unpack(request, response)
+            return await maybe_deferred_to_future(deferToThread(unpack, request, response))
         except IgnoreRequest as error:
             raise TooLargeError(str(error)) from error
         except Exception as error:  # every library has an error of its own, with no common base

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import http
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.defer import DeferredLock
+from twisted.internet.threads import deferToThread
 
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.settings_table import RECORDING, WARC, WARC_SIZE, WHERE_JUDGED
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
     from scrapy.http import Headers, Response
 
 
+_LARGE = 100_000  # bytes; packing more would hold the event loop for over 5 ms
 _SECRET = ("authorization", "proxy-authorization", "cookie")  # recordings are passed on
 
 
@@ -47,11 +52,13 @@ class WarcMiddleware(Component):
             raise NotConfigured
         path, size = self._crawl.folder.path / Path(name), WARC_SIZE.of(crawler.settings)
         self._recorder = WarcSeries(path, size * 10**6) if size else WarcRecorder(path)
+        self._one = DeferredLock()
 
-    def process_response(self, request: Request, response: Response) -> Response:
-        """Record the exchange."""
+    async def process_response(self, request: Request, response: Response) -> Response:
+        """Record the exchange; one after another, and large ones in a thread."""
         took = timedelta(seconds=float(request.meta.get("download_latency") or 0))
-        self._recorder.record(
+        write = partial(
+            self._recorder.record,
             request_method=request.method,
             url=normalize(request.url) or request.url,  # a redirected robots.txt has its URL
             request_headers=[
@@ -65,6 +72,14 @@ class WarcMiddleware(Component):
             ip=str(response.ip_address) if response.ip_address else None,
             at=datetime.now(UTC) - took,
         )
+        if len(response.body) <= _LARGE and not self._one.locked:
+            write()
+            return response
+        await maybe_deferred_to_future(self._one.acquire())
+        try:
+            await maybe_deferred_to_future(deferToThread(write))
+        finally:
+            self._one.release()
         return response
 
     def spider_closed(self) -> None:

@@ -133,7 +133,7 @@ def anchor_texts(page: Outline) -> list[str]:
     leaves = page.leaves
     around = _TextsAround(leaves)
     texts = [
-        fold(leaves[left])[:_ANCHOR_LENGTH]
+        fold(leaves[left])[:_ANCHOR_LENGTH].rstrip()
         if left == right and len(leaves[left]) <= _ANCHOR_LENGTH
         else around.text(left, right)
         for left, right in zip(page.left, page.right, strict=True)
@@ -159,13 +159,13 @@ class _TextsAround:
         for at in range(left, min(right + 1, left + _ANCHOR_LEAVES)):
             part = self._folded.get(at)
             if part is None:
-                part = self._folded[at] = fold(self._leaves[at])[:_ANCHOR_LENGTH]
+                part = self._folded[at] = fold(self._leaves[at])[:_ANCHOR_LENGTH].rstrip()
             if part:
                 parts.append(part)
                 length += len(part) + 1
                 if length > _ANCHOR_LENGTH:
                     break
-        return " ".join(parts)[:_ANCHOR_LENGTH]
+        return " ".join(parts)[:_ANCHOR_LENGTH].rstrip()
 
 
 def fold(text: str) -> str:
@@ -188,7 +188,7 @@ def _read_title(page: Outline, root: etree._Element) -> etree._Element | None:
     title = next(root.iter("title"), None)
     if title is not None:
         text = fold(title.text or "")
-        page.title = text[:_TITLE_LENGTH]
+        page.title = text[:_TITLE_LENGTH].rstrip()
         page.leaves.append(text)
     return title
 
@@ -220,7 +220,7 @@ def _close(link: etree._Element, at: int, page: Outline) -> None:
     page.right[at] = len(leaves) - 1
     if not leaves[-1] and not any(leaves[left : left + _ANCHOR_LEAVES]):
         caption = link.get("alt") or _image_text(link) or link.get("title") or ""
-        page.captions[at] = fold(caption[:_SHARED])[:_ANCHOR_LENGTH]
+        page.captions[at] = fold(caption[:_SHARED])[:_ANCHOR_LENGTH].rstrip()
 
 
 def _image_text(link: etree._Element) -> str | None:

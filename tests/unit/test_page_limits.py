@@ -57,7 +57,7 @@ def test_what_follows_the_end_of_the_document_is_part_of_it() -> None:
 
 def test_of_a_long_title_the_beginning_is_kept_and_all_of_it_is_read() -> None:
     page = parse_page(b"<title>" + b"jazz " * 200_000 + b"</title>", URL)
-    assert page.title == ("jazz " * 200)[:1000]
+    assert page.title == ("jazz " * 200).rstrip()  # 999 characters: it ends in no space
     assert page.tokens == ["jazz"] * MAX_TOKENS
 
 
@@ -95,7 +95,7 @@ def test_texts_that_many_links_lie_around_are_bounded_together() -> None:
     nest = "<a href=x><div>" * 1000 + "word " * 400 + "</div></a>" * 1000
     page = parse_page(nest.encode() * 10, URL)
     assert len(page.links) == MAX_LINKS
-    assert page.links.anchors[0] == ("word " * 200)[:1000]
+    assert page.links.anchors[0] == ("word " * 200).rstrip()
     assert MAX_SIZE * 0.99 < sum(map(len, page.links.anchors)) <= MAX_SIZE
 
 
