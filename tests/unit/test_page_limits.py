@@ -103,12 +103,12 @@ def test_a_text_around_which_links_lie_is_read_once() -> None:
     """A million characters in each of 1,000 links would take an hour."""
     nest = "<a href=x><div>" * 1000 + "word " * 200_000 + "<b>end</b>"
     page = parse_page(nest.encode(), URL)
-    assert set(page.links.anchors) == {("word " * 200)[:1000]}
+    assert set(page.links.anchors) == {("word " * 200).rstrip()}
 
 
 def test_a_caption_that_links_share_is_bounded() -> None:
     nest = "<a href=x><div>" * 30 + f"<img alt='{'word ' * 200_000}'>"
-    assert set(parse_page(nest.encode(), URL).links.anchors) == {("word " * 200)[:1000]}
+    assert set(parse_page(nest.encode(), URL).links.anchors) == {("word " * 200).rstrip()}
 
 
 def test_headings_beyond_the_limit_are_left_out() -> None:
