@@ -73,10 +73,10 @@ lint: .venv/.installed
 	$(BIN)/lint-imports
 
 test: lint
-	$(BIN)/pytest -n 2 --dist loadscope
+	$(BIN)/pytest -n 3 --dist loadscope
 
 test-oldest: .venv-oldest/.installed
-	.venv-oldest/bin/pytest -n 2 --dist loadscope $(SCRAPY_TESTS)
+	.venv-oldest/bin/pytest -n 3 --dist loadscope $(SCRAPY_TESTS)
 
 bench: .venv/.installed
 	$(BIN)/pytest benchmarks -p no:xdist -s -q --timeout 0 --benchmark-columns=median,iqr,rounds
