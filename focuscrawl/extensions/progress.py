@@ -127,7 +127,8 @@ class Progress(Component):
 
     def _state_beside(self, bar: tqdm[Any]) -> str:
         """Return as much of the state as there is room for in the terminal's line."""
-        look = bar.format_dict
+        # it is drawn a little later, with other numbers: none of them is wider
+        look = {**bar.format_dict, "n": bar.total or bar.n, "rate": 9999.99}
         harvest = f"harvest {self._harvest_now:.2f}"
         frontier = f"frontier {len(self._crawl.frontier):,}"
         for state in (self._state(), self._state(alarm=False), f"{harvest}, {frontier}", harvest):
