@@ -34,12 +34,14 @@ class PageParsing:
     """Parses pages: small ones at once, large ones in a thread, and what may never end apart.
 
     Those that are not parsed at once take turns: parsed side by side they would take memory, and
-    no less time.
+    no less time. In a replay nobody waits for the event loop, so large ones are parsed at once.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawl = crawl_of(crawler)
         self._apart = ParserApart()
+        replays = self._crawl.web is not None
+        self._at_once = (Effort.LARGE, _LARGE) if replays else (Effort.SMALL, SMALL_SIZE)
         self._given_up = False
         self._one_aside = DeferredLock()
         crawler.signals.connect(self.close, signal=signals.spider_closed)
@@ -74,10 +76,11 @@ class PageParsing:
         self._apart.close()
 
     def _parse_at_once(self, visit: PageVisit) -> bool:
-        if visit.bytes > SMALL_SIZE:
+        most, size = self._at_once
+        if visit.bytes > size:
             return False
         try:
-            self._crawl.parse(visit, Effort.SMALL)
+            self._crawl.parse(visit, most)
         except TooMuchWorkError:
             return False
         return True
