@@ -26,7 +26,8 @@ class Strategy(ABC):
 
     A subclass writes `expand` and `recall`; that is enough for one that scores links when their
     page comes. One that learns sets `learns` and writes `lesson_due`, `learn`, `adopt`, `load`
-    and `rescore` too. Further parameters of ``__init__`` are the strategy's options; they need
+    and `rescore` too; what a strategy has no use for raises NotImplementedError, and is never
+    called. Further parameters of ``__init__`` are the strategy's options; they need
     defaults.
 
     Attributes

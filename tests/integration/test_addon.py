@@ -46,6 +46,19 @@ def environment(settings: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "SCRAPY_SETTINGS_MODULE": settings}
 
 
+def scrapy(settings: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of Scrapy's in the stranger's project, with one of its settings modules."""
+    return subprocess.run(
+        [sys.executable, "-m", "scrapy", *words],
+        cwd=STRANGER,
+        env=environment(settings),
+        capture_output=True,
+        text=True,
+        timeout=280,  # seconds after which it hangs
+        check=False,
+    )
+
+
 def run(
     local_web: LocalWeb, folder: Path, module: str = "clubs.settings", **settings: object
 ) -> Job:
@@ -56,15 +69,7 @@ def run(
     options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     origins = local_web.origins
     spider = ["members", "-a", f"site={origins['a']}", "-a", f"other={origins['b']}"]
-    done = subprocess.run(
-        [sys.executable, "-m", "scrapy", "crawl", *spider, "-O", str(feed), *options],
-        cwd=STRANGER,
-        env=environment(module),
-        capture_output=True,
-        text=True,
-        timeout=280,  # seconds after which it hangs
-        check=False,
-    )
+    done = scrapy(module, "crawl", *spider, "-O", str(feed), *options)
     lines = feed.read_text(encoding="utf-8").splitlines() if feed.exists() else []
     items = [json.loads(line) for line in lines]
     kept = Kept(folder / "crawl")
@@ -213,15 +218,7 @@ def test_a_folder_belongs_to_one_spider(module: str, local_web: LocalWeb, tmp_pa
     assert first.returncode == 0
     command = ["crawl", "lists", "-a", f"site={local_web.origins['forum']}"]
     settings = ["-s", f"FOCUSCRAWL_CRAWL_DIR={first.kept.folder}", "-s", "LOG_ENABLED=0"]
-    second = subprocess.run(
-        [sys.executable, "-m", "scrapy", *command, *settings],
-        cwd=STRANGER,
-        env=environment(module),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    second = scrapy(module, *command, *settings)
     assert second.returncode == 2
     (line,) = second.stderr.splitlines()
     assert "its spider is members, not lists" in line
@@ -234,15 +231,7 @@ def test_the_spider_focused_does_all_itself(tmp_path: Path, demo: dict[str, str]
     given["crawl_dir"] = tmp_path / "crawl"
     arguments = [part for name, value in given.items() for part in ("-a", f"{name}={value}")]
     settings = ["-s", "SPIDER_MODULES=focuscrawl.spiders", "-s", "ITEM_PIPELINES={}"]
-    done = subprocess.run(
-        [sys.executable, "-m", "scrapy", "crawl", "focused", *arguments, *settings],
-        cwd=STRANGER,
-        env=environment("clubs.focused"),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = scrapy("clubs.focused", "crawl", "focused", *arguments, *settings)
     assert done.returncode == 0, done.stderr
     pages = Kept(tmp_path / "crawl").query("SELECT relevance, error FROM pages")
     assert len(pages) == 12
@@ -271,15 +260,7 @@ def test_other_commands_crawl_nothing(
 ) -> None:
     command = [part.replace("SITE", local_web.origins["a"]) for part in command]
     before = len(local_web.requests())
-    done = subprocess.run(
-        [sys.executable, "-m", "scrapy", *command, "-s", f"FOCUSCRAWL_CRAWL_DIR={tmp_path}/crawl"],
-        cwd=STRANGER,
-        env=environment("clubs.focused"),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = scrapy("clubs.focused", *command, "-s", f"FOCUSCRAWL_CRAWL_DIR={tmp_path}/crawl")
     assert done.returncode == 0, done.stderr
     assert said in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
