@@ -19,13 +19,10 @@ _LARGE_TAGS = 100_000
 
 # Attributes of a tag, squared and added up, that take 20 ms.
 _MANY = 20_000_000
-# Bytes without ``>``, squared and added up, that can hold as many: an attribute has 3 or more. A
-# stretch shorter than the least holds too few to count.
+# Bytes between ends of tags, squared and added up, that can hold as many: an attribute has 3 or
+# more. A stretch shorter than the least holds too few to count.
 _STRETCHED = 200_000_000
-_LEAST = 500
-# ``>`` in the value of an attribute, where it ends no tag. Few hide 50 kB of a tag at most.
-_FEW = 100
-_QUOTED = re.compile(rb"""=[\t\n\f\r ]*+(?:"[^">]*+>|'[^'>]*+>)""")
+_LEAST = 1000
 # A tag and its attributes (WHATWG HTML, "tokenization"). No repetition gives anything back, so
 # that each byte is looked at once.
 _VALUE = rb"""[\t\n\f\r ]*+=[\t\n\f\r ]*+(?:"[^"]*+"?+|'[^']*+'?+|[^\t\n\f\r >]*+)"""
@@ -48,49 +45,67 @@ class Effort(IntEnum):
     UNBOUNDED = 3
 
 
-def effort(utf8: bytes) -> Effort:
+def effort(utf8: bytes, least: Effort = Effort.SMALL) -> Effort:
     """Tell how much work it is to parse a page.
 
     Parameters
     ----------
     utf8 : markup as `focuscrawl.page.encoding.to_utf8` returns it
+    least : what is returned at least; less is not looked for, which takes time as well
     """
+    if least <= Effort.SMALL and _is_small(utf8):
+        return Effort.SMALL
+    return max(least, Effort.LARGE if _is_bounded(utf8) else Effort.UNBOUNDED)
+
+
+def _is_small(utf8: bytes) -> bool:
     size = len(utf8)
     if size <= _SMALL_TAGS:
-        return Effort.SMALL
-    if size <= SMALL_SIZE:
-        small = utf8.count(b"<") <= _SMALL_TAGS and not _is_stretched(utf8)
-        return Effort.SMALL if small else Effort.LARGE
-    if size <= _LARGE_SIZE:
-        return Effort.LARGE
-    bounded = utf8.count(b"<") <= _LARGE_TAGS and not _is_crowded(utf8)
-    return Effort.LARGE if bounded else Effort.UNBOUNDED
+        return True
+    return size <= SMALL_SIZE and utf8.count(b"<") <= _SMALL_TAGS and not _is_stretched(utf8)
+
+
+def _is_bounded(utf8: bytes) -> bool:
+    if len(utf8) <= _LARGE_SIZE:
+        return True
+    return utf8.count(b"<") <= _LARGE_TAGS and not _is_crowded(utf8)
 
 
 def _is_stretched(utf8: bytes) -> bool:
     """Tell whether there is room for tags with very many attributes.
 
-    The last ``>`` of every 500 bytes is looked for, so that few bytes are looked at.
+    The last ``>`` of every 1,000 bytes is looked for, so that few bytes are looked at. A stretch
+    goes on over those that may be in the value of an attribute, where they end no tag.
     """
-    at, size, squares = 0, len(utf8), 0
-    if size**2 <= _STRETCHED:
-        return False
+    at, start, squares, size = 0, 0, 0, len(utf8)
     while at < size - _LEAST:
         end = utf8.rfind(b">", at + 1, at + _LEAST)
         if end < 0:
             end = utf8.find(b">", at + _LEAST)
-            end = size if end < 0 else end
-            squares += (end - at) ** 2
-        at = end
-    return squares > _STRETCHED
+        at = size if end < 0 else end
+        square = (at - start) ** 2 if at - start >= _LEAST else 0
+        if squares + square > _STRETCHED:
+            return True
+        if not _is_quoted(utf8, start, at):
+            start, squares = at, squares + square
+    return False
+
+
+def _is_quoted(utf8: bytes, start: int, at: int) -> bool:
+    """Tell whether a value may have begun after `start` that has not ended before `at`."""
+    for quote in (b'"', b"'"):
+        opening = utf8.rfind(quote, start, at)
+        if opening >= 0 and utf8[start:opening].rstrip().endswith(b"="):
+            return True
+    return False
 
 
 def _is_crowded(utf8: bytes) -> bool:
     """Tell whether tags have so many attributes that it counts.
 
-    They are counted only where there is room for them, or many a ``>`` is not what it seems.
+    They are counted only where there is room for them.
     """
-    if not _is_stretched(utf8) and len(_QUOTED.findall(utf8)) <= _FEW:
+    if not _is_stretched(utf8):
         return False
     squares = 0
     for tag in _TAG.finditer(utf8):

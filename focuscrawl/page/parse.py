@@ -74,7 +74,7 @@ def parse_page(
     lead nowhere, and are no base of others: with 10,000 links, each character of it counts.
     """
     utf8, read_in = to_utf8(body, encoding, MAX_SIZE)
-    if most < Effort.UNBOUNDED and effort(utf8) > most:
+    if most < Effort.UNBOUNDED and effort(utf8, most) > most:
         raise TooMuchWorkError
     root = parse_tree(utf8)
     seen = Outline() if root is None else outline(root)

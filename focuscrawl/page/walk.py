@@ -133,7 +133,7 @@ def anchor_texts(page: Outline) -> list[str]:
     leaves = page.leaves
     around = _TextsAround(leaves)
     texts = [
-        fold(leaves[left])[:_ANCHOR_LENGTH].rstrip()
+        fold(leaves[left])
         if left == right and len(leaves[left]) <= _ANCHOR_LENGTH
         else around.text(left, right)
         for left, right in zip(page.left, page.right, strict=True)
@@ -146,7 +146,7 @@ def anchor_texts(page: Outline) -> list[str]:
 class _TextsAround:
     """Texts of links that lie around several leaves, or a long one: around which others may, too.
 
-    Each leaf is folded once, however many links share it.
+    A long leaf is folded once, however many links share it.
     """
 
     def __init__(self, leaves: list[str]) -> None:
@@ -155,8 +155,12 @@ class _TextsAround:
 
     def text(self, left: int, right: int) -> str:
         """Return the text of leaves `left` to `right`, as `anchor_texts` has it."""
+        end = min(right + 1, left + _ANCHOR_LEAVES)
+        leaves = self._leaves[left:end]
+        if sum(map(len, leaves)) <= _ANCHOR_LENGTH:
+            return fold(" ".join(leaves))[:_ANCHOR_LENGTH].rstrip()
         parts, length = [], 0
-        for at in range(left, min(right + 1, left + _ANCHOR_LEAVES)):
+        for at in range(left, end):
             part = self._folded.get(at)
             if part is None:
                 part = self._folded[at] = fold(self._leaves[at])[:_ANCHOR_LENGTH].rstrip()

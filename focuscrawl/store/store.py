@@ -106,8 +106,13 @@ class CrawlStore:
                 connection.invalidate()
 
     def reopened(self) -> CrawlStore:
-        """Return the same store for reading, whether this one was closed or not."""
-        return CrawlStore.open(Path(self.where), read_only=True)
+        """Return the same store for reading, whether this one was closed or not.
+
+        What is in it is not checked once more.
+        """
+        path = Path(self.where)
+        check_file(path)
+        return CrawlStore(_reading(path), self.where)
 
     def identity(self) -> dict[str, str]:
         """Return what the crawl was started with, and the schema version."""

@@ -52,6 +52,24 @@ def test_attributes_are_counted_whatever_is_in_them(value: str) -> None:
     assert effort(hidden(value) + b" " * 300_000) == Effort.UNBOUNDED
 
 
+@pytest.mark.parametrize(
+    "value",
+    ['=">"', "='>'", '\n=\n">"', '="\'>"', "='\"=\"a>'", '=">' + "a" * 990 + '>"'],
+    ids=range(6),
+)
+@pytest.mark.parametrize("between", [20, 130, 150])
+def test_few_values_hide_no_attributes(value: str, between: int) -> None:
+    attributes = [f"a{n}{'' if n % between else value}" for n in range(11_000)]
+    body = f"<p {' '.join(attributes)}>x</p>".encode()
+    assert effort(body) > Effort.SMALL
+    assert effort(body + b"<p>" * 80_000) == Effort.UNBOUNDED
+
+
+def test_what_takes_less_need_not_be_looked_for() -> None:
+    assert effort(b"<p>", Effort.LARGE) == Effort.LARGE
+    assert effort(b"<b>" * 101_000, Effort.LARGE) == Effort.UNBOUNDED
+
+
 def test_a_page_is_not_parsed_where_it_may_take_too_long() -> None:
     body = b"<title>Much</title>" + b"<b>" * 9000
     with pytest.raises(TooMuchWorkError):
