@@ -177,7 +177,9 @@ def followed_links(
     plan, urls = crawl.plan, crawl.resolve(view.links.urls)
     any_media = plan.any_media or asked is not None
     found = followed(view, urls, any_media=any_media, obey_robots=plan.obey_meta_robots)
-    return {at: url for at, url in found.items() if asked is None or url in asked}
+    if asked is None:
+        return found
+    return {at: url for at, url in found.items() if url in asked}
 
 
 def judged_page(

@@ -32,7 +32,7 @@ def fits(url: str) -> bool:
 
 def may_be_page(url: str) -> bool:
     """Tell whether a normalised `url` may lead to an HTML page."""
-    if not fits(url):
+    if len(url) > MAX_URL:
         return False
     dot = url.rfind(".", -_LONGEST - 1)
     return dot < 0 or url[dot + 1 :].lower() not in _OTHER_MEDIA or "?" in url

@@ -11,6 +11,7 @@ from focuscrawl.crawl.redirects import Redirects
 from focuscrawl.crawl.remote_control import FileControl
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.crawl.visit import NOT_MODIFIED, RELEVANT
+from focuscrawl.foundation.urls import MAX_URL
 from focuscrawl.store import StoreWriter, VisitRecord
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 
@@ -156,7 +157,7 @@ class CrawlState:
         within = self._within
         if within is not None:
             known = [url if url in within else None for url in known]
-        return [url if url is not None and fits(url) else None for url in known]
+        return [url if url is not None and len(url) <= MAX_URL else None for url in known]
 
     def queue(self, number: int, score: float) -> bool:
         """Give a URL its new score, and a place in the frontier unless it has left it.

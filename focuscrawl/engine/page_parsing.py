@@ -55,7 +55,7 @@ class PageParsing:
             The crawl ends; the URL is queued again.
         """
         try:
-            if self._crawl.is_page(visit) and not self._parse_at_once(visit):
+            if not self._parse_at_once(visit) and self._crawl.is_page(visit):
                 await self._parse_aside(visit)
         except TooMuchWorkError:
             if self._given_up:
