@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+
+from focuscrawl.settings import DOWNLOADER_MIDDLEWARES
 
 from .badweb import CRITIC, SETTINGS, BadWeb, Measured, explore, good_pages
 from .running import Kept, start
@@ -20,6 +23,11 @@ HARD = ("attributes", "attributes-quoted")
 #: what took minutes, or gigabytes, and is a page like any other
 LONG = ("refresh-digits", "links-around-text", "base", "nested", "links-bare", "host-long")
 MEGABYTE = 1_000_000
+#: of what the event loop must not wait for: a host whose front page takes long, and the middleware
+SLOW = {
+    "unpacking": ("gzip-members", "compression.CompressionMiddleware"),
+    "recording": ("many-words", "warc.WarcMiddleware"),
+}
 
 
 def seeds(web: BadWeb, *pages: str) -> str:
@@ -73,6 +81,27 @@ def test_products_of_two_lengths_are_bounded(bad_web: BadWeb, tmp_path: Path) ->
     assert run.returncode == 0
     assert outcomes(run, bad_web) == dict.fromkeys(pages, "page")
     assert run.peak < 600 * MEGABYTE
+
+
+@pytest.mark.parametrize("what", SLOW)
+def test_the_event_loop_goes_on_beside(bad_web: BadWeb, tmp_path: Path, what: str) -> None:
+    case, name = SLOW[what]
+    at = DOWNLOADER_MIDDLEWARES[f"focuscrawl.downloadermiddlewares.{name}"]
+    assert at is not None
+    around = {"StartsHeart": at + 1, "StopsHeart": at - 1}  # answers pass the highest first
+    hearts = {f"server.downloadermiddlewares.{kind}": place for kind, place in around.items()}
+    run = explore(
+        tmp_path / "crawl",
+        bad_web.seeds(case),
+        budget=1,
+        DOWNLOADER_MIDDLEWARES=json.dumps({**DOWNLOADER_MIDDLEWARES, **hearts}),
+        TEST_HEART=tmp_path / "beats",
+    )
+    assert run.returncode == 0
+    assert run.pages(bad_web)[f"{case}/"]["status"] == 200
+    lines = (tmp_path / "beats").read_text(encoding="utf-8").splitlines()
+    beats = dict(json.loads(line) for line in lines)
+    assert beats[bad_web.seeds(case)] > 10  # it takes hundreds of times as long as a beat
 
 
 def test_a_crawl_can_be_stopped_while_it_parses(bad_web: BadWeb, tmp_path: Path) -> None:
