@@ -74,6 +74,13 @@ def read(
     return Read([json.loads(line) for line in lines], pages, Kept(crawl), done.stderr)
 
 
+def critic_of_words(folder: Path) -> dict[str, Any]:
+    """Train a critic that reads words, and return the settings with it."""
+    training = ["critic", "train", "--words", "bicycle", "--out", str(folder)]
+    assert CliRunner().invoke(main, training).exit_code == 0
+    return {"FOCUSCRAWL_CRITIC": folder, "FOCUSCRAWL_TOPIC": "/good"}
+
+
 @pytest.mark.parametrize("spider", ["lists", "topics"])
 @pytest.mark.parametrize("concurrency", [1, 8])
 def test_no_page_is_loaded_twice_and_no_item_is_missing(
@@ -147,17 +154,24 @@ def test_limits_of_the_project_bind(follow: int, local_web: LocalWeb, tmp_path: 
 
 def test_a_site_map_is_read_from_its_best_end(local_web: LocalWeb, tmp_path: Path) -> None:
     """Its URLs are scored by their words, not fetched one after another."""
-    critic = tmp_path / "critic"
-    training = ["critic", "train", "--words", "bicycle", "--out", str(critic)]
-    assert CliRunner().invoke(main, training).exit_code == 0
-    settings: dict[str, Any] = {
-        "FOCUSCRAWL_CRITIC": critic,
-        "FOCUSCRAWL_TOPIC": "/good",
-        **_ONE_AT_A_TIME,
-    }
+    settings = {**critic_of_words(tmp_path / "critic"), **_ONE_AT_A_TIME}
     job = read(local_web, tmp_path / "job", "mapped", FOCUSCRAWL_BUDGET=31, **settings)
     kinds = Counter(path.strip("/").partition("-")[0] for path in job.asked)
     assert kinds == {"sitemap.xml": 1, "bicycle": 30}
+
+
+@pytest.mark.parametrize("reads_words", [False, True])
+def test_of_pages_in_a_site_map_that_promise_as_much_the_newest_come_first(
+    reads_words: bool, local_web: LocalWeb, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = dict(_ONE_AT_A_TIME)
+    newest_first = [f"/bicycle-{each}" for each in (3, 5, 1, 7, 2, 6)]
+    if reads_words:
+        settings |= critic_of_words(tmp_path / "critic")
+    job = read(local_web, tmp_path / "job", "dated", **settings)
+    # what is off the topic is that, however new it is
+    in_order = [*newest_first, "/tax-4"] if reads_words else ["/tax-4", *newest_first]
+    assert job.asked == ["/dated.xml", *in_order]
 
 
 def test_a_callback_that_fails_costs_what_it_would_have_asked_for(
