@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import select
+import socket
 import subprocess
 import sys
 from collections import Counter
@@ -13,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
+from focuscrawl.engine.request_file import RequestFile
 
 from .running import Kept
 from .test_addon import STRANGER, environment
@@ -158,6 +161,30 @@ def test_a_site_map_is_read_from_its_best_end(local_web: LocalWeb, tmp_path: Pat
     job = read(local_web, tmp_path / "job", "mapped", FOCUSCRAWL_BUDGET=31, **settings)
     kinds = Counter(path.strip("/").partition("-")[0] for path in job.asked)
     assert kinds == {"sitemap.xml": 1, "bicycle": 30}
+
+
+def test_a_strangers_folder_sends_nothing_through_a_proxy(
+    local_web: LocalWeb, tmp_path: Path
+) -> None:
+    """Its requests for pages that wait, and one for a page that it says was fetched, name one."""
+    impatient: dict[str, Any] = {"DOWNLOAD_TIMEOUT": 5, "RETRY_ENABLED": 0, **_ONE_AT_A_TIME}
+    begun = read(local_web, tmp_path / "job", "lists", FOCUSCRAWL_BUDGET=3, **impatient)
+    theirs = begun.kept.folder / RequestFile.NAME
+    lines = [json.loads(line) for line in theirs.read_text(encoding="utf-8").splitlines()]
+    fetched = [url for url, request in lines if request is None]
+    waiting = {url: request for url, request in lines if request is not None}
+    assert fetched
+    assert len(waiting) > 1
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        meta = {"proxy": f"http://127.0.0.1:{proxy.getsockname()[1]}"}
+        evil = [[url, request | {"meta": meta}] for url, request in waiting.items()]
+        evil.append([fetched[0], {"url": fetched[0], "meta": meta}])
+        theirs.write_text("".join(f"{json.dumps(line)}\n" for line in evil), encoding="utf-8")
+        job = read(local_web, tmp_path / "job", "lists", FOCUSCRAWL_BUDGET=10, **impatient)
+        who_has_come, _, _ = select.select([proxy], [], [], 0)
+    assert not who_has_come
+    assert "a file may not set proxy" in job.stderr
+    assert len(job.asked) == 7
 
 
 @pytest.mark.parametrize("reads_words", [False, True])
