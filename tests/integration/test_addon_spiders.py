@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import select
 import socket
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,7 +16,7 @@ from focuscrawl.cli.main import main
 from focuscrawl.engine.request_file import RequestFile
 
 from .running import Kept
-from .test_addon import STRANGER, environment
+from .test_addon import scrapy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,15 +58,7 @@ def read(
         settings = {"FOCUSCRAWL_CRAWL_DIR": crawl, "FOCUSCRAWL_BUDGET": 0, **settings}
     options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     site = ["-a", f"site={local_web.origins['forum']}"]
-    done = subprocess.run(
-        [sys.executable, "-m", "scrapy", "crawl", spider, *site, "-O", str(feed), *options],
-        cwd=STRANGER,
-        env=environment(module),
-        capture_output=True,
-        text=True,
-        timeout=280,  # seconds after which it hangs
-        check=False,
-    )
+    done = scrapy(module, "crawl", spider, *site, "-O", str(feed), *options)
     assert done.returncode == 0, done.stderr
     assert ("Spider error" in done.stderr) is failing
     lines = feed.read_text(encoding="utf-8").splitlines()
