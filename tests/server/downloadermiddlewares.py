@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
 
 from focuscrawl.engine.meta import URL_ID
+
+from .heart import start_heart, stop_heart
 
 if TYPE_CHECKING:
     from typing import Self
@@ -36,43 +35,24 @@ class RefusesRequests:
             raise IgnoreRequest("not wanted")
 
 
-class Heart:
-    """Beats as often as the event loop lets it, from when it is made until it is stopped."""
-
-    def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._next = self._loop.call_soon(self._beat)
-        self.beats = 0
-
-    def _beat(self) -> None:
-        self.beats += 1
-        self._next = self._loop.call_later(0.001, self._beat)
-
-    def stop(self) -> None:
-        self._next.cancel()
-
-
 class StartsHeart:
-    """Has a heart beat from here on to `StopsHeart`; put one on either side of a middleware."""
+    """Has a heart beat from here on to the middleware or the pipeline that stops it."""
 
     def process_response(self, request: Request, response: Response) -> Response:
-        request.meta["heart"] = Heart()
+        start_heart(request.url)
         return response
 
 
 class StopsHeart:
-    """Writes down a line of JSON with the URL and the beats, in the file ``TEST_HEART``."""
+    """Writes down how often it has beaten, in the file ``TEST_HEART``."""
 
-    def __init__(self, log: Path) -> None:
+    def __init__(self, log: str) -> None:
         self._log = log
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
-        return cls(Path(crawler.settings["TEST_HEART"]))
+        return cls(crawler.settings["TEST_HEART"])
 
     def process_response(self, request: Request, response: Response) -> Response:
-        heart: Heart = request.meta.pop("heart")
-        heart.stop()
-        with self._log.open("a", encoding="utf-8") as log:
-            log.write(json.dumps([request.url, heart.beats]) + "\n")
+        stop_heart(request.url, self._log)
         return response

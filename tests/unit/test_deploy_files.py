@@ -130,8 +130,13 @@ def test_what_is_not_what_the_lock_says_is_not_installed(tmp_path: Path) -> None
         tmp_path,
     ]
     lock, target = tmp_path / "lock.txt", tmp_path / "there"
-    for digest, code in [("0" * 64, 1), (sha256(wheel.read_bytes()).hexdigest(), 0)]:
-        lock.write_text(f"given==1 --hash=sha256:{digest}\n", encoding="utf-8")
+    own = sha256(wheel.read_bytes()).hexdigest()
+    for said, code in [
+        ("", 1),
+        (f" --hash=sha256:{'0' * 64}", 1),
+        (f" --hash=sha256:{own}", 0),
+    ]:
+        lock.write_text(f"given==1{said}\n", encoding="utf-8")
         done = subprocess.run([*command, "--target", target, "-r", lock], check=False)
         assert done.returncode == code
         assert target.exists() == (code == 0)
