@@ -8,7 +8,9 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
+from focuscrawl.cli.main import main
 from focuscrawl.foundation.urls import normalize
 
 from .networks import Nets, explore, listening
@@ -100,6 +102,11 @@ def test_a_refusal_is_counted_with_its_cause_and_not_retried(nets: Nets, tmp_pat
     assert said in run.stderr
     assert "inner.example is at 127.0.0.22, a loopback address" in run.stderr
     assert "etrying" not in run.stderr
+    ((relevance,),) = run.kept.query("SELECT relevance FROM pages")
+    assert relevance == 0.0
+    url = nets.url("http://inner.example:{port}/")
+    why = CliRunner().invoke(main, ["why", str(run.kept.folder), url]).output
+    assert "inner.example is at 127.0.0.22, a loopback address" in why
 
 
 @pytest.mark.parametrize("resolver", ["CachingThreadedResolver", "CachingHostnameResolver"])

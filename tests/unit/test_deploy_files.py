@@ -110,6 +110,32 @@ def test_nothing_is_installed_that_is_not_locked(name: str) -> None:
         assert checked or {"--no-index", "--no-deps"} <= set(each.split()), each
 
 
+def test_who_installs_it_has_a_choice_of_versions() -> None:
+    ranges = [*PROJECT["dependencies"], *of_extra("all")]
+    assert not [each for each in ranges if "==" in each or "://" in each]
+
+
+@pytest.mark.parametrize(
+    ("package", "modules"),
+    [
+        ("can_ada", {"foundation/urls.py"}),
+        ("tldextract", {"distiller/sites.py"}),
+        ("tomlkit", {"topics/definition.py"}),
+        ("charset_normalizer", {"page/encoding.py"}),
+        ("wordfreq", {"topics/training.py", "critic/phrase_model.py", "knowledge/keywords.py"}),
+    ],
+)
+def test_what_has_few_hands_behind_it_can_be_left(package: str, modules: set[str]) -> None:
+    importing = re.compile(rf"^\s*(?:from|import) {package}\b", re.MULTILINE)
+    package_folder = ROOT / "focuscrawl"
+    found = {
+        path.relative_to(package_folder).as_posix()
+        for path in package_folder.rglob("*.py")
+        if importing.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == modules
+
+
 def test_what_is_not_what_the_lock_says_is_not_installed(tmp_path: Path) -> None:
     wheel = tmp_path / "given-1-py3-none-any.whl"
     with ZipFile(wheel, "w") as archive:
