@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import re
+import sys
 from contextlib import nullcontext
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -16,6 +17,9 @@ from focuscrawl.report.plain_text import printable
 
 # of a database, also where its URL was taken for a path
 _CREDENTIALS = re.compile(r"\b(?!https?:)([a-z][a-z0-9+]*:)//?[^\s@:/]*:[^\s@]*@", re.IGNORECASE)
+
+#: raised by click to end a command
+_CLICK = (click.ClickException, click.Abort, click.exceptions.Exit)
 
 #: subcommand: one-line help; it is in the module of its name, imported only when asked for
 COMMANDS = {
@@ -72,9 +76,30 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except UserError as error:
-            said = _CREDENTIALS.sub(r"\1//", printable(str(error)))
-            click.echo(f"focuscrawl: {said}", err=True)
-            ctx.exit(2)
+            _refuse(ctx, error)
+        except (*_CLICK, OSError):
+            raise
+        except Exception:
+            damage = _find_damage()
+            if damage is None:
+                raise
+            _refuse(ctx, damage)
+
+
+def _refuse(ctx: click.Context, error: UserError) -> NoReturn:
+    """Say in one line what the user can put right, and end."""
+    said = _CREDENTIALS.sub(r"\1//", printable(str(error)))
+    click.echo(f"focuscrawl: {said}", err=True)
+    ctx.exit(2)
+
+
+def _find_damage() -> UserError | None:
+    """Return what is wrong with a store that was read, if that may be why something failed."""
+    if "focuscrawl.store" not in sys.modules:
+        return None
+    from focuscrawl.store.second_look import find_damage  # noqa: PLC0415 - when it is needed
+
+    return find_damage()
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -14,6 +14,7 @@ from focuscrawl.crawl.link_filter import may_be_page, nofollow_urls
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.expansion import expand
 from focuscrawl.engine.instance_feed import InstanceFeed
+from focuscrawl.engine.sitemap_dates import SitemapDates
 from focuscrawl.engine.visits import count_again, halting, turns_of
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.signals import page_visited
@@ -50,6 +51,7 @@ class OpenPages:
         self._pages: dict[int, _OpenPage] = {}
         self._on_their_way: WeakSet[Request] = WeakSet()
         self._take: Callable[[Request], bool] = bool
+        self._dates = SitemapDates(crawler.spider)
 
     @cached_property
     def _instances(self) -> InstanceFeed | None:
@@ -122,7 +124,7 @@ class OpenPages:
             self._crawler.stats.inc_value("focuscrawl/nofollow", len(requests) - len(wanted))
         urls = {normalize(request.url) for request in wanted}
         visit.asked = frozenset(url for url in urls | followed if url is not None)
-        await self.record(visit, wanted)
+        await self.record(visit, self._dates.newest_first(wanted))
 
     async def record(self, visit: PageVisit, requests: Sequence[Request] = ()) -> None:
         """Expand and record a judged visit, queue the requests for its links, and tell of it."""

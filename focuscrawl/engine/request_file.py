@@ -10,11 +10,13 @@ from scrapy import FormRequest, Request
 from scrapy.http import JsonRequest
 from scrapy.utils.request import request_from_dict
 
+from focuscrawl.engine.kept_meta import kept_meta
 from focuscrawl.foundation.drafts import write_whole
 from focuscrawl.foundation.plain_files import open_plain
+from focuscrawl.foundation.urls import normalize
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from scrapy import Spider
@@ -22,18 +24,27 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _KINDS = {kind.__name__: kind for kind in (Request, FormRequest, JsonRequest)}
-#: what a file may say of a request: not its class, which would be imported; a body it has not
+#: what a file may say of a request: not its class, which would be imported; its method is GET,
+#: and a body it has not
 _SAID = (
-    "url", "callback", "errback", "method", "headers", "cookies", "meta", "encoding", "priority",
+    "url", "callback", "errback", "headers", "cookies", "meta", "encoding", "priority",
     "dont_filter", "flags", "cb_kwargs",
 )  # fmt: skip
+_HANDLED = "handle_httpstatus_list"
 
 
 class RequestFile:
     """Lines of JSON in the crawl's folder: what is held for a URL, and what has been given.
 
     Nothing is unpickled. A request whose callback is no method of the spider, or whose meta is
-    not plain, is not kept: its page goes where pages go that nobody asked for.
+    not plain, or says by what way it goes, is not kept: its page goes where pages go that nobody
+    asked for.
+
+    Parameters
+    ----------
+    folder : of the crawl
+    spider : whose requests they are
+    trusted : meta that its project sets by itself, see `kept_meta`
 
     Attributes
     ----------
@@ -42,9 +53,12 @@ class RequestFile:
 
     NAME = "requests.jsonl"
 
-    def __init__(self, folder: Path, spider: Spider) -> None:
+    def __init__(
+        self, folder: Path, spider: Spider, trusted: Mapping[str, Any] | None = None
+    ) -> None:
         self._path = folder / self.NAME
         self._spider = spider
+        self._trusted = trusted or {}
         self._kept: dict[str, dict[str, Any]] = {}
         self.given: set[str] = set()
         self._warned = False
@@ -99,6 +113,7 @@ class RequestFile:
                 for name, values in request.headers.items()
             }
             kept = {name: said[name] for name in _SAID}
+            kept["meta"] = kept_meta(request.meta, self._trusted)
             self._append([url, {**kept, "headers": headers, "kind": kind}])
         except (TypeError, ValueError) as error:
             if not self._warned:
@@ -116,9 +131,14 @@ class RequestFile:
         kept = self._kept.pop(url, None)
         if kept is None:
             return None
-        kind = _KINDS.get(kept.get("kind", ""), Request)
         try:
+            kind = _KINDS.get(kept.get("kind", ""), Request)
             said = {name: kept[name] for name in _SAID if name in kept}
+            said["meta"] = kept_meta(kept.get("meta", {}), self._trusted)
+            if normalize(said["url"]) != url:
+                raise ValueError(f"its line is about {said['url']}")
+            if not all(isinstance(each, int) for each in said["meta"].get(_HANDLED, ())):
+                raise ValueError(f"{_HANDLED} is no list of statuses")
             said["headers"] = {
                 name.encode("latin-1"): [value.encode("latin-1") for value in values]
                 for name, values in kept.get("headers", {}).items()

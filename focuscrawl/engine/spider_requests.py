@@ -52,7 +52,7 @@ class SpiderRequests:
         self._spider = spider
         self._following = following
         self._failed = failed
-        self._file = RequestFile(crawl.folder.path, spider)
+        self._file = RequestFile(crawl.folder.path, spider, following.meta)
         self._held: dict[int, Request] = {}
         self._aside: list[tuple[int, int, Request]] = []
         self._late: set[str] = set()  # pages that were fetched before the spider asked

@@ -31,7 +31,7 @@ _WORDS = {
     "error": "the critic or the strategy failed on a page: see the log",
 }
 #: reasons that hold for all workers of a crawl
-_OF_ALL = ("budget", "frontier_empty", "no_relevant_page")
+_OF_ALL = ("budget", "frontier_empty", "seeds_unreachable", "no_relevant_page")
 RUNNING = "not yet: it is running, or was killed"
 #: without a page for so long, nobody was crawling: a killed run leaves no stop event behind
 BREAK = timedelta(minutes=10)

@@ -2,7 +2,8 @@
 
 What costs the same for every store is looked at whenever one is opened: links, journals, the
 schema, the highest numbers. Of a small one every page and every value is looked at as well; of a
-large one what is damaged shows when it is read, see `say_damage`.
+large one what is damaged shows when it is read, see `say_damage`, or what is read makes something
+fail: then its values are looked at, see `focuscrawl.store.second_look`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ if TYPE_CHECKING:
 
 #: bytes of a store of which every page and value is looked at: some tenths of a second
 SMALL = 16 << 20
+
+#: stores that this process has opened and not looked through
+half_seen: set[str] = set()
 
 _JOURNAL_END = bytes.fromhex("d9d505f920a163d7")  # after the name of another journal
 _ROW = 8  # bytes that a row takes at least, in its table and its indexes
@@ -97,7 +101,9 @@ def check_file(path: Path) -> None:
             )
 
 
-def check_content(connection: Connection, where: str, version: int) -> None:
+def check_content(
+    connection: Connection, where: str, version: int, *, whole: bool = False
+) -> None:
     """Look at what a store holds.
 
     Parameters
@@ -105,6 +111,7 @@ def check_content(connection: Connection, where: str, version: int) -> None:
     connection : to an SQLite store
     where : the store, for messages
     version : of its schema, one that this version reads
+    whole : look at every value of a large one, too
 
     Raises
     ------
@@ -119,7 +126,10 @@ def check_content(connection: Connection, where: str, version: int) -> None:
             verdict = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
             if verdict != "ok":
                 raise damaged(where, " ".join(str(verdict).split()))
-        _check_values(connection, where, tables if length <= SMALL else [schema.meta])
+        elif not whole:
+            half_seen.add(where)
+            tables = [schema.meta]
+        _check_values(connection, where, tables)
     finally:
         connection.rollback()
 

@@ -56,13 +56,14 @@ class CrawlStore:
         return cls(_sqlite(path), str(path))
 
     @classmethod
-    def open(cls, path: Path, *, read_only: bool = False) -> CrawlStore:
+    def open(cls, path: Path, *, read_only: bool = False, whole: bool = False) -> CrawlStore:
         """Open an existing store; one of an earlier schema is migrated.
 
         Parameters
         ----------
         read_only : only read, also where nothing can be written, and migrate nothing: what is
             read is in every schema
+        whole : look at every value of a large one, too, which takes as long as reading it
 
         Raises
         ------
@@ -78,7 +79,7 @@ class CrawlStore:
             version = str(store.identity().get("schema_version", ""))
             known = check_version(version, str(path), "crawl into a new crawl_dir")
             with store.engine.connect() as connection:
-                check_content(connection, str(path), known)
+                check_content(connection, str(path), known, whole=whole)
             if known < schema.SCHEMA_VERSION and not read_only:
                 store.migrate(known)
         except (sa.exc.DatabaseError, UnicodeError) as error:  # of SQLite's own message, even

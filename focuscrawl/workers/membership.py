@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import sqlalchemy as sa
 
+from focuscrawl.crawl.visit import NOT_MODIFIED
 from focuscrawl.store.worker_tables import ALIVE, LEFT, LOST, crawl, lease, shard, worker
 from focuscrawl.workers.balance import ShardBalance
 from focuscrawl.workers.budget import lot, nearly, threshold
@@ -58,6 +59,12 @@ _COMPARE = sa.text(f"""
         crawl.paused, (SELECT max(version) FROM models) AS model,
         set_config('synchronous_commit', 'off', true)
     FROM crawl CROSS JOIN shards LEFT JOIN renewed ON true LEFT JOIN others ON true""")
+
+# As `CrawlState.reached` counts; whatever else is known is a seed, or where one redirects.
+_REACHED = sa.text(f"""
+    SELECT NOT EXISTS (SELECT FROM url)
+        OR EXISTS (SELECT FROM page WHERE status BETWEEN 200 AND 299 OR status = {NOT_MODIFIED})
+    """)
 
 
 class Membership:
@@ -174,6 +181,7 @@ class Membership:
         told[self.me] = _coded(idle_at, defers=own_state.defers)
         idle = set(told.values()) <= {now.posted}
         all_defer = set(told.values()) <= {now.posted, _coded(now.posted, defers=True)}
+        over = not now.free and idle
         return CrawlTotals(
             now.fetched,
             now.posted,
@@ -183,7 +191,8 @@ class Membership:
             taken,
             max(0, held - fair),
             trains,
-            over=not now.free and idle,
+            over=over,
+            reached=not over or _has_reached(engine),
             granted=granted + more,
             paused=now.paused,
             stop=now.stop,
@@ -355,6 +364,12 @@ class Membership:
             .values(trainer=self.me)
         )
         return bool(became.rowcount)
+
+
+def _has_reached(engine: Engine) -> bool:
+    """Tell whether any page of the crawl could be had."""
+    with engine.connect() as connection:
+        return bool(connection.execute(_REACHED).scalar_one())
 
 
 def _coded(idle_at: int | None, *, defers: bool) -> int | None:

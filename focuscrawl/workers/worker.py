@@ -102,7 +102,9 @@ class Worker(Part):
             return "budget"
         if plan.stagnation and state.fetched - state.last_relevant >= plan.stagnation:
             return "no_relevant_page"
-        return "frontier_empty" if state.over else None
+        if not state.over:
+            return None
+        return "frontier_empty" if state.reached else "seeds_unreachable"
 
     @property
     def failure(self) -> BaseException | None:

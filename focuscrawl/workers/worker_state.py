@@ -71,6 +71,7 @@ class CrawlTotals(NamedTuple):
     surplus : how many shards others should have instead
     trains : whether this worker is the one that trains
     over : every worker is idle
+    reached : whether any page could be had; looked up when it is over
     granted : fetches ever granted to this worker; valid once the transaction is committed
     paused, stop : what a person wants of all workers, and of this one
     model : version of the latest; None: there is none yet
@@ -91,6 +92,7 @@ class CrawlTotals(NamedTuple):
     surplus: int
     trains: bool
     over: bool
+    reached: bool
     granted: int
     paused: bool
     stop: bool

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .running import ROOT, Kept, command, environment
+from .serving import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -84,17 +84,8 @@ class Measured:
 @contextmanager
 def listening(log: Path) -> Iterator[BadWeb]:
     """Serve the bad web from a process of its own."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "server.bad", str(log)],
-        cwd=ROOT / "tests",
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdout is not None
-        yield BadWeb(**json.loads(process.stdout.readline()), log=log)
-        process.communicate(timeout=300)
+    with serving("server.bad", log) as said:
+        yield BadWeb(**said, log=log)
 
 
 def explore(folder: Path, seeds: str, /, **more: object) -> Measured:

@@ -13,7 +13,7 @@ OUTCOMES = {
     **dict.fromkeys(("endless-chunks", "endless-body", "large", "large-unsaid"), "too large"),
     **dict.fromkeys(("gzip-bomb", "brotli-bomb", "deflate-bomb", "million-links"), "too large"),
     **dict.fromkeys(("gzip-often", "gzip-not", "brotli-not"), "cannot be unpacked"),
-    **dict.fromkeys(("gzip-half", "many-links", "many-words"), "page"),
+    **dict.fromkeys(("gzip-half", "gzip-members", "many-links", "many-words"), "page"),
     **dict.fromkeys(("many-elements", "deep", "deeper"), "page"),
     **dict.fromkeys(("binary", "picture", "binary-unsaid"), "no HTML"),
     **dict.fromkeys(("charset-wrong", "charset-unknown", "charset-missing"), "page"),
@@ -31,7 +31,7 @@ OUTCOMES = {
 SLOW = ("silent", "slow-headers", "slow-body", "robots-slow", "robots-silent", "tls-silent")
 HEAVY = (
     *("endless-chunks", "endless-body", "large", "large-unsaid", "million-links"),
-    *("gzip-bomb", "brotli-bomb", "deflate-bomb", "gzip-often"),
+    *("gzip-bomb", "brotli-bomb", "deflate-bomb", "gzip-often", "gzip-members"),
     *("many-links", "many-words", "many-elements", "deep", "deeper"),
 )
 #: sites without an end: what bounds them is the budget

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +13,8 @@ from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .badweb import BadWeb, listening
 from .postgres import PostgresServer, binaries
-from .running import ROOT, TOPIC
+from .running import TOPIC
+from .serving import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,17 +50,8 @@ class LocalWeb:
 def local_web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalWeb]:
     """Servers on several loopback addresses, in a process of their own."""
     log = tmp_path_factory.mktemp("server") / "requests.jsonl"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "server", str(log)],
-        cwd=ROOT / "tests",
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdout is not None
-        yield LocalWeb(json.loads(process.stdout.readline()), log)
-        process.communicate(timeout=300)  # closes its standard input, which ends it
+    with serving("server", log) as origins:
+        yield LocalWeb(origins, log)
 
 
 @pytest.fixture(scope="module")

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .running import ROOT, Run, crawl
+from .running import Run, crawl
+from .serving import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -50,20 +49,8 @@ class Nets:
 @contextmanager
 def listening(log: Path, site: Mapping[str, Any]) -> Iterator[Nets]:
     """Start the servers in a process of their own; `site` says where the outer one leads."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "server.networks", str(log)],
-        cwd=ROOT / "tests",
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        process.stdin.write(f"{json.dumps(site)}\n")
-        process.stdin.flush()
-        yield Nets(**json.loads(process.stdout.readline()), log=log)
-        process.communicate(timeout=300)
+    with serving("server.networks", log, site) as said:
+        yield Nets(**said, log=log)
 
 
 def explore(folder: Path, seeds: str, *options: str) -> Run:

@@ -267,3 +267,13 @@ def test_other_commands_crawl_nothing(
     pages = [each for each in local_web.requests()[before:] if each["path"] != "/robots.txt"]
     assert len(pages) == (command[1:2] == [f"{local_web.origins['a']}/"])
     assert not (tmp_path / "crawl").exists()
+
+
+@pytest.mark.parametrize("module", ["clubs.settings", "clubs.focused"])
+def test_with_our_commands_a_log_shows_no_passwords(module: str, tmp_path: Path) -> None:
+    site = ["-a", "site=http://127.0.0.6:9"]  # nobody listens there
+    options = ["-s", "RETRY_ENABLED=0", "-s", f"FOCUSCRAWL_CRAWL_DIR={tmp_path / 'crawl'}"]
+    feed = ["-O", "ftp://me:hush@127.0.0.6:9/items.jsonl"]
+    done = scrapy(module, "crawl", "lists", *site, *options, *feed)
+    assert "127.0.0.6:9/items.jsonl" in done.stderr
+    assert ("hush" in done.stderr) is (module == "clubs.settings")  # as with Scrapy's own

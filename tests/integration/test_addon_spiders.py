@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import select
+import socket
 from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
+from focuscrawl.engine.request_file import RequestFile
 
 from .running import Kept
-from .test_addon import STRANGER, environment
+from .test_addon import scrapy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,21 +58,20 @@ def read(
         settings = {"FOCUSCRAWL_CRAWL_DIR": crawl, "FOCUSCRAWL_BUDGET": 0, **settings}
     options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     site = ["-a", f"site={local_web.origins['forum']}"]
-    done = subprocess.run(
-        [sys.executable, "-m", "scrapy", "crawl", spider, *site, "-O", str(feed), *options],
-        cwd=STRANGER,
-        env=environment(module),
-        capture_output=True,
-        text=True,
-        timeout=280,  # seconds after which it hangs
-        check=False,
-    )
+    done = scrapy(module, "crawl", spider, *site, "-O", str(feed), *options)
     assert done.returncode == 0, done.stderr
     assert ("Spider error" in done.stderr) is failing
     lines = feed.read_text(encoding="utf-8").splitlines()
     asked = [request["path"] for request in local_web.requests()[before:]]
     pages = [path for path in asked if path != "/robots.txt"]
     return Read([json.loads(line) for line in lines], pages, Kept(crawl), done.stderr)
+
+
+def critic_of_words(folder: Path) -> dict[str, Any]:
+    """Train a critic that reads words, and return the settings with it."""
+    training = ["critic", "train", "--words", "bicycle", "--out", str(folder)]
+    assert CliRunner().invoke(main, training).exit_code == 0
+    return {"FOCUSCRAWL_CRITIC": folder, "FOCUSCRAWL_TOPIC": "/good"}
 
 
 @pytest.mark.parametrize("spider", ["lists", "topics"])
@@ -147,17 +147,48 @@ def test_limits_of_the_project_bind(follow: int, local_web: LocalWeb, tmp_path: 
 
 def test_a_site_map_is_read_from_its_best_end(local_web: LocalWeb, tmp_path: Path) -> None:
     """Its URLs are scored by their words, not fetched one after another."""
-    critic = tmp_path / "critic"
-    training = ["critic", "train", "--words", "bicycle", "--out", str(critic)]
-    assert CliRunner().invoke(main, training).exit_code == 0
-    settings: dict[str, Any] = {
-        "FOCUSCRAWL_CRITIC": critic,
-        "FOCUSCRAWL_TOPIC": "/good",
-        **_ONE_AT_A_TIME,
-    }
+    settings = {**critic_of_words(tmp_path / "critic"), **_ONE_AT_A_TIME}
     job = read(local_web, tmp_path / "job", "mapped", FOCUSCRAWL_BUDGET=31, **settings)
     kinds = Counter(path.strip("/").partition("-")[0] for path in job.asked)
     assert kinds == {"sitemap.xml": 1, "bicycle": 30}
+
+
+def test_a_strangers_folder_sends_nothing_through_a_proxy(
+    local_web: LocalWeb, tmp_path: Path
+) -> None:
+    """Its requests for pages that wait, and one for a page that it says was fetched, name one."""
+    impatient: dict[str, Any] = {"DOWNLOAD_TIMEOUT": 5, "RETRY_ENABLED": 0, **_ONE_AT_A_TIME}
+    begun = read(local_web, tmp_path / "job", "lists", FOCUSCRAWL_BUDGET=3, **impatient)
+    theirs = begun.kept.folder / RequestFile.NAME
+    lines = [json.loads(line) for line in theirs.read_text(encoding="utf-8").splitlines()]
+    fetched = [url for url, request in lines if request is None]
+    waiting = {url: request for url, request in lines if request is not None}
+    assert fetched
+    assert len(waiting) > 1
+    with socket.create_server(("127.0.0.1", 0)) as proxy:
+        meta = {"proxy": f"http://127.0.0.1:{proxy.getsockname()[1]}"}
+        evil = [[url, request | {"meta": meta}] for url, request in waiting.items()]
+        evil.append([fetched[0], {"url": fetched[0], "meta": meta}])
+        theirs.write_text("".join(f"{json.dumps(line)}\n" for line in evil), encoding="utf-8")
+        job = read(local_web, tmp_path / "job", "lists", FOCUSCRAWL_BUDGET=10, **impatient)
+        who_has_come, _, _ = select.select([proxy], [], [], 0)
+    assert not who_has_come
+    assert "a file may not set proxy" in job.stderr
+    assert len(job.asked) == 7
+
+
+@pytest.mark.parametrize("reads_words", [False, True])
+def test_of_pages_in_a_site_map_that_promise_as_much_the_newest_come_first(
+    reads_words: bool, local_web: LocalWeb, tmp_path: Path
+) -> None:
+    settings: dict[str, Any] = dict(_ONE_AT_A_TIME)
+    newest_first = [f"/bicycle-{each}" for each in (3, 5, 1, 7, 2, 6)]
+    if reads_words:
+        settings |= critic_of_words(tmp_path / "critic")
+    job = read(local_web, tmp_path / "job", "dated", **settings)
+    # what is off the topic is that, however new it is
+    in_order = [*newest_first, "/tax-4"] if reads_words else ["/tax-4", *newest_first]
+    assert job.asked == ["/dated.xml", *in_order]
 
 
 def test_a_callback_that_fails_costs_what_it_would_have_asked_for(

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
+from focuscrawl.cli.main import main
 from focuscrawl.foundation.urls import normalize
 
 from .networks import Nets, explore, listening
@@ -99,6 +102,11 @@ def test_a_refusal_is_counted_with_its_cause_and_not_retried(nets: Nets, tmp_pat
     assert said in run.stderr
     assert "inner.example is at 127.0.0.22, a loopback address" in run.stderr
     assert "etrying" not in run.stderr
+    ((relevance,),) = run.kept.query("SELECT relevance FROM pages")
+    assert relevance == 0.0
+    url = nets.url("http://inner.example:{port}/")
+    why = CliRunner().invoke(main, ["why", str(run.kept.folder), url]).output
+    assert "inner.example is at 127.0.0.22, a loopback address" in why
 
 
 @pytest.mark.parametrize("resolver", ["CachingThreadedResolver", "CachingHostnameResolver"])
@@ -196,6 +204,19 @@ def test_credentials_are_neither_kept_nor_sent(nets: Nets, tmp_path: Path) -> No
     _holds_nowhere(run, "hush")
     assert "secret" not in run.stderr
     assert b"secret" not in (run.kept.folder / "crawl.db").read_bytes()  # WARC: the page as it was
+
+
+def test_a_recording_does_not_hold_what_servers_were_told_in_confidence(
+    nets: Nets, tmp_path: Path
+) -> None:
+    opened = ("-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.21")
+    told = {"Authorization": "Bearer hush", "Cookie": "session=hush"}
+    headers = ("-s", f"DEFAULT_REQUEST_HEADERS={json.dumps(told)}")
+    run = explore(tmp_path / "crawl", nets.url(FRONT), *opened, *headers, *RECORDED)
+    assert run.returncode == 0, run.stderr
+    asked = [line for line in nets.noted() if "connected" not in line]
+    assert any(line.endswith(" Bearer hush") for line in asked)
+    _holds_nowhere(run, "hush")
 
 
 def _holds_nowhere(run: Run, secret: str) -> None:

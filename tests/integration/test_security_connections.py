@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -13,7 +11,8 @@ import pytest
 
 from focuscrawl.settings import ITEM_PIPELINES
 
-from .running import ROOT, Run, crawl
+from .running import Run, crawl
+from .serving import serving
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,17 +52,8 @@ class Hanging:
 @pytest.fixture
 def hanging(tmp_path: Path) -> Iterator[Hanging]:
     log = tmp_path / "log"
-    process = subprocess.Popen(
-        [sys.executable, "-m", "server.hanging", str(log)],
-        cwd=ROOT / "tests",
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdout is not None
-        yield Hanging(**json.loads(process.stdout.readline()), log=log)
-        process.communicate(timeout=30)
+    with serving("server.hanging", log) as said:
+        yield Hanging(**said, log=log)
 
 
 def explore(folder: Path, seeds: str, names: object, **settings: object) -> Run:

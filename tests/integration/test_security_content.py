@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import pty
 import subprocess
@@ -12,6 +13,9 @@ from pathlib import Path
 
 import lxml.html
 import pytest
+from pyarrow import parquet
+
+from focuscrawl.webs import open_web
 
 from .networks import explore, listening
 from .running import ROOT, Run
@@ -26,10 +30,13 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, str]:
     folder = tmp_path_factory.mktemp("evil")
     options = ["FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8", "FOCUSCRAWL_WARC=1"]
     given = [part for option in options for part in ("-s", option)]
-    items = folder / "items.csv"
+    items = folder / "items"
     with listening(folder / "connections", SITE) as nets:
         front = nets.url("http://127.0.0.21:{port}/")
-        run = explore(folder / "crawl", front, *given, "-L", "DEBUG", "-O", str(items))
+        feeds = [
+            part for each in ("csv", "jsonl", "parquet") for part in ("-O", f"{items}.{each}")
+        ]
+        run = explore(folder / "crawl", front, *given, "-L", "DEBUG", *feeds)
     assert run.returncode == 0, run.stderr
     kinds = run.kept.query("SELECT status > 0, count(*) FROM pages GROUP BY 1")
     assert kinds == [(0, 4), (1, 4)]
@@ -108,6 +115,22 @@ def test_spreadsheets_compute_nothing_of_a_page(evil: tuple[Run, str], tmp_path:
         assert all(title.startswith("'=") for title in titles)
         texts = [cell for row in rows for cell in row if not _number(cell)]
         assert not [cell for cell in texts if cell.startswith(("=", "+", "-", "@"))]
+
+
+def test_what_was_said_is_kept_as_it_was_said(evil: tuple[Run, str]) -> None:
+    """It is for whoever shows it to make it harmless."""
+    run, url = evil
+    ((title,),) = run.kept.query(f"SELECT title FROM pages WHERE url = '{url}'")
+    said = run.kept.folder.parent / "items"
+    lines = said.with_suffix(".jsonl").read_text(encoding="utf-8").splitlines()
+    items = [json.loads(line) for line in lines]
+    rows = parquet.read_table(said.with_suffix(".parquet")).to_pylist()
+    for kept in (title, *(row["title"] for row in [*items, *rows] if row["url"] == url)):
+        assert kept.startswith("=HYPERLINK")
+        assert {"\x1b", "\u202e"} <= obeyed(kept)
+    recorded = open_web(str(run.kept.folder / "pages.warc.gz")).fetch(url)
+    assert recorded is not None
+    assert b"<title>=HYPERLINK(1) &#27;[41m\x1b]0;owned\x07" in recorded.body
 
 
 def _number(cell: str) -> bool:

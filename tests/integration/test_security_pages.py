@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import time
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+
+from focuscrawl.settings import DOWNLOADER_MIDDLEWARES, ITEM_PIPELINES
 
 from .badweb import CRITIC, SETTINGS, BadWeb, Measured, explore, good_pages
 from .running import Kept, start
@@ -20,6 +23,11 @@ HARD = ("attributes", "attributes-quoted")
 #: what took minutes, or gigabytes, and is a page like any other
 LONG = ("refresh-digits", "links-around-text", "base", "nested", "links-bare", "host-long")
 MEGABYTE = 1_000_000
+#: of what the event loop must not wait for: a host whose front page takes long, and the middleware
+SLOW = {
+    "unpacking": ("gzip-members", "compression.CompressionMiddleware"),
+    "recording": ("many-words", "warc.WarcMiddleware"),
+}
 
 
 def seeds(web: BadWeb, *pages: str) -> str:
@@ -51,8 +59,10 @@ def test_a_page_without_an_end_holds_up_nobody(run: Measured, bad_web: BadWeb) -
     assert good_pages(run, bad_web) == 9
     assert outcomes(run, bad_web) == dict.fromkeys((f"{kind}/large" for kind in HARD), TOO_HARD)
     assert f"{TOO_HARD}: {len(HARD)}" in run.summary("errors")
-    last = max(run.pages(bad_web).items(), key=lambda page: int(page[1]["seq"]))
-    assert last[0].startswith("hard/")  # the whole site was fetched while it was parsed
+    seqs = {name: int(page["seq"]) for name, page in run.pages(bad_web).items()}
+    hard = [seq for name, seq in seqs.items() if name.startswith("hard/")]
+    good = [seq for name, seq in seqs.items() if name.startswith("good/")]
+    assert max(good) < min(hard)  # the whole site was fetched while the first one was parsed
 
 
 def test_it_is_a_fetch_and_not_made_again(run: Measured, bad_web: BadWeb) -> None:
@@ -73,6 +83,48 @@ def test_products_of_two_lengths_are_bounded(bad_web: BadWeb, tmp_path: Path) ->
     assert run.returncode == 0
     assert outcomes(run, bad_web) == dict.fromkeys(pages, "page")
     assert run.peak < 600 * MEGABYTE
+
+
+def beats(folder: Path, url: str, around: dict[str, int], after: dict[str, int]) -> int:
+    """Crawl a page; return how often the event loop came round while it was on its way.
+
+    Parameters
+    ----------
+    around, after : places of the downloader middlewares and pipelines that start and stop counting
+    """
+    middlewares = {f"server.downloadermiddlewares.{name}": at for name, at in around.items()}
+    pipelines = {f"server.pipelines.{name}": at for name, at in after.items()}
+    run = explore(
+        folder / "crawl",
+        url,
+        budget=1,
+        DOWNLOADER_MIDDLEWARES=json.dumps({**DOWNLOADER_MIDDLEWARES, **middlewares}),
+        ITEM_PIPELINES=json.dumps({**ITEM_PIPELINES, **pipelines}),
+        TEST_HEART=folder / "beats",
+    )
+    assert run.returncode == 0
+    assert run.kept.query("SELECT url, status FROM pages") == [(url, 200)]
+    lines = (folder / "beats").read_text(encoding="utf-8").splitlines()
+    return int(dict(json.loads(line) for line in lines)[url])
+
+
+@pytest.mark.parametrize("what", SLOW)
+def test_the_event_loop_goes_on_beside(bad_web: BadWeb, tmp_path: Path, what: str) -> None:
+    case, name = SLOW[what]
+    at = DOWNLOADER_MIDDLEWARES[f"focuscrawl.downloadermiddlewares.{name}"]
+    assert at is not None
+    around = {"StartsHeart": at + 1, "StopsHeart": at - 1}  # answers pass the highest first
+    # what is done takes hundreds of times as long as a beat
+    assert beats(tmp_path, bad_web.seeds(case), around, {}) > 10
+
+
+def test_the_event_loop_goes_on_beside_a_page_without_an_end(
+    bad_web: BadWeb, tmp_path: Path
+) -> None:
+    url = seeds(bad_web, f"{HARD[0]}/large")
+    judged = ITEM_PIPELINES["focuscrawl.pipelines.critic.CriticPipeline"]
+    # it is given up after ten thousand times as long as a beat
+    assert beats(tmp_path, url, {"StartsHeart": 1}, {"StopsHeart": judged + 1}) > 100
 
 
 def test_a_crawl_can_be_stopped_while_it_parses(bad_web: BadWeb, tmp_path: Path) -> None:

@@ -103,6 +103,26 @@ def test_a_crawl_ends_when_all_is_fetched(postgres: PostgresServer, tmp_path: Pa
     assert query(everything, pages) == query(url, pages)
 
 
+def test_a_shared_crawl_whose_start_pages_cannot_be_had_is_no_success(
+    postgres: PostgresServer, tmp_path: Path
+) -> None:
+    url = postgres.url("unreachable")
+    critic = {"critic": "server.critic:judge", "topic": "bicycle", "strategy": "breadth-first"}
+    seeds = "http://127.0.0.1:9/,http://127.0.0.2:9/,http://127.0.0.3:9/"  # nobody answers
+    opened = ("-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.2/31", "-s", "RETRY_TIMES=0")
+    with Workers(url, tmp_path, {**critic, "seeds": seeds}, *LEASE, *opened) as workers:
+        workers.start()
+        workers.start()
+        assert workers.wait(LONG) == [3, 3], workers.log(0) + workers.log(1)
+        assert "no start page could be had" in workers.log(0)
+    ((reason,),) = query(url, "SELECT DISTINCT detail FROM events WHERE kind = 'stop'")
+    assert reason == "seeds_unreachable"
+    (tmp_path / "again").mkdir()
+    with Workers(url, tmp_path / "again", {**critic, "seeds": seeds}, *LEASE, *opened) as workers:
+        workers.start()  # there is nothing left that it could try
+        assert workers.wait(LONG) == [3], workers.log(0)
+
+
 @pytest.mark.parametrize("paused", [False, True])
 def test_a_worker_ends_that_cannot_take_in_what_came(
     postgres: PostgresServer, tmp_path: Path, *, paused: bool

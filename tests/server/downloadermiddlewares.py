@@ -8,8 +8,13 @@ from scrapy.exceptions import IgnoreRequest
 
 from focuscrawl.engine.meta import URL_ID
 
+from .heart import start_heart, stop_heart
+
 if TYPE_CHECKING:
+    from typing import Self
+
     from scrapy import Request
+    from scrapy.crawler import Crawler
     from scrapy.http import Response
 
 
@@ -28,3 +33,26 @@ class RefusesRequests:
     def process_request(self, request: Request) -> None:
         if request.meta[URL_ID] % 4 == 3:
             raise IgnoreRequest("not wanted")
+
+
+class StartsHeart:
+    """Has a heart beat from here on to the middleware or the pipeline that stops it."""
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        start_heart(request.url)
+        return response
+
+
+class StopsHeart:
+    """Writes down how often it has beaten, in the file ``TEST_HEART``."""
+
+    def __init__(self, log: str) -> None:
+        self._log = log
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler.settings["TEST_HEART"])
+
+    def process_response(self, request: Request, response: Response) -> Response:
+        stop_heart(request.url, self._log)
+        return response

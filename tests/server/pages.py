@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 #: bytes of a body that no crawler of HTML should load whole
 LARGE = 50_000_000
@@ -14,6 +14,18 @@ LARGE = 50_000_000
 SECTIONS = 5
 #: of the site "forum"
 TOPICS, LISTS = 60, 10
+#: pages of a site map of the site "forum", and when it says that they were changed
+DATED = {
+    "bicycle-1": "2024-03-01",
+    "bicycle-2": None,
+    "bicycle-3": "2025-11-30T23:30:00-02:00",
+    "tax-4": "2025-12-24",
+    "bicycle-5": "2025-12-01T01:00:00Z",
+    "bicycle-6": "yesterday",
+    "bicycle-7": "2023",
+}
+_UNDATED = [f"{kind}-{each}" for each in range(1, 60) for kind in ("tax", "bicycle")]
+SITE_MAPS = {"/sitemap.xml": dict.fromkeys(_UNDATED), "/dated.xml": DATED}
 _FRONT = """/start /missing /broken /flaky /download /huge /private/diary /twin-1 /twin-2 /alias
     /original /master /copy /dull /picture.png"""
 
@@ -136,14 +148,21 @@ def _forum(path: str) -> Reply | None:
         return page(f"List {n}", *further, f"/topic-{n + 20}", *hands_off)
     if name == "topic" and 0 < n <= TOPICS:
         return page(f"Topic {n}", *below, *hands_off, head=advert)
-    if path == "/sitemap.xml":
-        urls = [f"{kind}-{each}" for each in range(1, 60) for kind in ("tax", "bicycle")]
-        rows = "".join(f"<url><loc>ORIGIN/{url}</loc></url>" for url in urls)
-        xml = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{rows}</urlset>'
-        return Reply(xml.encode(), headers={"Content-Type": "application/xml"})
+    if path in SITE_MAPS:
+        return _sitemap(SITE_MAPS[path])
     if name == "bicycle":
         return page(f"Bicycle {n}")
     return Reply(b"<title>Tax</title><p>About taxes.") if name == "tax" else None
+
+
+def _sitemap(urls: Mapping[str, str | None]) -> Reply:
+    """Write a site map of pages, and when each was changed."""
+    rows = (
+        f"<url><loc>ORIGIN/{url}</loc>{f'<lastmod>{at}</lastmod>' if at else ''}</url>"
+        for url, at in urls.items()
+    )
+    xml = f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{"".join(rows)}</urlset>'
+    return Reply(xml.encode(), headers={"Content-Type": "application/xml"})
 
 
 def answer(site: str, path: str, origins: dict[str, str], hits: int) -> Reply:

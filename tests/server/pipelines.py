@@ -11,8 +11,12 @@ from scrapy import Request
 from scrapy.exceptions import DropItem
 from scrapy.pipelines.files import FilesPipeline
 
+from .heart import stop_heart
+
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Self
+
+    from scrapy.crawler import Crawler
 
     from focuscrawl.crawl import PageVisit
     from focuscrawl.engine.instance_feed import Instance
@@ -126,3 +130,18 @@ def choke(instance: Instance) -> None:
 def see(instance: Instance) -> None:
     """Print an instance, as a user's callable might."""
     print("INSTANCE", instance.source, instance.target, instance.relevance_target)  # noqa: T201
+
+
+class StopsHeart:
+    """Writes down how often the heart of a page has beaten until it gets here."""
+
+    def __init__(self, log: str) -> None:
+        self._log = log
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler.settings["TEST_HEART"])
+
+    def process_item(self, item: PageVisit) -> PageVisit:
+        stop_heart(item.url, self._log)
+        return item

@@ -48,12 +48,23 @@ def test_settings_are_read_as_arguments_are_written() -> None:
 
 def kept(tmp_path: Path, *requests: Request) -> RequestFile:
     """Hold requests, and read them again as a resumed crawl does."""
+    tmp_path.mkdir(exist_ok=True)
     first = RequestFile(tmp_path, Reader())
     for request in requests:
         first.hold(request.url, request)
     again = RequestFile(tmp_path, Reader())
     again.load(lambda _: True)
     return again
+
+
+def theirs(
+    tmp_path: Path, url: str, said: dict[str, Any], trusted: dict[str, Any] | None = None
+) -> RequestFile:
+    """Read a line of a stranger's, in a project that sets `trusted` by itself."""
+    (tmp_path / RequestFile.NAME).write_text(json.dumps([url, said]) + "\n")
+    file = RequestFile(tmp_path, Reader(), trusted)
+    file.load(lambda _: True)
+    return file
 
 
 def test_a_request_comes_back_as_it_was(tmp_path: Path) -> None:
@@ -132,6 +143,79 @@ def test_a_strangers_file_imports_nothing(tmp_path: Path) -> None:
     file.load(lambda _: True)
     back = file.pop(URL)
     assert type(back) is Request
+
+
+@pytest.mark.parametrize(
+    "meta",
+    [
+        {"proxy": "http://evil.example:3128"},
+        {"_auth_proxy": "http://evil.example", "n": 1},
+        {"bindaddress": ["10.0.0.1", 0]},
+        {"ftp_user": "me", "ftp_password": "x"},
+        {"dont_obey_robotstxt": True},
+        {"download_maxsize": 0},
+        {"playwright": True, "playwright_context_kwargs": {"proxy": {"server": "evil.example"}}},
+        {"impersonate_args": {"proxies": {"http": "evil.example"}}},
+    ],
+    ids=str,
+)
+def test_a_strangers_file_does_not_say_by_what_way_a_request_goes(
+    meta: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = theirs(tmp_path, URL, {"url": URL, "meta": meta})
+    assert file.pop(URL) is None
+    assert f"a file may not set {next(iter(meta))}, unless FOCUSCRAWL_META" in caplog.text
+    caplog.clear()
+    assert kept(tmp_path / "own", Request(URL, meta=meta)).pop(URL) is None  # known early
+    assert "is not kept for a resumed crawl: a file may not set" in caplog.text
+    back = theirs(tmp_path, URL, {"url": URL, "meta": {**meta, "n": 2}}, trusted=meta).pop(URL)
+    assert back is not None
+    assert back.meta == {**meta, "n": 2}
+
+
+def test_politeness_and_method_are_not_the_file_s(tmp_path: Path) -> None:
+    meta = {"download_slot": "x", "download_timeout": 1e9, "focuscrawl_url": 5, "mine": [1]}
+    back = theirs(tmp_path, URL, {"url": URL, "meta": meta, "method": "DELETE"}).pop(URL)
+    assert back is not None
+    assert (back.meta, back.method) == ({"mine": [1]}, "GET")
+
+
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "ftp://a.example/", "http://b.example/", 7])
+def test_a_strangers_line_is_about_its_url(
+    url: object, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert theirs(tmp_path, URL, {"url": url}).pop(URL) is None
+    assert "cannot ask for" in caplog.text
+
+
+def test_a_strangers_line_is_about_a_web_page(tmp_path: Path) -> None:
+    """Also of what was fetched and not for the spider, which is asked for at once."""
+    for url in ("file:///etc/passwd", "ftp://a.example/"):
+        assert theirs(tmp_path, url, {"url": url}).load(lambda _: False) == []
+    assert len(theirs(tmp_path, URL, {"url": URL}).load(lambda _: False)) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {},
+        {"url": URL, "kind": []},
+        {"url": URL, "meta": 5},
+        {"url": URL, "meta": [["proxy", "http://evil.example"]]},
+        {"url": URL, "meta": {"handle_httpstatus_list": 5}},
+        {"url": URL, "headers": []},
+        {"url": URL, "encoding": "none"},
+        {"url": URL, "priority": "high"},
+        {"url": URL, "callback": "nowhere"},
+        {"url": URL, "cb_kwargs": 5},
+    ],
+    ids=str,
+)
+def test_what_is_no_request_is_left_out(
+    said: dict[str, Any], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert theirs(tmp_path, URL, said).pop(URL) is None
+    assert "cannot ask for" in caplog.text
 
 
 def test_kinds_of_requests_come_back(tmp_path: Path) -> None:

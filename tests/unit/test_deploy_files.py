@@ -110,6 +110,32 @@ def test_nothing_is_installed_that_is_not_locked(name: str) -> None:
         assert checked or {"--no-index", "--no-deps"} <= set(each.split()), each
 
 
+def test_who_installs_it_has_a_choice_of_versions() -> None:
+    ranges = [*PROJECT["dependencies"], *of_extra("all")]
+    assert not [each for each in ranges if "==" in each or "://" in each]
+
+
+@pytest.mark.parametrize(
+    ("package", "modules"),
+    [
+        ("can_ada", {"foundation/urls.py"}),
+        ("tldextract", {"distiller/sites.py"}),
+        ("tomlkit", {"topics/definition.py"}),
+        ("charset_normalizer", {"page/encoding.py"}),
+        ("wordfreq", {"topics/training.py", "critic/phrase_model.py", "knowledge/keywords.py"}),
+    ],
+)
+def test_what_has_few_hands_behind_it_can_be_left(package: str, modules: set[str]) -> None:
+    importing = re.compile(rf"^\s*(?:from|import) {package}\b", re.MULTILINE)
+    package_folder = ROOT / "focuscrawl"
+    found = {
+        path.relative_to(package_folder).as_posix()
+        for path in package_folder.rglob("*.py")
+        if importing.search(path.read_text(encoding="utf-8"))
+    }
+    assert found == modules
+
+
 def test_what_is_not_what_the_lock_says_is_not_installed(tmp_path: Path) -> None:
     wheel = tmp_path / "given-1-py3-none-any.whl"
     with ZipFile(wheel, "w") as archive:
@@ -130,8 +156,13 @@ def test_what_is_not_what_the_lock_says_is_not_installed(tmp_path: Path) -> None
         tmp_path,
     ]
     lock, target = tmp_path / "lock.txt", tmp_path / "there"
-    for digest, code in [("0" * 64, 1), (sha256(wheel.read_bytes()).hexdigest(), 0)]:
-        lock.write_text(f"given==1 --hash=sha256:{digest}\n", encoding="utf-8")
+    own = sha256(wheel.read_bytes()).hexdigest()
+    for said, code in [
+        ("", 1),
+        (f" --hash=sha256:{'0' * 64}", 1),
+        (f" --hash=sha256:{own}", 0),
+    ]:
+        lock.write_text(f"given==1{said}\n", encoding="utf-8")
         done = subprocess.run([*command, "--target", target, "-r", lock], check=False)
         assert done.returncode == code
         assert target.exists() == (code == 0)

@@ -54,6 +54,7 @@ DOCUMENTED = {
     "scrapy.logformatter": {"LogFormatter", "LogFormatterResult"},
     "scrapy.statscollectors": {"StatsCollector"},
     "scrapy.robotstxt": {"RobotParser"},
+    "scrapy.spiders": {"SitemapSpider"},
     "scrapy.settings": {"SETTINGS_PRIORITIES", "BaseSettings", "Settings"},
     "scrapy.utils.asyncio": {"call_later"},
     "scrapy.utils.defer": {"deferred_from_coro", "maybe_deferred_to_future"},
@@ -82,6 +83,7 @@ ASSIGNED = {
     "engine/visits.py": {"visit.excluded"},
     "commands/anywhere.py": {"Command.called"},
     "commands/crawl.py": {"parser.usage"},
+    "engine/sitemap_dates.py": {"spider.sitemap_filter"},  # documented, and to be overridden
     "engine/open_pages.py": {"page.finishing", "visit.asked"},
     "downloadermiddlewares/focus.py": {"visit.asked"},
 }

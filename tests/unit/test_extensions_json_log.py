@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from unicodedata import category
 
 import pytest
 from hypothesis import given, settings
@@ -27,6 +28,7 @@ def test_every_record_is_one_line_that_a_program_can_read(text: str) -> None:
     read = json.loads(line)
     assert read["level"] == "INFO"
     assert (read["logger"], read["crawl"]) == ("a.b", "crawls/a")
+    assert not [c for c in read["message"] if category(c)[0] == "C" and c not in "\n\t"]
     if text.isprintable() and "@" not in text:
         assert read["message"] == text
 

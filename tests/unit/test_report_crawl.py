@@ -1,10 +1,10 @@
-"""Summary, explanation and HTML page of small crawls, written through the store's own writer."""
+"""Summary, table of pages, HTML page and comparison of small crawls."""
 
 from __future__ import annotations
 
 import json
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import lxml.html
@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import host
 from focuscrawl.report import comparison, html
 from focuscrawl.report.figure_style import png
 from focuscrawl.report.figures import loss_figure
@@ -20,131 +19,20 @@ from focuscrawl.report.measures import load_pages
 from focuscrawl.report.milestones import milestones
 from focuscrawl.report.stores import open_store
 from focuscrawl.report.summary import Summary
-from focuscrawl.report.why import Explanation
-from focuscrawl.store import CrawlStore, NewUrl, PageRow, StoreWriter, VisitRecord
-from focuscrawl.store.records import LinkRow, ModelRow
-from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
+from focuscrawl.store import CrawlStore, VisitRecord
+from focuscrawl.store.records import ModelRow
+
+from .small_crawl import BEGAN, Building, bees, being_written
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-IDENTITY = {"topic": "/Home/Bees", "strategy": "best-first", "web": "live", "critic": "c"}
-BEGAN = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
-HOSTILE = "</a><script>alert(1)</script>\x1b]0;x\x07"
-
-
-class Building:
-    """A crawl being written, one record at a time."""
-
-    def __init__(self, folder: Path, **identity: str) -> None:
-        folder.mkdir()
-        self.store = CrawlStore.create(folder / "crawl.db", IDENTITY | identity)
-        self.writer = StoreWriter(self.store.engine)
-        self.urls: dict[str, int] = {}
-        self.hosts: dict[str, int] = {}
-        self.links = 0
-        self.seq = 0
-        self.clock = BEGAN
-
-    def url(
-        self,
-        url: str,
-        depth: int = 1,
-        referrer: str | None = None,
-        score: float | None = None,
-        state: int = QUEUED,
-    ) -> int:
-        record = VisitRecord()
-        name = host(url)
-        if name not in self.hosts:
-            self.hosts[name] = len(self.hosts)
-            record.hosts.append((self.hosts[name], name))
-        number = self.urls[url] = len(self.urls)
-        found_on = None if referrer is None else self.urls[referrer]
-        row = NewUrl(number, url, self.hosts[name], depth, found_on, score, state)
-        record.urls.append(row)
-        self.writer.put(record)
-        return number
-
-    def link(self, source: str, target: str, score: float | None, anchor: str = "more") -> None:
-        row = LinkRow(self.links, self.urls[source], self.urls[target], anchor, 7, score, 3)
-        self.links += 1
-        self.writer.put(VisitRecord(links=[row]))
-
-    def fetch(
-        self,
-        url: str,
-        relevance: float = 0.0,
-        *,
-        status: int = 200,
-        error: str | None = None,
-        title: str | None = None,
-        duplicate_of: str | None = None,
-        canonical: str | None = None,
-        after: float = 1.0,
-    ) -> None:
-        self.seq += 1
-        self.clock += timedelta(seconds=after)
-        number = self.urls[url] if url in self.urls else self.url(url, depth=0)
-        row = PageRow(
-            seq=self.seq,
-            url=number,
-            status=status,
-            relevance=relevance,
-            topic="/Home/Bees",
-            score=0.5,
-            fetched_at=self.clock.isoformat(timespec="milliseconds"),
-            content_type="text/html",
-            size=100,
-            title=title,
-            canonical=canonical,
-            duplicate_of=None if duplicate_of is None else self.urls[duplicate_of],
-            error=error,
-            links=10,
-            dropped=4,
-        )
-        self.writer.put(VisitRecord(page=row, changes=[(number, 0.25, FETCHED)]))
-
-    def event(self, kind: str, detail: str) -> None:
-        self.writer.put(VisitRecord(events=[(self.seq, kind, detail)]))
-
-    def written(self) -> CrawlStore:
-        self.writer.close()
-        assert self.writer.failure is None
-        return self.store
-
 
 @pytest.fixture
 def building(tmp_path: Path) -> Iterator[Building]:
-    crawl = Building(tmp_path / "crawl")
-    yield crawl
-    crawl.writer.close()
-    crawl.store.close()
-
-
-def bees(crawl: Building) -> CrawlStore:
-    """Five fetches of five kinds, and one URL in every other state."""
-    crawl.fetch("http://hive.example/", 0.9, title=f"Hive {HOSTILE}")
-    crawl.url("http://hive.example/honey", 1, "http://hive.example/")
-    crawl.link("http://hive.example/", "http://hive.example/honey", 0.9, "honey \x1b[1mnow")
-    crawl.fetch("http://hive.example/honey", 0.7, title="Honey", canonical="http://hive.example/h")
-    crawl.fetch("http://hive.example/copy", duplicate_of="http://hive.example/honey")
-    crawl.fetch("http://road.example/moved", status=301)
-    crawl.fetch("http://road.example/slow", status=0, error="TimeoutError: 30 s are over")
-    crawl.url("http://hive.example/wax", 2, "http://hive.example/honey", 0.6)
-    crawl.url("http://hive.example/comb", 2, "http://hive.example/honey", 0.6)
-    crawl.url("http://hive.example/best", 2, "http://hive.example/honey", 0.8)
-    crawl.url("http://hive.example/h", 1, "http://hive.example/", 0.1, EXCLUDED)
-    crawl.url("http://hive.example/secret", 1, "http://hive.example/", 0.1, EXCLUDED)
-    crawl.url("http://hive.example/login", 1, "http://hive.example/", None, UNFOLLOWED)
-    crawl.event("excluded", "http://hive.example/secret: Forbidden by robots.txt")
-    crawl.event("noindex", "Wax, unlisted")
-    crawl.event("noindex", "Honey, unlisted")
-    crawl.link("http://hive.example/honey", "http://hive.example/wax", 0.4, "wax")
-    crawl.link("http://hive.example/", "http://hive.example/wax", None, "")
-    crawl.link("http://hive.example/copy", "http://hive.example/honey", 0.99, "back")
-    return crawl.written()
+    with being_written(tmp_path / "crawl") as crawl:
+        yield crawl
 
 
 def test_summary_counts_what_came_of_every_fetch(building: Building) -> None:
@@ -246,123 +134,6 @@ def test_a_folder_without_a_crawl_stays_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no crawl"):
         open_store(tmp_path)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize(
-    ("url", "words"),
-    [
-        ("http://hive.example/honey", "fetched as number 2, relevance 0.700: Honey"),
-        ("http://hive.example/copy", "a duplicate of http://hive.example/honey"),
-        ("http://road.example/moved", "relevance 0.000: redirect"),
-        ("http://road.example/slow", "TimeoutError: 30 s are over"),
-        ("http://hive.example/best", "rank 1 of 3"),
-        ("http://hive.example/wax", "rank 2 of 3, level with 1 other"),
-        ("http://hive.example/h", "excluded: its page came as fetch 2, under http://hive.exam"),
-        ("http://hive.example/secret", "excluded: Forbidden by robots.txt"),
-        ("http://hive.example/login", "follows no link to it"),
-    ],
-)
-def test_why_says_the_state(building: Building, url: str, words: str) -> None:
-    assert words in Explanation.of(bees(building), url).state
-
-
-def test_why_shows_links_and_the_path_from_the_seed(building: Building) -> None:
-    found = Explanation.of(bees(building), "http://hive.example/wax")
-    assert [(link.source, link.score) for link in found.links] == [
-        ("http://hive.example/honey", 0.4),
-        ("http://hive.example/", None),
-    ]
-    assert [(step.seq, step.url) for step in found.path] == [
-        (1, "http://hive.example/"),
-        (2, "http://hive.example/honey"),
-        (None, "http://hive.example/wax"),
-    ]
-    assert found.links_before is None
-    text = found.text()
-    assert "2 to it:" in text
-    assert "0.6" in text.splitlines()[2]
-
-
-def test_why_puts_links_known_at_the_fetch_first(building: Building) -> None:
-    found = Explanation.of(bees(building), "http://hive.example/honey")
-    assert [link.score for link in found.links] == [0.9, 0.99]
-    assert (found.links_found, found.links_before) == (2, 1)
-    assert "score   0.5 when it left the frontier\n" in found.text()
-    assert "\x1b" not in found.text()
-
-
-def test_why_says_that_better_hosts_were_busy(building: Building) -> None:
-    building.fetch("http://hive.example/", 0.9)
-    for name in ("a.example/", "b.example/", "late.example/", "road.example/own"):
-        building.url(f"http://{name}", 1, "http://hive.example/", 0.7)
-    building.url("http://a.example/less", 1, "http://hive.example/", 0.3)
-    building.fetch("http://road.example/", 0.1)
-    building.url("http://found-later.example/", 1, "http://road.example/", 0.7)
-    store = building.written()
-    busy = Explanation.of(store, "http://road.example/").text()
-    assert "3 URLs of busy hosts had better scores (a.example, b.example, late.example)" in busy
-    assert "better scores" not in Explanation.of(store, "http://hive.example/").text()
-    assert "better scores" not in Explanation.of(store, "http://a.example/").text()
-
-
-def test_why_of_a_replay_knows_no_busy_hosts(tmp_path: Path) -> None:
-    replay = Building(tmp_path / "replay", web="0" * 64, web_name="demo")
-    replay.fetch("http://hive.example/", 0.9)
-    replay.url("http://a.example/", 1, "http://hive.example/", 0.7)
-    replay.fetch("http://road.example/", 0.1)
-    store = replay.written()
-    assert "busy" not in Explanation.of(store, "http://road.example/").text()
-    with pytest.raises(UserError, match=r"links to it are dropped: demo does not have it"):
-        Explanation.of(store, "http://elsewhere.example/")
-    store.close()
-
-
-def test_why_of_a_host_that_was_left_alone(building: Building) -> None:
-    building.event("left", "hive.example: HTTP 429")
-    best = Explanation.of(bees(building), "http://hive.example/best").state
-    assert best.endswith("; its host is left alone: HTTP 429")
-
-
-def test_why_shortens_long_paths_and_many_links(building: Building) -> None:
-    urls = [f"http://deep.example/{n}" for n in range(40)]
-    for n, url in enumerate(urls):
-        building.url(url, n, urls[n - 1] if n else None)
-        building.fetch(url, 0.5)
-    for n in range(25):
-        building.link(urls[n], urls[-1], n / 100)
-    found = Explanation.of(building.written(), urls[-1])
-    assert len(found.path) == 40
-    assert [link.score for link in found.links] == [n / 100 for n in range(24, 14, -1)]
-    text = found.text()
-    assert "25 to it" in text
-    assert "28 more" in text
-    assert len(text.splitlines()) < 35
-
-
-@pytest.mark.parametrize("url", ["https://hive.example/honey", "hive.example/honey#top"])
-def test_why_takes_http_and_https_as_one(building: Building, url: str) -> None:
-    assert Explanation.of(bees(building), url).url == "http://hive.example/honey"
-
-
-@pytest.mark.parametrize(
-    ("url", "hint"),
-    [
-        ("http://hive.example/honey/", "did you mean http://hive.example/honey?"),
-        ("https://www.hive.example/honey", "did you mean http://hive.example/honey?"),
-        ("http://hive.example/honey?sort=1", "did you mean http://hive.example/honey?"),
-        ("http://hive.example/wax.pdf", "links to it are dropped: its name promises no HTML"),
-        (f"http://hive.example/{'x' * 3000}", "links to it are dropped: it is longer than 2,083"),
-        ("http://hive.example/nothing", "or it was dropped, as pages ask"),
-        ("http://hive.example/nothing", "it knows 9 URLs of hive.example"),
-        ("http://other.example/", "it knows no URL of other.example"),
-        ("mailto://bee@hive.example", "no http"),
-    ],
-)
-def test_why_helps_to_find_the_url(building: Building, url: str, hint: str) -> None:
-    with pytest.raises(UserError) as raised:
-        Explanation.of(bees(building), url)
-    assert hint in str(raised.value)
-    assert "\n" not in str(raised.value)
 
 
 def test_html_is_self_contained_and_escapes_titles(building: Building) -> None:

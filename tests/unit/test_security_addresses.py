@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 
+import hypothesis
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +15,20 @@ from focuscrawl.foundation.networks import Networks, literal
 CLOSED = Networks()
 V4 = st.integers(0, 2**32 - 1).map(ipaddress.IPv4Address)
 V6 = st.integers(0, 2**128 - 1).map(ipaddress.IPv6Address)
+#: IANA's registries of special-purpose addresses, but for those that hold IPv4 ones; of all
+#: addresses few are in the smaller networks
+REGISTRIES = """
+    0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24
+    192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.168.0.0/16 192.175.48.0/24
+    198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4 ::1/128 ::/128
+    64:ff9b:1::/48 100::/64 100:0:0:1::/64 2001::/23 2001:db8::/32 2002::/16 2620:4f:8000::/48
+    3fff::/20 5f00::/16 fc00::/7 fe80::/10 ff00::/8"""
+
+
+@st.composite
+def registered(draw: st.DrawFn) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    network = ipaddress.ip_network(draw(st.sampled_from(REGISTRIES.split())))
+    return network[draw(st.integers(0, network.num_addresses - 1))]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +80,8 @@ def test_public_addresses_are_not(address: str) -> None:
     assert CLOSED.refusal(address) is None
 
 
-@given(V4 | V6)
+@given(V4 | V6 | registered())
+@hypothesis.settings(max_examples=1000)
 def test_what_the_standard_library_knows_to_be_special_is_refused(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,
 ) -> None:

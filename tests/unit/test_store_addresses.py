@@ -111,3 +111,29 @@ def test_the_commands_are_as_silent(tmp_path: Path, command: str) -> None:
     assert SECRET not in done.stdout + done.stderr
     (line,) = done.stderr.splitlines()
     assert line.startswith("focuscrawl: store is no PostgreSQL URL, and holds no crawl: write ")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "mysql://u:geheim@h/d",
+        "postgresql://u:geheim@h:port/d",
+        "postgresql://u:geheim@h/",
+        "postgresql://u:geheim@h/d?crawl=pg_mine",
+        "postgresql://u:geheim@h/d?crawl=Drop%20table",
+        "postgresql://u@h/d?password=geheim",
+        "geheim",
+    ],
+)
+def test_a_wrong_url_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(UserError) as refused:
+        read_database_url(url)
+    assert "geheim" not in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_database_url_is_shown_without_user_and_password() -> None:
+    database = read_database_url("postgresql://me:geheim@h:5433/d?crawl=cycling&sslmode=require")
+    assert database.shown == "postgresql://h:5433/d?crawl=cycling"
+    assert database.url.query == {"sslmode": "require"}
+    assert read_database_url("postgres:///d").name == "focuscrawl"

@@ -16,6 +16,7 @@ from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.critic.loading import find_model
 from focuscrawl.errors import UserError
 from focuscrawl.lab.replay import replay
+from focuscrawl.report.status import Status
 from focuscrawl.store import CrawlStore, schema, soundness
 from focuscrawl.store.history import History
 
@@ -124,6 +125,60 @@ def test_of_a_large_store_what_is_damaged_is_said_when_it_is_read(
             list(History(store).fetches())
     with pytest.raises(UserError, match="is damaged"):
         open_crawl(plan(tmp_path))
+
+
+#: makes a store one of more than 16 MiB
+LARGE = "CREATE TABLE notes (of BLOB); INSERT INTO notes VALUES (zeroblob(17000000))"
+#: of what is said in SQL, what makes a command fail that reads it
+VALUES = (
+    *("a relevance that is a text", "a relevance that is a blob", "a status that is a text"),
+    *("a title that is a blob", "a time that is a number", "a time that is no time"),
+    *("a duplicate of no URL", "a host that is a blob", "a host of no number"),
+    *("a host that is a text", "a state that is none", "a referrer that is none"),
+    *("a score that is a text", "a link of no page", "an event that is a blob"),
+)
+COMMANDS = {
+    "status": [],
+    "distill": [],
+    "report": [],
+    "why": ["http://velo-59.demo.example/"],
+}
+
+
+@pytest.mark.parametrize("what", VALUES)
+def test_of_a_large_store_what_makes_a_command_fail_is_said_in_a_line(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    path = tmp_path / "crawl.db"
+    shutil.copy(whole, path)
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(f"{SAID[what]}; {LARGE}")
+    monkeypatch.setattr(soundness, "half_seen", set())
+    results = [
+        CliRunner().invoke(main, [name, str(tmp_path), *more]) for name, more in COMMANDS.items()
+    ]
+    refused = [result for result in results if result.exit_code]
+    assert refused
+    for result in refused:
+        (line,) = result.stderr.splitlines()
+        assert result.exit_code == 2
+        assert line.startswith(f"focuscrawl: {path} is damaged (")
+
+
+def test_a_fault_of_ours_is_not_taken_for_a_damaged_store(
+    whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(whole, tmp_path / "crawl.db")
+    with closing(sqlite3.connect(tmp_path / "crawl.db")) as database:
+        database.executescript(LARGE)
+    monkeypatch.setattr(soundness, "half_seen", set())
+
+    def fail(*_: object) -> None:
+        raise TypeError("a fault")
+
+    monkeypatch.setattr(Status, "text", fail)
+    result = CliRunner().invoke(main, ["status", str(tmp_path)])
+    assert isinstance(result.exception, TypeError)
 
 
 def test_opening_a_large_store_reads_few_of_its_pages(

@@ -365,8 +365,15 @@ def test_a_definition_may_be_long(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "before",
-    ["<!--" * 200_000 + "-->", "<!-- -->" * 200_000, "<dl>" * 2000, "<h3>" * 2000, "<b>" * 10_000],
-    ids=["open", "closed", "folders", "names", "deep"],
+    [
+        "<!--" * 200_000 + "-->",
+        "<!-- -->" * 200_000,
+        "<dl>" * 2000,
+        "<h3>name</h3><dl>" * 2000,
+        "<h3>" * 2000,
+        "<b>" * 10_000,
+    ],
+    ids=["open", "closed", "folders", "named folders", "names", "deep"],
 )
 def test_bookmarks_of_strangers_cost_little(tmp_path: Path, before: str) -> None:
     link = '<a href="http://host.example/">' + "title " * 10_000 + "</a>"

@@ -199,6 +199,22 @@ def test_names_without_end_are_not_kept(tmp_path: Path) -> None:
     assert len(web) == 2
 
 
+@pytest.mark.parametrize(
+    "field", ["WARC-Concurrent-To", "WARC-Payload-Digest", "WARC-Date", "WARC-Target-URI"]
+)
+def test_a_name_that_fits_into_a_head_may_be_too_long_all_the_same(
+    field: str, tmp_path: Path
+) -> None:
+    more = "" if field == "WARC-Target-URI" else f"\r\n{field}: "
+    long = "y" * 50_000
+    records = [
+        member(record(f"{i}{'' if more else long}", http(b"x"), more=more and f"{more}{i}{long}"))
+        for i in range(2000)
+    ]
+    web = written(tmp_path / "web.warc.gz", *records)
+    assert len(web) == (2002 if more else 2)
+
+
 def test_folded_lines_without_end_are_no_record(tmp_path: Path) -> None:
     folds = "\r\nX: y" + "\r\n z" * 12_000
     records = [member(record(f"{i}", http(b"x"), more=folds)) for i in range(200)]
@@ -243,7 +259,7 @@ def test_a_search_in_noise_is_given_up(tmp_path: Path) -> None:
     path = tmp_path / "web.warc.gz"
     first = member(good("first"))
     # FLG 0x1f: a header with a name, which goes on until there is a zero
-    path.write_bytes(first + b"\x1f\x8b\x08" * 1_000_000)
+    path.write_bytes(first + b"\x1f\x8b\x08" * 1_000_000 + member(good("last")))
     with little_memory():
         web = RecordedWeb(path)
     assert list(web.urls()) == [f"{HOST}first"]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _FLOOD = 2_000_000_000  # bytes; no client here should take so many
 _BOMB = 500_000_000  # bytes, once decompressed
 _FULL = 9_500_000  # bytes; a page just below the limit of the crawler
+_MEMBERS = 475_000  # of gzip, empty, 20 bytes each
 _PIECE = b"<p>bicycle " + b"x" * 16_000
 
 
@@ -78,6 +79,10 @@ def _often() -> bytes:
     for _ in range(60):
         body = gzip.compress(body, mtime=0)
     return body
+
+
+def _members() -> bytes:
+    return gzip.compress(html("Members"), mtime=0) + gzip.compress(b"", mtime=0) * _MEMBERS
 
 
 def _page(make: Callable[[], bytes], kind: str = "text/html") -> Callable[..., object]:
@@ -149,6 +154,7 @@ CASES = {
     "gzip-not": _packed(lambda: html("Not packed"), "gzip"),
     "brotli-not": _packed(lambda: html("Not packed"), "br"),
     "gzip-half": _packed(lambda: gzip.compress(html("Half of it") * 99, mtime=0)[:-30], "gzip"),
+    "gzip-members": _packed(_members, "gzip"),
     "many-links": _page(_many_links),
     "million-links": _page(_million_links),
     "many-words": _page(_many_words),

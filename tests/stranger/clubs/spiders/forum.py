@@ -74,3 +74,13 @@ class MappedSpider(SitemapSpider):
     def parse(self, response):
         """Read a page."""
         return {"kind": "page", "url": response.url, "title": response.css("title::text").get()}
+
+
+class DatedSpider(MappedSpider):
+    """Reads another site map, which says when pages were changed."""
+
+    name = "dated"
+
+    def __init__(self, site=None, **kwargs):
+        super().__init__(**kwargs)
+        self.sitemap_urls = [f"{site}/dated.xml"]

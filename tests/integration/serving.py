@@ -1,0 +1,43 @@
+"""Run the test servers (`tests/server`) as processes of their own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .running import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_LONG = 300  # seconds after which servers hang that should end
+
+
+@contextmanager
+def serving(module: str, log: Path, *told: object) -> Iterator[dict[str, Any]]:
+    """Run a module until the end of the block; give what it says when its servers listen.
+
+    Parameters
+    ----------
+    module : of `tests`; it serves until its standard input is closed
+    log : where it notes what it is asked for
+    told : lines of JSON that it reads before it serves
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-m", module, str(log)],
+        cwd=ROOT / "tests",
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.writelines(f"{json.dumps(line)}\n" for line in told)
+        process.stdin.flush()
+        yield json.loads(process.stdout.readline())
+        process.communicate(timeout=_LONG)  # closes its standard input

@@ -1,0 +1,136 @@
+"""Small crawls for the tests of reports, written through the store's own writer."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from focuscrawl.foundation.urls import host
+from focuscrawl.store import CrawlStore, NewUrl, PageRow, StoreWriter, VisitRecord
+from focuscrawl.store.records import LinkRow
+from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+IDENTITY = {"topic": "/Home/Bees", "strategy": "best-first", "web": "live", "critic": "c"}
+BEGAN = datetime(2026, 3, 1, 8, 0, tzinfo=UTC)
+HOSTILE = "</a><script>alert(1)</script>\x1b]0;x\x07"
+
+
+class Building:
+    """A crawl being written, one record at a time."""
+
+    def __init__(self, folder: Path, **identity: str) -> None:
+        folder.mkdir()
+        self.store = CrawlStore.create(folder / "crawl.db", IDENTITY | identity)
+        self.writer = StoreWriter(self.store.engine)
+        self.urls: dict[str, int] = {}
+        self.hosts: dict[str, int] = {}
+        self.links = 0
+        self.seq = 0
+        self.clock = BEGAN
+
+    def url(
+        self,
+        url: str,
+        depth: int = 1,
+        referrer: str | None = None,
+        score: float | None = None,
+        state: int = QUEUED,
+    ) -> int:
+        record = VisitRecord()
+        name = host(url)
+        if name not in self.hosts:
+            self.hosts[name] = len(self.hosts)
+            record.hosts.append((self.hosts[name], name))
+        number = self.urls[url] = len(self.urls)
+        found_on = None if referrer is None else self.urls[referrer]
+        row = NewUrl(number, url, self.hosts[name], depth, found_on, score, state)
+        record.urls.append(row)
+        self.writer.put(record)
+        return number
+
+    def link(self, source: str, target: str, score: float | None, anchor: str = "more") -> None:
+        row = LinkRow(self.links, self.urls[source], self.urls[target], anchor, 7, score, 3)
+        self.links += 1
+        self.writer.put(VisitRecord(links=[row]))
+
+    def fetch(
+        self,
+        url: str,
+        relevance: float = 0.0,
+        *,
+        status: int = 200,
+        error: str | None = None,
+        title: str | None = None,
+        duplicate_of: str | None = None,
+        canonical: str | None = None,
+        after: float = 1.0,
+    ) -> None:
+        self.seq += 1
+        self.clock += timedelta(seconds=after)
+        number = self.urls[url] if url in self.urls else self.url(url, depth=0)
+        row = PageRow(
+            seq=self.seq,
+            url=number,
+            status=status,
+            relevance=relevance,
+            topic="/Home/Bees",
+            score=0.5,
+            fetched_at=self.clock.isoformat(timespec="milliseconds"),
+            content_type="text/html",
+            size=100,
+            title=title,
+            canonical=canonical,
+            duplicate_of=None if duplicate_of is None else self.urls[duplicate_of],
+            error=error,
+            links=10,
+            dropped=4,
+        )
+        self.writer.put(VisitRecord(page=row, changes=[(number, 0.25, FETCHED)]))
+
+    def event(self, kind: str, detail: str) -> None:
+        self.writer.put(VisitRecord(events=[(self.seq, kind, detail)]))
+
+    def written(self) -> CrawlStore:
+        self.writer.close()
+        assert self.writer.failure is None
+        return self.store
+
+
+@contextmanager
+def being_written(folder: Path) -> Iterator[Building]:
+    """Begin a crawl in a folder that is not there, and close it at the end."""
+    crawl = Building(folder)
+    try:
+        yield crawl
+    finally:
+        crawl.writer.close()
+        crawl.store.close()
+
+
+def bees(crawl: Building) -> CrawlStore:
+    """Five fetches of five kinds, and one URL in every other state."""
+    crawl.fetch("http://hive.example/", 0.9, title=f"Hive {HOSTILE}")
+    crawl.url("http://hive.example/honey", 1, "http://hive.example/")
+    crawl.link("http://hive.example/", "http://hive.example/honey", 0.9, "honey \x1b[1mnow")
+    crawl.fetch("http://hive.example/honey", 0.7, title="Honey", canonical="http://hive.example/h")
+    crawl.fetch("http://hive.example/copy", duplicate_of="http://hive.example/honey")
+    crawl.fetch("http://road.example/moved", status=301)
+    crawl.fetch("http://road.example/slow", status=0, error="TimeoutError: 30 s are over")
+    crawl.url("http://hive.example/wax", 2, "http://hive.example/honey", 0.6)
+    crawl.url("http://hive.example/comb", 2, "http://hive.example/honey", 0.6)
+    crawl.url("http://hive.example/best", 2, "http://hive.example/honey", 0.8)
+    crawl.url("http://hive.example/h", 1, "http://hive.example/", 0.1, EXCLUDED)
+    crawl.url("http://hive.example/secret", 1, "http://hive.example/", 0.1, EXCLUDED)
+    crawl.url("http://hive.example/login", 1, "http://hive.example/", None, UNFOLLOWED)
+    crawl.event("excluded", "http://hive.example/secret: Forbidden by robots.txt")
+    crawl.event("noindex", "Wax, unlisted")
+    crawl.event("noindex", "Honey, unlisted")
+    crawl.link("http://hive.example/honey", "http://hive.example/wax", 0.4, "wax")
+    crawl.link("http://hive.example/", "http://hive.example/wax", None, "")
+    crawl.link("http://hive.example/copy", "http://hive.example/honey", 0.99, "back")
+    return crawl.written()
