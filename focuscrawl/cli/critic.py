@@ -35,7 +35,7 @@ def critic() -> None:
 @click.argument("labels", required=False)
 @click.option("--web", help=options.EXAMPLES_WEB)
 @click.option("--out", required=True, help="Folder to write, like models/NAME.")
-@click.option("--kind", default="flat", show_default=True, help="flat or hierarchical.")
+@click.option("--kind", default="flat", show_default=True, help="flat, hierarchical, discriminative.")
 @click.option("--good", help="File of URLs on the topic, one a line (instead of LABELS).")
 @click.option("--bad", help="File of URLs off the topic, one a line.")
 @click.option("--words", help="Comma-separated phrases: a critic without examples.")

@@ -16,7 +16,9 @@ import numpy as np
 
 from focuscrawl.critic.calibration import Calibration
 from focuscrawl.critic.counts import ClassCounts
+from focuscrawl.critic.discriminative import LogisticModel
 from focuscrawl.critic.naive_bayes import KINDS, NaiveBayes
+from focuscrawl.critic.page_vectors import PageVectors
 from focuscrawl.critic.phrase_model import WordsModel
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.foundation.model_folder import ModelFormat
@@ -39,7 +41,11 @@ if TYPE_CHECKING:
 _ARRAYS, _EXAMPLES = "model.npz", "examples.csv"
 _COLUMNS = ["url", "topic"]
 FORMAT = ModelFormat(
-    "critic", (*KINDS, WordsModel.kind), 1, (_ARRAYS, _EXAMPLES), "focuscrawl critic train"
+    "critic",
+    (*KINDS, WordsModel.kind, LogisticModel.kind),
+    1,
+    (_ARRAYS, _EXAMPLES),
+    "focuscrawl critic train",
 )
 
 
@@ -130,6 +136,8 @@ def pack_model(model: TopicModel) -> tuple[dict[str, NDArray[Any]], dict[str, An
             "background": np.array([model.background[form] for form in forms])
         }
         return arrays, {"phrases": [list(phrase) for phrase in model.phrases], "forms": forms}
+    if isinstance(model, LogisticModel):
+        return _pack_logistic(model)
     if not isinstance(model, NaiveBayes):
         raise TypeError(f"no file format for {type(model).__name__}")
     counts = model.counts
@@ -153,6 +161,8 @@ def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
         background = expect(arrays, "background", (len(forms),), "f").tolist()
         phrases = [[str(word) for word in phrase] for phrase in manifest["phrases"]]
         return WordsModel(phrases, dict(zip(forms, background, strict=True)))
+    if kind == LogisticModel.kind:
+        return _unpack_logistic(manifest, arrays)
     pages = manifest["pages"]
     vocabulary = lines_of(arrays, "words")
     counts = expect(arrays, "counts", (len(pages), len(vocabulary)), "u")
@@ -164,4 +174,42 @@ def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
             np.array([int(number) for number in pages.values()], dtype=np.int64),
         ),
         uniform_prior=bool(manifest["uniform_prior"]),
+    )
+
+
+def _pack_logistic(model: LogisticModel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    vectors = model.vectors
+    arrays = {
+        "words": array_of_lines(vectors.words),
+        "idf": vectors.idf,
+        "weights": model.weights,
+        "intercept": model.intercept,
+    }
+    if vectors.centre is not None:
+        arrays.update(centre=vectors.centre, of_meaning=model.of_meaning)
+    return arrays, {"words": len(vectors.words), "embeddings": vectors.centre is not None}
+
+
+def _unpack_logistic(
+    manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> LogisticModel:
+    vocabulary = lines_of(arrays, "words")
+    classes = [str(path) for path in manifest["classes"]]
+    columns = 1 if len(classes) == 2 else len(classes)
+    centre, dimensions = None, 0
+    if manifest["embeddings"]:
+        dimensions = len(arrays["centre"])
+        centre = expect(arrays, "centre", (dimensions,), "f")
+    vectors = PageVectors(vocabulary, expect(arrays, "idf", (len(vocabulary),), "f"), centre)
+    of_meaning = np.zeros((0, columns), np.float32)
+    if manifest["embeddings"]:
+        if dimensions != vectors.dimensions:
+            raise ValueError(f"embeddings of {dimensions} dimensions")
+        of_meaning = expect(arrays, "of_meaning", (dimensions, columns), "f")
+    return LogisticModel(
+        vectors,
+        classes,
+        expect(arrays, "weights", (len(vocabulary), columns), "f"),
+        of_meaning,
+        expect(arrays, "intercept", (columns,), "f"),
     )

@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.critic.calibration import fit_calibration
+from focuscrawl.critic.calibration import fit_calibration, log_normalised
 from focuscrawl.critic.corpus import read_bags, resolve
 from focuscrawl.critic.counts import TrainingRows
+from focuscrawl.critic.discriminative import (
+    LogisticModel,
+    as_matrix,
+    fit_logistic,
+    fit_scale,
+)
 from focuscrawl.critic.naive_bayes import KINDS
+from focuscrawl.critic.page_vectors import PageVectors
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
 from focuscrawl.critic.trained import TrainedCritic
+from focuscrawl.critic.word_vectors import word_vectors_installed
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT
 from focuscrawl.taxonomy import Label, Taxonomy, lies_under, prune
@@ -31,6 +39,8 @@ if TYPE_CHECKING:
     from focuscrawl.webs.protocol import Web
 
 FOLDS = 5
+#: kinds of critics that learn from labelled pages
+TRAINABLE = (LogisticModel.kind, *KINDS)
 
 
 def train_critic(
@@ -51,7 +61,7 @@ def train_critic(
     ----------
     labels : rows whose split is not ``test`` are examples
     web : where the example pages are
-    kind : ``flat`` or ``hierarchical``
+    kind : one of `TRAINABLE`
     min_examples, max_examples : bounds of a leaf's examples (see `focuscrawl.taxonomy.prune`),
         counted after leaving out what the web does not have; with 1 every topic stays as
         labelled
@@ -65,8 +75,8 @@ def train_critic(
     UserError
         If `kind` is unknown, or the examples found make fewer than two classes.
     """
-    if kind not in KINDS:
-        raise UserError(f"unknown kind of critic {kind!r}: choose {' or '.join(KINDS)}")
+    if kind not in TRAINABLE:
+        raise UserError(f"unknown kind of critic {kind!r}: choose {' or '.join(TRAINABLE)}")
     wanted = [label for label in labels if label.split != "test"]
     if not wanted:
         raise UserError("the labels have only test rows: a critic learns from the others")
@@ -135,6 +145,8 @@ def learn_critic(
             f"the examples that can be read are of {len(set(topics))} topics; a critic needs "
             "at least two to tell apart"
         )
+    if kind == LogisticModel.kind:
+        return _learn_discriminative(usable, calibrate=calibrate, random_state=random_state)
     rows = TrainingRows.from_bags([bag for _, bag in usable], topics)
     counts = rows.count()
     if not counts.words:
@@ -152,6 +164,35 @@ def learn_critic(
         calibration=fit_calibration(held_out, lengths, rows.truth),
         calibrated=calibrate,
         cross_validation=_summary(held_out, rows.truth, folds),
+    )
+
+
+def _learn_discriminative(
+    usable: Sequence[tuple[tuple[str, str], Bag]], *, calibrate: bool, random_state: int
+) -> TrainedCritic:
+    """Train a logistic critic; its log-odds are scaled to be right on held-out pages."""
+    bags = [bag for _, bag in usable]
+    topics = np.array([leaf for (_, leaf), _ in usable])
+    classes, truth = np.unique(topics, return_inverse=True)
+    vectors = PageVectors.learn(bags, embeddings=word_vectors_installed())
+    pages = as_matrix(vectors.read(bags), len(vectors.words))
+    folds = _folds(truth, random_state)
+    held_out = np.full((len(bags), len(classes)), -np.log(1e6))
+    for number in np.unique(folds):
+        test, rest = np.flatnonzero(folds == number), np.flatnonzero(folds != number)
+        if len(set(truth[rest])) > 1:
+            learned = fit_logistic(vectors, pages[rest], topics[rest])
+            columns = np.searchsorted(classes, learned.classes)
+            held_out[np.ix_(test, columns)] = learned.log_posteriors([bags[i] for i in test])
+    scale = fit_scale(held_out, truth)
+    lengths = np.array([float(sum(bag.values())) for bag in bags])
+    return TrainedCritic(
+        model=fit_logistic(vectors, pages, topics).scaled(scale),
+        examples=tuple(pair for pair, _ in usable),
+        training_set=_digest(usable),
+        calibration=fit_calibration(log_normalised(held_out * scale), lengths, truth),
+        calibrated=calibrate,
+        cross_validation=_summary(held_out, truth, folds),
     )
 
 

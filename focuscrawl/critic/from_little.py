@@ -1,0 +1,193 @@
+"""A critic from what people have: a phrase, a few good pages, perhaps bad ones.
+
+Two judges are learned and added up, each measured in standard deviations of *unlabelled* pages,
+that is pages as the crawl will meet them, few of which are on the topic:
+
+- the *query*: how much of its words a page has, weighed by TF-IDF, and how near its meaning is
+  (cosines; the latter with embeddings only);
+- *examples*: logistic regression of the good pages against the unlabelled and the bad ones, all
+  good ones together weighing as much as all others (learning from positive and unlabelled
+  examples [Elkan and Noto 2008]).
+
+The unlabelled pages that stand out most then join the good ones, with less weight (pseudo
+relevance feedback), and the second judge is learned once more. What stands out by two standard
+deviations is taken to be on the topic as likely as not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from focuscrawl.critic.discriminative import LogisticModel, as_matrix, fit_logistic
+from focuscrawl.critic.english import english_pages
+from focuscrawl.critic.page_vectors import PageVectors
+from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, forms
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.bag_of_words import Bag
+
+#: mean and standard deviation, over pages, of the cosine of a query by words and by meaning, as the
+#: recorded webs have them with English as the background: where no page has been seen
+_USUAL = ((0.015, 0.03), (0.11, 0.11))
+#: standard deviation of their sum
+_USUAL_SUM = 1.75
+#: standard deviations above the mean of unlabelled pages at which R = 1/2
+_HALF = 2.0
+#: log-odds of a standard deviation
+_SLOPE = 2.0
+#: pages that stand out most join the good ones: so many, where there are examples and where not
+_JOINING, _JOINING_ALONE = 5, 10
+#: what each weighs, beside a good one
+_JOINED_WEIGHT = 0.2
+#: of a bad page, beside an unlabelled one
+_BAD_WEIGHT = 3.0
+_NONE = np.zeros(0, np.intp)
+_ENGLISH = 300  # pages
+
+
+class _Linear(NamedTuple):
+    """A linear function of page vectors: float64 (n_words + dimensions,)."""
+
+    weights: NDArray[np.float64]
+    intercept: float
+
+
+def learn_from_little(
+    phrases: Sequence[Sequence[str]] = (),
+    good: Sequence[Bag] = (),
+    bad: Sequence[Bag] = (),
+    unlabelled: Sequence[Bag] = (),
+    *,
+    topic: str = ON_TOPIC,
+    embeddings: bool,
+) -> LogisticModel:
+    """Learn a critic of two classes, the topic and ``/bad``.
+
+    Parameters
+    ----------
+    phrases : words of each phrase; one is as good as another
+    good, bad : words of pages that are on the topic, and that are not
+    unlabelled : words of pages as the crawl will meet them, a hundred or more
+    topic : name of the class of the topic
+    embeddings : whether to use word embeddings; they must be installed
+    """
+    if not phrases and not good:
+        raise ValueError("nothing says what the topic is")
+    kept = {form for phrase in phrases for word in phrase for form in forms(word)}
+    kept.update(*good, *bad)
+    vectors = PageVectors.learn(unlabelled, kept, embeddings=embeddings)
+    learning = _Learning(vectors, good, bad, unlabelled)
+    query = learning.query(phrases) if phrases else None
+    judge = learning.both(query, learning.examples(_NONE)) if good else query
+    assert judge is not None
+    joining = learning.standing_out(judge, _JOINING if good else _JOINING_ALONE)
+    judge = learning.both(query, learning.examples(joining))
+    return _model(vectors, topic, judge)
+
+
+def learn_from_query(
+    phrases: Sequence[Sequence[str]], *, topic: str = ON_TOPIC, embeddings: bool
+) -> LogisticModel:
+    """Learn a critic as `learn_from_little` does, from phrases alone: no page has been seen.
+
+    Document frequencies and the centre of meaning are those of English.
+    """
+    kept = {form for phrase in phrases for word in phrase for form in forms(word)}
+    vectors = PageVectors.learn(english_pages(_ENGLISH, 0), kept, embeddings=embeddings)
+    judges = [
+        _Linear(weights / spread, -mean / spread)
+        for weights, (mean, spread) in zip(_cosines(vectors, phrases), _USUAL, strict=False)
+    ]
+    spread = _USUAL_SUM if len(judges) > 1 else 1.0
+    return _model(vectors, topic, _added(judges, spread))
+
+
+class _Learning:
+    """Pages as one matrix, those without a label first."""
+
+    def __init__(
+        self,
+        vectors: PageVectors,
+        good: Sequence[Bag],
+        bad: Sequence[Bag],
+        unlabelled: Sequence[Bag],
+    ) -> None:
+        self._vectors = vectors
+        self._n = len(unlabelled)
+        self._pages = as_matrix(vectors.read([*unlabelled, *bad, *good]), len(vectors.words))
+        others = np.ones(self._n + len(bad))
+        others[self._n :] = _BAD_WEIGHT
+        self._weight = np.concatenate([others, np.ones(len(good))])
+        self._good = np.arange(len(self._weight)) >= len(others)
+
+    def query(self, phrases: Sequence[Sequence[str]]) -> _Linear:
+        """Return the judge that the phrases are."""
+        judges = [self._standardised(each) for each in _cosines(self._vectors, phrases)]
+        return self._standardised(_added(judges).weights)
+
+    def examples(self, joining: NDArray[np.intp]) -> _Linear:
+        """Return the judge learned from the good pages, and unlabelled ones that join them."""
+        positive, weight = self._good.copy(), self._weight.copy()
+        if self._good.any():
+            weight[joining] = _JOINED_WEIGHT
+        positive[joining] = True
+        for side in (positive, ~positive):
+            weight[side] *= len(weight) / (2.0 * weight[side].sum())
+        labels = np.where(positive, "yes", "no")  # sorted: the log-odds are those of yes
+        model = fit_logistic(self._vectors, self._pages, list(labels), weight)
+        return self._standardised(np.concatenate([model.weights, model.of_meaning])[:, 0])
+
+    def both(self, query: _Linear | None, examples: _Linear) -> _Linear:
+        """Add up two judges, and measure in standard deviations again."""
+        if query is None:
+            return examples
+        return self._standardised(_added([query, examples]).weights)
+
+    def standing_out(self, judge: _Linear, n: int) -> NDArray[np.intp]:
+        """Return the numbers of the `n` unlabelled pages that a judge holds most relevant."""
+        odds = self._pages[: self._n] @ judge.weights
+        return np.argsort(-odds, kind="stable")[:n]
+
+    def _standardised(self, weights: NDArray[np.floating]) -> _Linear:
+        odds = self._pages[: self._n] @ weights
+        spread = max(float(odds.std()), 1e-9)
+        return _Linear(weights / spread, -float(odds.mean()) / spread)
+
+
+def _cosines(
+    vectors: PageVectors, phrases: Sequence[Sequence[str]]
+) -> list[NDArray[np.float64]]:
+    """Return the linear functions that are the cosines with a query: by words, and by meaning."""
+    bags = [{form: 1 for word in phrase for form in forms(word)} for phrase in phrases]
+    n_words = len(vectors.words)
+    query = np.asarray(as_matrix(vectors.read(bags), n_words).mean(axis=0)).ravel()
+    is_word = np.arange(len(query)) < n_words
+    by_words, by_meaning = np.where(is_word, query, 0.0), np.where(is_word, 0.0, query)
+    return [by_words, by_meaning] if vectors.dimensions else [by_words]
+
+
+def _added(judges: Sequence[_Linear], spread: float = 1.0) -> _Linear:
+    return _Linear(
+        np.sum([judge.weights for judge in judges], axis=0) / spread,
+        sum(judge.intercept for judge in judges) / spread,
+    )
+
+
+def _model(vectors: PageVectors, topic: str, judge: _Linear) -> LogisticModel:
+    """Return the judge as a model: log-odds of a number of standard deviations."""
+    n_words = len(vectors.words)
+    weights = (_SLOPE * judge.weights).astype(np.float32)[:, None]
+    intercept = np.array([_SLOPE * (judge.intercept - _HALF)], np.float32)
+    if topic < OFF_TOPIC:  # the log-odds are those of the second class
+        return LogisticModel(
+            vectors, (topic, OFF_TOPIC), -weights[:n_words], -weights[n_words:], -intercept
+        )
+    return LogisticModel(
+        vectors, (OFF_TOPIC, topic), weights[:n_words], weights[n_words:], intercept
+    )

@@ -1,0 +1,85 @@
+"""Reading the pages that a critic from little is learned from (`focuscrawl.critic.from_little`)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from focuscrawl.critic.corpus import read_bags, resolve
+from focuscrawl.critic.english import english_pages
+from focuscrawl.critic.from_little import learn_from_little
+from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
+from focuscrawl.critic.trained import TrainedCritic
+from focuscrawl.critic.word_vectors import word_vectors_installed
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.progress_listener import SILENT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.foundation.progress_listener import Progress
+    from focuscrawl.webs.protocol import Web
+
+_UNLABELLED = 300  # pages drawn from the web
+
+
+def train_from_little(
+    phrases: Sequence[Sequence[str]],
+    good: Sequence[str],
+    bad: Sequence[str],
+    web: Web,
+    *,
+    topic: str = ON_TOPIC,
+    random_state: int = 0,
+    progress: Progress = SILENT,
+) -> TrainedCritic:
+    """Train a critic from phrases, URLs of pages on the topic, and of pages that are not.
+
+    Parameters
+    ----------
+    phrases : words of each phrase
+    good, bad : URLs; those that `web` does not have, or not as HTML, are counted
+    web : where they are, and the pages that stand for all others
+    topic : name of the class of the topic
+    random_state : seed of the sample of other pages
+    progress : told how many pages will be read, and of every few that were
+
+    Raises
+    ------
+    UserError
+        Neither a phrase nor a good page that can be read.
+    """
+    skipped: Counter[str] = Counter()
+    labelled = [(url, True) for url in good] + [(url, False) for url in bad]
+    found = resolve(web, [url for url, _ in labelled])
+    skipped["not in the web"] = found.count(None)
+    known = {url: yes for url, (_, yes) in zip(found, labelled, strict=True) if url is not None}
+    generator = np.random.default_rng(random_state)
+    others = [url for url in web.urls() if url not in known]
+    drawn = generator.permutation(len(others))[: 2 * _UNLABELLED].tolist()
+    progress.start(len(known) + len(drawn))
+    bags = read_bags(web, [*known, *(others[i] for i in drawn)], progress=progress)
+    examples = list(zip(known.items(), bags, strict=False))
+    skipped["not HTML"] = sum(bag is None for _, bag in examples)
+    usable = [(url, yes, bag) for (url, yes), bag in examples if bag]
+    if not phrases and not any(yes for _, yes, _ in usable):
+        raise UserError("none of the good pages can be read from the web; name others, or --words")
+    unlabelled: list[Bag] = [bag for bag in bags[len(known) :] if bag][:_UNLABELLED]
+    if len(unlabelled) < _UNLABELLED:
+        unlabelled += english_pages(_UNLABELLED - len(unlabelled), random_state)
+    model = learn_from_little(
+        phrases,
+        [bag for _, yes, bag in usable if yes],
+        [bag for _, yes, bag in usable if not yes],
+        unlabelled,
+        topic=topic,
+        embeddings=word_vectors_installed(),
+    )
+    return TrainedCritic(
+        model=model,
+        examples=tuple((url, topic if yes else OFF_TOPIC) for url, yes, _ in usable),
+        skipped=+skipped,
+    )
