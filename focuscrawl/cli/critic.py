@@ -18,6 +18,7 @@ from focuscrawl.report.plain_text import cell
 if TYPE_CHECKING:
     from focuscrawl.critic.evaluation import CheckReport
     from focuscrawl.critic.trained import TrainedCritic
+    from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.taxonomy import Label
 
 # the critics load scikit-learn: a second that `--help` can do without
@@ -35,10 +36,11 @@ def critic() -> None:
 @click.argument("labels", required=False)
 @click.option("--web", help=options.EXAMPLES_WEB)
 @click.option("--out", required=True, help="Folder to write, like models/NAME.")
-@click.option("--kind", default="flat", show_default=True, help="flat, hierarchical, discriminative.")
-@click.option("--good", help="File of URLs on the topic, one a line (instead of LABELS).")
+@click.option("--kind", help="discriminative, flat, hierarchical or words.")
+@click.option("--words", help="Comma-separated phrases of the topic.")
+@click.option("--good", help="File of URLs on the topic, one a line.")
 @click.option("--bad", help="File of URLs off the topic, one a line.")
-@click.option("--words", help="Comma-separated phrases: a critic without examples.")
+@click.option("--name", help="Name of the topic of --words, --good and --bad, like /Birds.")
 @options.number("--min-examples", "Topics with fewer are merged into the topic above.", 1)
 @options.number("--max-examples", "Topics with more are sampled down.", 300)
 @click.option("--uniform-prior", is_flag=True, help="Hold every class for equally likely.")
@@ -48,64 +50,104 @@ def critic() -> None:
 def train(
     *,
     labels: str | None,
-    web: str | None,
     out: str,
+    words: str | None,
     good: str | None,
     bad: str | None,
-    words: str | None,
-    calibrate: bool,
     force: bool,
     **learning: Any,
 ) -> None:
-    """Train a critic from LABELS, and write it to --out.
+    """Train a critic, and write it to --out.
 
-    LABELS is a CSV file url,topic[,split], or a Dmoz dump (content.rdf.u8 or .gz).
-
-    Rows of the split `test` are left for `check`. With --good and --bad the topics are /good
-    and /bad; with --words, which needs no web, too.
+    From LABELS, a CSV file url,topic[,split] or a Dmoz dump (content.rdf.u8 or .gz); rows of the
+    split `test` are left for `check`. Or from what you have of one topic: --words, pages that are
+    --good, pages that are --bad, any of them together; --web then is also where it learns what
+    other pages look like.
 
     \b
     focuscrawl critic train labels.csv --web pages.warc --out models/mine
-    focuscrawl critic train --good on.txt --bad off.txt --web pages.warc --out models/mine
+    focuscrawl critic train --words "bird watching" --good urls.txt --web pages.warc --out models/birds
     focuscrawl critic train --words "road cycling, bicycle racing" --out models/cycling
     """
     from focuscrawl.critic.files import FORMAT, save_critic
-    from focuscrawl.critic.phrase_model import read_phrases
-    from focuscrawl.critic.trained import TrainedCritic
-    from focuscrawl.critic.training import train_critic, two_class_labels
-    from focuscrawl.webs import open_web
 
-    sides = good is not None or bad is not None
-    if [labels is not None, sides, words is not None].count(True) != 1:
-        raise UserError(
-            "learn from what? Give LABELS, or --good and --bad, or --words: one of them"
-        )
+    little = [words, good, bad, learning["name"]]
+    if (labels is None) == (words is None and good is None):
+        raise UserError("learn from what? Give LABELS, or --words, or --good, or both of these")
+    if labels is not None and any(each is not None for each in little):
+        raise UserError("LABELS have the topics: leave out --words, --good, --bad and --name")
     FORMAT.check_out(Path(out), force=force)
-    if words is not None:
-        if web is not None or calibrate:
-            raise UserError("--words learns from no pages: leave out --web and --calibrate")
-        trained = TrainedCritic(model=read_phrases(words))
-    else:
+    with closing(Bar("Reading")) as shown:
         if labels is not None:
-            rows = _labels(labels, **learning)
-        elif good is not None and bad is not None:
-            rows = two_class_labels(good, bad)
+            trained = _from_labels(labels, progress=shown, **learning)
         else:
-            raise UserError("--good and --bad go together: give a file of URLs to each")
-        if web is None:
-            raise UserError(
-                "no --web to read the examples from: name a .warc, .warc.gz, or `demo`"
-            )
-        with closing(Bar("Reading")) as shown:
-            trained = train_critic(
-                rows,
-                open_web(web),
-                calibrate=calibrate,
-                progress=shown,
-                **learning,
-            )
+            trained = _from_little(words, good, bad, progress=shown, **learning)
     size = save_critic(trained, out, force=force)
     _print_training(trained, out, size)
+
+
+def _from_labels(
+    labels: str, *, web: str | None, kind: str | None, name: None, progress: Progress, **learning: Any
+) -> TrainedCritic:
+    from focuscrawl.critic.training import DEFAULT_KIND, train_critic
+    from focuscrawl.webs import open_web
+
+    rows = _labels(labels, **learning)
+    if web is None:
+        raise UserError("no --web to read the examples from: name a .warc, .warc.gz, or `demo`")
+    return train_critic(
+        rows, open_web(web), kind=kind or DEFAULT_KIND, progress=progress, **learning
+    )
+
+
+def _from_little(
+    words: str | None,
+    good: str | None,
+    bad: str | None,
+    *,
+    web: str | None,
+    kind: str | None,
+    name: str | None,
+    random_state: int,
+    progress: Progress,
+    **learning: Any,
+) -> TrainedCritic:
+    """Train the critic of one topic, of what there is of it."""
+    from focuscrawl.critic.little_training import topic_name, train_from_little
+    from focuscrawl.critic.naive_bayes import KINDS
+    from focuscrawl.critic.phrase_model import WordsModel, phrases_of, read_phrases
+    from focuscrawl.critic.trained import TrainedCritic
+    from focuscrawl.critic.training import read_urls, train_critic, two_class_labels
+    from focuscrawl.webs import open_web
+
+    if kind == WordsModel.kind:
+        if words is None or good or bad or web or name:
+            raise UserError("--kind words learns from --words alone")
+        return TrainedCritic(model=read_phrases(words))
+    if kind in KINDS:
+        if good is None or bad is None or web is None or words or name:
+            raise UserError(f"--kind {kind} learns from --good, --bad and --web")
+        return train_critic(
+            two_class_labels(good, bad),
+            open_web(web),
+            kind=kind,
+            random_state=random_state,
+            progress=progress,
+            **learning,
+        )
+    if kind not in {None, "discriminative"}:
+        raise UserError(f"unknown kind of critic {kind!r}: choose one of those in --help")
+    if web is None and (good or bad):
+        raise UserError("no --web to read the examples from: name a .warc, .warc.gz, or `demo`")
+    return train_from_little(
+        phrases_of(words) if words is not None else (),
+        read_urls(good) if good is not None else (),
+        read_urls(bad) if bad is not None else (),
+        open_web(web) if web is not None else None,
+        topic=topic_name(name),
+        random_state=random_state,
+        progress=progress,
+    )
 
 
 def _labels(

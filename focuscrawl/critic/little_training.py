@@ -9,12 +9,13 @@ import numpy as np
 
 from focuscrawl.critic.corpus import read_bags, resolve
 from focuscrawl.critic.english import english_pages
-from focuscrawl.critic.from_little import learn_from_little
+from focuscrawl.critic.from_little import learn_from_little, learn_from_query
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.critic.word_vectors import word_vectors_installed
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT
+from focuscrawl.taxonomy import ROOT, normalise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,11 +27,27 @@ if TYPE_CHECKING:
 _UNLABELLED = 300  # pages drawn from the web
 
 
+def topic_name(name: str | None) -> str:
+    """Return the class that a name stands for; ``/good`` for None.
+
+    Raises
+    ------
+    UserError
+        It is the name of the pages off the topic.
+    """
+    path = ON_TOPIC if name is None else normalise(name)
+    if path == OFF_TOPIC or path == ROOT:
+        raise UserError(f"--name {name}: that is what is off the topic; take another, like /Birds")
+    return path
+
+
+
+
 def train_from_little(
     phrases: Sequence[Sequence[str]],
     good: Sequence[str],
     bad: Sequence[str],
-    web: Web,
+    web: Web | None,
     *,
     topic: str = ON_TOPIC,
     random_state: int = 0,
@@ -42,7 +59,7 @@ def train_from_little(
     ----------
     phrases : words of each phrase
     good, bad : URLs; those that `web` does not have, or not as HTML, are counted
-    web : where they are, and the pages that stand for all others
+    web : where they are, and the pages that stand for all others; None: phrases alone
     topic : name of the class of the topic
     random_state : seed of the sample of other pages
     progress : told how many pages will be read, and of every few that were
@@ -52,6 +69,9 @@ def train_from_little(
     UserError
         Neither a phrase nor a good page that can be read.
     """
+    if web is None:
+        model = learn_from_query(phrases, topic=topic, embeddings=word_vectors_installed())
+        return TrainedCritic(model=model)
     skipped: Counter[str] = Counter()
     labelled = [(url, True) for url in good] + [(url, False) for url in bad]
     found = resolve(web, [url for url, _ in labelled])

@@ -41,13 +41,14 @@ if TYPE_CHECKING:
 FOLDS = 5
 #: kinds of critics that learn from labelled pages
 TRAINABLE = (LogisticModel.kind, *KINDS)
+DEFAULT_KIND = "flat"
 
 
 def train_critic(
     labels: Sequence[Label],
     web: Web,
     *,
-    kind: str = "flat",
+    kind: str = DEFAULT_KIND,
     min_examples: int = 1,
     max_examples: int = 300,
     uniform_prior: bool = False,
@@ -122,7 +123,7 @@ def train_critic(
 def learn_critic(
     usable: Sequence[tuple[tuple[str, str], Bag]],
     *,
-    kind: str = "flat",
+    kind: str = DEFAULT_KIND,
     uniform_prior: bool = False,
     calibrate: bool = False,
     random_state: int = 0,
@@ -209,14 +210,21 @@ def two_class_labels(good: str | Path, bad: str | Path) -> list[Label]:
     UserError
         If a file cannot be read or has no URL, or a URL is in both.
     """
-    urls = {ON_TOPIC: _read_urls(good), OFF_TOPIC: _read_urls(bad)}
+    urls = {ON_TOPIC: read_urls(good), OFF_TOPIC: read_urls(bad)}
     both = set(urls[ON_TOPIC]) & set(urls[OFF_TOPIC])
     if both:
         raise UserError(f"{min(both)} is in both {good} and {bad}; take it out of one")
     return [Label(url, topic, "train") for topic, named in urls.items() for url in named]
 
 
-def _read_urls(path: str | Path) -> list[str]:
+def read_urls(path: str | Path) -> list[str]:
+    """Return the URLs in a text file, one a line; blank lines and comments are passed over.
+
+    Raises
+    ------
+    UserError
+        It cannot be read or has no URL.
+    """
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
