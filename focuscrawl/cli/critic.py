@@ -87,7 +87,13 @@ def train(
 
 
 def _from_labels(
-    labels: str, *, web: str | None, kind: str | None, name: None, progress: Progress, **learning: Any
+    labels: str,
+    *,
+    web: str | None,
+    kind: str | None,
+    name: None,
+    progress: Progress,
+    **learning: Any,
 ) -> TrainedCritic:
     from focuscrawl.critic.training import DEFAULT_KIND, train_critic
     from focuscrawl.webs import open_web

@@ -75,7 +75,8 @@ class LogisticModel:
         )
 
     def _logits(self, rows: PageRows) -> NDArray[np.float64]:
-        linear = rows.words.dot(self.weights) + rows.meaning @ self.of_meaning + self.intercept
+        linear = rows.words.dot(self.weights)
+        linear += rows.meaning @ self.of_meaning + self.intercept
         if linear.shape[1] == 1:
             return np.hstack([np.zeros_like(linear), linear])
         return linear
@@ -94,7 +95,7 @@ def as_matrix(rows: PageRows, n_words: int) -> sparse.csr_matrix:
 def fit_logistic(
     vectors: PageVectors,
     matrix: sparse.csr_matrix,
-    topics: Sequence[str],
+    topics: Sequence[str] | NDArray[np.str_],
     weight: NDArray[np.float64] | None = None,
 ) -> LogisticModel:
     """Fit a model to labelled pages.

@@ -179,7 +179,7 @@ def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
 
 def _pack_logistic(model: LogisticModel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     vectors = model.vectors
-    arrays = {
+    arrays: dict[str, NDArray[Any]] = {
         "words": array_of_lines(vectors.words),
         "idf": vectors.idf,
         "weights": model.weights,

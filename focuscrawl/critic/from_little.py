@@ -141,7 +141,8 @@ class _Learning:
             weight[side] *= len(weight) / (2.0 * weight[side].sum())
         labels = np.where(positive, "yes", "no")  # sorted: the log-odds are those of yes
         model = fit_logistic(self._vectors, self._pages, list(labels), weight)
-        return self._standardised(np.concatenate([model.weights, model.of_meaning])[:, 0])
+        learned = np.concatenate([model.weights, model.of_meaning])[:, 0]
+        return self._standardised(learned.astype(np.float64))
 
     def both(self, query: _Linear | None, examples: _Linear) -> _Linear:
         """Add up two judges, and measure in standard deviations again."""
@@ -154,15 +155,13 @@ class _Learning:
         odds = self._pages[: self._n] @ judge.weights
         return np.argsort(-odds, kind="stable")[:n]
 
-    def _standardised(self, weights: NDArray[np.floating]) -> _Linear:
+    def _standardised(self, weights: NDArray[np.float64]) -> _Linear:
         odds = self._pages[: self._n] @ weights
         spread = max(float(odds.std()), 1e-9)
         return _Linear(weights / spread, -float(odds.mean()) / spread)
 
 
-def _cosines(
-    vectors: PageVectors, phrases: Sequence[Sequence[str]]
-) -> list[NDArray[np.float64]]:
+def _cosines(vectors: PageVectors, phrases: Sequence[Sequence[str]]) -> list[NDArray[np.float64]]:
     """Return the linear functions that are the cosines with a query: by words, and by meaning."""
     bags = [{form: 1 for word in phrase for form in forms(word)} for phrase in phrases]
     n_words = len(vectors.words)

@@ -41,8 +41,6 @@ def topic_name(name: str | None) -> str:
     return path
 
 
-
-
 def train_from_little(
     phrases: Sequence[Sequence[str]],
     good: Sequence[str],

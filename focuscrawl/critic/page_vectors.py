@@ -13,7 +13,7 @@ from focuscrawl.critic.english import share_of_pages
 from focuscrawl.critic.word_vectors import word_vectors
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -62,7 +62,7 @@ class PageVectors:
         self._vectors = None if centre is None else word_vectors()
 
     @classmethod
-    def learn(cls, bags: Sequence[Bag], kept: Sequence[str] = (), *, embeddings: bool) -> Self:
+    def learn(cls, bags: Sequence[Bag], kept: Collection[str] = (), *, embeddings: bool) -> Self:
         """Learn document frequencies and the centre of meaning.
 
         Parameters
