@@ -7,7 +7,7 @@ the better judge (docs/critics.md).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -21,65 +21,86 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.calibration import Calibration
+    from focuscrawl.critic.naive_bayes import NaiveBayes
     from focuscrawl.critic.page_vectors import PageRows, PageVectors
 
 _C = 10.0  # inverse strength of the L2 penalty
 
 
+class Linear(NamedTuple):
+    """A linear function of page vectors, and what it says.
+
+    Attributes
+    ----------
+    classes : topic paths, sorted
+    weights : float64 (n_words + dimensions, m), words first; m is 1 for two classes, whose log-odds
+        of the second they add up to, else the number of classes
+    intercept : float64 (m,)
+    """
+
+    classes: tuple[str, ...]
+    weights: NDArray[np.float64]
+    intercept: NDArray[np.float64]
+
+    def log_posteriors(self, pages: sparse.csr_matrix) -> NDArray[np.float64]:
+        """Return log Pr(c|u) of n pages, as `as_matrix` has them, float64 (n, n_classes)."""
+        return _log_posteriors(pages @ self.weights + self.intercept)
+
+    def scaled(self, factor: float) -> Linear:
+        """Return the function with all log-odds times `factor`."""
+        return Linear(self.classes, self.weights * factor, self.intercept * factor)
+
+
 class LogisticModel:
-    """Pr(c|u) by a linear function of a page's vector.
+    """Pr(c|u) by a linear function of a page's vector; words of links are read by naive Bayes.
 
     Parameters
     ----------
     vectors : makes vectors of pages
-    classes : topic paths, sorted
-    weights : float32 (n_words, m), by word; m is 1 for two classes, whose log-odds of the second
-        they add up to, else the number of classes
-    of_meaning : float32 (dimensions, m), by dimension of the embeddings
-    intercept : float32 (m,)
+    linear : the function
+    reader : naive Bayes of the same classes, learned from the same pages
+
+    Notes
+    -----
+    The weight of a word is about pages with hundreds of others; a link has three. Naive Bayes learns
+    what each class's pages are made of, and the evidence of its words adds up (METHODS 2), so it reads
+    the words of links better than the function that judges pages better (docs/critics.md).
     """
 
     kind: ClassVar[str] = "discriminative"
 
-    def __init__(
-        self,
-        vectors: PageVectors,
-        classes: Sequence[str],
-        weights: NDArray[np.float32],
-        of_meaning: NDArray[np.float32],
-        intercept: NDArray[np.float32],
-    ) -> None:
-        self.classes = tuple(classes)
+    def __init__(self, vectors: PageVectors, linear: Linear, reader: NaiveBayes) -> None:
+        if reader.classes != linear.classes:
+            raise ValueError("the reader of words has other classes")
+        self.classes = linear.classes
         self.vectors = vectors
-        self.weights = np.ascontiguousarray(weights)
-        self.of_meaning = of_meaning
-        self.intercept = intercept
+        self.linear = linear
+        self.reader = reader
+        n_words = len(vectors.words)
+        self._of_words = np.ascontiguousarray(linear.weights[:n_words])
+        self._of_meaning = linear.weights[n_words:].astype(np.float32)
 
     def log_posteriors(
         self, bags: Sequence[Bag], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
         """Return log Pr(c|u), float64 (n_bags, n_classes), each row a distribution."""
-        posteriors = log_normalised(self._logits(self.vectors.read(bags)))
+        rows = self.vectors.read(bags)
+        logits = rows.words.dot(self._of_words)
+        logits += rows.meaning @ self._of_meaning + self.linear.intercept
+        posteriors = _log_posteriors(logits)
         if calibration is None:
             return posteriors
         return calibration(posteriors, np.array([float(sum(bag.values())) for bag in bags]))
 
-    def scaled(self, factor: float) -> LogisticModel:
-        """Return the model with all log-odds times `factor`."""
-        return LogisticModel(
-            self.vectors,
-            self.classes,
-            self.weights * np.float32(factor),
-            self.of_meaning * np.float32(factor),
-            self.intercept * np.float32(factor),
-        )
+    def log_posteriors_of_words(self, bags: Sequence[Bag]) -> NDArray[np.float64]:
+        """Return log Pr(c|t) of words of links, each a bag; float64 (n_bags, n_classes)."""
+        return self.reader.log_posteriors(bags)
 
-    def _logits(self, rows: PageRows) -> NDArray[np.float64]:
-        linear = rows.words.dot(self.weights)
-        linear += rows.meaning @ self.of_meaning + self.intercept
-        if linear.shape[1] == 1:
-            return np.hstack([np.zeros_like(linear), linear])
-        return linear
+
+def _log_posteriors(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    if logits.shape[1] == 1:
+        logits = np.hstack([np.zeros_like(logits), logits])
+    return log_normalised(logits)
 
 
 def as_matrix(rows: PageRows, n_words: int) -> sparse.csr_matrix:
@@ -93,32 +114,22 @@ def as_matrix(rows: PageRows, n_words: int) -> sparse.csr_matrix:
 
 
 def fit_logistic(
-    vectors: PageVectors,
-    matrix: sparse.csr_matrix,
+    pages: sparse.csr_matrix,
     topics: Sequence[str] | NDArray[np.str_],
     weight: NDArray[np.float64] | None = None,
-) -> LogisticModel:
-    """Fit a model to labelled pages.
+) -> Linear:
+    """Fit a linear function to labelled pages by logistic regression.
 
     Parameters
     ----------
-    vectors : has made the vectors
-    matrix : (n_pages, n_words + dimensions), as `as_matrix` returns it
+    pages : (n_pages, n_words + dimensions), as `as_matrix` returns it
     topics : (n_pages,), at least two distinct ones
     weight : (n_pages,), of each page; None for 1
     """
     from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
 
-    fitted = LogisticRegression(C=_C, max_iter=300, tol=1e-3).fit(matrix, topics, weight)
-    coefficients = fitted.coef_.T.astype(np.float32)
-    n_words = len(vectors.words)
-    return LogisticModel(
-        vectors,
-        tuple(map(str, fitted.classes_)),
-        coefficients[:n_words],
-        coefficients[n_words:],
-        fitted.intercept_.astype(np.float32),
-    )
+    fitted = LogisticRegression(C=_C, max_iter=300, tol=1e-3).fit(pages, topics, weight)
+    return Linear(tuple(map(str, fitted.classes_)), fitted.coef_.T.copy(), fitted.intercept_)
 
 
 def fit_scale(log_posteriors: NDArray[np.float64], truth: NDArray[np.integer]) -> float:

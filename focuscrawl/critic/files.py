@@ -16,7 +16,7 @@ import numpy as np
 
 from focuscrawl.critic.calibration import Calibration
 from focuscrawl.critic.counts import ClassCounts
-from focuscrawl.critic.discriminative import LogisticModel
+from focuscrawl.critic.discriminative import Linear, LogisticModel
 from focuscrawl.critic.naive_bayes import KINDS, NaiveBayes
 from focuscrawl.critic.page_vectors import PageVectors
 from focuscrawl.critic.phrase_model import WordsModel
@@ -178,38 +178,47 @@ def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
 
 
 def _pack_logistic(model: LogisticModel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    vectors = model.vectors
+    vectors, linear = model.vectors, model.linear
+    reader, of_reader = pack_model(model.reader)
     arrays: dict[str, NDArray[Any]] = {
         "words": array_of_lines(vectors.words),
         "idf": vectors.idf,
-        "weights": model.weights,
-        "intercept": model.intercept,
+        "weights": linear.weights.astype(np.float32),
+        "intercept": linear.intercept.astype(np.float32),
+        **{f"reader_{name}": array for name, array in reader.items()},
     }
     if vectors.centre is not None:
-        arrays.update(centre=vectors.centre, of_meaning=model.of_meaning)
-    return arrays, {"words": len(vectors.words), "embeddings": vectors.centre is not None}
+        arrays["centre"] = vectors.centre
+    return arrays, {
+        "words": len(vectors.words),
+        "embeddings": vectors.centre is not None,
+        "reader": of_reader,
+    }
 
 
 def _unpack_logistic(
     manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
 ) -> LogisticModel:
     vocabulary = lines_of(arrays, "words")
-    classes = [str(path) for path in manifest["classes"]]
+    classes = tuple(map(str, manifest["classes"]))
     columns = 1 if len(classes) == 2 else len(classes)
-    centre, dimensions = None, 0
+    centre = None
     if manifest["embeddings"]:
-        dimensions = len(arrays["centre"])
-        centre = expect(arrays, "centre", (dimensions,), "f")
+        centre = expect(arrays, "centre", (len(arrays["centre"]),), "f")
     vectors = PageVectors(vocabulary, expect(arrays, "idf", (len(vocabulary),), "f"), centre)
-    of_meaning = np.zeros((0, columns), np.float32)
-    if manifest["embeddings"]:
-        if dimensions != vectors.dimensions:
-            raise ValueError(f"embeddings of {dimensions} dimensions")
-        of_meaning = expect(arrays, "of_meaning", (dimensions, columns), "f")
-    return LogisticModel(
-        vectors,
+    if centre is not None and len(centre) != vectors.dimensions:
+        raise ValueError(f"embeddings of {len(centre)} dimensions")
+    shape = (len(vocabulary) + vectors.dimensions, columns)
+    linear = Linear(
         classes,
-        expect(arrays, "weights", (len(vocabulary), columns), "f"),
-        of_meaning,
-        expect(arrays, "intercept", (columns,), "f"),
+        expect(arrays, "weights", shape, "f").astype(np.float64),
+        expect(arrays, "intercept", (columns,), "f").astype(np.float64),
     )
+    of_reader = {"kind": NaiveBayes.kind, **manifest["reader"]}
+    reader = _unpack_model(
+        of_reader,
+        {n.removeprefix("reader_"): a for n, a in arrays.items() if n.startswith("reader_")},
+    )
+    if not isinstance(reader, NaiveBayes):
+        raise ValueError("the reader of words is no naive Bayes")
+    return LogisticModel(vectors, linear, reader)

@@ -16,12 +16,16 @@ deviations is taken to be on the topic as likely as not.
 
 from __future__ import annotations
 
+from collections import Counter
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.critic.discriminative import LogisticModel, as_matrix, fit_logistic
+from focuscrawl.critic.counts import TrainingRows
+from focuscrawl.critic.discriminative import Linear, LogisticModel, as_matrix, fit_logistic
 from focuscrawl.critic.english import english_pages
+from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.critic.page_vectors import PageVectors
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, forms
 
@@ -49,10 +53,18 @@ _JOINED_WEIGHT = 0.2
 _BAD_WEIGHT = 3.0
 _NONE = np.zeros(0, np.intp)
 _ENGLISH = 300  # pages
+#: for those who read links, phrases are a page that has each word so often
+_OFTEN = 10
 
 
-class _Linear(NamedTuple):
-    """A linear function of page vectors: float64 (n_words + dimensions,)."""
+class _Judge(NamedTuple):
+    """A linear function of page vectors, in standard deviations over unlabelled pages.
+
+    Attributes
+    ----------
+    weights : float64 (n_words + dimensions,)
+    intercept : what makes the mean 0
+    """
 
     weights: NDArray[np.float64]
     intercept: float
@@ -87,8 +99,14 @@ def learn_from_little(
     judge = learning.both(query, learning.examples(_NONE)) if good else query
     assert judge is not None
     joining = learning.standing_out(judge, _JOINING if good else _JOINING_ALONE)
-    judge = learning.both(query, learning.examples(joining))
-    return _model(vectors, topic, judge)
+    linear = _linear(learning.both(query, learning.examples(joining)), topic)
+    pages = [*unlabelled, *bad, *good]
+    relevant = learning.relevance(linear) > 0.5
+    relevant[len(pages) - len(good) :] = True
+    relevant[len(unlabelled) : len(unlabelled) + len(bad)] = False
+    on = [page for page, yes in zip(pages, relevant, strict=True) if yes]
+    off = [page for page, yes in zip(pages, relevant, strict=True) if not yes]
+    return LogisticModel(vectors, linear, _reader(topic, phrases, on, off))
 
 
 def learn_from_query(
@@ -99,13 +117,15 @@ def learn_from_query(
     Document frequencies and the centre of meaning are those of English.
     """
     kept = {form for phrase in phrases for word in phrase for form in forms(word)}
-    vectors = PageVectors.learn(english_pages(_ENGLISH, 0), kept, embeddings=embeddings)
+    pages = english_pages(_ENGLISH, 0)
+    vectors = PageVectors.learn(pages, kept, embeddings=embeddings)
     judges = [
-        _Linear(weights / spread, -mean / spread)
+        _Judge(weights / spread, -mean / spread)
         for weights, (mean, spread) in zip(_cosines(vectors, phrases), _USUAL, strict=False)
     ]
     spread = _USUAL_SUM if len(judges) > 1 else 1.0
-    return _model(vectors, topic, _added(judges, spread))
+    linear = _linear(_added(judges, spread), topic)
+    return LogisticModel(vectors, linear, _reader(topic, phrases, (), pages))
 
 
 class _Learning:
@@ -126,12 +146,12 @@ class _Learning:
         self._weight = np.concatenate([others, np.ones(len(good))])
         self._good = np.arange(len(self._weight)) >= len(others)
 
-    def query(self, phrases: Sequence[Sequence[str]]) -> _Linear:
+    def query(self, phrases: Sequence[Sequence[str]]) -> _Judge:
         """Return the judge that the phrases are."""
         judges = [self._standardised(each) for each in _cosines(self._vectors, phrases)]
         return self._standardised(_added(judges).weights)
 
-    def examples(self, joining: NDArray[np.intp]) -> _Linear:
+    def examples(self, joining: NDArray[np.intp]) -> _Judge:
         """Return the judge learned from the good pages, and unlabelled ones that join them."""
         positive, weight = self._good.copy(), self._weight.copy()
         if self._good.any():
@@ -140,25 +160,29 @@ class _Learning:
         for side in (positive, ~positive):
             weight[side] *= len(weight) / (2.0 * weight[side].sum())
         labels = np.where(positive, "yes", "no")  # sorted: the log-odds are those of yes
-        model = fit_logistic(self._vectors, self._pages, list(labels), weight)
-        learned = np.concatenate([model.weights, model.of_meaning])[:, 0]
-        return self._standardised(learned.astype(np.float64))
+        return self._standardised(fit_logistic(self._pages, labels, weight).weights[:, 0])
 
-    def both(self, query: _Linear | None, examples: _Linear) -> _Linear:
+    def relevance(self, linear: Linear) -> NDArray[np.float64]:
+        """Return R of all pages."""
+        on = 1 - linear.classes.index(OFF_TOPIC)
+        relevance: NDArray[np.float64] = np.exp(linear.log_posteriors(self._pages)[:, on])
+        return relevance
+
+    def both(self, query: _Judge | None, examples: _Judge) -> _Judge:
         """Add up two judges, and measure in standard deviations again."""
         if query is None:
             return examples
         return self._standardised(_added([query, examples]).weights)
 
-    def standing_out(self, judge: _Linear, n: int) -> NDArray[np.intp]:
+    def standing_out(self, judge: _Judge, n: int) -> NDArray[np.intp]:
         """Return the numbers of the `n` unlabelled pages that a judge holds most relevant."""
         odds = self._pages[: self._n] @ judge.weights
         return np.argsort(-odds, kind="stable")[:n]
 
-    def _standardised(self, weights: NDArray[np.float64]) -> _Linear:
+    def _standardised(self, weights: NDArray[np.float64]) -> _Judge:
         odds = self._pages[: self._n] @ weights
         spread = max(float(odds.std()), 1e-9)
-        return _Linear(weights / spread, -float(odds.mean()) / spread)
+        return _Judge(weights / spread, -float(odds.mean()) / spread)
 
 
 def _cosines(vectors: PageVectors, phrases: Sequence[Sequence[str]]) -> list[NDArray[np.float64]]:
@@ -171,22 +195,28 @@ def _cosines(vectors: PageVectors, phrases: Sequence[Sequence[str]]) -> list[NDA
     return [by_words, by_meaning] if vectors.dimensions else [by_words]
 
 
-def _added(judges: Sequence[_Linear], spread: float = 1.0) -> _Linear:
-    return _Linear(
+def _added(judges: Sequence[_Judge], spread: float = 1.0) -> _Judge:
+    return _Judge(
         np.sum([judge.weights for judge in judges], axis=0) / spread,
         sum(judge.intercept for judge in judges) / spread,
     )
 
 
-def _model(vectors: PageVectors, topic: str, judge: _Linear) -> LogisticModel:
-    """Return the judge as a model: log-odds of a number of standard deviations."""
-    n_words = len(vectors.words)
-    weights = (_SLOPE * judge.weights).astype(np.float32)[:, None]
-    intercept = np.array([_SLOPE * (judge.intercept - _HALF)], np.float32)
+def _linear(judge: _Judge, topic: str) -> Linear:
+    """Return a judge as log-odds of the topic."""
+    weights = _SLOPE * judge.weights[:, None]
+    intercept = np.array([_SLOPE * (judge.intercept - _HALF)])
     if topic < OFF_TOPIC:  # the log-odds are those of the second class
-        return LogisticModel(
-            vectors, (topic, OFF_TOPIC), -weights[:n_words], -weights[n_words:], -intercept
-        )
-    return LogisticModel(
-        vectors, (OFF_TOPIC, topic), weights[:n_words], weights[n_words:], intercept
-    )
+        return Linear((topic, OFF_TOPIC), -weights, -intercept)
+    return Linear((OFF_TOPIC, topic), weights, intercept)
+
+
+def _reader(
+    topic: str, phrases: Sequence[Sequence[str]], on: Sequence[Bag], off: Sequence[Bag]
+) -> NaiveBayes:
+    """Return what reads the words of links: the phrases count as one more page of the topic."""
+    query = [Counter(dict.fromkeys(chain.from_iterable(phrases), _OFTEN))] if phrases else []
+    pages = [*query, *on, *off]
+    topics = [topic] * (len(query) + len(on)) + [OFF_TOPIC] * len(off)
+    counts = TrainingRows.from_bags(pages, topics).count(min_df=1)
+    return NaiveBayes(counts, uniform_prior=True)

@@ -36,7 +36,7 @@ def topic_name(name: str | None) -> str:
         It is the name of the pages off the topic.
     """
     path = ON_TOPIC if name is None else normalise(name)
-    if path == OFF_TOPIC or path == ROOT:
+    if path in {OFF_TOPIC, ROOT}:
         raise UserError(f"--name {name}: that is what is off the topic; take another, like /Birds")
     return path
 

@@ -19,7 +19,7 @@ from focuscrawl.critic.discriminative import (
     fit_logistic,
     fit_scale,
 )
-from focuscrawl.critic.naive_bayes import KINDS
+from focuscrawl.critic.naive_bayes import KINDS, NaiveBayes
 from focuscrawl.critic.page_vectors import PageVectors
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
 from focuscrawl.critic.trained import TrainedCritic
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.bag_of_words import Bag
-    from focuscrawl.critic.naive_bayes import NaiveBayes
     from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.webs.protocol import Web
 
@@ -182,13 +181,14 @@ def _learn_discriminative(
     for number in np.unique(folds):
         test, rest = np.flatnonzero(folds == number), np.flatnonzero(folds != number)
         if len(set(truth[rest])) > 1:
-            learned = fit_logistic(vectors, pages[rest], topics[rest])
+            learned = fit_logistic(pages[rest], topics[rest])
             columns = np.searchsorted(classes, learned.classes)
-            held_out[np.ix_(test, columns)] = learned.log_posteriors([bags[i] for i in test])
+            held_out[np.ix_(test, columns)] = learned.log_posteriors(pages[test])
     scale = fit_scale(held_out, truth)
     lengths = np.array([float(sum(bag.values())) for bag in bags])
+    reader = NaiveBayes(TrainingRows.from_bags(bags, list(topics)).count())
     return TrainedCritic(
-        model=fit_logistic(vectors, pages, topics).scaled(scale),
+        model=LogisticModel(vectors, fit_logistic(pages, topics).scaled(scale), reader),
         examples=tuple(pair for pair, _ in usable),
         training_set=_digest(usable),
         calibration=fit_calibration(log_normalised(held_out * scale), lengths, truth),
