@@ -66,7 +66,7 @@ def train(
 
     \b
     focuscrawl critic train labels.csv --web pages.warc --out models/mine
-    focuscrawl critic train --words "bird watching" --good urls.txt --web pages.warc --out models/birds
+    focuscrawl critic train --words birds --good urls.txt --web pages.warc --out models/birds
     focuscrawl critic train --words "road cycling, bicycle racing" --out models/cycling
     """
     from focuscrawl.critic.files import FORMAT, save_critic

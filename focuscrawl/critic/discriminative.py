@@ -33,8 +33,8 @@ class Linear(NamedTuple):
     Attributes
     ----------
     classes : topic paths, sorted
-    weights : float64 (n_words + dimensions, m), words first; m is 1 for two classes, whose log-odds
-        of the second they add up to, else the number of classes
+    weights : float64 (n_words + dimensions, m), words first; m is 1 for two classes, where they
+        add up to the log-odds of the second, else the number of classes
     intercept : float64 (m,)
     """
 
@@ -62,9 +62,9 @@ class LogisticModel:
 
     Notes
     -----
-    The weight of a word is about pages with hundreds of others; a link has three. Naive Bayes learns
-    what each class's pages are made of, and the evidence of its words adds up (METHODS 2), so it reads
-    the words of links better than the function that judges pages better (docs/critics.md).
+    The weight of a word is about pages with hundreds of others; a link has three. Naive Bayes
+    learns what each class's pages are made of, and the evidence of its words adds up (METHODS 2):
+    it reads the words of links better than what judges pages better (docs/critics.md).
     """
 
     kind: ClassVar[str] = "discriminative"

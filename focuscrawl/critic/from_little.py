@@ -9,9 +9,10 @@ that is pages as the crawl will meet them, few of which are on the topic:
   good ones together weighing as much as all others (learning from positive and unlabelled
   examples [Elkan and Noto 2008]).
 
-The unlabelled pages that stand out most then join the good ones, with less weight (pseudo
-relevance feedback), and the second judge is learned once more. What stands out by two standard
-deviations is taken to be on the topic as likely as not.
+Each weighs as much as the square of how far the good pages stand out by it, where they are
+examples when they are held out. The unlabelled pages that stand out most then join the good ones,
+with less weight (pseudo relevance feedback), and the second judge is learned once more. What
+stands out by two standard deviations is taken to be on the topic as likely as not.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.bag_of_words import Bag
 
-#: mean and standard deviation, over pages, of the cosine of a query by words and by meaning, as the
-#: recorded webs have them with English as the background: where no page has been seen
+#: mean and standard deviation, over pages, of the cosine of a query by words and by meaning, where
+#: no page has been seen: as the recorded webs have them with English as the background
 _USUAL = ((0.015, 0.03), (0.11, 0.11))
 #: standard deviation of their sum
 _USUAL_SUM = 1.75
@@ -47,6 +48,9 @@ _HALF = 2.0
 _SLOPE = 2.0
 #: pages that stand out most join the good ones: so many, where there are examples and where not
 _JOINING, _JOINING_ALONE = 5, 10
+#: good pages are taken to stand out so far, until so many have shown how far they do
+_EXPECTED, _EXPECTED_PAGES = 2.5, 4
+_FOLDS = 5
 #: what each weighs, beside a good one
 _JOINED_WEIGHT = 0.2
 #: of a bad page, beside an unlabelled one
@@ -96,10 +100,15 @@ def learn_from_little(
     vectors = PageVectors.learn(unlabelled, kept, embeddings=embeddings)
     learning = _Learning(vectors, good, bad, unlabelled)
     query = learning.query(phrases) if phrases else None
-    judge = learning.both(query, learning.examples(_NONE)) if good else query
-    assert judge is not None
-    joining = learning.standing_out(judge, _JOINING if good else _JOINING_ALONE)
-    linear = _linear(learning.both(query, learning.examples(joining)), topic)
+    weights = learning.weights(query)
+    judges = [query] if query is not None else []
+    if good:
+        judges.append(learning.examples(_NONE))
+    joining = learning.standing_out(
+        learning.sum(judges, weights), _JOINING if good else _JOINING_ALONE
+    )
+    judges[1 if query is not None else 0 :] = [learning.examples(joining)]
+    linear = _linear(learning.sum(judges, weights), topic)
     pages = [*unlabelled, *bad, *good]
     relevant = learning.relevance(linear) > 0.5
     relevant[len(pages) - len(good) :] = True
@@ -151,12 +160,32 @@ class _Learning:
         judges = [self._standardised(each) for each in _cosines(self._vectors, phrases)]
         return self._standardised(_added(judges).weights)
 
-    def examples(self, joining: NDArray[np.intp]) -> _Judge:
-        """Return the judge learned from the good pages, and unlabelled ones that join them."""
+    def weights(self, query: _Judge | None) -> tuple[float, float]:
+        """Return what query and examples weigh, by how far each has the good pages stand out."""
+        good = np.flatnonzero(self._good)
+        held_out = []
+        for fold in range(min(_FOLDS, len(good)) if len(good) > 1 and query is not None else 0):
+            out = good[fold::_FOLDS]
+            held_out.extend(self._standing(self.examples(_NONE, without=out), out))
+        by_query = [] if query is None else self._standing(query, good)
+        means = [
+            (sum(standing) + _EXPECTED_PAGES * _EXPECTED) / (len(standing) + _EXPECTED_PAGES)
+            for standing in (by_query, held_out)
+        ]
+        return max(means[0], 0.1) ** 2, max(means[1], 0.1) ** 2
+
+    def examples(self, joining: NDArray[np.intp], without: NDArray[np.intp] = _NONE) -> _Judge:
+        """Return the judge learned from the good pages, and unlabelled ones that join them.
+
+        Parameters
+        ----------
+        without : numbers of good pages that are held out
+        """
         positive, weight = self._good.copy(), self._weight.copy()
         if self._good.any():
             weight[joining] = _JOINED_WEIGHT
         positive[joining] = True
+        weight[without] = 0.0
         for side in (positive, ~positive):
             weight[side] *= len(weight) / (2.0 * weight[side].sum())
         labels = np.where(positive, "yes", "no")  # sorted: the log-odds are those of yes
@@ -168,16 +197,18 @@ class _Learning:
         relevance: NDArray[np.float64] = np.exp(linear.log_posteriors(self._pages)[:, on])
         return relevance
 
-    def both(self, query: _Judge | None, examples: _Judge) -> _Judge:
-        """Add up two judges, and measure in standard deviations again."""
-        if query is None:
-            return examples
-        return self._standardised(_added([query, examples]).weights)
+    def sum(self, judges: Sequence[_Judge], weights: Sequence[float]) -> _Judge:
+        """Add up judges, and measure in standard deviations again."""
+        parts = [judge.weights * weight for judge, weight in zip(judges, weights, strict=False)]
+        return self._standardised(np.sum(parts, axis=0))
 
     def standing_out(self, judge: _Judge, n: int) -> NDArray[np.intp]:
         """Return the numbers of the `n` unlabelled pages that a judge holds most relevant."""
         odds = self._pages[: self._n] @ judge.weights
         return np.argsort(-odds, kind="stable")[:n]
+
+    def _standing(self, judge: _Judge, pages: NDArray[np.intp]) -> list[float]:
+        return list(self._pages[pages] @ judge.weights + judge.intercept)
 
     def _standardised(self, weights: NDArray[np.float64]) -> _Judge:
         odds = self._pages[: self._n] @ weights

@@ -1,4 +1,4 @@
-"""Reading the pages that a critic from little is learned from (`focuscrawl.critic.from_little`)."""
+"""Reading the pages that a critic is learned from, where there are few: `from_little`."""
 
 from __future__ import annotations
 
