@@ -34,6 +34,7 @@ _LONGEST_WAIT = 120.0
 _FAILURES = 4  # in a row, after which nothing more is asked
 _SHOWN = 200  # characters of what went wrong
 _PASSING = frozenset({408, 409, 425, 429})  # and 5xx: may be another answer later
+_OF_THE_QUESTION = frozenset({400, 413, 422})  # too long, say, or kept from the model by a filter
 #: what makes answers exact where a server knows it; some models refuse one or the other
 _EXACT = {"temperature": 0, "response_format": {"type": "json_object"}}
 
@@ -111,6 +112,8 @@ class Teacher:
             if status == 400 and self._how and not self._answered:
                 self._how = {}  # it may not know these; what else is wrong, it says again
                 continue
+            if status in _OF_THE_QUESTION and self._answered:
+                return Reply(None, 0)  # others were answered
             if status != 200:
                 raise UserError(self._refusal(status, body))
             self._answered = True
