@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 import secrets
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from focuscrawl.critic.files import read_critic
-from focuscrawl.critic.loading import find_model
-from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, WordsModel
 from focuscrawl.errors import UserError
-from focuscrawl.feedback.teacher_prompt import (
-    NoVerdictError,
-    Prompt,
-    page_digest,
-    parse_verdict,
-    title_words,
-)
+from focuscrawl.feedback.teacher_prompt import NoVerdictError, page_digest, parse_verdict
 from focuscrawl.feedback.teacher_record import TeacherRecord, digest_of
+from focuscrawl.feedback.teacher_topic import find_page, prompt_of
 from focuscrawl.report.plain_text import one_line
-from focuscrawl.taxonomy import lies_under
-from focuscrawl.webs import read_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from focuscrawl.feedback.suggestions import Suggestion
     from focuscrawl.feedback.teacher import Teacher
-    from focuscrawl.page import PageView
     from focuscrawl.topics import TopicDefinition
     from focuscrawl.webs.protocol import Web
 
-_EXAMPLES = 5  # titles a side
-_LOOKED_AT = 10  # pages a side, judged ones and of the critic, that may have one
 _IN_VAIN = 3  # first answers without a verdict, after which nothing more is asked
 
 
@@ -82,7 +68,7 @@ class Teaching:
         self._teacher = teacher
         self._webs = webs
         self._record = TeacherRecord(record)
-        self._prompt = _prompt(definition, webs, self._record.verdicts)
+        self._prompt = prompt_of(definition, webs, self._record.verdicts)
         self._asked = digest_of(teacher.endpoint, teacher.model, self._prompt.digest)
         self.unsure = frozenset(self._record.unsure_of(self._asked))
 
@@ -119,7 +105,7 @@ class Teaching:
         return self._teacher.model
 
     def _ask(self, page: Suggestion, mark: str) -> Lesson:
-        view = _read(self._webs, page.url)
+        view = find_page(self._webs, page.url)
         if view is None:
             return Lesson(page, None, "unread")
         digest = page_digest(view)
@@ -133,51 +119,3 @@ class Teaching:
         model, tokens = self.model, reply.tokens
         self._record.keep(self._asked, digest, page.url, verdict, model=model, tokens=tokens)
         return Lesson(page, verdict, "asked", tokens)
-
-
-def _prompt(
-    definition: TopicDefinition, webs: Sequence[Web], taught: Mapping[str, bool]
-) -> Prompt:
-    """Say what a topic is: marked classes, phrases, titles of pages that are and are not on it.
-
-    Pages that a teacher has judged are no examples to one: it would learn its own mistakes, and
-    each answer would make another question of the next.
-    """
-    phrases = list(definition.words)
-    good, bad = (
-        _spread([url for url in urls if taught.get(url) is not verdict])
-        for urls, verdict in ((definition.good, True), (definition.bad, False))
-    )
-    if definition.critic is not None:
-        base, _ = read_critic(find_model(definition.critic))
-        if isinstance(base.model, WordsModel):
-            phrases += [" ".join(phrase) for phrase in base.model.phrases]
-        on = {url for url, path in base.examples if lies_under(path, definition.topics)}
-        good += _spread([url for url, _ in base.examples if url in on])
-        bad += _spread([url for url, _ in base.examples if url not in on])
-    classes = [path for path in definition.topics if path not in (ON_TOPIC, OFF_TOPIC)]
-    titles = _titles(webs, good)
-    if not (classes or phrases or titles):
-        raise UserError(
-            "nothing says what the topic is: say it in a definition (focuscrawl topic new, with "
-            "--words), and give that with --topic"
-        )
-    return Prompt(classes, phrases, titles, _titles(webs, bad))
-
-
-def _spread(urls: Sequence[str]) -> list[str]:
-    """Return a few of some URLs, from all over them."""
-    step = max(len(urls) / _LOOKED_AT, 1.0)
-    return [urls[int(i * step)] for i in range(min(len(urls), _LOOKED_AT))]
-
-
-def _titles(webs: Sequence[Web], urls: Sequence[str]) -> list[str]:
-    """Return the first few titles of pages."""
-    read = (_read(webs, url) for url in urls)
-    titles = (title_words(page.title) for page in read if page is not None)
-    return [*islice(filter(None, titles), _EXAMPLES)]
-
-
-def _read(webs: Sequence[Web], url: str) -> PageView | None:
-    pages = (read_page(web, url) for web in webs)
-    return next((page for page in pages if page is not None), None)

@@ -309,7 +309,7 @@ def test_what_a_server_refuses_is_one_line(folder: Path) -> None:
         (403, None): "lets nobody in (403): set FOCUSCRAWL_TEACHER_KEY",
         (404, KEY): "has no model tiny, or is no endpoint: bad [1mkey Bearer ...",
         (400, KEY): "does not take the question (400): bad [1mkey Bearer ...",
-        (405, None): "does not take the question (405)",
+        (405, KEY): "does not take the question (405): bad [1mkey Bearer ...",
     }
     for (status, key), said in refusals.items():
         with model_server(always(Said(echo, status))) as server:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,12 @@ from focuscrawl.feedback.teacher_prompt import (
     parse_verdict,
 )
 from focuscrawl.feedback.teacher_record import TeacherRecord, digest_of
+from focuscrawl.feedback.teacher_topic import prompt_of
 from focuscrawl.page import parse_page
+from focuscrawl.page.tokens import tokenize
+from focuscrawl.topics import TopicDefinition
+from focuscrawl.webs import read_page
+from focuscrawl.webs.synthetic import SyntheticWeb
 
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "0123456789abcdef"
@@ -166,3 +172,47 @@ def test_no_link_is_followed(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="is a link"):
         TeacherRecord(path)
     assert not (tmp_path / "elsewhere").exists()
+
+
+def titles_in(definition: TopicDefinition, taught: dict[str, bool]) -> list[set[str]]:
+    """Return the titles that a definition says are of the topic, and not."""
+    prompt = prompt_of(definition, [SyntheticWeb()], taught)
+    said = prompt.messages(parse_page(b"", "https://a.example/"), MARK)[1]["content"]
+    on, _, off = said.partition("the page to judge")[0].partition("that are not on the topic")
+    return [set(re.findall("^- (.*)$", part, re.MULTILINE)) for part in (on, off)]
+
+
+def titles_of(urls: list[str]) -> set[str]:
+    pages = [read_page(SyntheticWeb(), url) for url in urls]
+    return {" ".join(tokenize([page.title])[0]) for page in pages if page is not None}
+
+
+def test_examples_are_those_of_the_critic_and_of_people() -> None:
+    web, cycling = SyntheticWeb(), "/Sports/Cycling"
+    of = {label.url: label.topic for label in web.labels()}
+    on = [url for url, topic in of.items() if topic == cycling]
+    off = [url for url, topic in of.items() if topic != cycling]
+    demo = TopicDefinition(critic="models/demo", topics=(cycling,))
+    good, bad = titles_in(demo, {})
+    assert len(good) == len(bad) == 5
+    assert good <= titles_of(on)
+    assert bad <= titles_of(off)
+    # what people judge comes first, what a teacher judged not at all
+    judged = replace(demo, good=tuple(off[:2]), bad=tuple(on[:2]))
+    assert titles_of(off[:2]) <= titles_in(judged, {})[0]
+    assert titles_of(on[:2]) <= titles_in(judged, {})[1]
+    said = dict.fromkeys(off[:2], True) | dict.fromkeys(on[:2], False)
+    assert titles_in(judged, said) == [good, bad]
+    assert titles_in(judged, {url: not verdict for url, verdict in said.items()}) == (
+        titles_in(judged, {})
+    )
+    # pages that were moved into a class of their own are of that
+    guides = [url for url in on if "/cycling-guides/" in url]
+    moved = {f"{cycling}/Guides": tuple(guides)}
+    split = replace(demo, topics=(f"{cycling}/Guides",), classes=moved)
+    assert titles_in(split, {})[0] <= titles_of(guides)
+
+
+def test_a_topic_that_is_not_said_is_not_asked_about() -> None:
+    with pytest.raises(UserError, match="nothing says what the topic is"):
+        prompt_of(TopicDefinition(good=("https://gone.example/",)), [SyntheticWeb()], {})
