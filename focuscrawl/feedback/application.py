@@ -58,12 +58,16 @@ class _Webs(NamedTuple):
 
 def check_applicable(
     definition: TopicDefinition, crawl_dir: str | Path, *, web: str | None = None
-) -> None:
+) -> list[Web]:
     """Find out, before anybody is asked to judge, whether a crawl could follow a definition.
 
     Parameters
     ----------
     definition, crawl_dir, web : as for `apply_definition`
+
+    Returns
+    -------
+    Where the pages of the crawl and the critic's examples are, in the order to look for one
 
     Raises
     ------
@@ -72,7 +76,8 @@ def check_applicable(
         follows no other definition.
     """
     with closing(open_store(crawl_dir)) as store:
-        _check(definition, store, CrawlFolder(Path(crawl_dir)).path, web)
+        webs = _check(definition, store, CrawlFolder(Path(crawl_dir)).path, web)
+    return [*webs.pages, *webs.more]
 
 
 def _check(definition: TopicDefinition, store: CrawlStore, folder: Path, web: str | None) -> _Webs:
