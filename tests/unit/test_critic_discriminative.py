@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from unit.topic_pages import WORDS, pages_of
 
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.discriminative import LogisticModel, fit_scale
 from focuscrawl.critic.files import read_critic, save_critic
 from focuscrawl.critic.training import learn_critic
+from unit.topic_pages import WORDS, pages_of
 
 if TYPE_CHECKING:
     from pathlib import Path

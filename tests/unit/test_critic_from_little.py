@@ -1,4 +1,4 @@
-"""A critic from a phrase and a few pages: each adds something, and neither is taken at its word."""
+"""A critic from a phrase and a few pages: each adds something, none is taken at its word."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from unit.topic_pages import pages_of
 
 from focuscrawl.critic.from_little import learn_from_little, learn_from_query
-from focuscrawl.critic.phrase_model import phrases_of
 from focuscrawl.critic.little_training import topic_name
+from focuscrawl.critic.phrase_model import phrases_of
 from focuscrawl.errors import UserError
+from unit.topic_pages import pages_of
 
 if TYPE_CHECKING:
     from focuscrawl.critic.bag_of_words import Bag

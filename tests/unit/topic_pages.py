@@ -11,34 +11,8 @@ if TYPE_CHECKING:
     from focuscrawl.critic.bag_of_words import Bag
 
 WORDS = {
-    "birds": [
-        "bird",
-        "birds",
-        "feather",
-        "nest",
-        "wing",
-        "song",
-        "eagle",
-        "owl",
-        "beak",
-        "plumage",
-        "migration",
-        "hatch",
-    ],
-    "cooking": [
-        "recipe",
-        "oven",
-        "flour",
-        "butter",
-        "bake",
-        "salt",
-        "onion",
-        "sauce",
-        "kitchen",
-        "pan",
-        "sugar",
-        "dough",
-    ],
+    "birds": ["bird", "birds", "feather", "nest", "wing", "song", "eagle", "owl", "beak", "hatch"],
+    "cooking": ["recipe", "oven", "flour", "butter", "bake", "salt", "onion", "sauce", "kitchen"],
     "engines": [
         "engine",
         "piston",
@@ -47,17 +21,13 @@ WORDS = {
         "diesel",
         "gear",
         "clutch",
-        "exhaust",
         "turbo",
         "fuel",
-        "crank",
-        "oil",
     ],
 }
 _COMMON = [
     "page",
     "home",
-    "about",
     "contact",
     "news",
     "more",
@@ -65,8 +35,6 @@ _COMMON = [
     "all",
     "new",
     "search",
-    "people",
-    "time",
     "work",
     "day",
 ]
