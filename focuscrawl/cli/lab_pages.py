@@ -1,6 +1,6 @@
 """``focuscrawl lab``: ``pages``, ``takeover``, ``feedback``, ``critics`` and others.
 
-All but ``findings`` do some work on every topic of a study, beside its crawls, and keep its tables.
+All but ``findings`` do some work on every topic of a study, beside its crawls; they keep tables.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from focuscrawl.critic.bag_of_words import Bag
 
 _LENGTH = 500  # words of a page
+_EVERYDAY = 1e-6
 
 
 def share_of_pages(words: Sequence[str]) -> NDArray[np.float64]:
@@ -24,6 +25,11 @@ def share_of_pages(words: Sequence[str]) -> NDArray[np.float64]:
     each = np.array([frequency.get(word, 0.0) for word in words])
     share: NDArray[np.float64] = -np.expm1(-_LENGTH * each)
     return share
+
+
+def everyday_words() -> tuple[str, ...]:
+    """Return the words of English that come more often than once in a million, some 30,000."""
+    return tuple(word for word, share in _frequencies().items() if share >= _EVERYDAY)
 
 
 def english_pages(n: int, random_state: int) -> list[Bag]:

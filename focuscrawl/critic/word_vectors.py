@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 from importlib.util import find_spec
-from itertools import count
 from pathlib import Path
-from threading import Lock
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.foundation.extras import needs
 
 if TYPE_CHECKING:
@@ -25,7 +22,6 @@ if TYPE_CHECKING:
 
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
 _PIECES = "tokenizers/l2_supercat_tokenizer_config.json"
-_REMEMBERED = 200_000  # words, 100 MB
 
 
 def word_vectors_installed() -> bool:
@@ -46,7 +42,7 @@ def word_vectors() -> WordVectors:
 
 
 class WordVectors:
-    """A vector for every word: the mean of its pieces'. Several threads may ask.
+    """A vector for every word: the mean of its pieces'.
 
     Raises
     ------
@@ -71,28 +67,10 @@ class WordVectors:
         self._pieces = pieces  # float16 (n_pieces, dimensions)
         self._tokenizer = Tokenizer.from_file(str(folder / _PIECES))
         self.dimensions = int(pieces.shape[1])
-        self._lock = Lock()
-        self._forget()
 
-    def of(self, words: Sequence[str]) -> NDArray[np.float32]:
-        """Return the vectors of `words`, float32 (n_words, dimensions)."""
-        with self._lock:
-            new = [word for word in dict.fromkeys(words) if word not in self._number]
-            if len(self._number) + len(new) > _REMEMBERED:
-                self._forget()
-                new = list(dict.fromkeys(words))
-            if new:
-                self._vectors.extend(self._read(new).ravel())
-                self._number.update(zip(new, count(len(self._number)), strict=False))
-            at = np.fromiter(map(self._number.__getitem__, words), np.intp, len(words))
-            return self._vectors.data.reshape(-1, self.dimensions)[at].astype(np.float32)
-
-    def _forget(self) -> None:
-        self._number: dict[str, int] = {}
-        self._vectors = GrowingArray(np.float16)
-
-    def _read(self, words: list[str]) -> NDArray[np.float16]:
-        encoded = self._tokenizer.encode_batch_fast(words, add_special_tokens=False)
+    def of(self, words: Sequence[str]) -> NDArray[np.float16]:
+        """Return the vectors of `words`, float16 (n_words, dimensions); some 20 us a word."""
+        encoded = self._tokenizer.encode_batch_fast(list(words), add_special_tokens=False)
         pieces = np.array([len(each.ids) for each in encoded])
         found = np.zeros((len(words), self.dimensions), np.float16)
         some = np.flatnonzero(pieces)  # a word without pieces means nothing

@@ -42,7 +42,7 @@ class _Setting(NamedTuple):
     ----------
     phrase : of the topic
     on, off : training pages of the topic, and of the others
-    others : URLs that are no test pages, which unlabelled ones are drawn from
+    unlabelled : by draw, pages that are no test pages
     pages, truth : the test pages, and whether they are on the topic
     """
 
@@ -51,7 +51,7 @@ class _Setting(NamedTuple):
     phrase: str
     on: Sequence[Bag]
     off: Sequence[Bag]
-    others: Sequence[str]
+    unlabelled: Sequence[Sequence[Bag]]
     pages: Sequence[Bag]
     truth: Bools
 
@@ -112,16 +112,22 @@ def _read(task: Task) -> _Setting:
     bags = read_bags(web, [url for url, _, _ in known])
     read = [(bag, yes, test) for bag, (_, yes, test) in zip(bags, known, strict=True) if bag]
     tests = {url for url, _, test in known if test}
+    others = [url for url in web.urls() if url not in tests]
     return _Setting(
         web=web,
         topic=task.topic,
         phrase=task.phrase or phrase_of(task.topic),
         on=[bag for bag, yes, test in read if yes and not test],
         off=[bag for bag, yes, test in read if not yes and not test],
-        others=[url for url in web.urls() if url not in tests],
+        unlabelled=[_unlabelled(web, others, draw) for draw in range(DRAWS)],
         pages=[bag for bag, _, test in read if test],
         truth=np.array([yes for _, yes, test in read if test], np.bool_),
     )
+
+
+def _unlabelled(web: Web, urls: Sequence[str], draw: int) -> list[Bag]:
+    drawn = sample(urls, 2 * _UNLABELLED, draw)
+    return [bag for bag in read_bags(web, drawn) if bag][:_UNLABELLED]
 
 
 def _words(setting: _Setting, _: int) -> TopicModel:
@@ -132,13 +138,11 @@ def _from_little(
     setting: _Setting, draw: int, good: int = 0, bad: int = 0, *, words: bool = False
 ) -> TopicModel:
     rng = np.random.default_rng(draw)
-    drawn = sample(setting.others, 2 * _UNLABELLED, rng)
-    unlabelled = [bag for bag in read_bags(setting.web, drawn) if bag][:_UNLABELLED]
     return learn_from_little(
         phrases_of(setting.phrase) if words else (),
         sample(setting.on, good, rng),
         sample(setting.off, bad, rng),
-        unlabelled,
+        setting.unlabelled[draw],
         embeddings=word_vectors_installed(),
     )
 

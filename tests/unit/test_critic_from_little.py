@@ -14,6 +14,8 @@ from focuscrawl.errors import UserError
 from unit.topic_pages import pages_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.discriminative import LogisticModel
 
@@ -22,7 +24,7 @@ BIRDS, ENGINES = pages_of("birds", 20, 7), pages_of("engines", 20, 7)
 EMBEDDINGS = pytest.mark.parametrize("embeddings", [True, False])
 
 
-def relevance(model: LogisticModel, pages: list[Bag]) -> np.ndarray:
+def relevance(model: LogisticModel, pages: Sequence[Bag]) -> np.ndarray:
     on = [path for path in model.classes if path != "/bad"]
     column = model.classes.index(on[0])
     return np.exp(model.log_posteriors(pages))[:, column]
