@@ -284,9 +284,10 @@ class Frontier:
             if self._hosts[host].offered == (key, url):
                 yield -key, host
 
-    def best_of(self, host: int, most: int) -> list[float]:
-        """Return the best `most` scores in the queue of `host`, descending; changes nothing."""
-        return [-key for key in self._hosts[host].first(most, self._keys.data, self._state.data)]
+    def scores_of(self, host: int) -> Iterator[float]:
+        """Iterate over the scores in a host's queue, descending; none may change meanwhile."""
+        for key in self._hosts[host].in_turn(self._keys.data, self._state.data):
+            yield -key
 
     def _waiting(
         self, urls: NDArray[np.int64], scores: NDArray[np.float64]
