@@ -34,11 +34,12 @@ class Page(BaseHTTPRequestHandler):
         number = int(self.path[1:]) if self.path[1:].isdecimal() else PAGES
         text = f"bicycle {number} ".ljust(SIZE, "x")
         body = f'<title>{number}</title><p>{text}<a href="/{number + 1}">next</a>'.encode()
-        self.send_response(200 if number < PAGES else 404)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self._headers_buffer.extend([b"\r\n", body])
-        self.flush_headers()
+        status = "200 OK" if number < PAGES else "404 Not Found"
+        self.wfile.write(
+            f"HTTP/1.1 {status}\r\nContent-Type: text/html\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n".encode()
+            + body
+        )
 
     def log_message(self, *_: object) -> None:
         pass

@@ -114,10 +114,10 @@ def test_an_outlook_costs_what_is_seen_not_what_waits() -> None:
     looked_at = 0
 
     class Counting(np.ndarray[Any, Any]):
-        def __getitem__(self, key: object) -> Any:
+        def __getitem__(self, key: Any) -> Any:
             nonlocal looked_at
             looked_at += 1
-            return super().__getitem__(key)  # type: ignore[index]
+            return super().__getitem__(key)
 
     frontier._state.data = frontier._state.data.view(Counting)
     scores, _ = outlook(frontier, 128)
