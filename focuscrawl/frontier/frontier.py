@@ -286,7 +286,9 @@ class Frontier:
 
     def scores_of(self, host: int) -> Iterator[float]:
         """Iterate over the scores in a host's queue, descending; none may change meanwhile."""
-        for key in self._hosts[host].in_turn(self._keys.data, self._state.data):
+        keys, states, state = self._keys.data, self._state.data, self._hosts[host]
+        state.best(keys, states)  # drops what is out of date at its top: once, not at each look
+        for key in state.in_turn(keys, states):
             yield -key
 
     def _waiting(

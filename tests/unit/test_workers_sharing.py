@@ -119,9 +119,16 @@ def test_an_outlook_costs_what_is_seen_not_what_waits() -> None:
             looked_at += 1
             return super().__getitem__(key)
 
+    given_away = range(0, waiting, 2)  # all of five hosts
+    for url in given_away:
+        frontier.remove(url)
     frontier._state.data = frontier._state.data.view(Counting)
-    scores, _ = outlook(frontier, 128)
+    before, _ = outlook(frontier, 128)  # forgets them
+    looked_at = 0
+    scores, hosts = outlook(frontier, 128)
+    assert scores == before
     assert len(scores) == 128
+    assert {host % 2 for host in hosts} == {1}
     assert looked_at < waiting / 20
 
 
