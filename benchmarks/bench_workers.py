@@ -121,7 +121,7 @@ def speed(*, pages: int, pairs: int, strategy: str, web: str) -> None:
                 found.setdefault("1 in a folder", []).append(_rate(times))
                 for number, (name, (count, cores, apart)) in enumerate(SETUPS.items()):
                     url = server.url(f"speed_{pair}_{number}")
-                    before = _processor(server)
+                    before = server.processor()
                     with _confined(server, cores):
                         there = Path(folder) / f"{number}"
                         spent = _crawl(url, there, arguments, count, apart=apart)
@@ -130,7 +130,7 @@ def speed(*, pages: int, pairs: int, strategy: str, web: str) -> None:
                     click.echo(f"{name}\n{_table(url)}")
                     click.echo(
                         f"  processor, start included: workers {spent:.1f} s, "
-                        f"server {_processor(server) - before:.1f} s"
+                        f"server {server.processor() - before:.1f} s"
                     )
             for name, rates in found.items():
                 click.echo(f"{name:31} {rates[-1]:6.1f} pages/s")
@@ -237,7 +237,7 @@ def _rows(rng: np.random.Generator, n: int, each: int) -> SparseRows:
 
 def _fill(crawl: Crawl, pages: int, server: PostgresServer) -> None:
     rng, empty = np.random.default_rng(0), pack_words([])
-    before = _processor(server)
+    before = server.processor()
     began, thread = time.perf_counter(), time.thread_time()
     for number in tqdm(range(pages), desc="Queueing", unit=" pages"):
         home = number % HOSTS
@@ -272,7 +272,7 @@ def _fill(crawl: Crawl, pages: int, server: PostgresServer) -> None:
     own = time.thread_time() - thread
     crawl.writer.close()
     took = time.perf_counter() - began
-    spent = _processor(server) - before
+    spent = server.processor() - before
     worker = time.process_time()
     click.echo(
         f"{pages:,} pages, {pages * LINKS:,} links in {took:.1f} s, {own:.1f} s to make them up: "
@@ -366,16 +366,6 @@ def _rate(times: list[str]) -> float:
     """Return pages a second from the first tenth of a crawl on, when all have started."""
     at = sorted(datetime.fromisoformat(each).timestamp() for each in times)[len(times) // 10 :]
     return (len(at) - 1) / (at[-1] - at[0])
-
-
-def _processor(server: PostgresServer) -> float:
-    """Return the seconds of processor that the server has taken."""
-    postmaster = psutil.Process(server.pid)
-    spent = sum(postmaster.cpu_times()[:4])  # of its own, and of connections that have ended
-    for each in postmaster.children():
-        with suppress(psutil.NoSuchProcess):
-            spent += sum(each.cpu_times()[:2])
-    return spent
 
 
 def _table(url: str) -> str:

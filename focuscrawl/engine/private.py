@@ -143,15 +143,16 @@ def limit_headers(
 
 
 def _count_headers(protocol: Any, most: int, error: Callable[[], Exception]) -> None:
-    received, take = 0, protocol.dataReceived
+    received, counted, take = 0, None, protocol.dataReceived
 
     def data_received(data: bytes) -> None:
-        nonlocal received
+        nonlocal received, counted
         parser = protocol._parser  # of the answer under way
         if parser is None or parser.state not in (STATUS, HEADER):
-            received = 0
             take(data)
             return
+        if parser is not counted:  # the next answer of a kept connection
+            received, counted = 0, parser
         received += len(data)
         if received <= most:
             take(data)

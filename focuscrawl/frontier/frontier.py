@@ -284,9 +284,12 @@ class Frontier:
             if self._hosts[host].offered == (key, url):
                 yield -key, host
 
-    def best_of(self, host: int, most: int) -> list[float]:
-        """Return the best `most` scores in the queue of `host`, descending; changes nothing."""
-        return [-key for key in self._hosts[host].first(most, self._keys.data, self._state.data)]
+    def scores_of(self, host: int) -> Iterator[float]:
+        """Iterate over the scores in a host's queue, descending; none may change meanwhile."""
+        keys, states, state = self._keys.data, self._state.data, self._hosts[host]
+        state.best(keys, states)  # drops what is out of date at its top: once, not at each look
+        for key in state.in_turn(keys, states):
+            yield -key
 
     def _waiting(
         self, urls: NDArray[np.int64], scores: NDArray[np.float64]

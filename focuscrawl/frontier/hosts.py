@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ _NO_KEYS, _NO_URLS = np.empty(0), np.empty(0, dtype=np.int64)
 
 #: where a URL is: under way, done or never seen; in the queue of its host; waiting, in no queue
 AWAY, QUEUED, DEFERRED = range(3)
+
+_T = TypeVar("_T", bound=tuple[float, ...])
 
 Entry = tuple[float, int]  # key (the score negated, so that the least comes first), URL
 
@@ -109,25 +111,24 @@ class Host:
         head = (float(self._run_keys[at]), int(self._run_urls[at]))
         return heap[0] if heap and heap[0] < head else head
 
-    def first(self, most: int, keys: NDArray[np.float64], state: NDArray[np.int8]) -> list[float]:
-        """Return the keys of the best `most` links, ascending; changes nothing.
+    def in_turn(self, keys: NDArray[np.float64], state: NDArray[np.int8]) -> Iterator[float]:
+        """Iterate over the keys of the links, ascending; nothing changes, or may change meanwhile.
+
+        Only what is iterated over is looked at, and what is out of date before it.
 
         Parameters
         ----------
         keys, state : for every URL, its present key and where it is
         """
-        run: list[float] = []
-        if self._at < len(self._run_urls):
-            some = slice(self._at, self._at + 2 * most)
-            run_keys, run_urls = self._run_keys[some], self._run_urls[some]
-            there = (state[run_urls] == QUEUED) & (keys[run_urls] == run_keys)
-            run = run_keys[there].tolist()
-        heap = self._heap if len(self._heap) <= most else heapq.nsmallest(2 * most, self._heap)
-        since = [key for key, url in set(heap) if state[url] == QUEUED and keys[url] == key]
-        return sorted(run + since)[:most]
+        run = zip(self._run_keys[self._at :], self._run_urls[self._at :], strict=True)
+        before: Entry | None = None
+        for key, url in heapq.merge(run, in_order(self._heap)):
+            if state[url] == QUEUED and keys[url] == key and (key, url) != before:
+                before = (key, url)
+                yield float(key)
 
 
-def in_order(heap: Sequence[tuple[float, int, int]]) -> Iterator[tuple[float, int, int]]:
+def in_order(heap: Sequence[_T]) -> Iterator[_T]:
     """Iterate over a heap from the least item on and leave it as it is: O(log k) for the k-th."""
     ahead = [(heap[0], 0)] if heap else []
     while ahead:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
@@ -85,15 +85,17 @@ def time_crawling(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
     """Return the time between fetches, breaks between runs left out, and the fetches it took.
 
     A break is where a run ends or begins between two fetches, or more than `BREAK` passed. The
-    first fetch of a run takes no time that the store knows of and is not counted.
+    first fetch of a run takes no time that the store knows of and is not counted. Several workers
+    record fetches after later ones of others: only what is later than all before takes time.
     """
     p = schema.page.c
     stops = {event.seq for event in History(store).events("start", "stop")}
     statement = sa.select(p.seq, p.fetched_at).where(p.seq <= fetched).order_by(p.seq)
     fetches = ((row.seq, datetime.fromisoformat(row.fetched_at)) for row in store.rows(statement))
+    latest = accumulate(fetches, lambda before, fetch: (fetch[0], max(before[1], fetch[1])))
     total, counted = timedelta(), 0
-    for (seq, before), (_, after) in pairwise(fetches):
+    for (seq, before), (_, after) in pairwise(latest):
         if seq not in stops and after - before <= BREAK:
-            total += max(after - before, timedelta())
+            total += after - before
             counted += 1
     return total, counted

@@ -7,8 +7,11 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
+
+import psutil
 
 _USER = "postgres"
 PASSWORD = "not-to-be-seen"
@@ -80,6 +83,15 @@ class PostgresServer:
     def pid(self) -> int:
         """Number of the server's first process."""
         return int((self._data / "postmaster.pid").read_text().splitlines()[0])
+
+    def processor(self) -> float:
+        """Return the seconds of processor that it has taken."""
+        postmaster = psutil.Process(self.pid)
+        spent = sum(postmaster.cpu_times()[:4])  # of its own, and of connections that have ended
+        for each in postmaster.children():
+            with suppress(psutil.NoSuchProcess):
+                spent += sum(each.cpu_times()[:2])
+        return float(spent)
 
     @property
     def _data(self) -> Path:

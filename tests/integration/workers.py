@@ -120,9 +120,8 @@ def assert_whole(url: str, budget: int) -> None:
     assert query(url, "SELECT id FROM url WHERE state = 1 EXCEPT SELECT url FROM page") == []
     assert query(url, "SELECT url FROM page EXCEPT SELECT id FROM url WHERE state = 1") == []
     # every link leads to a URL that is known, and is evidence on that URL's shard
-    assert query(url, "SELECT count(*) FROM link WHERE target NOT IN (SELECT id FROM url)") == [
-        (0,)
-    ]
+    unknown = "NOT EXISTS (SELECT FROM url WHERE id = target)"
+    assert query(url, f"SELECT count(*) FROM link WHERE {unknown}") == [(0,)]
     assert lost_links(url) == 0
     assert strangers(url) == []
 

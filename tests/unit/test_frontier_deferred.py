@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -173,7 +174,7 @@ def test_a_look_changes_nothing() -> None:
     for url, (host, score) in enumerate([(0, 0.5), (1, 0.9), (0, 0.7), (1, 0.1)]):
         frontier.push(url, host, score)
     assert list(frontier.offers()) == [(0.9, 1), (0.7, 0)]
-    assert frontier.best_of(0, 9) == [0.7, 0.5]
-    assert frontier.best_of(1, 1) == [0.9]
+    assert list(frontier.scores_of(0)) == [0.7, 0.5]
+    assert list(islice(frontier.scores_of(1), 1)) == [0.9]
     assert [frontier.peek(0.0) for _ in range(3)] == [1, 1, 1]
     assert [frontier.pop(0.0) for _ in range(4)] == [1, 2, 0, 3]

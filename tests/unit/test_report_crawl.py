@@ -110,6 +110,16 @@ def test_time_between_runs_does_not_count(building: Building) -> None:
     assert summary.pages_per_second == pytest.approx(0.5)
 
 
+def test_what_one_worker_records_after_later_fetches_of_others_takes_no_time(
+    building: Building,
+) -> None:
+    for number, after in enumerate((1, 4, -3, 4, -3, 4)):  # two workers by turns
+        building.fetch(f"http://a.example/{number}", after=after)
+    summary = Summary.of(building.written())
+    assert summary.time == timedelta(seconds=6)
+    assert summary.timed == 5
+
+
 def test_pages_are_loaded_with_types(building: Building, tmp_path: Path) -> None:
     bees(building)
     pages = load_pages(tmp_path / "crawl")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
@@ -83,6 +84,31 @@ def test_the_outlook_is_what_comes_next(pushed: list[tuple[int, float]]) -> None
         frontier.release(taken, 0.0)
     assert scores == popped[:10]
     assert Counter(zip(scores, hosts, strict=True)) <= Counter(zip(popped, asked, strict=True))
+
+
+def test_an_outlook_costs_what_is_seen_not_what_waits() -> None:
+    frontier, waiting = Frontier(per_host=1), 20_000
+    for url in range(waiting):
+        frontier.push(url, url % 10, float(url % 97))
+    looked_at = 0
+
+    class Counting(np.ndarray[Any, Any]):
+        def __getitem__(self, key: Any) -> Any:
+            nonlocal looked_at
+            looked_at += 1
+            return super().__getitem__(key)
+
+    given_away = range(0, waiting, 2)  # all of five hosts
+    for url in given_away:
+        frontier.remove(url)
+    frontier._state.data = frontier._state.data.view(Counting)
+    before, _ = outlook(frontier, 128)  # forgets them
+    looked_at = 0
+    scores, hosts = outlook(frontier, 128)
+    assert scores == before
+    assert len(scores) == 128
+    assert {host % 2 for host in hosts} == {1}
+    assert looked_at < waiting / 20
 
 
 def test_a_host_on_hold_waits_and_the_others_do_not() -> None:
