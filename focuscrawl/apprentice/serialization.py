@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
 
 
 ROWS = "<i4 <i4"  # of `SparseRows`: the features, and how many each row has
+
+
+@cache
+def _dtype(name: str) -> np.dtype[Any]:
+    """Return a type by its name.
+
+    NumPy has Python's parser read a name with a shape, and that of CPython 3.11 fails now and
+    then when several threads are at it: SystemError, recursion depth mismatch.
+    """
+    return np.dtype(name)
 
 
 class PackedRecord:
@@ -38,14 +49,14 @@ class PackedRecord:
             value = getattr(self, name)
             parts = (value.indices, value.lengths) if types == ROWS else (value,)
             for part, dtype in zip(parts, types.split(), strict=True):
-                arrays.append(part.astype(np.dtype(dtype).base, copy=False))
+                arrays.append(part.astype(_dtype(dtype).base, copy=False))
         sizes = np.array([array.size for array in arrays], "<i4")
         return b"".join(part.tobytes() for part in (sizes, *arrays))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Unpack what `to_bytes` has packed; views."""
-        dtypes = [np.dtype(each) for types in cls.TYPES.values() for each in types.split()]
+        dtypes = [_dtype(each) for types in cls.TYPES.values() for each in types.split()]
         at, arrays = 4 * len(dtypes), list[NDArray[Any]]()
         for size, dtype in zip(np.frombuffer(data, "<i4", len(dtypes)), dtypes, strict=True):
             arrays.append(np.frombuffer(data, dtype.base, size, at).reshape(-1, *dtype.shape))

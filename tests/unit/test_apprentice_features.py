@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -207,6 +209,17 @@ def test_facts_survive_the_store() -> None:
     again = PageFacts.from_bytes(facts.to_bytes())
     assert again.to_bytes() == facts.to_bytes()
     assert np.array_equal(again.links.indices, facts.links.indices)
+
+
+def test_facts_are_packed_without_the_parser_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = read_toy()
+    packed = facts.to_bytes()  # from here on types are known
+
+    def parse(*_: object, **__: object) -> None:
+        raise SystemError("AST constructor recursion depth mismatch")  # with several threads
+
+    monkeypatch.setattr(ast, "parse", parse)
+    assert PageFacts.from_bytes(packed).to_bytes() == packed
 
 
 def test_hubs_and_siblings_count_followed_links_of_the_same_page() -> None:
