@@ -4,7 +4,6 @@ import ast
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +28,8 @@ from focuscrawl.page import parse_page
 from focuscrawl.page.tokens import tokenize
 
 if TYPE_CHECKING:
+    import pytest
+
     from focuscrawl.critic.protocol import Judgement
 
 PAGE = b"""<html><head><title>Boats</title></head><body><h1>Sailing far</h1>
@@ -218,7 +219,7 @@ def test_facts_are_packed_without_the_parser_of_python(monkeypatch: pytest.Monke
     def parse(*_: object, **__: object) -> None:
         raise SystemError("AST constructor recursion depth mismatch")  # with several threads
 
-    monkeypatch.setattr(ast, "parse", parse)
+    monkeypatch.setattr(ast, "literal_eval", parse)
     assert PageFacts.from_bytes(packed).to_bytes() == packed
 
 
