@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 ROWS = "<i4 <i4"  # of `SparseRows`: the features, and how many each row has
 
 
+@cache
+def _dtype(name: str) -> np.dtype[Any]:
+    """Return a type by its name.
+
+    NumPy has Python's parser read a name with a shape, and that of CPython 3.11 fails now and
+    then when several threads are at it: SystemError, recursion depth mismatch.
+    """
+    return np.dtype(name)
+
+
 class PackedRecord:
     """A base of dataclasses of arrays that the store keeps.
 
@@ -38,15 +48,15 @@ class PackedRecord:
         for name, types in self.TYPES.items():
             value = getattr(self, name)
             parts = (value.indices, value.lengths) if types == ROWS else (value,)
-            for part, dtype in zip(parts, _dtypes(types), strict=True):
-                arrays.append(part.astype(dtype.base, copy=False))
+            for part, dtype in zip(parts, types.split(), strict=True):
+                arrays.append(part.astype(_dtype(dtype).base, copy=False))
         sizes = np.array([array.size for array in arrays], "<i4")
         return b"".join(part.tobytes() for part in (sizes, *arrays))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Unpack what `to_bytes` has packed; views."""
-        dtypes = [dtype for types in cls.TYPES.values() for dtype in _dtypes(types)]
+        dtypes = [_dtype(each) for types in cls.TYPES.values() for each in types.split()]
         at, arrays = 4 * len(dtypes), list[NDArray[Any]]()
         for size, dtype in zip(np.frombuffer(data, "<i4", len(dtypes)), dtypes, strict=True):
             arrays.append(np.frombuffer(data, dtype.base, size, at).reshape(-1, *dtype.shape))
@@ -58,12 +68,6 @@ class PackedRecord:
                 for name, types in cls.TYPES.items()
             }
         )
-
-
-@cache
-def _dtypes(types: str) -> list[np.dtype[Any]]:
-    """Read types; of an array in an array numpy does so with a compiler."""
-    return [np.dtype(each) for each in types.split()]
 
 
 def part_of(arrays: Mapping[str, NDArray[Any]], prefix: str) -> dict[str, NDArray[Any]]:

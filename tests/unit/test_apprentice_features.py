@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +28,8 @@ from focuscrawl.page import parse_page
 from focuscrawl.page.tokens import tokenize
 
 if TYPE_CHECKING:
+    import pytest
+
     from focuscrawl.critic.protocol import Judgement
 
 PAGE = b"""<html><head><title>Boats</title></head><body><h1>Sailing far</h1>
@@ -207,6 +210,17 @@ def test_facts_survive_the_store() -> None:
     again = PageFacts.from_bytes(facts.to_bytes())
     assert again.to_bytes() == facts.to_bytes()
     assert np.array_equal(again.links.indices, facts.links.indices)
+
+
+def test_facts_are_packed_without_the_parser_of_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    facts = read_toy()
+    packed = facts.to_bytes()  # from here on types are known
+
+    def parse(*_: object, **__: object) -> None:
+        raise SystemError("AST constructor recursion depth mismatch")  # with several threads
+
+    monkeypatch.setattr(ast, "literal_eval", parse)
+    assert PageFacts.from_bytes(packed).to_bytes() == packed
 
 
 def test_hubs_and_siblings_count_followed_links_of_the_same_page() -> None:
