@@ -79,6 +79,8 @@ def save_critic(trained: TrainedCritic, out: str | Path, *, force: bool = False)
         "cross_validation": dict(trained.cross_validation),
         "calibrated": trained.calibrated,
         "skipped": dict(trained.skipped),
+        "query": [list(phrase) for phrase in trained.phrases],
+        "random_state": trained.random_state,
         **of_model,
     }
     files = {_ARRAYS: pack_arrays(arrays), _EXAMPLES: table.getvalue().encode()}
@@ -125,6 +127,8 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
         calibrated=bool(manifest["calibrated"]),
         cross_validation=dict(manifest["cross_validation"]),
         skipped=dict(manifest["skipped"]),
+        phrases=tuple(tuple(map(str, phrase)) for phrase in manifest.get("query", ())),
+        random_state=int(manifest.get("random_state", 0)),
     )
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+    from scipy import sparse
 
     from focuscrawl.critic.bag_of_words import Bag
 
@@ -51,11 +52,30 @@ _NONE = np.zeros(0, np.intp)
 _ENGLISH = 300  # pages
 
 
-class _Linear(NamedTuple):
-    """A linear function of page vectors: float64 (n_words + dimensions,)."""
+class Judge(NamedTuple):
+    """A linear function of page vectors: standard deviations above the mean of unlabelled pages.
+
+    Attributes
+    ----------
+    weights : float64 (n_words + dimensions,)
+    intercept : added
+    """
 
     weights: NDArray[np.float64]
     intercept: float
+
+    def log_odds(self, pages: sparse.csr_matrix) -> NDArray[np.float64]:
+        """Return the log-odds of the topic of n pages, rows of a matrix; float64 (n,)."""
+        above: NDArray[np.float64] = pages @ self.weights + self.intercept
+        return _SLOPE * (above - _HALF)
+
+
+class LittlePages(NamedTuple):
+    """Pages to learn from, each part a matrix (n_pages, n_words + dimensions)."""
+
+    good: sparse.csr_matrix
+    bad: sparse.csr_matrix
+    unlabelled: sparse.csr_matrix
 
 
 def learn_from_little(
@@ -79,16 +99,39 @@ def learn_from_little(
     """
     if not phrases and not good:
         raise ValueError("nothing says what the topic is")
+    vectors, pages = read_little(phrases, good, bad, unlabelled, embeddings=embeddings)
+    return _model(vectors, topic, learn_judge(vectors, phrases, pages))
+
+
+def read_little(
+    phrases: Sequence[Sequence[str]],
+    good: Sequence[Bag],
+    bad: Sequence[Bag],
+    unlabelled: Sequence[Bag],
+    *,
+    embeddings: bool,
+) -> tuple[PageVectors, LittlePages]:
+    """Make vectors of what there is to learn from; parameters as in `learn_from_little`."""
     kept = {form for phrase in phrases for word in phrase for form in forms(word)}
     kept.update(*good, *bad)
     vectors = PageVectors.learn(unlabelled, kept, embeddings=embeddings)
-    learning = _Learning(vectors, good, bad, unlabelled)
+    n_words = len(vectors.words)
+    return vectors, LittlePages(
+        *(as_matrix(vectors.read(bags), n_words) for bags in (good, bad, unlabelled))
+    )
+
+
+def learn_judge(
+    vectors: PageVectors, phrases: Sequence[Sequence[str]], pages: LittlePages
+) -> Judge:
+    """Learn as `learn_from_little` does, from pages that are vectors already."""
+    learning = _Learning(vectors, pages)
     query = learning.query(phrases) if phrases else None
-    judge = learning.both(query, learning.examples(_NONE)) if good else query
+    some_good = pages.good.shape[0] > 0
+    judge = learning.both(query, learning.examples(_NONE)) if some_good else query
     assert judge is not None
-    joining = learning.standing_out(judge, _JOINING if good else _JOINING_ALONE)
-    judge = learning.both(query, learning.examples(joining))
-    return _model(vectors, topic, judge)
+    joining = learning.standing_out(judge, _JOINING if some_good else _JOINING_ALONE)
+    return learning.both(query, learning.examples(joining))
 
 
 def learn_from_query(
@@ -101,7 +144,7 @@ def learn_from_query(
     kept = {form for phrase in phrases for word in phrase for form in forms(word)}
     vectors = PageVectors.learn(english_pages(_ENGLISH, 0), kept, embeddings=embeddings)
     judges = [
-        _Linear(weights / spread, -mean / spread)
+        Judge(weights / spread, -mean / spread)
         for weights, (mean, spread) in zip(_cosines(vectors, phrases), _USUAL, strict=False)
     ]
     spread = _USUAL_SUM if len(judges) > 1 else 1.0
@@ -111,27 +154,23 @@ def learn_from_query(
 class _Learning:
     """Pages as one matrix, those without a label first."""
 
-    def __init__(
-        self,
-        vectors: PageVectors,
-        good: Sequence[Bag],
-        bad: Sequence[Bag],
-        unlabelled: Sequence[Bag],
-    ) -> None:
+    def __init__(self, vectors: PageVectors, pages: LittlePages) -> None:
+        from scipy import sparse  # noqa: PLC0415 - slow to import, needed in training only
+
         self._vectors = vectors
-        self._n = len(unlabelled)
-        self._pages = as_matrix(vectors.read([*unlabelled, *bad, *good]), len(vectors.words))
-        others = np.ones(self._n + len(bad))
+        self._n = pages.unlabelled.shape[0]
+        self._pages = sparse.csr_matrix(sparse.vstack([pages.unlabelled, pages.bad, pages.good]))
+        others = np.ones(self._n + pages.bad.shape[0])
         others[self._n :] = _BAD_WEIGHT
-        self._weight = np.concatenate([others, np.ones(len(good))])
+        self._weight = np.concatenate([others, np.ones(pages.good.shape[0])])
         self._good = np.arange(len(self._weight)) >= len(others)
 
-    def query(self, phrases: Sequence[Sequence[str]]) -> _Linear:
+    def query(self, phrases: Sequence[Sequence[str]]) -> Judge:
         """Return the judge that the phrases are."""
         judges = [self._standardised(each) for each in _cosines(self._vectors, phrases)]
         return self._standardised(_added(judges).weights)
 
-    def examples(self, joining: NDArray[np.intp]) -> _Linear:
+    def examples(self, joining: NDArray[np.intp]) -> Judge:
         """Return the judge learned from the good pages, and unlabelled ones that join them."""
         positive, weight = self._good.copy(), self._weight.copy()
         if self._good.any():
@@ -144,21 +183,21 @@ class _Learning:
         learned = np.concatenate([model.weights, model.of_meaning])[:, 0]
         return self._standardised(learned.astype(np.float64))
 
-    def both(self, query: _Linear | None, examples: _Linear) -> _Linear:
+    def both(self, query: Judge | None, examples: Judge) -> Judge:
         """Add up two judges, and measure in standard deviations again."""
         if query is None:
             return examples
         return self._standardised(_added([query, examples]).weights)
 
-    def standing_out(self, judge: _Linear, n: int) -> NDArray[np.intp]:
+    def standing_out(self, judge: Judge, n: int) -> NDArray[np.intp]:
         """Return the numbers of the `n` unlabelled pages that a judge holds most relevant."""
         odds = self._pages[: self._n] @ judge.weights
         return np.argsort(-odds, kind="stable")[:n]
 
-    def _standardised(self, weights: NDArray[np.float64]) -> _Linear:
+    def _standardised(self, weights: NDArray[np.float64]) -> Judge:
         odds = self._pages[: self._n] @ weights
         spread = max(float(odds.std()), 1e-9)
-        return _Linear(weights / spread, -float(odds.mean()) / spread)
+        return Judge(weights / spread, -float(odds.mean()) / spread)
 
 
 def _cosines(vectors: PageVectors, phrases: Sequence[Sequence[str]]) -> list[NDArray[np.float64]]:
@@ -171,14 +210,14 @@ def _cosines(vectors: PageVectors, phrases: Sequence[Sequence[str]]) -> list[NDA
     return [by_words, by_meaning] if vectors.dimensions else [by_words]
 
 
-def _added(judges: Sequence[_Linear], spread: float = 1.0) -> _Linear:
-    return _Linear(
+def _added(judges: Sequence[Judge], spread: float = 1.0) -> Judge:
+    return Judge(
         np.sum([judge.weights for judge in judges], axis=0) / spread,
         sum(judge.intercept for judge in judges) / spread,
     )
 
 
-def _model(vectors: PageVectors, topic: str, judge: _Linear) -> LogisticModel:
+def _model(vectors: PageVectors, topic: str, judge: Judge) -> LogisticModel:
     """Return the judge as a model: log-odds of a number of standard deviations."""
     n_words = len(vectors.words)
     weights = (_SLOPE * judge.weights).astype(np.float32)[:, None]

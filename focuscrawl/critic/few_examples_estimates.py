@@ -1,0 +1,52 @@
+"""What a few held-out examples say about all the pages of a topic, with its uncertainty."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_CONFIDENCE = 0.9
+#: The log-odds of a topic's pages are taken to be normally distributed, with mean 0 and this
+#: standard deviation as if so many pages had been seen: by how much two of three examples lie
+#: above zero says more than that they do.
+_USUAL_SPREAD, _USUAL_PAGES = 3.0, 3.0
+
+
+class Share(NamedTuple):
+    """An estimated share of pages, and where it lies with 90 % probability; all in [0, 1]."""
+
+    value: float
+    low: float
+    high: float
+
+
+def share_of(hits: int, pages: int) -> Share:
+    """Estimate a share from a sample, at least one page (interval: Jeffreys' prior)."""
+    return _around(hits / pages, pages)
+
+
+def recall_of(log_odds: NDArray[np.float64]) -> Share:
+    """Estimate which share of a topic's pages has R > 1/2.
+
+    Parameters
+    ----------
+    log_odds : (n,), of pages of the topic that were held out, n at least 1
+    """
+    from scipy.stats import norm  # noqa: PLC0415 - slow to import
+
+    n = len(log_odds)
+    mean = log_odds.sum() / (n + _USUAL_PAGES)
+    squares = ((log_odds - mean) ** 2).sum() + _USUAL_PAGES * (_USUAL_SPREAD**2 + mean**2)
+    spread = np.sqrt(squares / (n + _USUAL_PAGES))
+    return _around(float(norm.cdf(mean / spread)), n)
+
+
+def _around(value: float, pages: int) -> Share:
+    from scipy.stats import beta  # noqa: PLC0415
+
+    low, high = beta.interval(_CONFIDENCE, value * pages + 0.5, (1.0 - value) * pages + 0.5)
+    return Share(value, float(low), float(high))
