@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.example_groups import Cohesion
     from focuscrawl.critic.few_examples_estimates import Share
+    from focuscrawl.critic.focused_critic import TopicModel
     from focuscrawl.critic.trained import TrainedCritic
     from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.webs.protocol import Web
@@ -75,7 +76,7 @@ class FewExamplesReport:
     examples : those held out; empty where there are too few for that
     others : a sample of the web's other pages, in random order
     recall : share of relevant pages with R > 1/2; None where there are too few examples to tell
-    words_for, words_against : those that weigh most in the critic; none in one of words
+    words_for, words_against : those that weigh most; none where the critic has no weights
     warnings : sentences
     """
 
@@ -83,8 +84,8 @@ class FewExamplesReport:
     examples: tuple[JudgedPage, ...]
     others: tuple[JudgedPage, ...]
     recall: Share | None
-    words_for: tuple[str, ...]
-    words_against: tuple[str, ...]
+    words_for: list[str]
+    words_against: list[str]
     warnings: tuple[str, ...]
 
     def called(self) -> list[JudgedPage]:
@@ -151,6 +152,12 @@ def check_few_examples(
     recall = None
     if good and len(judged.examples):
         recall = recall_of(judged.examples[: len(good)])
+    on_topic: list[Bag] = [Counter(example.tokens) for example in good]
+    if not good:
+        on_topic = [bag for (_, bag), odds in zip(others, judged.others, strict=True) if odds > 0]
+    words_for, words_against = _weightiest(
+        trained.model, topic, on_topic, [bag for _, bag in others]
+    )
     return FewExamplesReport(
         topic=topic,
         examples=tuple(
@@ -162,8 +169,8 @@ def check_few_examples(
             for (url, _), relevance in zip(others, _relevance(judged.others), strict=True)
         ),
         recall=recall,
-        words_for=_weightiest(trained, topic, 1.0),
-        words_against=_weightiest(trained, topic, -1.0),
+        words_for=words_for,
+        words_against=words_against,
         warnings=tuple(
             warnings_of(
                 phrases_of_critic(trained),
@@ -221,12 +228,22 @@ def _agreement(page: JudgedPage, topic: str) -> float:
     return page.relevance if page.label == topic else 1.0 - page.relevance
 
 
-def _weightiest(trained: TrainedCritic, topic: str, sign: float) -> tuple[str, ...]:
-    """Return the words that move a page most, for the topic or, with a sign of -1, against it."""
-    model = trained.model
-    if not isinstance(model, LogisticModel):
-        return ()
-    towards = sign if model.classes[1] == topic else -sign
-    moves = towards * model.weights[:, 0] * model.vectors.idf
-    best = np.argsort(-moves, kind="stable")[:_WORDS]
-    return tuple(model.vectors.words[i] for i in best.tolist() if moves[i] > 0.0)
+def _weightiest(
+    model: TopicModel, topic: str, on_topic: Sequence[Bag], others: Sequence[Bag]
+) -> tuple[list[str], list[str]]:
+    """Return the words that part pages on the topic from others, for the topic and against it.
+
+    The mean log-odds of both differ by a sum over words; these have the largest terms.
+    """
+    if not isinstance(model, LogisticModel) or not on_topic:
+        return [], []
+    weights = model.weights[:, 0] if model.classes[1] == topic else -model.weights[:, 0]
+    means = []
+    for bags in (on_topic, others):
+        words = model.vectors.read(bags).words
+        means.append(np.bincount(words.ids, words.counts, len(weights)) / len(bags))
+    parting = weights * (means[0] - means[1])
+    best = np.argsort(-parting, kind="stable")[: np.count_nonzero(parting > 0.0)]
+    towards, away = best[weights[best] > 0.0][:_WORDS], best[weights[best] < 0.0][:_WORDS]
+    found = model.vectors.words
+    return [found[i] for i in towards.tolist()], [found[i] for i in away.tolist()]
