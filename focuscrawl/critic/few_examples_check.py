@@ -135,11 +135,11 @@ def check_few_examples(
     Raises
     ------
     UserError
-        The web has no other page, or none of the good examples, without which nothing says what
-        the topic is.
+        The web has none of the examples, or of the good ones where there is no phrase either; or
+        it has nothing else.
     """
     good = [example for example in examples if example.good]
-    if trained.examples and not good and not trained.phrases:
+    if trained.examples and not (good or (examples and trained.phrases)):
         raise UserError(f"{web.name} has none of the critic's good examples: name another --web")
     drawn = draw_others(web, {url for url, _ in trained.examples}, trained.random_state)
     progress.start(len(drawn))

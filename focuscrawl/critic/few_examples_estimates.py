@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _CONFIDENCE = 0.9
+#: what a held-out page counts in an interval: the critic that judges it is not quite the one
+#: that is asked about
+_WORTH = 0.6
 #: The log-odds of a topic's pages are taken to be normally distributed, with mean 0 and this
 #: standard deviation as if so many pages had been seen: by how much two of three examples lie
 #: above zero says more than that they do.
@@ -25,7 +28,7 @@ class Share(NamedTuple):
 
 
 def share_of(hits: int, pages: int) -> Share:
-    """Estimate a share from a sample, at least one page (interval: Jeffreys' prior)."""
+    """Estimate a share from a sample of at least one page; the interval is by Jeffreys' prior."""
     return _around(hits / pages, pages)
 
 
@@ -48,5 +51,6 @@ def recall_of(log_odds: NDArray[np.float64]) -> Share:
 def _around(value: float, pages: int) -> Share:
     from scipy.stats import beta  # noqa: PLC0415
 
-    low, high = beta.interval(_CONFIDENCE, value * pages + 0.5, (1.0 - value) * pages + 0.5)
+    worth = _WORTH * pages
+    low, high = beta.interval(_CONFIDENCE, value * worth + 0.5, (1.0 - value) * worth + 0.5)
     return Share(value, float(low), float(high))
