@@ -120,7 +120,7 @@ def _lines(
             f"Of {counted(len(bad), 'bad example')}, {sum(each > 0.5 for each in bad)} called "
             "relevant when held out"
         )
-    lines += [f"Warning: {warning}" for warning in report.warnings]
+    lines += [f"Warning: {one_line(warning)}" for warning in report.warnings]
     title_of = {example.url: example.title for example in examples}
     doubtful = report.doubtful(_DOUBTFUL)
     if doubtful:

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 _NAMES = 5  # words that name a group
 _SMALLEST = 3  # pages in a group
-#: mean silhouette from which on groups are apart; words alone make all pages nearly orthogonal
-_APART, _APART_BY_WORDS = 0.35, 0.05
-#: mean cosine of two examples below which a topic is broad: topics of the recorded webs have
-#: 0.13 to 0.6, all computers together have 0.01 (by words alone 0.02 to 0.13, and 0.005)
-_BROAD, _BROAD_BY_WORDS = 0.1, 0.012
+#: Mean silhouette from which on two groups are apart, and mean cosine of two examples below which
+#: a topic is broad; chosen on topics of two recorded webs and mixtures of them (docs/critics.md).
+#: By words alone all pages are nearly orthogonal.
+_APART, _APART_BY_WORDS = 0.28, 0.05
+_BROAD, _BROAD_BY_WORDS = 0.06, 0.012
 
 
 class Cohesion(NamedTuple):

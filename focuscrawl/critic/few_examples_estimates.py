@@ -28,7 +28,13 @@ class Share(NamedTuple):
 
 
 def share_of(hits: int, pages: int) -> Share:
-    """Estimate a share from a sample of at least one page; the interval is by Jeffreys' prior."""
+    """Estimate a share from a sample of at least one page.
+
+    Notes
+    -----
+    L. D. Brown, T. T. Cai and A. DasGupta, Interval estimation for a binomial proportion, 2001:
+    Jeffreys' interval, which reaches to 0 or 1 where the sample does.
+    """
     return _around(hits / pages, pages)
 
 
@@ -53,4 +59,4 @@ def _around(value: float, pages: int) -> Share:
 
     worth = _WORTH * pages
     low, high = beta.interval(_CONFIDENCE, value * worth + 0.5, (1.0 - value) * worth + 0.5)
-    return Share(value, float(low), float(high))
+    return Share(value, float(low) if value > 0.0 else 0.0, float(high) if value < 1.0 else 1.0)
