@@ -115,9 +115,10 @@ def read_little(
     kept = {form for phrase in phrases for word in phrase for form in forms(word)}
     kept.update(*good, *bad)
     vectors = PageVectors.learn(unlabelled, kept, embeddings=embeddings)
-    n_words = len(vectors.words)
+    rows = as_matrix(vectors.read([*unlabelled, *bad, *good]), len(vectors.words))
+    labelled = rows[len(unlabelled) :]
     return vectors, LittlePages(
-        *(as_matrix(vectors.read(bags), n_words) for bags in (good, bad, unlabelled))
+        labelled[len(bad) :], labelled[: len(bad)], rows[: len(unlabelled)]
     )
 
 
