@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from focuscrawl.cli import options
+from focuscrawl.cli.critic_check import check_without_labels
 from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.errors import UserError
 from focuscrawl.report.plain_text import cell
 
 if TYPE_CHECKING:
-    from focuscrawl.critic.evaluation import CheckReport
+    from collections.abc import Sequence
+
+    from focuscrawl.critic.evaluation import CheckReport, Prediction
     from focuscrawl.critic.trained import TrainedCritic
     from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.taxonomy import Label
@@ -196,32 +199,63 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
 
 @critic.command()
 @click.argument("spec", metavar="CRITIC")
-@click.option("--labels", required=True, help="CSV file url,topic[,split].")
+@click.option("--labels", help="CSV file url,topic[,split].")
 @click.option("--web", required=True, help=options.EXAMPLES_WEB)
 @click.option("--topic", help="Check relevance to these topics of LABELS instead of classes.")
 @click.option("--focus", help="Topics to mark in the critic, if they have other names there.")
 @click.option("--calibrated/--raw", default=None, help="Which probabilities to show.")
+@click.option(
+    "--wrong",
+    type=click.IntRange(min=0),
+    help="Without LABELS: how many pages of those listed as called relevant are not.",
+)
 @click.option("--csv", "table", help="Write every page's label and verdict to this file.")
 def check(
     *,
     spec: str,
-    labels: str,
+    labels: str | None,
     web: str,
     topic: str | None,
     focus: str | None,
     calibrated: bool | None,
+    wrong: int | None,
     table: str | None,
 ) -> None:
     """Check CRITIC, a folder, a name in models/ or module:callable, on labelled pages.
 
     The `test` rows are used; without any, those that it has not learned from. With --topic the
-    question is whether R > 1/2 on the pages of that topic and nowhere else.
+    question is whether R > 1/2 on the pages of that topic and nowhere else. A critic learned from
+    words, good and bad pages needs no --labels: its examples are held out in turn.
 
     \b
+    focuscrawl critic check models/birds --web pages.warc
     focuscrawl critic check models/mine --labels labels.csv --web pages.warc
     focuscrawl critic check mycode:judge --topic /Sports --labels labels.csv --web pages.warc
     focuscrawl critic check models/cycling --topic /Sports/Cycling --focus /good --labels ...
     """
+    if labels is None:
+        if topic is not None or focus is not None or calibrated is not None:
+            raise UserError("--topic, --focus, --calibrated and --raw go with --labels")
+        predictions: Sequence[Prediction] = check_without_labels(spec, web, wrong)
+    elif wrong is not None:
+        raise UserError("--wrong goes without --labels")
+    else:
+        predictions = _check_with_labels(
+            spec, labels, web, topic=topic, focus=focus, calibrated=calibrated
+        )
+    if table is not None:
+        _write_predictions(predictions, table)
+
+
+def _check_with_labels(
+    spec: str,
+    labels: str,
+    web: str,
+    *,
+    topic: str | None,
+    focus: str | None,
+    calibrated: bool | None,
+) -> Sequence[Prediction]:
     from dataclasses import replace
 
     from focuscrawl.critic.callable_critic import is_callable_spec
@@ -248,8 +282,7 @@ def check(
                 trained = replace(trained, calibrated=calibrated)
             report = check_classes(trained, rows, open_web(web), progress=shown)
     _print_report(report)
-    if table is not None:
-        _write_predictions(report, table)
+    return report.predictions
 
 
 def _print_report(report: CheckReport) -> None:
@@ -278,14 +311,14 @@ def _print_report(report: CheckReport) -> None:
             )
 
 
-def _write_predictions(report: CheckReport, table: str) -> None:
+def _write_predictions(predictions: Sequence[Prediction], table: str) -> None:
     try:
         with Path(table).open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["url", "topic", "predicted", "probability"])
             writer.writerows(
                 (*map(cell, prediction[:3]), f"{prediction.probability:.6g}")
-                for prediction in report.predictions
+                for prediction in predictions
             )
     except OSError as error:
         raise UserError(f"{table}: cannot be written ({error.strerror})") from error

@@ -79,6 +79,8 @@ def save_critic(trained: TrainedCritic, out: str | Path, *, force: bool = False)
         "cross_validation": dict(trained.cross_validation),
         "calibrated": trained.calibrated,
         "skipped": dict(trained.skipped),
+        "query": [list(phrase) for phrase in trained.phrases],
+        "random_state": trained.random_state,
         **of_model,
     }
     files = {_ARRAYS: pack_arrays(arrays), _EXAMPLES: table.getvalue().encode()}
@@ -116,6 +118,10 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
         raise ValueError("a class has a name that cannot be printed")
     if not {topic for _, topic in rows[1:]} <= set(model.classes):
         raise ValueError(f"{_EXAMPLES} has a topic that is no class")
+    phrases = tuple(tuple(map(str, phrase)) for phrase in manifest.get("query", ()))
+    random_state = int(manifest.get("random_state", 0))
+    if not all(phrases) or random_state < 0:
+        raise ValueError("it does not say how it was trained")
     return TrainedCritic(
         model=model,
         examples=tuple((url, topic) for url, topic in rows[1:]),
@@ -125,6 +131,8 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
         calibrated=bool(manifest["calibrated"]),
         cross_validation=dict(manifest["cross_validation"]),
         skipped=dict(manifest["skipped"]),
+        phrases=phrases,
+        random_state=random_state,
     )
 
 

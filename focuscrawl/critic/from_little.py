@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+    from scipy import sparse
 
     from focuscrawl.critic.bag_of_words import Bag
 
@@ -51,7 +52,7 @@ _JOINING, _JOINING_ALONE = 5, 10
 #: good pages are taken to stand out so far, until so many have shown how far they do
 _EXPECTED, _EXPECTED_PAGES = 2.5, 4
 _FOLDS = 5
-#: what each weighs, beside a good one
+#: what each that joins weighs, beside a good one
 _JOINED_WEIGHT = 0.2
 #: of a bad page, beside an unlabelled one
 _BAD_WEIGHT = 3.0
@@ -61,8 +62,8 @@ _ENGLISH = 300  # pages
 _OFTEN = 10
 
 
-class _Judge(NamedTuple):
-    """A linear function of page vectors, in standard deviations over unlabelled pages.
+class Judge(NamedTuple):
+    """A linear function of page vectors: standard deviations above the mean of unlabelled pages.
 
     Attributes
     ----------
@@ -72,6 +73,27 @@ class _Judge(NamedTuple):
 
     weights: NDArray[np.float64]
     intercept: float
+
+    def log_odds(self, pages: sparse.csr_matrix) -> NDArray[np.float64]:
+        """Return the log-odds of the topic of n pages, rows of a matrix; float64 (n,)."""
+        above: NDArray[np.float64] = pages @ self.weights + self.intercept
+        return _SLOPE * (above - _HALF)
+
+    def linear(self, topic: str) -> Linear:
+        """Return the judge as log-odds of a topic against ``/bad``."""
+        weights = _SLOPE * self.weights[:, None]
+        intercept = np.array([_SLOPE * (self.intercept - _HALF)])
+        if topic < OFF_TOPIC:  # the log-odds are those of the second class
+            return Linear((topic, OFF_TOPIC), -weights, -intercept)
+        return Linear((OFF_TOPIC, topic), weights, intercept)
+
+
+class LittlePages(NamedTuple):
+    """Pages to learn from, each part a matrix (n_pages, n_words + dimensions)."""
+
+    good: sparse.csr_matrix
+    bad: sparse.csr_matrix
+    unlabelled: sparse.csr_matrix
 
 
 def learn_from_little(
@@ -95,27 +117,50 @@ def learn_from_little(
     """
     if not phrases and not good:
         raise ValueError("nothing says what the topic is")
+    vectors, pages = read_little(phrases, good, bad, unlabelled, embeddings=embeddings)
+    judge = learn_judge(vectors, phrases, pages)
+    relevant = judge.log_odds(pages.unlabelled) > 0.0
+    on = [*good, *(bag for bag, yes in zip(unlabelled, relevant, strict=True) if yes)]
+    off = [*bad, *(bag for bag, yes in zip(unlabelled, relevant, strict=True) if not yes)]
+    return LogisticModel(vectors, judge.linear(topic), _reader(topic, phrases, on, off))
+
+
+def read_little(
+    phrases: Sequence[Sequence[str]],
+    good: Sequence[Bag],
+    bad: Sequence[Bag],
+    unlabelled: Sequence[Bag],
+    *,
+    embeddings: bool,
+) -> tuple[PageVectors, LittlePages]:
+    """Make vectors of what there is to learn from; parameters as in `learn_from_little`."""
     kept = {form for phrase in phrases for word in phrase for form in forms(word)}
     kept.update(*good, *bad)
     vectors = PageVectors.learn(unlabelled, kept, embeddings=embeddings)
-    learning = _Learning(vectors, good, bad, unlabelled)
-    query = learning.query(phrases) if phrases else None
-    weights = learning.weights(query)
-    judges = [query] if query is not None else []
-    if good:
-        judges.append(learning.examples(_NONE))
-    joining = learning.standing_out(
-        learning.sum(judges, weights), _JOINING if good else _JOINING_ALONE
+    rows = as_matrix(vectors.read([*unlabelled, *bad, *good]), len(vectors.words))
+    labelled = rows[len(unlabelled) :]
+    return vectors, LittlePages(
+        labelled[len(bad) :], labelled[: len(bad)], rows[: len(unlabelled)]
     )
-    judges[1 if query is not None else 0 :] = [learning.examples(joining)]
-    linear = _linear(learning.sum(judges, weights), topic)
-    pages = [*unlabelled, *bad, *good]
-    relevant = learning.relevance(linear) > 0.5
-    relevant[len(pages) - len(good) :] = True
-    relevant[len(unlabelled) : len(unlabelled) + len(bad)] = False
-    on = [page for page, yes in zip(pages, relevant, strict=True) if yes]
-    off = [page for page, yes in zip(pages, relevant, strict=True) if not yes]
-    return LogisticModel(vectors, linear, _reader(topic, phrases, on, off))
+
+
+def learn_judge(
+    vectors: PageVectors, phrases: Sequence[Sequence[str]], pages: LittlePages
+) -> Judge:
+    """Learn as `learn_from_little` does, from pages that are vectors already."""
+    learning = _Learning(vectors, pages)
+    some_good = pages.good.shape[0] > 0
+    if not phrases:
+        joining = learning.standing_out(learning.examples(_NONE), _JOINING)
+        return learning.examples(joining)
+    query = learning.query(phrases)
+    if not some_good:
+        joining = learning.standing_out(query, _JOINING_ALONE)
+        return learning.sum([query, learning.examples(joining)], (1.0, 1.0))
+    weights = learning.weights(query)
+    both = learning.sum([query, learning.examples(_NONE)], weights)
+    joining = learning.standing_out(both, _JOINING)
+    return learning.sum([query, learning.examples(joining)], weights)
 
 
 def learn_from_query(
@@ -129,52 +174,50 @@ def learn_from_query(
     pages = english_pages(_ENGLISH, 0)
     vectors = PageVectors.learn(pages, kept, embeddings=embeddings)
     judges = [
-        _Judge(weights / spread, -mean / spread)
+        Judge(weights / spread, -mean / spread)
         for weights, (mean, spread) in zip(_cosines(vectors, phrases), _USUAL, strict=False)
     ]
     spread = _USUAL_SUM if len(judges) > 1 else 1.0
-    linear = _linear(_added(judges, spread), topic)
-    return LogisticModel(vectors, linear, _reader(topic, phrases, (), pages))
+    judge = Judge(
+        np.sum([each.weights for each in judges], axis=0) / spread,
+        sum(each.intercept for each in judges) / spread,
+    )
+    return LogisticModel(vectors, judge.linear(topic), _reader(topic, phrases, (), pages))
 
 
 class _Learning:
     """Pages as one matrix, those without a label first."""
 
-    def __init__(
-        self,
-        vectors: PageVectors,
-        good: Sequence[Bag],
-        bad: Sequence[Bag],
-        unlabelled: Sequence[Bag],
-    ) -> None:
+    def __init__(self, vectors: PageVectors, pages: LittlePages) -> None:
+        from scipy import sparse  # noqa: PLC0415 - slow to import, needed in training only
+
         self._vectors = vectors
-        self._n = len(unlabelled)
-        self._pages = as_matrix(vectors.read([*unlabelled, *bad, *good]), len(vectors.words))
-        others = np.ones(self._n + len(bad))
+        self._n = pages.unlabelled.shape[0]
+        self._pages = sparse.csr_matrix(sparse.vstack([pages.unlabelled, pages.bad, pages.good]))
+        others = np.ones(self._n + pages.bad.shape[0])
         others[self._n :] = _BAD_WEIGHT
-        self._weight = np.concatenate([others, np.ones(len(good))])
+        self._weight = np.concatenate([others, np.ones(pages.good.shape[0])])
         self._good = np.arange(len(self._weight)) >= len(others)
 
-    def query(self, phrases: Sequence[Sequence[str]]) -> _Judge:
+    def query(self, phrases: Sequence[Sequence[str]]) -> Judge:
         """Return the judge that the phrases are."""
         judges = [self._standardised(each) for each in _cosines(self._vectors, phrases)]
-        return self._standardised(_added(judges).weights)
+        return self.sum(judges, (1.0, 1.0))
 
-    def weights(self, query: _Judge | None) -> tuple[float, float]:
+    def weights(self, query: Judge) -> tuple[float, float]:
         """Return what query and examples weigh, by how far each has the good pages stand out."""
         good = np.flatnonzero(self._good)
-        held_out = []
-        for fold in range(min(_FOLDS, len(good)) if len(good) > 1 and query is not None else 0):
+        held_out: list[float] = []
+        for fold in range(min(_FOLDS, len(good)) if len(good) > 1 else 0):
             out = good[fold::_FOLDS]
             held_out.extend(self._standing(self.examples(_NONE, without=out), out))
-        by_query = [] if query is None else self._standing(query, good)
-        means = [
+        of_query, of_examples = (
             (sum(standing) + _EXPECTED_PAGES * _EXPECTED) / (len(standing) + _EXPECTED_PAGES)
-            for standing in (by_query, held_out)
-        ]
-        return max(means[0], 0.1) ** 2, max(means[1], 0.1) ** 2
+            for standing in (self._standing(query, good), held_out)
+        )
+        return max(of_query, 0.1) ** 2, max(of_examples, 0.1) ** 2
 
-    def examples(self, joining: NDArray[np.intp], without: NDArray[np.intp] = _NONE) -> _Judge:
+    def examples(self, joining: NDArray[np.intp], without: NDArray[np.intp] = _NONE) -> Judge:
         """Return the judge learned from the good pages, and unlabelled ones that join them.
 
         Parameters
@@ -191,29 +234,23 @@ class _Learning:
         labels = np.where(positive, "yes", "no")  # sorted: the log-odds are those of yes
         return self._standardised(fit_logistic(self._pages, labels, weight).weights[:, 0])
 
-    def relevance(self, linear: Linear) -> NDArray[np.float64]:
-        """Return R of all pages."""
-        on = 1 - linear.classes.index(OFF_TOPIC)
-        relevance: NDArray[np.float64] = np.exp(linear.log_posteriors(self._pages)[:, on])
-        return relevance
-
-    def sum(self, judges: Sequence[_Judge], weights: Sequence[float]) -> _Judge:
+    def sum(self, judges: Sequence[Judge], weights: Sequence[float]) -> Judge:
         """Add up judges, and measure in standard deviations again."""
         parts = [judge.weights * weight for judge, weight in zip(judges, weights, strict=False)]
         return self._standardised(np.sum(parts, axis=0))
 
-    def standing_out(self, judge: _Judge, n: int) -> NDArray[np.intp]:
+    def standing_out(self, judge: Judge, n: int) -> NDArray[np.intp]:
         """Return the numbers of the `n` unlabelled pages that a judge holds most relevant."""
         odds = self._pages[: self._n] @ judge.weights
         return np.argsort(-odds, kind="stable")[:n]
 
-    def _standing(self, judge: _Judge, pages: NDArray[np.intp]) -> list[float]:
+    def _standing(self, judge: Judge, pages: NDArray[np.intp]) -> list[float]:
         return list(self._pages[pages] @ judge.weights + judge.intercept)
 
-    def _standardised(self, weights: NDArray[np.float64]) -> _Judge:
+    def _standardised(self, weights: NDArray[np.float64]) -> Judge:
         odds = self._pages[: self._n] @ weights
         spread = max(float(odds.std()), 1e-9)
-        return _Judge(weights / spread, -float(odds.mean()) / spread)
+        return Judge(weights / spread, -float(odds.mean()) / spread)
 
 
 def _cosines(vectors: PageVectors, phrases: Sequence[Sequence[str]]) -> list[NDArray[np.float64]]:
@@ -224,22 +261,6 @@ def _cosines(vectors: PageVectors, phrases: Sequence[Sequence[str]]) -> list[NDA
     is_word = np.arange(len(query)) < n_words
     by_words, by_meaning = np.where(is_word, query, 0.0), np.where(is_word, 0.0, query)
     return [by_words, by_meaning] if vectors.dimensions else [by_words]
-
-
-def _added(judges: Sequence[_Judge], spread: float = 1.0) -> _Judge:
-    return _Judge(
-        np.sum([judge.weights for judge in judges], axis=0) / spread,
-        sum(judge.intercept for judge in judges) / spread,
-    )
-
-
-def _linear(judge: _Judge, topic: str) -> Linear:
-    """Return a judge as log-odds of the topic."""
-    weights = _SLOPE * judge.weights[:, None]
-    intercept = np.array([_SLOPE * (judge.intercept - _HALF)])
-    if topic < OFF_TOPIC:  # the log-odds are those of the second class
-        return Linear((topic, OFF_TOPIC), -weights, -intercept)
-    return Linear((OFF_TOPIC, topic), weights, intercept)
 
 
 def _reader(

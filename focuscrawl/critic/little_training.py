@@ -18,7 +18,7 @@ from focuscrawl.foundation.progress_listener import SILENT
 from focuscrawl.taxonomy import ROOT, normalise
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Container, Sequence
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.foundation.progress_listener import Progress
@@ -69,25 +69,22 @@ def train_from_little(
     """
     if web is None:
         model = learn_from_query(phrases, topic=topic, embeddings=word_vectors_installed())
-        return TrainedCritic(model=model)
+        return TrainedCritic(model=model, phrases=tuple(map(tuple, phrases)))
     skipped: Counter[str] = Counter()
     labelled = [(url, True) for url in good] + [(url, False) for url in bad]
     found = resolve(web, [url for url, _ in labelled])
     skipped["not in the web"] = found.count(None)
     known = {url: yes for url, (_, yes) in zip(found, labelled, strict=True) if url is not None}
-    generator = np.random.default_rng(random_state)
-    others = [url for url in web.urls() if url not in known]
-    drawn = generator.permutation(len(others))[: 2 * _UNLABELLED].tolist()
-    progress.start(len(known) + len(drawn))
-    bags = read_bags(web, [*known, *(others[i] for i in drawn)], progress=progress)
+    others = draw_others(web, known, random_state)
+    progress.start(len(known) + len(others))
+    bags = read_bags(web, [*known, *others], progress=progress)
     examples = list(zip(known.items(), bags, strict=False))
     skipped["not HTML"] = sum(bag is None for _, bag in examples)
     usable = [(url, yes, bag) for (url, yes), bag in examples if bag]
     if not phrases and not any(yes for _, yes, _ in usable):
         raise UserError("none of the good pages can be read from the web; name others, or --words")
-    unlabelled: list[Bag] = [bag for bag in bags[len(known) :] if bag][:_UNLABELLED]
-    if len(unlabelled) < _UNLABELLED:
-        unlabelled += english_pages(_UNLABELLED - len(unlabelled), random_state)
+    unlabelled = [bag for _, bag in usable_others(others, bags[len(known) :])]
+    unlabelled += missing_others(len(unlabelled), random_state)
     model = learn_from_little(
         phrases,
         [bag for _, yes, bag in usable if yes],
@@ -100,4 +97,24 @@ def train_from_little(
         model=model,
         examples=tuple((url, topic if yes else OFF_TOPIC) for url, yes, _ in usable),
         skipped=+skipped,
+        phrases=tuple(map(tuple, phrases)),
+        random_state=random_state,
     )
+
+
+def draw_others(web: Web, known: Container[str], random_state: int) -> list[str]:
+    """Draw URLs of a web that are not `known`: twice as many as are needed, not all are pages."""
+    others = [url for url in web.urls() if url not in known]
+    order = np.random.default_rng(random_state).permutation(len(others))
+    return [others[i] for i in order[: 2 * _UNLABELLED].tolist()]
+
+
+def usable_others(urls: Sequence[str], bags: Sequence[Bag | None]) -> list[tuple[str, Bag]]:
+    """Return those of the pages drawn that have words, as many as are needed."""
+    pages = [(url, bag) for url, bag in zip(urls, bags, strict=True) if bag]
+    return pages[:_UNLABELLED]
+
+
+def missing_others(found: int, random_state: int) -> list[Bag]:
+    """Return English pages for those that a small web does not have."""
+    return english_pages(_UNLABELLED - found, random_state) if found < _UNLABELLED else []

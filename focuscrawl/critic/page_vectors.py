@@ -95,9 +95,8 @@ class PageVectors:
         """Return the vectors of n pages."""
         rows = self._vocabulary.read(bags)
         data = (1.0 + np.log(rows.counts)) * self.idf[rows.ids]
-        squares = np.concatenate(([0.0], np.cumsum(data * data)))
-        length = np.sqrt(squares[rows.starts[1:]] - squares[rows.starts[:-1]])
-        data /= np.repeat(np.maximum(length, 1e-12), np.diff(rows.starts))
+        for start, end in pairwise(rows.starts.tolist()):  # a page is the same among others
+            data[start:end] /= max(float(np.linalg.norm(data[start:end])), 1e-12)
         return PageRows(BagRows(rows.ids, data, rows.starts), self._meaning(rows))
 
     def _meaning(self, rows: BagRows) -> NDArray[np.float32]:
