@@ -81,6 +81,8 @@ def save_critic(trained: TrainedCritic, out: str | Path, *, force: bool = False)
         "skipped": dict(trained.skipped),
         **of_model,
     }
+    if trained.phrases:
+        facts["phrases"] = [list(phrase) for phrase in trained.phrases]
     files = {_ARRAYS: pack_arrays(arrays), _EXAMPLES: table.getvalue().encode()}
     return FORMAT.write(Path(out), trained.model.kind, facts, files, force=force)
 
@@ -125,6 +127,7 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
         calibrated=bool(manifest["calibrated"]),
         cross_validation=dict(manifest["cross_validation"]),
         skipped=dict(manifest["skipped"]),
+        phrases=tuple(tuple(map(str, phrase)) for phrase in manifest.get("phrases", ())),
     )
 
 

@@ -1,4 +1,4 @@
-"""Reading the pages that a critic from little is learned from (`focuscrawl.critic.from_little`)."""
+"""Reading the pages that a critic is learned from by `focuscrawl.critic.from_little`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.critic.corpus import read_bags, resolve
+from focuscrawl.critic.corpus import read_bags, read_known
 from focuscrawl.critic.english import english_pages
 from focuscrawl.critic.from_little import learn_from_little, learn_from_query
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
@@ -15,10 +15,11 @@ from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.critic.word_vectors import word_vectors_installed
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.taxonomy import ROOT, normalise
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.foundation.progress_listener import Progress
@@ -36,8 +37,8 @@ def topic_name(name: str | None) -> str:
         It is the name of the pages off the topic.
     """
     path = ON_TOPIC if name is None else normalise(name)
-    if path == OFF_TOPIC or path == ROOT:
-        raise UserError(f"--name {name}: that is what is off the topic; take another, like /Birds")
+    if path in {OFF_TOPIC, ROOT}:
+        raise UserError(f"name {name}: that is what is off the topic; take another, like /Birds")
     return path
 
 
@@ -45,7 +46,7 @@ def train_from_little(
     phrases: Sequence[Sequence[str]],
     good: Sequence[str],
     bad: Sequence[str],
-    web: Web | None,
+    webs: Sequence[Web],
     *,
     topic: str = ON_TOPIC,
     random_state: int = 0,
@@ -56,8 +57,9 @@ def train_from_little(
     Parameters
     ----------
     phrases : words of each phrase
-    good, bad : URLs; those that `web` does not have, or not as HTML, are counted
-    web : where they are, and the pages that stand for all others; None: phrases alone
+    good, bad : URLs; those that no web has, or not as HTML, are counted
+    webs : where they are, asked in this order, and the pages that stand for all others; none:
+        phrases alone
     topic : name of the class of the topic
     random_state : seed of the sample of other pages
     progress : told how many pages will be read, and of every few that were
@@ -65,39 +67,70 @@ def train_from_little(
     Raises
     ------
     UserError
-        Neither a phrase nor a good page that can be read.
+        Neither a phrase nor a good page that can be read; or a page is both good and bad.
     """
-    if web is None:
+    good, bad = (list(dict.fromkeys(map(_normal, urls))) for urls in (good, bad))
+    both = set(good) & set(bad)
+    if both:
+        raise UserError(f"{min(both)} is both good and bad; take it out of one")
+    if not webs and phrases:
         model = learn_from_query(phrases, topic=topic, embeddings=word_vectors_installed())
-        return TrainedCritic(model=model)
-    skipped: Counter[str] = Counter()
-    labelled = [(url, True) for url in good] + [(url, False) for url in bad]
-    found = resolve(web, [url for url, _ in labelled])
-    skipped["not in the web"] = found.count(None)
-    known = {url: yes for url, (_, yes) in zip(found, labelled, strict=True) if url is not None}
-    generator = np.random.default_rng(random_state)
-    others = [url for url in web.urls() if url not in known]
-    drawn = generator.permutation(len(others))[: 2 * _UNLABELLED].tolist()
-    progress.start(len(known) + len(drawn))
-    bags = read_bags(web, [*known, *(others[i] for i in drawn)], progress=progress)
-    examples = list(zip(known.items(), bags, strict=False))
-    skipped["not HTML"] = sum(bag is None for _, bag in examples)
-    usable = [(url, yes, bag) for (url, yes), bag in examples if bag]
-    if not phrases and not any(yes for _, yes, _ in usable):
-        raise UserError("none of the good pages can be read from the web; name others, or --words")
-    unlabelled: list[Bag] = [bag for bag in bags[len(known) :] if bag][:_UNLABELLED]
-    if len(unlabelled) < _UNLABELLED:
-        unlabelled += english_pages(_UNLABELLED - len(unlabelled), random_state)
+        return TrainedCritic(model=model, phrases=_kept(phrases))
+    labelled = [*good, *bad]
+    progress.start(min(len(labelled) + _UNLABELLED, sum(1 for web in webs for _ in web.urls())))
+    pages = read_known(webs, labelled, progress=progress)
+    if not phrases and not any(url in pages for url in good):
+        raise UserError(
+            "none of the good pages can be read: name others, or where they are recorded, or words"
+        )
+    others = _other_pages(
+        webs, {page.url for page in pages.values()}, random_state, progress=progress
+    )
     model = learn_from_little(
         phrases,
-        [bag for _, yes, bag in usable if yes],
-        [bag for _, yes, bag in usable if not yes],
-        unlabelled,
+        [pages[url].bag for url in good if url in pages],
+        [pages[url].bag for url in bad if url in pages],
+        others,
         topic=topic,
         embeddings=word_vectors_installed(),
     )
+    labels = [(url, topic) for url in good] + [(url, OFF_TOPIC) for url in bad]
     return TrainedCritic(
         model=model,
-        examples=tuple((url, topic if yes else OFF_TOPIC) for url, yes, _ in usable),
-        skipped=+skipped,
+        examples=tuple(pair for pair in labels if pair[0] in pages),
+        phrases=_kept(phrases),
+        skipped=+Counter({"that cannot be read": len(labelled) - len(pages)}),
     )
+
+
+def _normal(url: str) -> str:
+    """Return a URL as crawls write it; what is none stays, for no web has it."""
+    return normalize(url) or url
+
+
+def _kept(phrases: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(phrase) for phrase in phrases)
+
+
+def _other_pages(
+    webs: Sequence[Web], known: Collection[str], random_state: int, *, progress: Progress
+) -> list[Bag]:
+    """Draw pages without a label, from the first web as far as it goes, then the next, English.
+
+    Parameters
+    ----------
+    known : URLs of pages with a label, which are not drawn
+    """
+    generator = np.random.default_rng(random_state)
+    drawn: list[Bag] = []
+    for web in webs:
+        urls = [url for url in web.urls() if url not in known]
+        mixed = [urls[i] for i in generator.permutation(len(urls)).tolist()]
+        # not every URL is of a page
+        for at in range(0, len(mixed), _UNLABELLED):
+            if len(drawn) >= _UNLABELLED:
+                break
+            read = read_bags(web, mixed[at : at + _UNLABELLED], progress=progress)
+            drawn += [bag for bag in read if bag]
+    drawn = drawn[:_UNLABELLED]
+    return drawn + english_pages(_UNLABELLED - len(drawn), random_state)

@@ -27,6 +27,7 @@ class TrainedCritic:
     cross_validation : ``folds``, ``accuracy`` and the like, measured on the training pages;
         empty without examples
     skipped : examples that could not be used: ``not in the web``, ``not HTML``
+    phrases : words of each phrase that it was learned from
     """
 
     model: TopicModel
@@ -37,3 +38,4 @@ class TrainedCritic:
     calibrated: bool = False
     cross_validation: Mapping[str, float] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
+    phrases: tuple[tuple[str, ...], ...] = ()
