@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,11 +23,13 @@ if TYPE_CHECKING:
     from focuscrawl.page import PageView
     from focuscrawl.webs.protocol import Web
 
-_RECORDING = "pages.warc.gz"
+_RECORDING, _LOG, _SEEDS = "pages.warc.gz", "crawl.log", "examples.txt"
 _SHOWN, _WIDTH = 5, 100  # URLs, characters of one
 
-#: of a project's settings, these make no sense in such a crawl
-_NOT_HERE = dict.fromkeys(("store", "knowledge", "apprentice", "within"), "")
+#: what a project may have set for its own crawls, and such a crawl is without
+_WITHOUT = [f"FOCUSCRAWL_{name}=" for name in ("STORE", "KNOWLEDGE", "APPRENTICE", "WITHIN")]
+#: one recording of all that is fetched, in the crawl's folder
+_RECORDED = ["FOCUSCRAWL_WARC=1", "FOCUSCRAWL_WARC_SIZE=0"]
 
 
 def live_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -76,50 +77,59 @@ def fetch_examples(
         None of the pages can be had, or the folder is there already. Those that cannot are
         named in a line.
     """
-    seeds = list(dict.fromkeys(url for url in map(normalize, urls) if url is not None))
+    wanted = {normalize(url) or url: normalize(url) for url in urls}
+    seeds = [url for url in wanted.values() if url is not None]
     if not seeds:
-        raise UserError(f"{urls[0]} is no http(s) URL: name pages to learn from")
-    folder = Path(crawl_dir) if crawl_dir else CrawlFolder.new_name(Path(out).name, datetime.now())
+        raise UserError(f"{one_line(urls[0], _WIDTH)} is no http(s) URL: name pages to learn from")
+    folder = _made(crawl_dir or CrawlFolder.new_name(Path(out).name, datetime.now()), seeds)
     recording = folder / _RECORDING
-    if folder.exists() and any(folder.iterdir()):
-        raise UserError(
-            f"{folder} is there already: learn from its pages with --web {recording}, or name "
-            "another --crawl-dir"
-        )
     click.echo(
         f"Fetching {counted(len(seeds), 'example')} and {counted(others, 'other page')} "
         f"into {recording}",
         err=True,
     )
-    with tempfile.TemporaryDirectory() as scratch:
-        listed = Path(scratch, "examples.txt")
-        listed.write_text("\n".join(seeds), encoding="utf-8")
-        crawl(
-            {
-                **_NOT_HERE,
-                "topic": "/good",
-                "critic": f"{__name__}:{judge.__name__}",
-                "strategy": "random",
-                "seeds": str(listed),
-                "budget": str(len(seeds) + others),
-                "crawl_dir": str(folder),
-                "random_state": str(random_state),
-            },
-            ["LOG_LEVEL=WARNING", *settings, "FOCUSCRAWL_WARC=1", "FOCUSCRAWL_WARC_SIZE=0"],
-            may_fail=True,
-        )
+    crawl(
+        {
+            "topic": "/good",
+            "critic": f"{__name__}:{judge.__name__}",
+            "strategy": "random",
+            "seeds": str(folder / _SEEDS),
+            "budget": str(len(seeds) + others),
+            "crawl_dir": str(folder),
+            "random_state": str(random_state),
+        },
+        # its summary is of a topic, and says nothing here
+        [f"LOG_FILE={folder / _LOG}", *settings, *_WITHOUT, *_RECORDED],
+        may_fail=True,
+    )
     try:
         web = open_web(str(recording))
     except UserError as error:
-        raise UserError(f"{_none_of(seeds)} ({error}): see focuscrawl report {folder}") from None
+        raise UserError(f"{_none_of(seeds)} ({error}); see {folder / _LOG}") from None
     read = read_known([web], seeds)
-    missing = [url for url in seeds if url not in read]
+    missing = [url for url in wanted if url not in read]
     if not read:
-        raise UserError(f"{_none_of(seeds)}, {_listed(missing)}: see focuscrawl report {folder}")
+        raise UserError(f"{_none_of(seeds)}: {_listed(missing)}; see {folder / _LOG}")
     if missing:
         told = counted(len(missing), "example")
         click.echo(f"{told} could not be fetched as a page: {_listed(missing)}", err=True)
     return web
+
+
+def _made(folder: str | Path, seeds: Sequence[str]) -> Path:
+    """Make the folder of the crawl, with its start pages in it."""
+    folder = Path(folder)
+    if CrawlFolder(folder).exists:
+        raise UserError(
+            f"{folder} is there already: learn from its pages with --web {folder / _RECORDING}, "
+            "or name another --crawl-dir"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _SEEDS).write_text("\n".join(seeds), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written: {error.strerror}") from None
+    return folder
 
 
 def _none_of(seeds: Sequence[str]) -> str:
