@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from focuscrawl.webs.protocol import Web
 
 _UNLABELLED = 300  # pages drawn from the web
+#: of the pages drawn, as many for one that is probably on the topic
+_OTHERS_EACH = 9
 
 
 def topic_name(name: str | None) -> str:
@@ -49,6 +51,7 @@ def train_from_little(
     webs: Sequence[Web],
     *,
     topic: str = ON_TOPIC,
+    relevant: Collection[str] = (),
     random_state: int = 0,
     progress: Progress = SILENT,
 ) -> TrainedCritic:
@@ -61,6 +64,8 @@ def train_from_little(
     webs : where they are, asked in this order, and the pages that stand for all others; none:
         phrases alone
     topic : name of the class of the topic
+    relevant : URLs of pages that are probably on the topic, like those that a focused crawl has
+        judged to be: few of these are taken to stand for all others
     random_state : seed of the sample of other pages
     progress : told how many pages will be read, and of every few that were
 
@@ -83,9 +88,10 @@ def train_from_little(
         raise UserError(
             "none of the good pages can be read: name others, or where they are recorded, or words"
         )
-    others = _other_pages(
-        webs, {page.url for page in pages.values()}, random_state, progress=progress
-    )
+    known = {page.url for page in pages.values()}
+    generator = np.random.default_rng(random_state)
+    others = _other_pages(webs, known, relevant, generator, progress)
+    others += english_pages(_UNLABELLED - len(others), random_state)
     model = learn_from_little(
         phrases,
         [pages[url].bag for url in good if url in pages],
@@ -113,24 +119,24 @@ def _kept(phrases: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
 
 
 def _other_pages(
-    webs: Sequence[Web], known: Collection[str], random_state: int, *, progress: Progress
+    webs: Sequence[Web],
+    known: Collection[str],
+    relevant: Collection[str],
+    generator: np.random.Generator,
+    progress: Progress,
 ) -> list[Bag]:
-    """Draw pages without a label, from the first web as far as it goes, then the next, English.
-
-    Parameters
-    ----------
-    known : URLs of pages with a label, which are not drawn
-    """
-    generator = np.random.default_rng(random_state)
+    """Draw pages that stand for all others: of the first web, then the next, then of English."""
     drawn: list[Bag] = []
     for web in webs:
         urls = [url for url in web.urls() if url not in known]
-        mixed = [urls[i] for i in generator.permutation(len(urls)).tolist()]
-        # not every URL is of a page
-        for at in range(0, len(mixed), _UNLABELLED):
-            if len(drawn) >= _UNLABELLED:
-                break
-            read = read_bags(web, mixed[at : at + _UNLABELLED], progress=progress)
-            drawn += [bag for bag in read if bag]
-    drawn = drawn[:_UNLABELLED]
-    return drawn + english_pages(_UNLABELLED - len(drawn), random_state)
+        others = [url for url in urls if url not in relevant]
+        mixed = _mixed([url for url in urls if url in relevant], generator)
+        mixed = _mixed(others + mixed[: len(others) // _OTHERS_EACH], generator)
+        while mixed and len(drawn) < _UNLABELLED:  # not every URL is of a page
+            batch, mixed = mixed[:_UNLABELLED], mixed[_UNLABELLED:]
+            drawn += [bag for bag in read_bags(web, batch, progress=progress) if bag]
+    return drawn[:_UNLABELLED]
+
+
+def _mixed(urls: Sequence[str], generator: np.random.Generator) -> list[str]:
+    return [urls[i] for i in generator.permutation(len(urls)).tolist()]

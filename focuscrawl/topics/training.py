@@ -21,7 +21,7 @@ from focuscrawl.taxonomy import OTHER, Taxonomy, ancestors, lies_under
 from focuscrawl.taxonomy.topic_path import child
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.trained import TrainedCritic
@@ -39,6 +39,7 @@ def train_definition(
     definition: TopicDefinition,
     webs: Sequence[Web],
     *,
+    relevant: Collection[str] = (),
     progress: Progress = SILENT,
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
     """Train the critic of a definition.
@@ -56,6 +57,7 @@ def train_definition(
     Parameters
     ----------
     webs : where pages are looked for, in this order
+    relevant : URLs of them that a crawl has judged to be on the topic so far
     progress : told how many pages will be read, and of every few that were
 
     Returns
@@ -71,7 +73,7 @@ def train_definition(
     if definition.critic is not None:
         base, _ = read_critic(find_model(definition.critic))
     if base is None or _is_of_one_topic(base, definition):
-        return _from_little(definition, base, webs, progress)
+        return _from_little(definition, base, webs, relevant, progress)
     _check_marked(definition, base)
     marked, inner = definition.topics, _inner(definition, base)
     moved = {url: path for path, urls in definition.classes.items() for url in urls}
@@ -153,6 +155,7 @@ def _from_little(
     definition: TopicDefinition,
     base: TrainedCritic | None,
     webs: Sequence[Web],
+    relevant: Collection[str],
     progress: Progress,
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
     """Train a critic of one topic, with what its critic was learned from."""
@@ -174,6 +177,7 @@ def _from_little(
         [url for url, yes in known.items() if not yes],
         webs,
         topic=topic,
+        relevant=relevant,
         progress=progress,
     )
     if base is not None:
