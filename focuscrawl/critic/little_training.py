@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.critic.corpus import read_bags, read_known
+from focuscrawl.critic.corpus import read_bags, read_known, resolve
 from focuscrawl.critic.english import english_pages
 from focuscrawl.critic.from_little import learn_from_little, learn_from_query
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.webs.protocol import Web
 
+_NOTHING = "none of the good pages can be read: name others, or where they are recorded, or words"
 _UNLABELLED = 300  # pages drawn from the web
 #: of the pages drawn, as many for one that is probably on the topic
 _OTHERS_EACH = 9
@@ -81,13 +82,13 @@ def train_from_little(
     if not webs and phrases:
         model = learn_from_query(phrases, topic=topic, embeddings=word_vectors_installed())
         return TrainedCritic(model=model, phrases=_kept(phrases))
+    if not phrases and not any(url is not None for web in webs for url in resolve(web, good)):
+        raise UserError(_NOTHING)
     labelled = [*good, *bad]
     progress.start(min(len(labelled) + _UNLABELLED, sum(1 for web in webs for _ in web.urls())))
     pages = read_known(webs, labelled, progress=progress)
     if not phrases and not any(url in pages for url in good):
-        raise UserError(
-            "none of the good pages can be read: name others, or where they are recorded, or words"
-        )
+        raise UserError(_NOTHING)
     known = {page.url for page in pages.values()}
     generator = np.random.default_rng(random_state)
     others = _other_pages(webs, known, relevant, generator, progress)
