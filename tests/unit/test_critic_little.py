@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.cli.critic_from_little import read_description
-from focuscrawl.critic import little_training
 from focuscrawl.critic.corpus import read_known
 from focuscrawl.critic.files import read_critic, save_critic
+from focuscrawl.critic.from_little import learn_from_little
 from focuscrawl.critic.little_training import topic_name, train_from_little
 from focuscrawl.critic.phrase_model import words_of
+from focuscrawl.critic.word_vectors import word_vectors_installed
 from focuscrawl.errors import UserError
 
 from .shelves import Shelf, at
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from focuscrawl.critic.discriminative import LogisticModel
 
 
+TRAINING = "focuscrawl.critic.little_training"
+
+
 @pytest.fixture(autouse=True)
 def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep words of pages apart: all shelves have one fingerprint."""
@@ -33,9 +37,9 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(params=[True, False], ids=["embeddings", "words only"])
 def shelf(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Shelf:
     """Pages on knots and on taxes; with word embeddings where they are installed, and without."""
-    if request.param and not little_training.word_vectors_installed():
+    if request.param and not word_vectors_installed():
         pytest.skip("the extra embeddings is not installed")
-    monkeypatch.setattr(little_training, "word_vectors_installed", lambda: request.param)
+    monkeypatch.setattr(f"{TRAINING}.word_vectors_installed", lambda: request.param)
     shelf = Shelf()
     for i in range(20):
         shelf.page(f"/knots{i}", f"knots rope splice hitch number{i} sea")
@@ -64,8 +68,6 @@ def others(
 ) -> list[Bag]:
     """Train, and return the pages that stood for all others, English left out."""
     seen: list[Bag] = []
-    learn = little_training.learn_from_little
-
     def spied(
         phrases: Sequence[Sequence[str]],
         good: Sequence[Bag],
@@ -76,9 +78,11 @@ def others(
         embeddings: bool,
     ) -> LogisticModel:
         seen.extend(unlabelled)
-        return learn(phrases, good, bad, unlabelled, topic=topic, embeddings=embeddings)
+        return learn_from_little(
+            phrases, good, bad, unlabelled, topic=topic, embeddings=embeddings
+        )
 
-    monkeypatch.setattr(little_training, "learn_from_little", spied)
+    monkeypatch.setattr(f"{TRAINING}.learn_from_little", spied)
     train_from_little([["knots"]], [at("/knots0")], [], webs, relevant=relevant)
     assert len(seen) == 300  # English makes up for what there is not
     return [bag for bag in seen if sum(bag.values()) < 100]
