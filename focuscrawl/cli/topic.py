@@ -26,6 +26,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.topics import (
     TopicDefinition,
     check_marked,
+    pages_learned_from,
     read_definition,
     train_definition,
     write_definition,
@@ -140,8 +141,9 @@ def train(*, definition: Path, out: str, web: str | None, **live: Any) -> None:
     FORMAT.check_out(Path(out))
     known = read_definition(definition)
     webs = [open_web(name) for name in dict.fromkeys((known.web, web)) if name is not None]
-    if not webs and known.critic is None and known.judged:
-        webs = [fetch_examples([*known.good, *known.bad], out=out, **live)]
+    pages = () if webs else pages_learned_from(known)
+    if pages:
+        webs = [fetch_examples(pages, out=out, **live)]
     with closing(Bar("Reading")) as shown:
         trained, topics = train_definition(known, webs, progress=shown)
     save_critic(trained, out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,7 +80,9 @@ def train_from_little(
         raise UserError(f"{min(both)} is both good and bad; take it out of one")
     if not webs and phrases:
         model = learn_from_query(phrases, topic=topic, embeddings=word_vectors_installed())
-        return TrainedCritic(model=model, phrases=_kept(phrases))
+        return TrainedCritic(
+            model=model, phrases=_kept(phrases), skipped=_unread(len(good) + len(bad))
+        )
     if not phrases and not any(url is not None for web in webs for url in resolve(web, good)):
         raise UserError(_NOTHING)
     labelled = [*good, *bad]
@@ -106,13 +107,17 @@ def train_from_little(
         model=model,
         examples=tuple(pair for pair in labels if pair[0] in pages),
         phrases=_kept(phrases),
-        skipped=+Counter({"that cannot be read": len(labelled) - len(pages)}),
+        skipped=_unread(len(labelled) - len(pages)),
     )
 
 
 def _normal(url: str) -> str:
     """Return a URL as crawls write it; what is none stays, for no web has it."""
     return normalize(url) or url
+
+
+def _unread(n: int) -> dict[str, int]:
+    return {"that cannot be read": n} if n else {}
 
 
 def _kept(phrases: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:

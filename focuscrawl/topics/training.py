@@ -143,6 +143,25 @@ def _check_enough(read: int, definition: TopicDefinition, base: TrainedCritic) -
         )
 
 
+def pages_learned_from(definition: TopicDefinition) -> tuple[str, ...]:
+    """Return the URLs of all pages that a critic of one topic is learned from.
+
+    None where the critic of the definition has a taxonomy: what its examples were is recorded.
+    """
+    base = None
+    if definition.critic is not None:
+        base, _ = read_critic(find_model(definition.critic))
+        if not _is_of_one_topic(base, definition):
+            return ()
+    return tuple(_labelled(definition, base))
+
+
+def _labelled(definition: TopicDefinition, base: TrainedCritic | None) -> dict[str, bool]:
+    """Return whether pages are on the one topic, by URL; the latest judgement of a page counts."""
+    before = {} if base is None else {url: path != OFF_TOPIC for url, path in base.examples}
+    return before | dict.fromkeys(definition.good, True) | dict.fromkeys(definition.bad, False)
+
+
 def _is_of_one_topic(base: TrainedCritic, definition: TopicDefinition) -> bool:
     """Tell whether a critic was learned from what there was of one topic, and still is of one."""
     if isinstance(base.model, WordsModel):
@@ -159,14 +178,12 @@ def _from_little(
     progress: Progress,
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
     """Train a critic of one topic, with what its critic was learned from."""
-    known: dict[str, bool] = {}
+    known = _labelled(definition, base)
     phrases = [list(phrase) for phrase in base.phrases] if base is not None else []
     topic = topic_name(definition.name)
     if base is not None:
         _check_marked(definition, base)
         topic = next(path for path in base.model.classes if path != OFF_TOPIC)
-        known = {url: path == topic for url, path in base.examples}
-    known |= dict.fromkeys(definition.good, True) | dict.fromkeys(definition.bad, False)
     if definition.words:
         phrases += phrases_of(", ".join(definition.words))
     if definition.description:

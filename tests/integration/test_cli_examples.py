@@ -85,6 +85,15 @@ def test_a_definition_without_a_web_has_its_pages_fetched(local_web: LocalWeb, h
     assert folder.name.startswith("bikes-")
     urls = set(open_web(str(folder / "pages.warc.gz")).urls())
     assert len({url for url in urls if not url.endswith("/robots.txt")}) == 4
+    # what that critic was learned from is fetched, too, where it is to learn more
+    (here / "more.toml").write_text(
+        f'critic = "models/bikes"\ntopics = ["/Bikes"]\nbad = ["{forum}/tax-4"]\n'
+    )
+    done = run("topic", "train", "more.toml", "--out", "models/more", "--others", "1", *LIVE)
+    assert done.exit_code == 0, done.output
+    critic, _ = read_critic("models/more")
+    assert dict(critic.examples) == {f"{forum}/topic-2": "/Bikes", f"{forum}/tax-4": "/bad"}
+    assert critic.phrases == (("bicycle",),)
 
 
 @pytest.mark.parametrize("settings", [[], ["-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=nowhere"]])

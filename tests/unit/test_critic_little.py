@@ -68,6 +68,7 @@ def others(
 ) -> list[Bag]:
     """Train, and return the pages that stood for all others, English left out."""
     seen: list[Bag] = []
+
     def spied(
         phrases: Sequence[Sequence[str]],
         good: Sequence[Bag],
