@@ -280,13 +280,13 @@ def test_without_a_critic_words_and_pages_are_learned_from_together(shelf: Shelf
     assert set(trained.model.classes) == {"/Sea/Ropes", "/bad"}
     assert trained.examples == ((at("/reef1"), "/Sea/Ropes"),)
     assert trained.phrases == (("splice",), ("hitch",))
-    knots, reef, tax = relevances(trained, shelf, "/knots3", "/reef3", "/tax3")
+    knots, reef, climb, tax = relevances(trained, shelf, "/knots3", "/reef3", "/climb3", "/tax3")
     assert min(knots, reef) > tax
-    judged = words.judging([at("/reef1"), at("/gone")], [at("/knots1")])
+    judged = words.judging([at("/reef1"), at("/gone")], [at("/climb1")])
     trained, _ = train_definition(judged, [Shelf(), shelf])
-    assert dict(trained.examples) == {at("/reef1"): "/Sea/Ropes", at("/knots1"): "/bad"}
-    knots_now, reef_now = relevances(trained, shelf, "/knots3", "/reef3")
-    assert knots_now - reef_now < knots - reef
+    assert dict(trained.examples) == {at("/reef1"): "/Sea/Ropes", at("/climb1"): "/bad"}
+    reef_now, climb_now = relevances(trained, shelf, "/reef3", "/climb3")
+    assert climb_now - reef_now < climb - reef
     alone, marked = train_definition(TopicDefinition(words=("splice",)), [])
     assert marked == ("/good",)
     assert alone.examples == ()
