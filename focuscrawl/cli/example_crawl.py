@@ -39,7 +39,7 @@ def live_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--crawl-dir", help="Without --web: where they are kept.  [default: crawls/OUT-TIME]"
         ),
-        options.number("--others", "Without --web: pages fetched beside the examples.", 100),
+        options.number("--others", "Without --web: pages fetched beside the examples.", 200),
     ):
         command = option(command)
     return command
