@@ -12,6 +12,8 @@ import click
 
 from focuscrawl.cli import options
 from focuscrawl.cli.critic_check import check_without_labels
+from focuscrawl.cli.critic_from_little import Little, little_options, train_little
+from focuscrawl.cli.example_crawl import live_options
 from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.errors import UserError
 from focuscrawl.report.plain_text import cell
@@ -40,10 +42,8 @@ def critic() -> None:
 @click.option("--web", help=options.EXAMPLES_WEB)
 @click.option("--out", required=True, help="Folder to write, like models/NAME.")
 @click.option("--kind", help="discriminative, flat, hierarchical or words.")
-@click.option("--words", help="Comma-separated phrases of the topic.")
-@click.option("--good", help="File of URLs on the topic, one a line.")
-@click.option("--bad", help="File of URLs off the topic, one a line.")
-@click.option("--name", help="Name of the topic of --words, --good and --bad, like /Birds.")
+@little_options
+@live_options
 @options.number("--min-examples", "Topics with fewer are merged into the topic above.", 1)
 @options.number("--max-examples", "Topics with more are sampled down.", 300)
 @click.option("--uniform-prior", is_flag=True, help="Hold every class for equally likely.")
@@ -54,37 +54,60 @@ def train(
     *,
     labels: str | None,
     out: str,
+    force: bool,
     words: str | None,
+    description: str | None,
     good: str | None,
     bad: str | None,
-    force: bool,
+    bookmarks: Path | None,
+    folder: str | None,
+    name: str | None,
+    others: int,
+    crawl_dir: str | None,
+    settings: tuple[str, ...],
     **learning: Any,
 ) -> None:
     """Train a critic, and write it to --out.
 
     From LABELS, a CSV file url,topic[,split] or a Dmoz dump (content.rdf.u8 or .gz); rows of the
-    split `test` are left for `check`. Or from what you have of one topic: --words, pages that are
-    --good, pages that are --bad, any of them together; --web then is also where it learns what
-    other pages look like.
+    split `test` are left for `check`. Or from what you have of one topic: --words, a
+    --description, pages that are --good or --bookmarks, pages that are --bad, any of them
+    together. --web is where the pages are, and others to tell them from; without it they are
+    fetched, by a polite crawl that is kept.
 
     \b
     focuscrawl critic train labels.csv --web pages.warc --out models/mine
-    focuscrawl critic train --words birds --good urls.txt --web pages.warc --out models/birds
+    focuscrawl critic train --words "bird watching" --good urls.txt --out models/birds
+    focuscrawl critic train --bookmarks bookmarks.html --folder Bikes --out models/bikes
     focuscrawl critic train --words "road cycling, bicycle racing" --out models/cycling
     """
     from focuscrawl.critic.files import FORMAT, save_critic
 
-    little = [words, good, bad, learning["name"]]
-    if (labels is None) == (words is None and good is None):
-        raise UserError("learn from what? Give LABELS, or --words, or --good, or both of these")
-    if labels is not None and any(each is not None for each in little):
-        raise UserError("LABELS have the topics: leave out --words, --good, --bad and --name")
+    little = Little.of(
+        words=words,
+        description=description,
+        good=good,
+        bad=bad,
+        bookmarks=bookmarks,
+        folder=folder,
+        name=name,
+    )
+    if labels is not None and little.given:
+        raise UserError(
+            "LABELS have the topics: leave out what is of one topic, like --words and --good"
+        )
+    if labels is None and not (little.phrases or little.good):
+        raise UserError(
+            "learn from what? Give LABELS, or of one topic --words, --description, --good or "
+            "--bookmarks, or several of these"
+        )
     FORMAT.check_out(Path(out), force=force)
-    with closing(Bar("Reading")) as shown:
-        if labels is not None:
+    if labels is not None:
+        with closing(Bar("Reading")) as shown:
             trained = _from_labels(labels, progress=shown, **learning)
-        else:
-            trained = _from_little(words, good, bad, progress=shown, **learning)
+    else:
+        live = {"out": out, "others": others, "crawl_dir": crawl_dir, "settings": settings}
+        trained = train_little(little, live, **learning)
     size = save_critic(trained, out, force=force)
     _print_training(trained, out, size)
 
@@ -94,7 +117,6 @@ def _from_labels(
     *,
     web: str | None,
     kind: str | None,
-    name: None,
     progress: Progress,
     **learning: Any,
 ) -> TrainedCritic:
@@ -106,56 +128,6 @@ def _from_labels(
         raise UserError("no --web to read the examples from: name a .warc, .warc.gz, or `demo`")
     return train_critic(
         rows, open_web(web), kind=kind or DEFAULT_KIND, progress=progress, **learning
-    )
-
-
-def _from_little(
-    words: str | None,
-    good: str | None,
-    bad: str | None,
-    *,
-    web: str | None,
-    kind: str | None,
-    name: str | None,
-    random_state: int,
-    progress: Progress,
-    **learning: Any,
-) -> TrainedCritic:
-    """Train the critic of one topic, of what there is of it."""
-    from focuscrawl.critic.little_training import topic_name, train_from_little
-    from focuscrawl.critic.naive_bayes import KINDS
-    from focuscrawl.critic.phrase_model import WordsModel, phrases_of, read_phrases
-    from focuscrawl.critic.trained import TrainedCritic
-    from focuscrawl.critic.training import read_urls, train_critic, two_class_labels
-    from focuscrawl.webs import open_web
-
-    if kind == WordsModel.kind:
-        if words is None or good or bad or web or name:
-            raise UserError("--kind words learns from --words alone")
-        return TrainedCritic(model=read_phrases(words))
-    if kind in KINDS:
-        if good is None or bad is None or web is None or words or name:
-            raise UserError(f"--kind {kind} learns from --good, --bad and --web")
-        return train_critic(
-            two_class_labels(good, bad),
-            open_web(web),
-            kind=kind,
-            random_state=random_state,
-            progress=progress,
-            **learning,
-        )
-    if kind not in {None, "discriminative"}:
-        raise UserError(f"unknown kind of critic {kind!r}: choose one of those in --help")
-    if web is None and (good or bad):
-        raise UserError("no --web to read the examples from: name a .warc, .warc.gz, or `demo`")
-    return train_from_little(
-        phrases_of(words) if words is not None else (),
-        read_urls(good) if good is not None else (),
-        read_urls(bad) if bad is not None else (),
-        open_web(web) if web is not None else None,
-        topic=topic_name(name),
-        random_state=random_state,
-        progress=progress,
     )
 
 

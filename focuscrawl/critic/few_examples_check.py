@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.critic.corpus import read_bags, resolve
+from focuscrawl.critic.corpus import resolve
 from focuscrawl.critic.discriminative import LogisticModel
 from focuscrawl.critic.example_groups import cohesion_of
 from focuscrawl.critic.few_examples_estimates import recall_of
 from focuscrawl.critic.few_examples_warnings import warnings_of
 from focuscrawl.critic.from_little import read_little
 from focuscrawl.critic.held_out import hold_out
-from focuscrawl.critic.little_training import draw_others, missing_others, usable_others
+from focuscrawl.critic.little_training import OTHERS, draw_other_pages, missing_others
 from focuscrawl.critic.phrase_model import OFF_TOPIC, WordsModel
 from focuscrawl.critic.word_vectors import word_vectors_installed
 from focuscrawl.errors import UserError
@@ -141,9 +141,9 @@ def check_few_examples(
     good = [example for example in examples if example.good]
     if trained.examples and not (good or (examples and trained.phrases)):
         raise UserError(f"{web.name} has none of the critic's good examples: name another --web")
-    drawn = draw_others(web, {url for url, _ in trained.examples}, trained.random_state)
-    progress.start(len(drawn))
-    others = usable_others(drawn, read_bags(web, drawn, progress=progress))
+    known = {url for url, _ in trained.examples}
+    progress.start(OTHERS)
+    others = draw_other_pages([web], known, random_state=trained.random_state, progress=progress)
     if not others:
         raise UserError(f"{web.name} has no other pages than the examples: name another --web")
     topic = next(path for path in trained.model.classes if path != OFF_TOPIC)
@@ -237,7 +237,9 @@ def _weightiest(
     """
     if not isinstance(model, LogisticModel) or not on_topic:
         return [], []
-    weights = model.linear.weights[:, 0] if model.classes[1] == topic else -model.weights[:, 0]
+    weights = model.linear.weights[: len(model.vectors.words), 0]
+    if model.classes[1] != topic:
+        weights = -weights
     means = []
     for bags in (on_topic, others):
         words = model.vectors.read(bags).words

@@ -144,6 +144,26 @@ def phrases_of(text: str) -> list[list[str]]:
     return phrases
 
 
+def words_of(description: str) -> list[str]:
+    """Return the words of a paragraph that count as one phrase: those that few pages have.
+
+    Raises
+    ------
+    UserError
+        There is none.
+    """
+    from wordfreq import word_frequency  # noqa: PLC0415
+
+    words = dict.fromkeys(tokenize([description])[0])
+    rare = [word for word in words if word_frequency(word, "en") <= COMMON]
+    if not rare:
+        raise UserError(
+            f"description {description[:80]!r}: every word of it is on nearly every page; say "
+            "what the topic is about"
+        )
+    return rare
+
+
 def read_phrases(text: str) -> WordsModel:
     """Make a model of comma-separated phrases, as `phrases_of` reads them."""
     from wordfreq import word_frequency  # noqa: PLC0415

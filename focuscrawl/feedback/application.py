@@ -12,6 +12,7 @@ from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.page_source import webs_of
 from focuscrawl.crawl.parts.topic_change import ask_to_follow, check_followable, follow
 from focuscrawl.crawl.rejudging import check_readable
+from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.loading import load_trained
@@ -121,8 +122,12 @@ def apply_definition(
     with closing(open_store(crawl_dir)) as store:
         identity = store.identity()
         webs = _check(definition, store, folder.path, web)
-        fetches = History(store).n_fetches()
-    trained, topics = train_definition(definition, [*webs.pages, *webs.more], progress=examples)
+        history = History(store)
+        fetches = history.n_fetches()
+        relevant = {fetch.name for fetch in history.first_fetches() if fetch.relevance > RELEVANT}
+    trained, topics = train_definition(
+        definition, [*webs.pages, *webs.more], relevant=relevant, progress=examples
+    )
     trained = replace(trained, calibrated=_calibrated(identity, trained))
     name = _next_name(folder.path)
     save_critic(trained, folder.path / name)

@@ -113,7 +113,7 @@ def checked(trained: TrainedCritic, web: SmallWeb) -> FewExamplesReport:
 
 
 def test_a_clear_topic_is_found(web: SmallWeb) -> None:
-    critic = train_from_little([], urls_of("birds", 8), urls_of("law", 4), web, topic="/Birds")
+    critic = train_from_little([], urls_of("birds", 8), urls_of("law", 4), [web], topic="/Birds")
     report = checked(critic, web)
     assert report.topic == "/Birds"
     assert report.recall is not None
@@ -132,7 +132,7 @@ def test_a_clear_topic_is_found(web: SmallWeb) -> None:
 def test_an_example_of_something_else_is_the_most_doubtful(web: SmallWeb) -> None:
     good = [*urls_of("birds", 6), url_of("sailing", 0)]
     bad = [*urls_of("law", 3), url_of("birds", 20)]
-    report = checked(train_from_little([], good, bad, web), web)
+    report = checked(train_from_little([], good, bad, [web]), web)
     worst = {page.url: page.label for page in report.doubtful(2)}
     assert worst == {url_of("sailing", 0): "/good", url_of("birds", 20): "/bad"}
     assert len(report.doubtful(10)) == 10
@@ -154,7 +154,9 @@ def test_every_page_is_held_out(web: SmallWeb, n: int, embeddings: bool) -> None
 
 
 def test_two_topics_are_told(web: SmallWeb) -> None:
-    report = checked(train_from_little([], urls_of("birds", 6) + urls_of("law", 6), [], web), web)
+    report = checked(
+        train_from_little([], urls_of("birds", 6) + urls_of("law", 6), [], [web]), web
+    )
     (warning,) = report.warnings
     assert "two groups" in warning
     one, two = warning[warning.index("(") : -1].split(";")
@@ -174,8 +176,8 @@ def test_examples_of_everything_are_too_broad(web: SmallWeb, embeddings: bool) -
 
 
 def test_words_alone(web: SmallWeb, embeddings: bool) -> None:
-    learned = train_from_little([["feather"], ["plumage"]], [], [], web)
-    query = train_from_little([["feather"], ["plumage"]], [], [], None)
+    learned = train_from_little([["feather"], ["plumage"]], [], [], [web])
+    query = train_from_little([["feather"], ["plumage"]], [], [], ())
     words = TrainedCritic(model=read_phrases("feather, plumage"))
     for critic in (learned, query, words):
         report = checked(critic, web)
@@ -188,7 +190,7 @@ def test_words_alone(web: SmallWeb, embeddings: bool) -> None:
 
 
 def test_phrases_count_in_the_check_as_in_training(web: SmallWeb, tmp_path: Path) -> None:
-    trained = train_from_little([["feather"]], urls_of("birds", 1), [], web, random_state=7)
+    trained = train_from_little([["feather"]], urls_of("birds", 1), [], [web], random_state=7)
     save_critic(trained, tmp_path / "critic")
     critic, _ = read_critic(str(tmp_path / "critic"))
     assert critic.phrases == (("feather",),)
@@ -199,14 +201,14 @@ def test_phrases_count_in_the_check_as_in_training(web: SmallWeb, tmp_path: Path
 
 
 def test_one_example_tells_nothing_of_recall(web: SmallWeb) -> None:
-    report = checked(train_from_little([], urls_of("birds", 1), [], web), web)
+    report = checked(train_from_little([], urls_of("birds", 1), [], [web]), web)
     assert report.recall is None
     assert report.examples == ()
     assert report.called()
 
 
 def test_pages_that_are_gone(web: SmallWeb) -> None:
-    critic = train_from_little([], urls_of("birds", 5), urls_of("law", 2), web)
+    critic = train_from_little([], urls_of("birds", 5), urls_of("law", 2), [web])
     for url in urls_of("birds", 2):
         del web.pages[url]
     assert len(checked(critic, web).examples) == 5
@@ -215,13 +217,13 @@ def test_pages_that_are_gone(web: SmallWeb) -> None:
     with pytest.raises(UserError, match="none of the critic's good examples"):
         checked(critic, web)
     only = SmallWeb(dict.fromkeys(urls_of("birds", 3), "a bird"))
-    critic = train_from_little([], urls_of("birds", 3), [], only)
+    critic = train_from_little([], urls_of("birds", 3), [], [only])
     with pytest.raises(UserError, match="no other pages"):
         checked(critic, only)
 
 
 def test_what_is_from_little(web: SmallWeb) -> None:
-    assert is_from_little(train_from_little([], urls_of("birds", 2), [], web))
+    assert is_from_little(train_from_little([], urls_of("birds", 2), [], [web]))
     assert is_from_little(TrainedCritic(model=read_phrases("bird")))
     labels = [Label(url, "/good", "train") for url in urls_of("birds", 6)]
     labels += [Label(url, "/bad", "train") for url in urls_of("law", 6)]
