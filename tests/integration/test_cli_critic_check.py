@@ -150,5 +150,5 @@ def test_a_real_process(folder: Path) -> None:
             capture_output=True, text=True, check=False, cwd=folder,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
-    assert done.stderr == "Checking: 600 pages\n"
+    assert done.stderr == "Checking: 300 pages\n"
     assert done.stdout.startswith("Finds ")
