@@ -95,7 +95,11 @@ class WordReader:
         if not self._may_ask:
             classes = max(2, len(self._critic.classes))
             return np.full((len(words), classes), -np.log(classes))
-        judgement = self._critic.judge([_page_of(word) for word in words])
+        read = getattr(self._critic, "judge_words", None)
+        if read is None:
+            judgement = self._critic.judge([_page_of(word) for word in words])
+        else:
+            judgement = read(words)
         return np.log(np.maximum(_distribution(judgement), _SURE))
 
 

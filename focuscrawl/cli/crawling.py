@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-def crawl(arguments: Mapping[str, str | None], settings: Iterable[str]) -> None:
+_UNREACHABLE = 3  # exit code of a crawl none of whose start pages could be had
+
+
+def crawl(
+    arguments: Mapping[str, str | None], settings: Iterable[str], *, may_fail: bool = False
+) -> None:
     """Run ``focuscrawl crawl``; end with its exit code if it fails.
 
     Told to end, by Ctrl-C or a signal, the crawl does so cleanly, and this goes on.
@@ -21,6 +26,7 @@ def crawl(arguments: Mapping[str, str | None], settings: Iterable[str]) -> None:
     ----------
     arguments : of the spider; those that are None are not given
     settings : ``NAME=VALUE`` each
+    may_fail : go on as well where no start page can be had
     """
     # -P: with no look at the current folder for what is imported
     command = [sys.executable, "-P", "-m", "focuscrawl", "crawl"]
@@ -34,5 +40,5 @@ def crawl(arguments: Mapping[str, str | None], settings: Iterable[str]) -> None:
         while process.poll() is None:
             with suppress(KeyboardInterrupt):  # the terminal tells the crawl, too
                 process.wait()
-    if process.returncode:
+    if process.returncode and not (may_fail and process.returncode == _UNREACHABLE):
         raise SystemExit(process.returncode if process.returncode > 0 else 1)

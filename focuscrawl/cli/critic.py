@@ -11,13 +11,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from focuscrawl.cli import options
+from focuscrawl.cli.critic_check import check_without_labels
+from focuscrawl.cli.critic_from_little import Little, little_options, train_little
+from focuscrawl.cli.example_crawl import live_options
 from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.errors import UserError
 from focuscrawl.report.plain_text import cell
 
 if TYPE_CHECKING:
-    from focuscrawl.critic.evaluation import CheckReport
+    from collections.abc import Sequence
+
+    from focuscrawl.critic.evaluation import CheckReport, Prediction
     from focuscrawl.critic.trained import TrainedCritic
+    from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.taxonomy import Label
 
 # the critics load scikit-learn: a second that `--help` can do without
@@ -35,10 +41,9 @@ def critic() -> None:
 @click.argument("labels", required=False)
 @click.option("--web", help=options.EXAMPLES_WEB)
 @click.option("--out", required=True, help="Folder to write, like models/NAME.")
-@click.option("--kind", default="flat", show_default=True, help="flat or hierarchical.")
-@click.option("--good", help="File of URLs on the topic, one a line (instead of LABELS).")
-@click.option("--bad", help="File of URLs off the topic, one a line.")
-@click.option("--words", help="Comma-separated phrases: a critic without examples.")
+@click.option("--kind", help="discriminative, flat, hierarchical or words.")
+@little_options
+@live_options
 @options.number("--min-examples", "Topics with fewer are merged into the topic above.", 1)
 @options.number("--max-examples", "Topics with more are sampled down.", 300)
 @click.option("--uniform-prior", is_flag=True, help="Hold every class for equally likely.")
@@ -48,64 +53,82 @@ def critic() -> None:
 def train(
     *,
     labels: str | None,
-    web: str | None,
     out: str,
+    force: bool,
+    words: str | None,
+    description: str | None,
     good: str | None,
     bad: str | None,
-    words: str | None,
-    calibrate: bool,
-    force: bool,
+    bookmarks: Path | None,
+    folder: str | None,
+    name: str | None,
+    others: int,
+    crawl_dir: str | None,
+    settings: tuple[str, ...],
     **learning: Any,
 ) -> None:
-    """Train a critic from LABELS, and write it to --out.
+    """Train a critic, and write it to --out.
 
-    LABELS is a CSV file url,topic[,split], or a Dmoz dump (content.rdf.u8 or .gz).
-
-    Rows of the split `test` are left for `check`. With --good and --bad the topics are /good
-    and /bad; with --words, which needs no web, too.
+    From LABELS, a CSV file url,topic[,split] or a Dmoz dump (content.rdf.u8 or .gz); rows of the
+    split `test` are left for `check`. Or from what you have of one topic: --words, a
+    --description, pages that are --good or --bookmarks, pages that are --bad, any of them
+    together. --web is where the pages are, and others to tell them from; without it they are
+    fetched, by a polite crawl that is kept.
 
     \b
     focuscrawl critic train labels.csv --web pages.warc --out models/mine
-    focuscrawl critic train --good on.txt --bad off.txt --web pages.warc --out models/mine
+    focuscrawl critic train --words "bird watching" --good urls.txt --out models/birds
+    focuscrawl critic train --bookmarks bookmarks.html --folder Bikes --out models/bikes
     focuscrawl critic train --words "road cycling, bicycle racing" --out models/cycling
     """
     from focuscrawl.critic.files import FORMAT, save_critic
-    from focuscrawl.critic.phrase_model import read_phrases
-    from focuscrawl.critic.trained import TrainedCritic
-    from focuscrawl.critic.training import train_critic, two_class_labels
-    from focuscrawl.webs import open_web
 
-    sides = good is not None or bad is not None
-    if [labels is not None, sides, words is not None].count(True) != 1:
+    little = Little.of(
+        words=words,
+        description=description,
+        good=good,
+        bad=bad,
+        bookmarks=bookmarks,
+        folder=folder,
+        name=name,
+    )
+    if labels is not None and little.given:
         raise UserError(
-            "learn from what? Give LABELS, or --good and --bad, or --words: one of them"
+            "LABELS have the topics: leave out what is of one topic, like --words and --good"
+        )
+    if labels is None and not (little.phrases or little.good):
+        raise UserError(
+            "learn from what? Give LABELS, or of one topic --words, --description, --good or "
+            "--bookmarks, or several of these"
         )
     FORMAT.check_out(Path(out), force=force)
-    if words is not None:
-        if web is not None or calibrate:
-            raise UserError("--words learns from no pages: leave out --web and --calibrate")
-        trained = TrainedCritic(model=read_phrases(words))
-    else:
-        if labels is not None:
-            rows = _labels(labels, **learning)
-        elif good is not None and bad is not None:
-            rows = two_class_labels(good, bad)
-        else:
-            raise UserError("--good and --bad go together: give a file of URLs to each")
-        if web is None:
-            raise UserError(
-                "no --web to read the examples from: name a .warc, .warc.gz, or `demo`"
-            )
+    if labels is not None:
         with closing(Bar("Reading")) as shown:
-            trained = train_critic(
-                rows,
-                open_web(web),
-                calibrate=calibrate,
-                progress=shown,
-                **learning,
-            )
+            trained = _from_labels(labels, progress=shown, **learning)
+    else:
+        live = {"out": out, "others": others, "crawl_dir": crawl_dir, "settings": settings}
+        trained = train_little(little, live, **learning)
     size = save_critic(trained, out, force=force)
     _print_training(trained, out, size)
+
+
+def _from_labels(
+    labels: str,
+    *,
+    web: str | None,
+    kind: str | None,
+    progress: Progress,
+    **learning: Any,
+) -> TrainedCritic:
+    from focuscrawl.critic.training import DEFAULT_KIND, train_critic
+    from focuscrawl.webs import open_web
+
+    rows = _labels(labels, **learning)
+    if web is None:
+        raise UserError("no --web to read the examples from: name a .warc, .warc.gz, or `demo`")
+    return train_critic(
+        rows, open_web(web), kind=kind or DEFAULT_KIND, progress=progress, **learning
+    )
 
 
 def _labels(
@@ -148,32 +171,63 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
 
 @critic.command()
 @click.argument("spec", metavar="CRITIC")
-@click.option("--labels", required=True, help="CSV file url,topic[,split].")
+@click.option("--labels", help="CSV file url,topic[,split].")
 @click.option("--web", required=True, help=options.EXAMPLES_WEB)
 @click.option("--topic", help="Check relevance to these topics of LABELS instead of classes.")
 @click.option("--focus", help="Topics to mark in the critic, if they have other names there.")
 @click.option("--calibrated/--raw", default=None, help="Which probabilities to show.")
+@click.option(
+    "--wrong",
+    type=click.IntRange(min=0),
+    help="Without LABELS: how many pages of those listed as called relevant are not.",
+)
 @click.option("--csv", "table", help="Write every page's label and verdict to this file.")
 def check(
     *,
     spec: str,
-    labels: str,
+    labels: str | None,
     web: str,
     topic: str | None,
     focus: str | None,
     calibrated: bool | None,
+    wrong: int | None,
     table: str | None,
 ) -> None:
     """Check CRITIC, a folder, a name in models/ or module:callable, on labelled pages.
 
     The `test` rows are used; without any, those that it has not learned from. With --topic the
-    question is whether R > 1/2 on the pages of that topic and nowhere else.
+    question is whether R > 1/2 on the pages of that topic and nowhere else. A critic learned from
+    words, good and bad pages needs no --labels: its examples are held out in turn.
 
     \b
+    focuscrawl critic check models/birds --web pages.warc
     focuscrawl critic check models/mine --labels labels.csv --web pages.warc
     focuscrawl critic check mycode:judge --topic /Sports --labels labels.csv --web pages.warc
     focuscrawl critic check models/cycling --topic /Sports/Cycling --focus /good --labels ...
     """
+    if labels is None:
+        if topic is not None or focus is not None or calibrated is not None:
+            raise UserError("--topic, --focus, --calibrated and --raw go with --labels")
+        predictions: Sequence[Prediction] = check_without_labels(spec, web, wrong)
+    elif wrong is not None:
+        raise UserError("--wrong goes without --labels")
+    else:
+        predictions = _check_with_labels(
+            spec, labels, web, topic=topic, focus=focus, calibrated=calibrated
+        )
+    if table is not None:
+        _write_predictions(predictions, table)
+
+
+def _check_with_labels(
+    spec: str,
+    labels: str,
+    web: str,
+    *,
+    topic: str | None,
+    focus: str | None,
+    calibrated: bool | None,
+) -> Sequence[Prediction]:
     from dataclasses import replace
 
     from focuscrawl.critic.callable_critic import is_callable_spec
@@ -200,8 +254,7 @@ def check(
                 trained = replace(trained, calibrated=calibrated)
             report = check_classes(trained, rows, open_web(web), progress=shown)
     _print_report(report)
-    if table is not None:
-        _write_predictions(report, table)
+    return report.predictions
 
 
 def _print_report(report: CheckReport) -> None:
@@ -230,14 +283,14 @@ def _print_report(report: CheckReport) -> None:
             )
 
 
-def _write_predictions(report: CheckReport, table: str) -> None:
+def _write_predictions(predictions: Sequence[Prediction], table: str) -> None:
     try:
         with Path(table).open("w", encoding="utf-8", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(["url", "topic", "predicted", "probability"])
             writer.writerows(
                 (*map(cell, prediction[:3]), f"{prediction.probability:.6g}")
-                for prediction in report.predictions
+                for prediction in predictions
             )
     except OSError as error:
         raise UserError(f"{table}: cannot be written ({error.strerror})") from error

@@ -1,6 +1,6 @@
-"""``focuscrawl lab pages``, ``takeover``, ``feedback``, ``authorities``, ``findings``.
+"""``focuscrawl lab``: ``pages``, ``takeover``, ``feedback``, ``critics`` and others.
 
-The first four do some work on every topic of a study, beside its crawls, and keep its tables.
+All but ``findings`` do some work on every topic of a study, beside its crawls; they keep tables.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from tqdm import tqdm
 from focuscrawl.cli import options
 from focuscrawl.errors import UserError
 from focuscrawl.lab.agreement import study_agreement
+from focuscrawl.lab.critics import study_critics
 from focuscrawl.lab.feedback import study_feedback
 from focuscrawl.lab.figures.authorities import agreement_table, draw_agreement
 from focuscrawl.lab.findings import findings, markdown_of
@@ -96,6 +97,20 @@ def feedback(folder: Path) -> None:
     if table is not None:
         columns = ["web", "topic", "strategy"]
         click.echo(table.groupby(columns, sort=False).mean(numeric_only=True).round(2).to_string())
+
+
+@_on_every_topic(study_critics)
+def critics(folder: Path) -> None:
+    """Train critics of every topic from a phrase, a few pages and all labels, and test them.
+
+    Tables go to OUT/critics. Topics that are done are not repeated.
+    """
+    table = read_tables(folder, "critics")
+    if table is not None:
+        topics = table.groupby(["web", "from", "critic", "topic"], sort=False)
+        by_topic = topics.mean(numeric_only=True).drop(columns="draw")
+        means = by_topic.groupby(["web", "from", "critic"], sort=False).mean()
+        click.echo(means.round(3).to_string())
 
 
 @_on_every_topic(study_agreement)

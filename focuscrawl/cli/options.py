@@ -37,6 +37,11 @@ BOOKMARKS = click.option(
     "--bookmarks", type=PATH, help="A browser's bookmarks.html: examples of the topic."
 )
 BOOKMARK_FOLDER = click.option("--folder", help="Only bookmarks in a folder of this name.")
+WORDS = click.option("--words", help="Comma-separated phrases of the topic.")
+DESCRIPTION = click.option(
+    "--description", metavar="TEXT", help="A paragraph on the topic, or a text file of it."
+)
+NAME = click.option("--name", help="What the class of the topic is called.  [default: /good]")
 EXAMPLES_WEB = "Where the pages are: a .warc, .warc.gz, or `demo`."
 
 

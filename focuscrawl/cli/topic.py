@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import click
 
 from focuscrawl.cli import options
+from focuscrawl.cli.critic_from_little import read_description
+from focuscrawl.cli.example_crawl import fetch_examples, live_options
 from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.cli.topic_classes import classify, refine
 from focuscrawl.cli.topic_feedback import apply, suggest_command
@@ -23,6 +26,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.topics import (
     TopicDefinition,
     check_marked,
+    pages_learned_from,
     read_definition,
     train_definition,
     write_definition,
@@ -47,7 +51,9 @@ for command in (apply, classify, refine, suggest_command):
 @click.option("--critic", help="A trained critic: its classes are the taxonomy.")
 @click.option("--topic", "marked", help="Classes of it to mark, comma-separated.")
 @click.option("--web", help="Where the pages of its examples are.")
-@click.option("--words", help="Comma-separated phrases of the topic.")
+@options.WORDS
+@options.DESCRIPTION
+@options.NAME
 @click.option("--seeds", multiple=True, help="Start URLs, or a file of them.")
 @_GOOD
 @_BAD
@@ -60,6 +66,8 @@ def new(
     marked: str | None,
     web: str | None,
     words: str | None,
+    description: str | None,
+    name: str | None,
     seeds: tuple[str, ...],
     good: tuple[str, ...],
     bad: tuple[str, ...],
@@ -82,6 +90,8 @@ def new(
         topics=parts(marked),
         words=parts(words),
         seeds=tuple(urls_of(seeds)),
+        name=name,
+        description=None if description is None else read_description(description),
     ).judging(liked, urls_of(bad))
     if made.topics and critic is None:
         raise UserError("--topic marks classes of a critic: name it with --critic")
@@ -117,16 +127,23 @@ def add(
 @options.DEFINITION
 @click.option("--out", required=True, help="Folder of the critic, like models/NAME.")
 @click.option("--web", help="Where the pages are, if the definition names no web.")
-def train(*, definition: Path, out: str, web: str | None) -> None:
+@live_options
+def train(*, definition: Path, out: str, web: str | None, **live: Any) -> None:
     """Train the critic of TOPIC.toml, for a new crawl.
 
+    Pages that no web is named for are fetched, by a polite crawl that is kept.
+
     \b
+    focuscrawl topic train cycling.toml --out models/cycling
     focuscrawl topic train cycling.toml --web pages.warc.gz --out models/cycling
     focuscrawl crawl -a critic=models/cycling -a topic=/good -a seeds=cycling.toml
     """
     FORMAT.check_out(Path(out))
     known = read_definition(definition)
     webs = [open_web(name) for name in dict.fromkeys((known.web, web)) if name is not None]
+    pages = () if webs else pages_learned_from(known)
+    if pages:
+        webs = [fetch_examples(pages, out=out, **live)]
     with closing(Bar("Reading")) as shown:
         trained, topics = train_definition(known, webs, progress=shown)
     save_critic(trained, out)

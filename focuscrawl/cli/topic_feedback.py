@@ -10,11 +10,14 @@ import click
 
 from focuscrawl.cli import options
 from focuscrawl.cli.progress_bars import Bar
+from focuscrawl.cli.topic_teacher import ask_teacher, teacher_of
 from focuscrawl.cli.topic_text import in_words, parts, say_left_out
 from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.feedback import (
     KINDS,
+    RECORD,
+    Teaching,
     apply_definition,
     check_applicable,
     read_judgements,
@@ -65,6 +68,11 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
 )
 @options.path("--out", "Write the questions to this CSV.")
 @options.path("--answers", "Take the answers from this CSV.")
+@click.option(
+    "--teacher", "endpoint", metavar="URL", help="Ask the model behind this: https://host/v1."
+)
+@click.option("--model", help="Its name there.")
+@options.number("--per-minute", "Questions to it, at most.", 60)
 @_WEB
 def suggest_command(
     *,
@@ -74,41 +82,54 @@ def suggest_command(
     kind: tuple[str, ...],
     out: Path | None,
     answers: Path | None,
+    endpoint: str | None,
+    model: str | None,
+    per_minute: int,
     web: str | None,
 ) -> None:
     """Ask about pages of a crawl, and have it follow the answers; works while it runs.
 
     Asked are pages that the critic is unsure of, that their neighbours speak against or for, and
-    the top hubs and authorities. Without --out and --answers it asks here.
+    the top hubs and authorities. Without --out, --answers and --teacher it asks here. A teacher's
+    key is read from FOCUSCRAWL_TEACHER_KEY.
 
     \b
     focuscrawl topic suggest crawls/cycling
     focuscrawl topic suggest crawls/cycling --out questions.csv
     focuscrawl topic suggest crawls/cycling --answers questions.csv
+    focuscrawl topic suggest crawls/cycling --teacher http://localhost:11434/v1 --model NAME
     """
     if out is not None and answers is not None:
         raise UserError("--out asks and --answers tells: give one of them")
+    teacher = teacher_of(endpoint, model, per_minute)
+    if teacher is not None and (out or answers):
+        raise UserError("--teacher asks and tells: leave out --out and --answers")
     path = crawl_dir / DEFINITION if definition is None else definition
     with closing(open_store(crawl_dir)) as store:
         if definition is None and not path.exists():
             known = _of_crawl(store, web)
         else:
             known = read_definition(path)
-        check_applicable(known, crawl_dir, web=web)
-        pages = []
-        if answers is None:
-            pages = suggest(store, n, known=known.judged, kinds=kind or None)
+        webs = check_applicable(known, crawl_dir, web=web)
+        settled, teaching = known.judged, None
+        if teacher is not None:
+            teaching = Teaching(teacher, known, webs, crawl_dir / RECORD)
+            settled |= teaching.unsure
+        pages = [] if answers else suggest(store, n, known=settled, kinds=kind or None)
     if not pages and answers is None:
         raise UserError(f"{crawl_dir}: every page worth asking about was judged already")
     if out is not None:
         write_questions(pages, out)
         click.echo(f"wrote {out}: fill in the column verdict (good or bad), then give --answers")
         return
-    good, bad = _ask(pages) if answers is None else read_judgements(answers)
-    if not good and not bad:
+    if teaching is not None:
+        made = ask_teacher(teaching, pages, known, path)
+    else:
+        good, bad = _ask(pages) if answers is None else read_judgements(answers)
+        made = known.judging(good, bad) if good or bad else known
+    if made is known:
         click.echo("no judgement, no change")
         return
-    made = known.judging(good, bad)
     write_definition(made, path)  # the answers are kept, whatever comes
     _apply(made, crawl_dir, web)
     click.echo(f"{path}: {in_words(made)}")

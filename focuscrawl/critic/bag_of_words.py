@@ -38,7 +38,7 @@ class BagRows(NamedTuple):
         lengths: NDArray[np.float64] = total[self.starts[1:]] - total[self.starts[:-1]]
         return lengths
 
-    def dot(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+    def dot(self, weights: NDArray[np.floating]) -> NDArray[np.float64]:
         """Multiply by `weights` (n_words, n_columns) in C order; returns (n_rows, n_columns).
 
         A page touches a few hundred rows of the weights: gathering them costs less than

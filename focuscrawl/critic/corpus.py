@@ -11,16 +11,17 @@ from contextlib import closing
 from importlib import resources
 from itertools import islice
 from multiprocessing import parent_process
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.foundation.cache import cache_dir
 from focuscrawl.foundation.progress_listener import SILENT
 from focuscrawl.foundation.search_path import without_current_folder
 from focuscrawl.foundation.urls import normalize
+from focuscrawl.foundation.urls import resolve as resolve_links
 from focuscrawl.webs.pages import HtmlAnswer
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.foundation.progress_listener import Progress
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _BATCH = 32  # pages a task: few enough for a smooth progress bar, enough to be worth sending
 _PROCESSES = 2  # that parse
 _WORTH_PROCESSES = 400  # pages; below, starting worker processes takes longer than reading
+_REDIRECTS = 5  # that are followed one after the other
 
 
 def resolve(web: Web, urls: Sequence[str]) -> list[str | None]:
@@ -71,6 +73,57 @@ def read_bags(web: Web, urls: Sequence[str], *, progress: Progress = SILENT) -> 
                 bags.update(found)
                 progress.advance(len(found))
     return [bags[url] for url in urls]
+
+
+class KnownPage(NamedTuple):
+    """A page that a web has: the URL that it has it under, redirects followed, and its words."""
+
+    url: str
+    bag: Bag
+
+
+def read_known(
+    webs: Sequence[Web], urls: Sequence[str], *, progress: Progress = SILENT
+) -> dict[str, KnownPage]:
+    """Return those pages that one of several webs has.
+
+    Parameters
+    ----------
+    webs : asked in this order
+    urls : as people write them
+    progress : told of every few pages read
+
+    Returns
+    -------
+    By URL as given; without those that no web has, or not as an HTML page with words
+    """
+    pages: dict[str, KnownPage] = {}
+    for web in webs:
+        left = [url for url in urls if url not in pages]
+        at = {a: b for a, b in zip(left, resolve(web, left), strict=True) if b is not None}
+        pages.update(_with_words(web, at, progress))
+        moved = {a: _target(web, url) for a, url in at.items() if a not in pages}
+        pages.update(_with_words(web, moved, SILENT))
+    return pages
+
+
+def _with_words(web: Web, at: Mapping[str, str], progress: Progress) -> dict[str, KnownPage]:
+    bags = read_bags(web, list(at.values()), progress=progress)
+    return {a: KnownPage(url, bag) for (a, url), bag in zip(at.items(), bags, strict=True) if bag}
+
+
+def _target(web: Web, url: str) -> str:
+    """Return the URL that one of a web redirects to in the end, as far as the web has it."""
+    for _ in range(_REDIRECTS):
+        answer = web.fetch(url)
+        if answer is None or not 300 <= answer.status < 400:
+            break
+        (to,) = resolve_links(url, [answer.header("location") or ""])
+        (known,) = [None] if to is None else web.resolve([to])
+        if known is None:
+            break
+        url = known
+    return url
 
 
 def _batches(urls: Iterable[str]) -> Iterator[list[str]]:

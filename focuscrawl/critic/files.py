@@ -16,7 +16,9 @@ import numpy as np
 
 from focuscrawl.critic.calibration import Calibration
 from focuscrawl.critic.counts import ClassCounts
+from focuscrawl.critic.discriminative import Linear, LogisticModel
 from focuscrawl.critic.naive_bayes import KINDS, NaiveBayes
+from focuscrawl.critic.page_vectors import PageVectors
 from focuscrawl.critic.phrase_model import WordsModel
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.foundation.model_folder import ModelFormat
@@ -39,7 +41,11 @@ if TYPE_CHECKING:
 _ARRAYS, _EXAMPLES = "model.npz", "examples.csv"
 _COLUMNS = ["url", "topic"]
 FORMAT = ModelFormat(
-    "critic", (*KINDS, WordsModel.kind), 1, (_ARRAYS, _EXAMPLES), "focuscrawl critic train"
+    "critic",
+    (*KINDS, WordsModel.kind, LogisticModel.kind),
+    1,
+    (_ARRAYS, _EXAMPLES),
+    "focuscrawl critic train",
 )
 
 
@@ -73,6 +79,8 @@ def save_critic(trained: TrainedCritic, out: str | Path, *, force: bool = False)
         "cross_validation": dict(trained.cross_validation),
         "calibrated": trained.calibrated,
         "skipped": dict(trained.skipped),
+        "query": [list(phrase) for phrase in trained.phrases],
+        "random_state": trained.random_state,
         **of_model,
     }
     files = {_ARRAYS: pack_arrays(arrays), _EXAMPLES: table.getvalue().encode()}
@@ -110,6 +118,10 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
         raise ValueError("a class has a name that cannot be printed")
     if not {topic for _, topic in rows[1:]} <= set(model.classes):
         raise ValueError(f"{_EXAMPLES} has a topic that is no class")
+    phrases = tuple(tuple(map(str, phrase)) for phrase in manifest.get("query", ()))
+    random_state = int(manifest.get("random_state", 0))
+    if not all(phrases) or random_state < 0:
+        raise ValueError("it does not say how it was trained")
     return TrainedCritic(
         model=model,
         examples=tuple((url, topic) for url, topic in rows[1:]),
@@ -119,6 +131,8 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
         calibrated=bool(manifest["calibrated"]),
         cross_validation=dict(manifest["cross_validation"]),
         skipped=dict(manifest["skipped"]),
+        phrases=phrases,
+        random_state=random_state,
     )
 
 
@@ -130,6 +144,8 @@ def pack_model(model: TopicModel) -> tuple[dict[str, NDArray[Any]], dict[str, An
             "background": np.array([model.background[form] for form in forms])
         }
         return arrays, {"phrases": [list(phrase) for phrase in model.phrases], "forms": forms}
+    if isinstance(model, LogisticModel):
+        return _pack_logistic(model)
     if not isinstance(model, NaiveBayes):
         raise TypeError(f"no file format for {type(model).__name__}")
     counts = model.counts
@@ -153,6 +169,8 @@ def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
         background = expect(arrays, "background", (len(forms),), "f").tolist()
         phrases = [[str(word) for word in phrase] for phrase in manifest["phrases"]]
         return WordsModel(phrases, dict(zip(forms, background, strict=True)))
+    if kind == LogisticModel.kind:
+        return _unpack_logistic(manifest, arrays)
     pages = manifest["pages"]
     vocabulary = lines_of(arrays, "words")
     counts = expect(arrays, "counts", (len(pages), len(vocabulary)), "u")
@@ -165,3 +183,50 @@ def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
         ),
         uniform_prior=bool(manifest["uniform_prior"]),
     )
+
+
+def _pack_logistic(model: LogisticModel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    vectors, linear = model.vectors, model.linear
+    reader, of_reader = pack_model(model.reader)
+    arrays: dict[str, NDArray[Any]] = {
+        "words": array_of_lines(vectors.words),
+        "idf": vectors.idf,
+        "weights": linear.weights.astype(np.float32),
+        "intercept": linear.intercept.astype(np.float32),
+        **{f"reader_{name}": array for name, array in reader.items()},
+    }
+    if vectors.centre is not None:
+        arrays["centre"] = vectors.centre
+    return arrays, {
+        "words": len(vectors.words),
+        "embeddings": vectors.centre is not None,
+        "reader": of_reader,
+    }
+
+
+def _unpack_logistic(
+    manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> LogisticModel:
+    vocabulary = lines_of(arrays, "words")
+    classes = tuple(map(str, manifest["classes"]))
+    columns = 1 if len(classes) == 2 else len(classes)
+    centre = None
+    if manifest["embeddings"]:
+        centre = expect(arrays, "centre", (len(arrays["centre"]),), "f")
+    vectors = PageVectors(vocabulary, expect(arrays, "idf", (len(vocabulary),), "f"), centre)
+    if centre is not None and len(centre) != vectors.dimensions:
+        raise ValueError(f"embeddings of {len(centre)} dimensions")
+    shape = (len(vocabulary) + vectors.dimensions, columns)
+    linear = Linear(
+        classes,
+        expect(arrays, "weights", shape, "f").astype(np.float64),
+        expect(arrays, "intercept", (columns,), "f").astype(np.float64),
+    )
+    of_reader = {"kind": NaiveBayes.kind, **manifest["reader"]}
+    reader = _unpack_model(
+        of_reader,
+        {n.removeprefix("reader_"): a for n, a in arrays.items() if n.startswith("reader_")},
+    )
+    if not isinstance(reader, NaiveBayes):
+        raise ValueError("the reader of words is no naive Bayes")
+    return LogisticModel(vectors, linear, reader)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
 
+from focuscrawl.critic.discriminative import LogisticModel
 from focuscrawl.critic.protocol import Judgement
 
 if TYPE_CHECKING:
@@ -70,9 +71,19 @@ class FocusedCritic:
         """Judge `pages`: R(u) is the sum of the posteriors of the marked leaves (METHODS 1)."""
         return self.judge_bags([Counter(page.tokens) for page in pages])
 
+    def judge_words(self, words: Sequence[str]) -> Judgement:
+        """Judge single words as links say them; "" is a link that says nothing."""
+        bags: list[Bag] = [{word: 1} if word else {} for word in words]
+        if not isinstance(self.model, LogisticModel):
+            return self.judge_bags(bags)
+        return self._judgement(self.model.log_posteriors_of_words(bags))
+
     def judge_bags(self, bags: Sequence[Bag]) -> Judgement:
         """Judge pages of which only the words are known."""
-        probabilities = np.exp(self.model.log_posteriors(bags, self.calibration))
+        return self._judgement(self.model.log_posteriors(bags, self.calibration))
+
+    def _judgement(self, log_posteriors: NDArray[np.float64]) -> Judgement:
+        probabilities = np.exp(log_posteriors)
         # rounding can carry a sum of posteriors past 1
         relevance = np.minimum(probabilities[:, self.marked].sum(axis=1), 1.0)
         return Judgement(relevance, probabilities)

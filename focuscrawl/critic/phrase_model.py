@@ -45,6 +45,9 @@ RAREST = 1e-7
 #: page on roads is not one on road cycling
 BALANCE = 2.0
 
+#: a word that is more frequent in English says nothing of a topic
+COMMON = 1e-3
+
 ON_TOPIC = "/good"
 OFF_TOPIC = "/bad"
 
@@ -119,19 +122,53 @@ def forms(word: str) -> tuple[str, ...]:
     return (word, word[:-1]) if word.endswith("s") else (word, f"{word}s")
 
 
-def read_phrases(text: str) -> WordsModel:
-    """Make a model of comma-separated phrases: ``"road cycling, bicycle racing"``.
+def phrases_of(text: str) -> list[list[str]]:
+    """Return the words of comma-separated phrases: ``"road cycling, bicycle racing"``.
 
     Raises
     ------
     UserError
-        If there is no word in `text`.
+        If there is no word in `text`, or a phrase has only words that are on every page.
     """
     from wordfreq import word_frequency  # noqa: PLC0415 - slow to import, rarely needed
 
     phrases = [words for phrase in text.split(",") if (words := tokenize([phrase])[0])]
     if not phrases:
         raise UserError(f'--words {text!r}: no words in it; name some, like "road cycling"')
+    for words in phrases:
+        if min(word_frequency(word, "en") for word in words) > COMMON:
+            raise UserError(
+                f"--words: {' '.join(words)!r} is on nearly every page; name words that few have, "
+                'like "road cycling"'
+            )
+    return phrases
+
+
+def words_of(description: str) -> list[str]:
+    """Return the words of a paragraph that count as one phrase: those that few pages have.
+
+    Raises
+    ------
+    UserError
+        There is none.
+    """
+    from wordfreq import word_frequency  # noqa: PLC0415
+
+    words = dict.fromkeys(tokenize([description])[0])
+    rare = [word for word in words if word_frequency(word, "en") <= COMMON]
+    if not rare:
+        raise UserError(
+            f"description {description[:80]!r}: every word of it is on nearly every page; say "
+            "what the topic is about"
+        )
+    return rare
+
+
+def read_phrases(text: str) -> WordsModel:
+    """Make a model of comma-separated phrases, as `phrases_of` reads them."""
+    from wordfreq import word_frequency  # noqa: PLC0415
+
+    phrases = phrases_of(text)
     known = {form for phrase in phrases for word in phrase for form in forms(word)}
     return WordsModel(
         phrases,

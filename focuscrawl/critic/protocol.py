@@ -41,6 +41,8 @@ class Critic(Protocol):
     reads_words : optional; True of a critic so fast that it may be asked about thousands of
         pages of a single word, and to which these mean something. The apprentice then has it
         read the words of links
+    judge_words : optional, of one that reads words otherwise than as pages of one word: takes a
+        sequence of words, "" among them, and returns a `Judgement`
     """
 
     classes: tuple[str, ...]

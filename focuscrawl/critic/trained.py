@@ -27,6 +27,8 @@ class TrainedCritic:
     cross_validation : ``folds``, ``accuracy`` and the like, measured on the training pages;
         empty without examples
     skipped : examples that could not be used: ``not in the web``, ``not HTML``
+    phrases : words of each phrase that it was learned from, where it was learned from little
+    random_state : seed of the other pages that it was learned from then
     """
 
     model: TopicModel
@@ -37,3 +39,5 @@ class TrainedCritic:
     calibrated: bool = False
     cross_validation: Mapping[str, float] = field(default_factory=dict)
     skipped: Mapping[str, int] = field(default_factory=dict)
+    phrases: tuple[tuple[str, ...], ...] = ()
+    random_state: int = 0

@@ -10,12 +10,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.critic.calibration import fit_calibration
+from focuscrawl.critic.calibration import fit_calibration, log_normalised
 from focuscrawl.critic.corpus import read_bags, resolve
 from focuscrawl.critic.counts import TrainingRows
-from focuscrawl.critic.naive_bayes import KINDS
+from focuscrawl.critic.discriminative import (
+    LogisticModel,
+    as_matrix,
+    fit_logistic,
+    fit_scale,
+)
+from focuscrawl.critic.naive_bayes import KINDS, NaiveBayes
+from focuscrawl.critic.page_vectors import PageVectors
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
 from focuscrawl.critic.trained import TrainedCritic
+from focuscrawl.critic.word_vectors import word_vectors_installed
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT
 from focuscrawl.taxonomy import Label, Taxonomy, lies_under, prune
@@ -26,18 +34,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.bag_of_words import Bag
-    from focuscrawl.critic.naive_bayes import NaiveBayes
     from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.webs.protocol import Web
 
 FOLDS = 5
+#: kinds of critics that learn from labelled pages
+TRAINABLE = (LogisticModel.kind, *KINDS)
+DEFAULT_KIND = "flat"
 
 
 def train_critic(
     labels: Sequence[Label],
     web: Web,
     *,
-    kind: str = "flat",
+    kind: str = DEFAULT_KIND,
     min_examples: int = 1,
     max_examples: int = 300,
     uniform_prior: bool = False,
@@ -51,7 +61,7 @@ def train_critic(
     ----------
     labels : rows whose split is not ``test`` are examples
     web : where the example pages are
-    kind : ``flat`` or ``hierarchical``
+    kind : one of `TRAINABLE`
     min_examples, max_examples : bounds of a leaf's examples (see `focuscrawl.taxonomy.prune`),
         counted after leaving out what the web does not have; with 1 every topic stays as
         labelled
@@ -65,8 +75,8 @@ def train_critic(
     UserError
         If `kind` is unknown, or the examples found make fewer than two classes.
     """
-    if kind not in KINDS:
-        raise UserError(f"unknown kind of critic {kind!r}: choose {' or '.join(KINDS)}")
+    if kind not in TRAINABLE:
+        raise UserError(f"unknown kind of critic {kind!r}: choose {' or '.join(TRAINABLE)}")
     wanted = [label for label in labels if label.split != "test"]
     if not wanted:
         raise UserError("the labels have only test rows: a critic learns from the others")
@@ -112,7 +122,7 @@ def train_critic(
 def learn_critic(
     usable: Sequence[tuple[tuple[str, str], Bag]],
     *,
-    kind: str = "flat",
+    kind: str = DEFAULT_KIND,
     uniform_prior: bool = False,
     calibrate: bool = False,
     random_state: int = 0,
@@ -135,6 +145,8 @@ def learn_critic(
             f"the examples that can be read are of {len(set(topics))} topics; a critic needs "
             "at least two to tell apart"
         )
+    if kind == LogisticModel.kind:
+        return _learn_discriminative(usable, calibrate=calibrate, random_state=random_state)
     rows = TrainingRows.from_bags([bag for _, bag in usable], topics)
     counts = rows.count()
     if not counts.words:
@@ -155,6 +167,36 @@ def learn_critic(
     )
 
 
+def _learn_discriminative(
+    usable: Sequence[tuple[tuple[str, str], Bag]], *, calibrate: bool, random_state: int
+) -> TrainedCritic:
+    """Train a logistic critic; its log-odds are scaled to be right on held-out pages."""
+    bags = [bag for _, bag in usable]
+    topics = np.array([leaf for (_, leaf), _ in usable])
+    classes, truth = np.unique(topics, return_inverse=True)
+    vectors = PageVectors.learn(bags, embeddings=word_vectors_installed())
+    pages = as_matrix(vectors.read(bags), len(vectors.words))
+    folds = _folds(truth, random_state)
+    held_out = np.full((len(bags), len(classes)), -np.log(1e6))
+    for number in np.unique(folds):
+        test, rest = np.flatnonzero(folds == number), np.flatnonzero(folds != number)
+        if len(set(truth[rest])) > 1:
+            learned = fit_logistic(pages[rest], topics[rest])
+            columns = np.searchsorted(classes, learned.classes)
+            held_out[np.ix_(test, columns)] = learned.log_posteriors(pages[test])
+    scale = fit_scale(held_out, truth)
+    lengths = np.array([float(sum(bag.values())) for bag in bags])
+    reader = NaiveBayes(TrainingRows.from_bags(bags, list(topics)).count())
+    return TrainedCritic(
+        model=LogisticModel(vectors, fit_logistic(pages, topics).scaled(scale), reader),
+        examples=tuple(pair for pair, _ in usable),
+        training_set=_digest(usable),
+        calibration=fit_calibration(log_normalised(held_out * scale), lengths, truth),
+        calibrated=calibrate,
+        cross_validation=_summary(held_out, truth, folds),
+    )
+
+
 def two_class_labels(good: str | Path, bad: str | Path) -> list[Label]:
     """Return labels of the topics ``/good`` and ``/bad`` from two files of example URLs.
 
@@ -168,14 +210,21 @@ def two_class_labels(good: str | Path, bad: str | Path) -> list[Label]:
     UserError
         If a file cannot be read or has no URL, or a URL is in both.
     """
-    urls = {ON_TOPIC: _read_urls(good), OFF_TOPIC: _read_urls(bad)}
+    urls = {ON_TOPIC: read_urls(good), OFF_TOPIC: read_urls(bad)}
     both = set(urls[ON_TOPIC]) & set(urls[OFF_TOPIC])
     if both:
         raise UserError(f"{min(both)} is in both {good} and {bad}; take it out of one")
     return [Label(url, topic, "train") for topic, named in urls.items() for url in named]
 
 
-def _read_urls(path: str | Path) -> list[str]:
+def read_urls(path: str | Path) -> list[str]:
+    """Return the URLs in a text file, one a line; blank lines and comments are passed over.
+
+    Raises
+    ------
+    UserError
+        It cannot be read or has no URL.
+    """
     try:
         lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:

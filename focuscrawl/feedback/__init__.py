@@ -1,17 +1,25 @@
 """What a person tells a crawl about its topic, and how the crawl takes it up [F99 section 2].
 
-Here: which pages to ask about, answers in a table, applying a definition to a crawl. Not here:
-the definition and its critic (`focuscrawl.topics`).
+Here: which pages to ask about, answers in a table, a model that answers in the place of the
+person, applying a definition to a crawl. Not here: the definition and its critic
+(`focuscrawl.topics`).
 """
 
 from focuscrawl.feedback.application import Applied, apply_definition, check_applicable
 from focuscrawl.feedback.judgements import read_judgements, write_questions
 from focuscrawl.feedback.suggestions import KINDS, Suggestion, suggest
+from focuscrawl.feedback.teacher import Teacher
+from focuscrawl.feedback.teacher_record import RECORD
+from focuscrawl.feedback.teaching import Lesson, Teaching
 
 __all__ = [
     "KINDS",
+    "RECORD",
     "Applied",
+    "Lesson",
     "Suggestion",
+    "Teacher",
+    "Teaching",
     "apply_definition",
     "check_applicable",
     "read_judgements",

@@ -12,6 +12,7 @@ from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.page_source import webs_of
 from focuscrawl.crawl.parts.topic_change import ask_to_follow, check_followable, follow
 from focuscrawl.crawl.rejudging import check_readable
+from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.loading import load_trained
@@ -58,12 +59,16 @@ class _Webs(NamedTuple):
 
 def check_applicable(
     definition: TopicDefinition, crawl_dir: str | Path, *, web: str | None = None
-) -> None:
+) -> list[Web]:
     """Find out, before anybody is asked to judge, whether a crawl could follow a definition.
 
     Parameters
     ----------
     definition, crawl_dir, web : as for `apply_definition`
+
+    Returns
+    -------
+    Where the pages of the crawl and the critic's examples are, in the order to look for one
 
     Raises
     ------
@@ -72,7 +77,8 @@ def check_applicable(
         follows no other definition.
     """
     with closing(open_store(crawl_dir)) as store:
-        _check(definition, store, CrawlFolder(Path(crawl_dir)).path, web)
+        webs = _check(definition, store, CrawlFolder(Path(crawl_dir)).path, web)
+    return [*webs.pages, *webs.more]
 
 
 def _check(definition: TopicDefinition, store: CrawlStore, folder: Path, web: str | None) -> _Webs:
@@ -116,8 +122,12 @@ def apply_definition(
     with closing(open_store(crawl_dir)) as store:
         identity = store.identity()
         webs = _check(definition, store, folder.path, web)
-        fetches = History(store).n_fetches()
-    trained, topics = train_definition(definition, [*webs.pages, *webs.more], progress=examples)
+        history = History(store)
+        fetches = history.n_fetches()
+        relevant = {fetch.name for fetch in history.first_fetches() if fetch.relevance > RELEVANT}
+    trained, topics = train_definition(
+        definition, [*webs.pages, *webs.more], relevant=relevant, progress=examples
+    )
     trained = replace(trained, calibrated=_calibrated(identity, trained))
     name = _next_name(folder.path)
     save_critic(trained, folder.path / name)

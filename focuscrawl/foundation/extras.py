@@ -19,6 +19,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "metrics": ("prometheus_client",),
     "migrations": ("alembic",),
     "parquet": ("pyarrow",),
+    "embeddings": ("wordllama", "safetensors", "tokenizers"),
     "workers": ("alembic", "psycopg"),
 }
 

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from focuscrawl import __version__
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.files import save_critic
+from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.critic.training import train_critic
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.cache import cache_dir
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from focuscrawl.lab.whole_web import WholeWeb
     from focuscrawl.webs.protocol import Web
 
+T = TypeVar("T")
+
 
 def plan_runs(study: Study, out: Path) -> list[Run]:
     """Return every run of `study`, to be kept under `out`; each behind those it needs.
@@ -46,7 +49,7 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
     runs: list[Run] = []
     for study_web in study.webs:
         web = open_web(study_web.recording)
-        critic = study_web.critic or str(_critic(study_web, web))
+        critic = study_web.critic or str(critic_of_labels(study_web.labels, web))
         judges = [load_critic(critic, topic) for topic in study_web.topics]
         # a critic without classes, a user's callable, judges one topic and has no oracle
         whole = whole_web(web, judges[0]) if judges[0].classes else None
@@ -148,12 +151,12 @@ def _examples(study_web: StudyWeb, web: Web, topic: str) -> list[str]:
 
 
 def sample(
-    urls: Sequence[str], size: int, seed: int | tuple[int, int] | np.random.Generator
-) -> list[str]:
-    """Return `size` of `urls`, or all if there are fewer, in their order."""
-    size = min(size, len(urls))
-    chosen = np.random.default_rng(seed).choice(len(urls), size, replace=False)
-    return [urls[i] for i in sorted(chosen)]
+    items: Sequence[T], size: int, seed: int | tuple[int, int] | np.random.Generator
+) -> list[T]:
+    """Return `size` of `items`, or all if there are fewer, in their order."""
+    size = min(size, len(items))
+    chosen = np.random.default_rng(seed).choice(len(items), size, replace=False)
+    return [items[i] for i in sorted(chosen)]
 
 
 class _Reach:
@@ -216,11 +219,17 @@ def _slug(name: str) -> str:
     return name.strip("/").replace("/", "_")
 
 
-def _critic(study_web: StudyWeb, web: Web) -> Path:
-    """Return the critic of the web's own labels, trained when it is not in the cache yet."""
-    labels = read_labels(study_web.labels)
-    digest = hashlib.sha256(Path(study_web.labels).read_bytes()).hexdigest()
-    folder = cache_dir() / "critics" / f"{web.fingerprint[:16]}-{digest[:16]}-{__version__}"
+def critic_of_labels(labels: str, web: Web, kind: str = NaiveBayes.kind) -> Path:
+    """Return the critic of a web's own labels, trained when it is not in the cache yet.
+
+    Parameters
+    ----------
+    labels : CSV file
+    kind : of critic; naive Bayes, as the papers have it, unless said otherwise
+    """
+    digest = hashlib.sha256(Path(labels).read_bytes()).hexdigest()
+    name = f"{web.fingerprint[:16]}-{digest[:16]}-{__version__}"
+    folder = cache_dir() / "critics" / (name if kind == NaiveBayes.kind else f"{name}-{kind}")
     if not folder.exists():
-        save_critic(train_critic(labels, web), folder, force=True)
+        save_critic(train_critic(read_labels(labels), web, kind=kind), folder, force=True)
     return folder

@@ -21,6 +21,7 @@ class StudyWeb:
     topics : what to crawl
     portal : file of start URLs that every topic and draw begins with, in place of examples;
         draws then differ by their random state only
+    phrases : of topics, for critics from little; without one it is the topic's name
     """
 
     name: str
@@ -31,6 +32,7 @@ class StudyWeb:
     seeds_per_draw: int = 5
     topics: tuple[str, ...] = ()
     portal: str | None = None
+    phrases: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,7 @@ class Task:
     web, recording, critic, topic, seeds : as in `focuscrawl.lab.runs.Run`
     labels : as in `focuscrawl.lab.study.StudyWeb`
     budget : fetches at which the study compares
+    phrase : of the topic, if the study has one
     folder : where its tables go, ``NAME.parquet``
     """
 
@@ -48,6 +49,7 @@ class Task:
     labels: str
     budget: int
     folder: str
+    phrase: str = ""
 
     @property
     def name(self) -> str:
@@ -70,7 +72,7 @@ class Task:
 def plan_tasks(study: Study, out: Path, kind: str) -> list[Task]:
     """Return one task a web and topic of `study`, their tables to be kept in ``out/kind``."""
     runs = {(run.web, run.topic): run for run in reversed(plan_runs(study, out)) if run.draw == 0}
-    labels = {web.name: web.labels for web in study.webs}
+    webs = {web.name: web for web in study.webs}
     return [
         Task(
             kind=kind,
@@ -79,9 +81,10 @@ def plan_tasks(study: Study, out: Path, kind: str) -> list[Task]:
             critic=run.critic,
             topic=run.topic,
             seeds=run.seeds,
-            labels=labels[run.web],
+            labels=webs[run.web].labels,
             budget=run.compared,
             folder=str(out / kind / run.web / run.topic.strip("/").replace("/", "_")),
+            phrase=webs[run.web].phrases.get(run.topic, ""),
         )
         for run in reversed(runs.values())
     ]

@@ -8,7 +8,12 @@ classes of a taxonomy fit pages best. Not here: which pages to ask a person abou
 from focuscrawl.topics.bookmarks import Bookmark, read_bookmarks
 from focuscrawl.topics.class_fit import Fit, fit_classes
 from focuscrawl.topics.definition import TopicDefinition, read_definition, write_definition
-from focuscrawl.topics.training import check_examples, check_marked, train_definition
+from focuscrawl.topics.training import (
+    check_examples,
+    check_marked,
+    pages_learned_from,
+    train_definition,
+)
 
 __all__ = [
     "Bookmark",
@@ -17,6 +22,7 @@ __all__ = [
     "check_examples",
     "check_marked",
     "fit_classes",
+    "pages_learned_from",
     "read_bookmarks",
     "read_definition",
     "train_definition",

@@ -19,7 +19,7 @@ from focuscrawl.taxonomy import ROOT, normalise
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_TEXTS = ("critic", "web")
+_TEXTS = ("critic", "web", "name", "description")
 _LISTS = ("topics", "words", "seeds", "good", "bad")
 _URLS = ("seeds", "good", "bad")
 _CLASSES = "classes"
@@ -39,6 +39,8 @@ class TopicDefinition:
     seeds : start URLs
     good, bad : URLs of pages that a person has judged to be on the topic, and not to be
     classes : sub-classes that a class was split into, by their paths, with the URLs moved there
+    name : what the class of the topic is called where `critic` has none for it, normalised
+    description : the topic in a paragraph
     """
 
     critic: str | None = None
@@ -49,6 +51,8 @@ class TopicDefinition:
     good: tuple[str, ...] = ()
     bad: tuple[str, ...] = ()
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    name: str | None = None
+    description: str | None = None
 
     @property
     def judged(self) -> frozenset[str]:
@@ -166,6 +170,7 @@ def _checked(where: str, content: dict[str, Any]) -> TopicDefinition:
     for name in _URLS:
         given[name] = tuple(_url(where, url) for url in given[name])
     given["topics"] = tuple(map(normalise, given["topics"]))
+    given["name"] = given["name"] and normalise(given["name"])
     classes = content.get(_CLASSES, {})
     if not isinstance(classes, dict):
         raise UserError(f"{where}: {_CLASSES} must be a table of lists of URLs")
@@ -182,9 +187,12 @@ def _checked(where: str, content: dict[str, Any]) -> TopicDefinition:
         raise UserError(f"{where}: {twice[0]} is in two classes; take it out of one")
     if given["critic"] is not None and not given["topics"]:
         raise UserError(f"{where}: no class of {given['critic']} is marked; name some in topics")
-    if given["critic"] is None and not (given["words"] or (given["good"] and given["bad"])):
+    if given["critic"] is not None and given["name"] is not None:
+        raise UserError(f"{where}: the classes of {given['critic']} have names: take out name")
+    if not any(given[name] for name in ("critic", "words", "description", "good")):
         raise UserError(
-            f"{where} says too little: name a critic and topics, or words, or good and bad pages"
+            f"{where} says too little: name a critic and topics, or words, a description or good "
+            "pages"
         )
     if ROOT in given["topics"]:
         raise UserError(f"{where}: {ROOT} is every topic; mark some below it")

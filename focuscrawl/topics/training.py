@@ -6,12 +6,13 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from focuscrawl.critic.corpus import read_bags, resolve
+from focuscrawl.critic.corpus import read_known, resolve
 from focuscrawl.critic.counts import FEW_PAGES
+from focuscrawl.critic.discriminative import LogisticModel
 from focuscrawl.critic.files import read_critic
+from focuscrawl.critic.little_training import topic_name, train_from_little
 from focuscrawl.critic.loading import find_model
-from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, WordsModel, read_phrases
-from focuscrawl.critic.trained import TrainedCritic
+from focuscrawl.critic.phrase_model import OFF_TOPIC, WordsModel, phrases_of, words_of
 from focuscrawl.critic.training import learn_critic
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT
@@ -20,9 +21,10 @@ from focuscrawl.taxonomy import OTHER, Taxonomy, ancestors, lies_under
 from focuscrawl.taxonomy.topic_path import child
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.critic.trained import TrainedCritic
     from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.topics.definition import TopicDefinition
     from focuscrawl.webs.protocol import Web
@@ -37,6 +39,7 @@ def train_definition(
     definition: TopicDefinition,
     webs: Sequence[Web],
     *,
+    relevant: Collection[str] = (),
     progress: Progress = SILENT,
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
     """Train the critic of a definition.
@@ -44,13 +47,17 @@ def train_definition(
     The examples of its critic, those moved into sub-classes there, are joined by the pages that
     a person has judged: a good page becomes an example of the marked class that the critic
     holds most probable for it, a bad one of the most probable class that is not marked. Words
-    count as one more good page. Without a critic the classes are ``/good`` and ``/bad``. Where
-    fewer than 100 examples are off the topic, English joins them, and all classes are held for
-    equally likely.
+    count as one more good page. Where fewer than 100 examples are off the topic, English joins
+    them, and all classes are held for equally likely.
+
+    Without a critic, or with one that knows one topic only, a critic of one topic is learned from
+    all that there is of it (`focuscrawl.critic.little_training`): phrases, a description, good
+    and bad pages, those of the critic included; pages of the webs stand for all others.
 
     Parameters
     ----------
     webs : where pages are looked for, in this order
+    relevant : URLs of them that a crawl has judged to be on the topic so far
     progress : told how many pages will be read, and of every few that were
 
     Returns
@@ -65,13 +72,15 @@ def train_definition(
     base = None
     if definition.critic is not None:
         base, _ = read_critic(find_model(definition.critic))
-    if base is None or isinstance(base.model, WordsModel):
-        return _from_judgements(definition, base, webs, progress)
+    if base is None or _is_of_one_topic(base, definition):
+        return _from_little(definition, base, webs, relevant, progress)
     _check_marked(definition, base)
     marked, inner = definition.topics, _inner(definition, base)
     moved = {url: path for path, urls in definition.classes.items() for url in urls}
     wanted = dict.fromkeys([*(url for url, _ in base.examples), *moved, *definition.judged])
-    bags = _read(webs, list(wanted), progress)
+    progress.start(len(wanted))
+    pages = read_known(webs, list(wanted), progress=progress)
+    bags = {url: page.bag for url, page in pages.items()}
     _check_enough(sum(url in bags for url, _ in base.examples), definition, base)
     judged = {url for url in definition.judged if url in bags}
     placed = {**dict(base.examples), **moved}
@@ -79,8 +88,9 @@ def train_definition(
     kept += _placed(definition, base, bags, moved)
     leaves = [(url, child(path, OTHER) if path in inner else path) for url, path in kept]
     usable: list[Example] = [((url, path), bags[url]) for url, path in leaves]
-    if definition.words:
-        usable.append((("", _largest(marked, leaves)), _bag_of(definition.words)))
+    words = [*definition.words, *filter(None, [definition.description])]
+    if words:
+        usable.append((("", _largest(marked, leaves)), _bag_of(words)))
     few = _with_background(usable, marked)
     trained = learn_critic(
         usable,
@@ -118,8 +128,6 @@ def check_examples(definition: TopicDefinition, webs: Sequence[Web]) -> None:
     if definition.critic is None:
         return
     base, _ = read_critic(find_model(definition.critic))
-    if isinstance(base.model, WordsModel):
-        return
     _check_marked(definition, base)
     urls = [url for url, _ in base.examples]
     there = {a for web in webs for a, b in zip(urls, resolve(web, urls), strict=True) if b}
@@ -135,47 +143,64 @@ def _check_enough(read: int, definition: TopicDefinition, base: TrainedCritic) -
         )
 
 
-def _from_judgements(
+def pages_learned_from(definition: TopicDefinition) -> tuple[str, ...]:
+    """Return the URLs of all pages that a critic of one topic is learned from.
+
+    None where the critic of the definition has a taxonomy: what its examples were is recorded.
+    """
+    base = None
+    if definition.critic is not None:
+        base, _ = read_critic(find_model(definition.critic))
+        if not _is_of_one_topic(base, definition):
+            return ()
+    return tuple(_labelled(definition, base))
+
+
+def _labelled(definition: TopicDefinition, base: TrainedCritic | None) -> dict[str, bool]:
+    """Return whether pages are on the one topic, by URL; the latest judgement of a page counts."""
+    before = {} if base is None else {url: path != OFF_TOPIC for url, path in base.examples}
+    return before | dict.fromkeys(definition.good, True) | dict.fromkeys(definition.bad, False)
+
+
+def _is_of_one_topic(base: TrainedCritic, definition: TopicDefinition) -> bool:
+    """Tell whether a critic was learned from what there was of one topic, and still is of one."""
+    if isinstance(base.model, WordsModel):
+        return True
+    of_two = isinstance(base.model, LogisticModel) and len(base.model.classes) == 2
+    return of_two and OFF_TOPIC in base.model.classes and not definition.classes
+
+
+def _from_little(
     definition: TopicDefinition,
     base: TrainedCritic | None,
     webs: Sequence[Web],
+    relevant: Collection[str],
     progress: Progress,
 ) -> tuple[TrainedCritic, tuple[str, ...]]:
-    """Train a critic of ``/good`` and ``/bad``; while one of them lacks examples, of words."""
-    bags = _read(webs, [*definition.good, *definition.bad], progress)
-    usable: list[Example] = [
-        ((url, topic), bags[url])
-        for topic, urls in ((ON_TOPIC, definition.good), (OFF_TOPIC, definition.bad))
-        for url in urls
-        if url in bags
-    ]
-    words = definition.words
-    if base is not None and isinstance(base.model, WordsModel):
-        words = (*(" ".join(phrase) for phrase in base.model.phrases), *words)
-    if words and {topic for (_, topic), _ in usable} < {ON_TOPIC, OFF_TOPIC}:
-        model = read_phrases(", ".join(words))
-        examples = tuple(pair for pair, _ in usable)
-        return TrainedCritic(model=model, examples=examples), (ON_TOPIC,)
-    if words:
-        usable.append((("", ON_TOPIC), _bag_of(words)))
-    few = _with_background(usable, (ON_TOPIC,))
-    return _of_pages(learn_critic(usable, uniform_prior=few)), (ON_TOPIC,)
-
-
-def _read(
-    webs: Sequence[Web],
-    urls: Sequence[str],
-    progress: Progress,
-) -> dict[str, Bag]:
-    """Return the words of those pages that a web has."""
-    progress.start(len(urls))
-    bags: dict[str, Bag] = {}
-    for web in webs:
-        left = [url for url in urls if url not in bags]
-        known = [(a, b) for a, b in zip(left, resolve(web, left), strict=True) if b is not None]
-        read = read_bags(web, [b for _, b in known], progress=progress)
-        bags.update((a, bag) for (a, _), bag in zip(known, read, strict=True) if bag)
-    return bags
+    """Train a critic of one topic, with what its critic was learned from."""
+    known = _labelled(definition, base)
+    phrases = [list(phrase) for phrase in base.phrases] if base is not None else []
+    topic = topic_name(definition.name)
+    if base is not None:
+        _check_marked(definition, base)
+        topic = next(path for path in base.model.classes if path != OFF_TOPIC)
+    if definition.words:
+        phrases += phrases_of(", ".join(definition.words))
+    if definition.description:
+        phrases.append(words_of(definition.description))
+    trained = train_from_little(
+        phrases,
+        [url for url, yes in known.items() if yes],
+        [url for url, yes in known.items() if not yes],
+        webs,
+        topic=topic,
+        relevant=relevant,
+        progress=progress,
+    )
+    if base is not None:
+        read = {url for url, _ in trained.examples}
+        _check_enough(sum(url in read for url, _ in base.examples), definition, base)
+    return trained, (topic,)
 
 
 def _check_marked(definition: TopicDefinition, base: TrainedCritic) -> None:

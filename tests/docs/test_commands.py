@@ -58,6 +58,9 @@ NOT_RUN = {
     "curl ": _SCRAPYD,
     "podman ": "needs a container engine",
     "export PGPASSWORD": "a password",
+    "export FOCUSCRAWL_TEACHER_KEY": "a key",
+    "focuscrawl topic suggest crawls/cycling --teacher": "needs a model: "
+    "tests/integration/test_cli_topic_teacher.py does it",
     "scrapy crawl focused -a store=": _SHARED,
     'focuscrawl status "postgresql': _SHARED,
     "focuscrawl pause": _UNDER_WAY,

@@ -68,8 +68,8 @@ def read(
 
 
 def critic_of_words(folder: Path) -> dict[str, Any]:
-    """Train a critic that reads words, and return the settings with it."""
-    training = ["critic", "train", "--words", "bicycle", "--out", str(folder)]
+    """Train a critic that counts words, and return the settings with it."""
+    training = ["critic", "train", "--words", "bicycle", "--kind", "words", "--out", str(folder)]
     assert CliRunner().invoke(main, training).exit_code == 0
     return {"FOCUSCRAWL_CRITIC": folder, "FOCUSCRAWL_TOPIC": "/good"}
 

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from focuscrawl.cli.main import main
+from focuscrawl.critic.files import read_critic
 from focuscrawl.webs import WarcRecorder
 
 if TYPE_CHECKING:
@@ -113,6 +114,45 @@ def test_words_and_a_callable_are_checked_by_topic(folder: Path) -> None:
     assert "Pages 8, accuracy" in result.output
 
 
+def test_a_critic_learns_from_all_that_there_is_of_a_topic(folder: Path) -> None:
+    links = [
+        f'<DT><A HREF="http://example.com/{topic}/{i}">page</A>'
+        for topic, pages in (("science/birds", range(3)), ("computers", range(3)))
+        for i in pages
+    ]
+    (folder / "bookmarks.html").write_text(
+        f"<DL><DT><H3>Birds</H3><DL>{links[0]}{links[1]}{links[2]}</DL>{links[3]}</DL>"
+    )
+    (folder / "birds.txt").write_text("It is about the nest of a bird,\nits wing and its beak.")
+    (folder / "bad.txt").write_text("http://example.com/computers/1\nhttp://gone.example/\n")
+    result = run(
+        "train", "--words", "bird", "--description", "birds.txt", "--bad", "bad.txt",
+        "--bookmarks", "bookmarks.html", "--folder", "Birds",
+        "--web", "small.warc.gz", "--name", "Birds", "--out", "models/birds",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert "  /Birds       3 examples\n  /bad         1 examples\n" in result.output
+    assert "Examples left out: 1 that cannot be read" in result.output
+    trained, _ = read_critic(str(folder / "models" / "birds"))
+    assert trained.phrases == (("bird",), ("nest", "bird", "wing", "beak"))
+    options = ("--labels", "labels.csv", "--web", "small.warc.gz", "--topic", "/Science/Birds")
+    result = run("check", "birds", "--focus", "/Birds", *options)
+    assert result.exit_code == 0, result.output
+    assert "Pages 8, accuracy" in result.output
+
+
+def test_kinds_of_old_learn_from_what_they_did(folder: Path) -> None:
+    (folder / "good.txt").write_text("http://example.com/science/birds/1\n")
+    (folder / "bad.txt").write_text("http://example.com/computers/1\n")
+    files = ("--good", "good.txt", "--bad", "bad.txt", "--web", "small.warc.gz")
+    result = run("train", *files, "--kind", "flat", "--out", "models/two")
+    assert result.exit_code == 0, result.output
+    assert "models/two: flat critic" in result.output
+    result = run("train", "--words", "bird", "--kind", "words", "--out", "models/words")
+    assert result.exit_code == 0, result.output
+    assert "models/words: words critic" in result.output
+
+
 @pytest.mark.usefixtures("folder")
 def test_an_existing_critic_needs_force() -> None:
     assert train().exit_code == 0
@@ -136,10 +176,19 @@ def test_an_existing_critic_needs_force() -> None:
         (["train", "labels.csv", "--web", "no.warc", "--out", "o"], "no recorded web at no.warc"),
         (["train", "labels.csv", "--out", "o"], "no --web"),
         (["train", "--out", "o"], "learn from what"),
-        (["train", "labels.csv", "--words", "bird", "--out", "o"], "learn from what"),
+        (["train", "--bad", "labels.csv", "--out", "o"], "learn from what"),
+        (["train", "labels.csv", "--words", "bird", "--out", "o"], "LABELS have the topics"),
         (["train", "--words", "", "--out", "o"], "no words"),
-        (["train", "--words", "bird", "--web", "small.warc.gz", "--out", "o"], "leave out --web"),
-        (["train", "--good", "labels.csv", "--out", "o"], "go together"),
+        (["train", "--words", "bird", "--name", "/bad", "--out", "o"], "what is off the topic"),
+        (["train", "--description", "topic.txt", "--out", "o"], "topic.txt: no such file"),
+        (["train", "--description", "all of that", "--out", "o"], "on nearly every page"),
+        (["train", "--words", "bird", "--folder", "Birds", "--out", "o"], "with --bookmarks"),
+        (["train", "--good", "far.txt", "--bad", "far.txt", "--out", "o"], "both good and bad"),
+        (["train", "--good", "none.txt", "--out", "o"], "is no http(s) URL"),
+        (["train", "--good", "far.txt", "--web", "small.warc.gz", "--out", "o"], "can be read"),
+        (["train", "--words", "bird", "--kind", "flat", "--out", "o"], "both and alone"),
+        (["train", "--words", "bird", "--kind", "words", "--name", "x", "--out", "o"], "alone"),
+        (["train", "--words", "bird", "--kind", "x", "--out", "o"], "unknown kind of critic 'x'"),
         (["train", "labels.csv", "--web", "small.warc.gz", "--out", "o", "--kind", "x"], "kind"),
         (["check", "o", "--labels", "labels.csv", "--web", "small.warc.gz"], "no critic o"),
         (["check", "json:dumps", "--labels", "labels.csv", "--web", "small.warc.gz"], "--topic"),
@@ -149,6 +198,8 @@ def test_mistakes_end_in_one_line(folder: Path, arguments: list[str], message: s
     (folder / "empty.csv").write_text("")
     (folder / "other.csv").write_text("page,class\na,b\n")
     (folder / "far.csv").write_text("url,topic\nhttp://elsewhere.example/,/A\n")
+    (folder / "far.txt").write_text("http://elsewhere.example/\n")
+    (folder / "none.txt").write_text("elsewhere\n")
     result = run(*arguments)
     assert result.exit_code == 2, result.output
     assert result.output.startswith("focuscrawl: ")

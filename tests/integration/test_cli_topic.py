@@ -149,12 +149,13 @@ def test_a_new_crawl_begins_with_a_definition(tmp_path: Path) -> None:
     seeds = [part for url in cycling[:2] for part in ("--seeds", url)]
     judged = [part for url in cycling for part in ("--good", url)]
     judged += [part for url in news for part in ("--bad", url)]
-    assert topic("new", path, "--words", "bicycle, wheel", *seeds, *judged).exit_code == 0
+    said = ("--words", "bicycle, wheel", "--description", "Touring by bicycle", "--name", "Bikes")
+    assert topic("new", path, *said, *seeds, *judged).exit_code == 0
     out = tmp_path / "critic"
     done = topic("train", path, "--web", "demo", "--out", out)
     assert done.exit_code == 0, done.output
-    assert "topics /good" in done.output
-    given = {"critic": out, "topic": "/good", "seeds": path, "strategy": "best-first"}
+    assert "topics /Bikes" in done.output
+    given = {"critic": out, "topic": "/Bikes", "seeds": path, "strategy": "best-first"}
     run = crawl(tmp_path / "crawl", **given, web="demo", budget=10)
     assert run.returncode == 0, run.stderr
     assert run.kept.urls[:2] == cycling[:2]
@@ -198,7 +199,7 @@ def test_what_the_user_can_put_right_is_one_line(folder: Path, tmp_path: Path) -
     path = tmp_path / "mine.toml"
     assert "No such file" in refused("apply", folder, path)
     assert "holds no crawl" in refused("suggest", tmp_path / "none")
-    assert "says too little" in refused("new", path, "--good", "http://a.example/")
+    assert "says too little" in refused("new", path, "--bad", "http://a.example/")
     assert not path.exists()
     assert "no file of URLs" in refused("new", path, "--good", "nothing.txt")
     answers = tmp_path / "answers.csv"

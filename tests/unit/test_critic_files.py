@@ -147,6 +147,10 @@ def test_a_newer_format_asks_for_an_upgrade(tmp_path: Path) -> None:
         {"files": {}},
         {"absent": 7},
         {"cross_validation": "good"},
+        {"query": [[]]},
+        {"query": 7},
+        {"random_state": -1},
+        {"random_state": "seven"},
     ],
 )
 def test_a_manifest_that_does_not_fit_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:

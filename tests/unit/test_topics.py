@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from wordfreq import top_n_list, word_frequency
 
 from focuscrawl.critic.corpus import read_bags
 from focuscrawl.critic.files import save_critic
-from focuscrawl.critic.phrase_model import WordsModel
 from focuscrawl.critic.training import learn_critic, train_critic
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label
@@ -58,6 +58,7 @@ def test_what_is_written_is_read_again(
     path = tmp_path_factory.mktemp("topic") / "topic.toml"
     topics = tuple(f"/A/{name}" for name in names)
     definition = TopicDefinition("models/x", "demo", topics, words, seeds).judging(good, bad)
+    definition = replace(definition, description=" ".join(words) or None)
     write_definition(definition, path)
     assert read_definition(path) == definition
     more = definition.judging(bad).splitting({"/A/x/y": ["https://n.example/"]})
@@ -93,7 +94,11 @@ def test_the_latest_judgement_of_a_page_counts() -> None:
         ('words = "x"', "words must be a list of texts"),
         ("critic = 3", "critic must be a text"),
         ('critic = "models/x"', "no class of models/x is marked"),
-        ('good = ["http://a.example/"]', "says too little"),
+        ('bad = ["http://a.example/"]', "says too little"),
+        (
+            'critic = "models/x"\ntopics = ["/A"]\nname = "/B"',
+            "the classes of models/x have names",
+        ),
         ('words = ["x"]\nseeds = ["ftp://a.example/"]', "'ftp://a.example/' is no http"),
         (
             'good = ["http://a.example/", "http://b.example/"]\nbad = ["http://a.example"]',
@@ -216,13 +221,13 @@ def shelf() -> Shelf:
     return shelf
 
 
-def saved(shelf: Shelf, folder: Path) -> str:
+def saved(shelf: Shelf, folder: Path, kind: str = "flat") -> str:
     labels = [
         Label(at(f"/{name}{i}"), topic, "train")
         for name, topic in (("knots", "/Sea/Knots"), ("reef", "/Sea/Reefs"), ("tax", "/Money"))
         for i in range(4)
     ]
-    save_critic(train_critic(labels, shelf), folder / "base")
+    save_critic(train_critic(labels, shelf, kind=kind), folder / "base")
     return str(folder / "base")
 
 
@@ -267,19 +272,69 @@ def test_a_class_is_split_into_what_was_moved_and_other(shelf: Shelf, tmp_path: 
     assert of[at("/knots1")] == "/Sea/Knots/Other"
 
 
-def test_without_a_critic_words_do_until_both_kinds_were_judged(shelf: Shelf) -> None:
-    words = TopicDefinition(words=("knots", "splice"))
-    trained, marked = train_definition(words.judging([at("/knots1")]), [shelf])
-    assert isinstance(trained.model, WordsModel)
+def test_without_a_critic_words_and_pages_are_learned_from_together(shelf: Shelf) -> None:
+    """Good pages count without bad ones, and what is called by a name is."""
+    words = TopicDefinition(words=("splice",), description="a hitch, and more", name="/Sea/Ropes")
+    trained, marked = train_definition(words.judging([at("/reef1")]), [shelf])
+    assert marked == ("/Sea/Ropes",)
+    assert set(trained.model.classes) == {"/Sea/Ropes", "/bad"}
+    assert trained.examples == ((at("/reef1"), "/Sea/Ropes"),)
+    assert trained.phrases == (("splice",), ("hitch",))
+    knots, reef, climb, tax = relevances(trained, shelf, "/knots3", "/reef3", "/climb3", "/tax3")
+    assert min(knots, reef) > tax
+    judged = words.judging([at("/reef1"), at("/gone")], [at("/climb1")])
+    trained, _ = train_definition(judged, [Shelf(), shelf])
+    assert dict(trained.examples) == {at("/reef1"): "/Sea/Ropes", at("/climb1"): "/bad"}
+    reef_now, climb_now = relevances(trained, shelf, "/reef3", "/climb3")
+    assert climb_now - reef_now < climb - reef
+    alone, marked = train_definition(TopicDefinition(words=("splice",)), [])
     assert marked == ("/good",)
-    assert trained.examples == ((at("/knots1"), "/good"),)
-    judged = words.judging([at("/knots1")], [at("/tax1"), at("/gone")])
-    trained, marked = train_definition(judged, [shelf])
-    assert trained.model.kind == "flat"
-    assert [url for url, _ in trained.examples] == [at("/knots1"), at("/tax1")]
-    good = trained.model.classes.index("/good")
-    (said,) = trained.model.log_posteriors([{"splice": 1}])[:, good]
-    assert said > np.log(0.5)  # no page has taught that: it is one of the words
+    assert alone.examples == ()
+    with pytest.raises(UserError, match="none of the good pages can be read"):
+        train_definition(TopicDefinition().judging([at("/gone")]), [shelf])
+
+
+def relevances(trained: TrainedCritic, shelf: Shelf, *paths: str) -> list[float]:
+    """Return the log-odds of pages for the class that is not /bad."""
+    (on,) = (i for i, path in enumerate(trained.model.classes) if path != "/bad")
+    log = trained.model.log_posteriors([shelf_bag(shelf, path) for path in paths])
+    return [float(row[on] - row[1 - on]) for row in log]
+
+
+def test_a_critic_of_one_topic_is_learned_anew_with_what_it_was_learned_from(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    first, _ = train_definition(
+        TopicDefinition(words=("splice",), name="/Ropes").judging([at("/knots0")], [at("/tax0")]),
+        [shelf],
+    )
+    save_critic(first, tmp_path / "ropes")
+    definition = TopicDefinition(critic=str(tmp_path / "ropes"), topics=("/Ropes",))
+    same, marked = train_definition(definition, [shelf])
+    assert (same.examples, same.phrases, marked) == (first.examples, first.phrases, ("/Ropes",))
+    assert relevances(same, shelf, "/knots3") == relevances(first, shelf, "/knots3")
+    judged = definition.judging([at("/climb0"), at("/tax0")])  # the latest judgement counts
+    more, _ = train_definition(judged, [shelf])
+    assert dict(more.examples) == dict.fromkeys(
+        [at("/knots0"), at("/tax0"), at("/climb0")], "/Ropes"
+    )
+    assert more.phrases == first.phrases
+    assert relevances(more, shelf, "/climb3") > relevances(first, shelf, "/climb3")
+    with pytest.raises(UserError, match="only 0 of the 2 examples"):
+        train_definition(definition, [Shelf()])
+
+
+def test_a_taxonomy_is_learned_anew_by_the_kind_of_critic_that_it_is_of(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    base = saved(shelf, tmp_path, kind="discriminative")
+    definition = TopicDefinition(critic=base, topics=("/Sea/Knots",), words=("bowline",)).judging(
+        [at("/climb0")]
+    )
+    trained, marked = train_definition(definition, [shelf])
+    assert trained.model.kind == "discriminative"
+    assert marked == ("/Sea/Knots",)
+    assert dict(trained.examples)[at("/climb0")] == "/Sea/Knots"
 
 
 def test_everyday_words_that_only_good_pages_have_do_not_speak_for_the_topic() -> None:

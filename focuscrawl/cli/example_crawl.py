@@ -1,0 +1,142 @@
+"""A crawl that fetches the pages that a critic is to learn from, and others."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from focuscrawl.cli import options
+from focuscrawl.cli.crawling import crawl
+from focuscrawl.crawl.folder import CrawlFolder
+from focuscrawl.critic.corpus import read_known
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import normalize
+from focuscrawl.report.plain_text import counted, middle, one_line
+from focuscrawl.webs import open_web
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from focuscrawl.page import PageView
+    from focuscrawl.webs.protocol import Web
+
+_RECORDING, _LOG, _SEEDS = "pages.warc.gz", "crawl.log", "examples.txt"
+_SHOWN, _WIDTH = 5, 100  # URLs, characters of one
+
+#: what a project may have set for its own crawls, and such a crawl is without
+_WITHOUT = [f"FOCUSCRAWL_{name}=" for name in ("STORE", "KNOWLEDGE", "APPRENTICE", "WITHIN")]
+#: one recording of all that is fetched, in the crawl's folder
+_RECORDED = ["FOCUSCRAWL_WARC=1", "FOCUSCRAWL_WARC_SIZE=0"]
+
+
+def live_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a command that fetches pages where there is no ``--web``."""
+    for option in (
+        options.SETTINGS,
+        click.option(
+            "--crawl-dir", help="Without --web: where they are kept.  [default: crawls/OUT-TIME]"
+        ),
+        options.number("--others", "Without --web: pages fetched beside the examples.", 200),
+    ):
+        command = option(command)
+    return command
+
+
+def judge(pages: Sequence[PageView]) -> list[float]:
+    """Judge nothing: which pages are on the topic is what is to be learned."""
+    return [0.0] * len(pages)
+
+
+def fetch_examples(
+    urls: Sequence[str],
+    *,
+    out: str,
+    others: int,
+    crawl_dir: str | None,
+    settings: Sequence[str],
+    random_state: int = 0,
+) -> Web:
+    """Crawl pages, and others at random that their links lead to; return the recording.
+
+    It is a crawl like any other: polite, within the same limits, kept in a folder.
+
+    Parameters
+    ----------
+    urls : of the examples; what is none is left out
+    out : folder of the critic to be, whose name the crawl gets
+    others : pages to fetch beside the examples
+    crawl_dir : folder of the crawl; None: a new one in ``crawls``
+    settings : of the crawl, ``NAME=VALUE`` each
+
+    Raises
+    ------
+    UserError
+        None of the pages can be had, or the folder is there already. Those that cannot are
+        named in a line.
+    """
+    wanted = {normalize(url) or url: normalize(url) for url in urls}
+    seeds = [url for url in wanted.values() if url is not None]
+    if not seeds:
+        raise UserError(f"{one_line(urls[0], _WIDTH)} is no http(s) URL: name pages to learn from")
+    folder = _made(crawl_dir or CrawlFolder.new_name(Path(out).name, datetime.now()), seeds)
+    recording = folder / _RECORDING
+    click.echo(
+        f"Fetching {counted(len(seeds), 'example')} and {counted(others, 'other page')} "
+        f"into {recording}",
+        err=True,
+    )
+    crawl(
+        {
+            "topic": "/good",
+            "critic": f"{__name__}:{judge.__name__}",
+            "strategy": "random",
+            "seeds": str(folder / _SEEDS),
+            "budget": str(len(seeds) + others),
+            "crawl_dir": str(folder),
+            "random_state": str(random_state),
+        },
+        # its summary is of a topic, and says nothing here
+        [f"LOG_FILE={folder / _LOG}", *settings, *_WITHOUT, *_RECORDED],
+        may_fail=True,
+    )
+    try:
+        web = open_web(str(recording))
+    except UserError as error:
+        raise UserError(f"{_none_of(seeds)} ({error}); see {folder / _LOG}") from None
+    read = read_known([web], seeds)
+    missing = [url for url in wanted if url not in read]
+    if not read:
+        raise UserError(f"{_none_of(seeds)}: {_listed(missing)}; see {folder / _LOG}")
+    if missing:
+        told = counted(len(missing), "example")
+        click.echo(f"{told} could not be fetched as a page: {_listed(missing)}", err=True)
+    return web
+
+
+def _made(folder: str | Path, seeds: Sequence[str]) -> Path:
+    """Make the folder of the crawl, with its start pages in it."""
+    folder = Path(folder)
+    if CrawlFolder(folder).exists:
+        raise UserError(
+            f"{folder} is there already: learn from its pages with --web {folder / _RECORDING}, "
+            "or name another --crawl-dir"
+        )
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / _SEEDS).write_text("\n".join(seeds), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{folder} cannot be written: {error.strerror}") from None
+    return folder
+
+
+def _none_of(seeds: Sequence[str]) -> str:
+    return f"none of {counted(len(seeds), 'example')} could be fetched as a page"
+
+
+def _listed(urls: Sequence[str]) -> str:
+    shown = [middle(one_line(url), _WIDTH) for url in urls[:_SHOWN]]
+    more = len(urls) - len(shown)
+    return ", ".join([*shown, *([f"and {more:,} more"] if more else [])])

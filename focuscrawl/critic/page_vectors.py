@@ -1,0 +1,133 @@
+"""Pages as vectors: TF-IDF of their words and, where there are embeddings, what these mean."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+
+from focuscrawl.critic.bag_of_words import BagRows, Vocabulary
+from focuscrawl.critic.english import everyday_words, share_of_pages
+from focuscrawl.critic.word_vectors import word_vectors
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.critic.bag_of_words import Bag
+
+#: the document frequency of a word is counted as if so many English pages had been read, too
+_ENGLISH = 100.0
+_RARE = 2  # words on fewer pages are left out
+_FEW = 100  # pages; of fewer, every word is kept
+
+
+class PageRows(NamedTuple):
+    """Pages as vectors, in two parts.
+
+    Attributes
+    ----------
+    words : TF-IDF, each row of unit length (or 0): (1 + log n(u,t)) idf(t)
+    meaning : float32 (n_rows, dimensions), mean embedding of the words of a page less the
+        centre, each row of unit length (or 0); 0 columns without embeddings
+    """
+
+    words: BagRows
+    meaning: NDArray[np.float32]
+
+
+class PageVectors:
+    """Makes vectors of bags of words.
+
+    Parameters
+    ----------
+    words : the vocabulary, distinct
+    idf : float32 (n_words,), inverse document frequencies
+    centre : float32 (dimensions,), mean embedding of pages; None for vectors without embeddings
+    """
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        idf: NDArray[np.float32],
+        centre: NDArray[np.float32] | None,
+    ) -> None:
+        self.words = tuple(words)
+        self.idf = idf
+        self.centre = centre
+        self._vocabulary = Vocabulary(self.words)
+        self._embedded = None if centre is None else _Embedded(self.words)
+
+    @classmethod
+    def learn(cls, bags: Sequence[Bag], kept: Collection[str] = (), *, embeddings: bool) -> Self:
+        """Learn document frequencies and the centre of meaning.
+
+        The vocabulary is that of `bags` but for the rarest words, and everyday English, whose
+        meaning is known without a page that has it.
+
+        Parameters
+        ----------
+        bags : pages, a sample of what will be read
+        kept : words that are kept, however rare
+        embeddings : whether to use them; they must be installed
+        """
+        pages_with = Counter(chain.from_iterable(bags))
+        least = _RARE if len(bags) >= _FEW else 1
+        common = {word for word, pages in pages_with.items() if pages >= least}
+        words = sorted(common.union(kept, everyday_words()))
+        df = np.array([pages_with[word] for word in words]) + _ENGLISH * share_of_pages(words)
+        idf = np.log((1.0 + len(bags) + _ENGLISH) / (1.0 + df)) + 1.0
+        found = cls(words, idf.astype(np.float32), None)
+        if embeddings:
+            found._embedded = _Embedded(found.words)
+            found.centre = found._embedded.means(found._vocabulary.read(bags)).mean(axis=0)
+        return found
+
+    @property
+    def dimensions(self) -> int:
+        """Columns of `PageRows.meaning`."""
+        return 0 if self.centre is None else len(self.centre)
+
+    def read(self, bags: Sequence[Bag]) -> PageRows:
+        """Return the vectors of n pages."""
+        rows = self._vocabulary.read(bags)
+        data = (1.0 + np.log(rows.counts)) * self.idf[rows.ids]
+        for start, end in pairwise(rows.starts.tolist()):  # a page is the same among others
+            data[start:end] /= max(float(np.linalg.norm(data[start:end])), 1e-12)
+        return PageRows(BagRows(rows.ids, data, rows.starts), self._meaning(rows))
+
+    def _meaning(self, rows: BagRows) -> NDArray[np.float32]:
+        if self._embedded is None or self.centre is None:
+            return np.zeros((len(rows), 0), np.float32)
+        mean = self._embedded.means(rows)
+        mean[np.diff(rows.starts) > 0] -= self.centre  # a page of no words means nothing
+        norm = np.linalg.norm(mean, axis=1, keepdims=True)
+        unit: NDArray[np.float32] = mean / np.maximum(norm, 1e-12)
+        return unit
+
+
+class _Embedded:
+    """The embeddings of a vocabulary, each word's looked up when a page first has it."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = words
+        self._source = word_vectors()
+        self._vectors = np.zeros((len(words), self._source.dimensions), np.float16)
+        self._known = np.zeros(len(words), np.bool_)
+
+    def means(self, rows: BagRows) -> NDArray[np.float32]:
+        """Return the mean embedding of the words of each row, float32 (n_rows, dimensions)."""
+        new = np.unique(rows.ids[~self._known[rows.ids]])
+        if len(new):
+            self._vectors[new] = self._source.of([self._words[i] for i in new.tolist()])
+            self._known[new] = True  # after them: another thread may be reading
+        means = np.zeros((len(rows), self._vectors.shape[1]), np.float32)
+        for row, (start, end) in enumerate(pairwise(rows.starts.tolist())):
+            if end > start:
+                counts = rows.counts[start:end].astype(np.float32)
+                vectors = self._vectors[rows.ids[start:end]].astype(np.float32)
+                means[row] = counts @ vectors / counts.sum()
+        return means

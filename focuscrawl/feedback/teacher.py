@@ -1,0 +1,250 @@
+"""A model behind an OpenAI-compatible endpoint, asked at a pace, and again where that may help."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import math
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+import urllib3
+from urllib3.exceptions import HTTPError, NameResolutionError, NewConnectionError, SSLError
+
+from focuscrawl import __version__
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import normalize
+from focuscrawl.frontier.host_backoff import HostBackoff, read_retry_after
+from focuscrawl.report.plain_text import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    Messages = Sequence[Mapping[str, str]]
+
+#: the environment variable with the key
+KEY = "FOCUSCRAWL_TEACHER_KEY"
+
+_TIMEOUT = urllib3.Timeout(connect=10.0, read=120.0)  # seconds; a model may think
+_LARGEST = 1_000_000  # bytes of an answer
+_FIRST_WAIT = 1.0  # seconds; doubled with every failure in a row
+_LONGEST_WAIT = 120.0
+_FAILURES = 4  # in a row, after which nothing more is asked
+_SHOWN = 200  # characters of what went wrong
+_PASSING = frozenset({408, 409, 425, 429})  # and 5xx: may be another answer later
+_OF_THE_QUESTION = frozenset({400, 413, 422})  # too long, say, or kept from the model by a filter
+#: what makes answers exact where a server knows it; some models refuse one or the other
+_EXACT = {"temperature": 0, "response_format": {"type": "json_object"}}
+
+
+class Reply(NamedTuple):
+    """What a model said.
+
+    Attributes
+    ----------
+    text : its words; None if the answer holds none
+    tokens : that asking cost, as the server counts them; 0 if it does not
+    """
+
+    text: str | None
+    tokens: int
+
+
+class Teacher:
+    """Asks a model, one question after the other.
+
+    Parameters
+    ----------
+    endpoint : http(s)://host/v1, without credentials; ``/chat/completions`` below it is asked
+    model : its name, as the server knows it
+    key : sent as bearer token; None: none is sent
+    per_minute : requests, at most
+
+    Raises
+    ------
+    UserError
+        The endpoint or the key is none, or the key would go over the network in clear text.
+
+    Notes
+    -----
+    The key goes into one header of requests to this endpoint, and nowhere else: redirects are
+    not followed, and it is taken out of what is said about errors.
+    """
+
+    def __init__(
+        self, endpoint: str, model: str, *, key: str | None = None, per_minute: int = 60
+    ) -> None:
+        self.endpoint = _read_endpoint(endpoint)
+        self.model = model
+        self._key = _read_key(key)
+        if self._key and self.endpoint.startswith("http:") and not _is_loopback(self.endpoint):
+            raise UserError(
+                f"--teacher: {self.endpoint} would be sent the key in clear text: name it with "
+                f"https, or unset {KEY}"
+            )
+        self._pool = urllib3.PoolManager(retries=False, timeout=_TIMEOUT)
+        self._apart = 60.0 / per_minute
+        self._due = 0.0  # of the monotonic clock
+        self._backoff = HostBackoff(_FIRST_WAIT, _LONGEST_WAIT, _FAILURES)
+        self._how: dict[str, Any] = dict(_EXACT)
+        self._answered = False
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._pool.clear()
+
+    def ask(self, messages: Messages) -> Reply:
+        """Ask a question.
+
+        Parameters
+        ----------
+        messages : of a chat, each with ``role`` and ``content``
+
+        Raises
+        ------
+        UserError
+            There is no answer, and none to be had by asking again at once.
+        """
+        while True:
+            status, body = self._answer({"model": self.model, "messages": messages, **self._how})
+            if status == 400 and self._how and not self._answered:
+                self._how = {}  # it may not know these; what else is wrong, it says again
+                continue
+            if status in _OF_THE_QUESTION and self._answered:
+                return Reply(None, 0)  # others were answered
+            if status != 200:
+                raise UserError(self._refusal(status, body))
+            self._answered = True
+            return _read_reply(body)
+
+    def _answer(self, question: Mapping[str, object]) -> tuple[int, bytes]:
+        """Return status and body of the first answer that is worth reading."""
+        while True:
+            self._wait_turn()
+            wished = None
+            try:
+                status, body, wished = self._post(question)
+                if status < 500 and status not in _PASSING:
+                    self._backoff.answered(0)
+                    return status, body
+                why = f"answers {status}"
+            except HTTPError as error:
+                why = self._in_words(error)
+                no_server = isinstance(error, (NewConnectionError, NameResolutionError, SSLError))
+                if no_server and not self._answered:
+                    raise UserError(f"{self.endpoint} cannot be reached: {why}") from None
+            wait = self._backoff.failed(0, wished)
+            if math.isinf(wait):
+                asks = f", and asks to wait {wished:,.0f} s" if wished else ""
+                raise UserError(f"{self.endpoint} {why}{asks}: start again later")
+            time.sleep(wait)
+
+    def _post(self, question: Mapping[str, object]) -> tuple[int, bytes, float | None]:
+        headers = {
+            "User-Agent": f"focuscrawl/{__version__}",
+            "Content-Type": "application/json",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+        }
+        if self._key:
+            headers["Authorization"] = f"Bearer {self._key}"
+        answer = self._pool.request(
+            "POST",
+            f"{self.endpoint}/chat/completions",
+            body=json.dumps(question).encode(),
+            headers=headers,
+            redirect=False,
+            preload_content=False,
+        )
+        try:
+            body = answer.read(_LARGEST, decode_content=False)
+        finally:
+            answer.close()  # there may be more of it
+        wished = read_retry_after(answer.headers.get("Retry-After", ""), datetime.now(UTC))
+        return answer.status, body, wished
+
+    def _wait_turn(self) -> None:
+        now = time.monotonic()
+        if now < self._due:
+            time.sleep(self._due - now)
+        self._due = max(now, self._due) + self._apart
+
+    def _refusal(self, status: int, body: bytes) -> str:
+        """Say what a status means that asking again does not change."""
+        if status in (401, 403):
+            way_out = f"check {KEY}" if self._key else f"set {KEY} to its key"
+            return f"{self.endpoint} lets nobody in ({status}): {way_out}"
+        if 300 <= status < 400:
+            return f"{self.endpoint} leads elsewhere ({status}): name the endpoint itself"
+        said = self._in_words(_error_in(body))
+        said = f": {said}" if said else ""
+        if status == 404:
+            return f"{self.endpoint} has no model {one_line(self.model)}, or is no endpoint{said}"
+        return f"{self.endpoint} does not take the question ({status}){said}"
+
+    def _in_words(self, what: object) -> str:
+        """Return what a server or library says, fit for a line and without the key."""
+        said = str(what)
+        if self._key:
+            said = said.replace(self._key, "...")
+        return one_line(said, _SHOWN)
+
+
+def _read_endpoint(text: str) -> str:
+    """Return an endpoint without the slash at its end."""
+    try:
+        credentials = "@" in urlsplit(text).netloc
+    except ValueError:
+        credentials = False
+    if credentials:
+        raise UserError(f"--teacher: leave out name and password; a key goes into {KEY}")
+    url = normalize(text.strip())
+    if url is None or "?" in url or "#" in text:  # it is not shown: there may be a password in it
+        raise UserError("--teacher takes an endpoint, as in https://host/v1, without ? and #")
+    return url.rstrip("/")
+
+
+def _read_key(text: str | None) -> str | None:
+    key = (text or "").strip()
+    if not key:
+        return None
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise UserError(f"{KEY} holds no key: letters, digits and signs, without spaces")
+    return key
+
+
+def _is_loopback(url: str) -> bool:
+    name = urlsplit(url).hostname or ""
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost" or name.endswith(".localhost")
+
+
+def _read_json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _read_reply(body: bytes) -> Reply:
+    match _read_json(body):
+        case {"usage": {"total_tokens": int(tokens)}} if 0 <= tokens < 10**9:
+            pass
+        case _:
+            tokens = 0
+    match _read_json(body):
+        case {"choices": [{"message": {"content": str(text)}}, *_]}:
+            return Reply(text, tokens)
+    return Reply(None, tokens)
+
+
+def _error_in(body: bytes) -> str:
+    """Return what a server says is wrong; nothing if it does not say so as others do."""
+    match _read_json(body):
+        case {"error": {"message": str(said)}} | {"error": str(said)} | {"message": str(said)}:
+            return said
+    return ""

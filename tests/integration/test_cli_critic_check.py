@@ -1,0 +1,154 @@
+"""``focuscrawl critic check`` without labels, as a user runs it on the demo web."""
+
+from __future__ import annotations
+
+import csv
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner, Result
+
+from focuscrawl.cli.main import main
+from focuscrawl.webs import WarcRecorder, open_web
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def cycling() -> list[str]:
+    """URLs of pages on cycling, of several sites."""
+    urls = [url for url in open_web("demo").urls() if "/cycling-" in url]
+    return urls[:: len(urls) // 12][:12]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cycling: list[str]) -> Path:
+    """A folder with lists of good and bad pages of the demo web, to run commands in."""
+    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    bad = [url for url in open_web("demo").urls() if "/running-" in url][:4]
+    (tmp_path / "good.txt").write_text("\n".join(cycling))
+    (tmp_path / "bad.txt").write_text("\n".join(bad))
+    return tmp_path
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, ["critic", *arguments])
+
+
+def test_a_critic_is_checked_by_its_examples(folder: Path) -> None:
+    little = ["--good", "good.txt", "--bad", "bad.txt", "--name", "/Cycling"]
+    done = run("train", *little, "--web", "demo", "--out", "models/mine")
+    assert done.exit_code == 0, done.output
+    check = ["check", "models/mine", "--web", "demo"]
+    done = run(*check, "--csv", "pages.csv")
+    assert done.exit_code == 0, done.output
+    lines = done.stdout.splitlines()
+    assert re.match(
+        r"Finds (about \d of 10|nearly all|hardly any) relevant pages \(\d+ to \d+\)\.", lines[0]
+    )
+    assert "say --wrong N." in lines[0]
+    assert lines[1] == "Good examples: 12, bad ones: 4"
+    called = re.fullmatch(r"Of 300 other pages, (\d+) called relevant", lines[2])
+    assert called is not None
+    assert re.fullmatch(r"Of 4 bad examples, \d called relevant when held out", lines[3])
+    part = {part.split("\n")[0]: part.split("\n")[1:] for part in done.stdout.split("\n\n")[1:]}
+    doubtful, others, words = part.values()
+    assert len(doubtful) == 10
+    assert len(others) == min(int(called[1]), 20)
+    assert "cycling" in words[0].split("  ")[-1].split(", ")
+    with (folder / "pages.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["topic"] for row in rows] == ["/Cycling"] * 12 + ["/bad"] * 4 + [""] * 300
+    relevant = sum(row["predicted"] == "/Cycling" for row in rows if not row["topic"])
+    assert relevant == int(called[1])
+    looked = run(*check, "--wrong", str(len(others) // 2)).stdout.splitlines()[0]
+    assert re.search(
+        r" About 5 of 10 pages that it calls relevant are not \(\d to \d\)\.$", looked
+    )
+    refused = run(*check, "--wrong", "21")
+    assert refused.exit_code == 2
+    assert "listed as relevant" in refused.output.splitlines()[-1]
+
+
+def test_words_alone_say_what_they_can(folder: Path) -> None:
+    run("train", "--words", "road cycling", "--out", "models/words")
+    done = run("check", "models/words", "--web", "demo")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("How many relevant pages it finds cannot be told: ")
+    assert "Other pages" in done.stdout
+    assert "doubtful" not in done.stdout
+
+
+def test_near_identical_examples_count_once_and_titles_are_made_fit(folder: Path) -> None:
+    text = " ".join(f"feather{i} wing{i % 7} beak{i % 5}" for i in range(120))
+    pages = [
+        (f"http://a.example/{i}", f"<title>\x1b[31mbird\u202e {'wide ' * 400}</title>{text} {end}")
+        for i, end in enumerate(["", "once", "twice"])
+    ]
+    pages += [("http://b.example/short", "<p>a bird")]
+    pages += [("http://c.example/short", "<p>a bird")]
+    good = [url for url, _ in pages]
+    pages += [(f"http://d.example/{i}", f"<p>a ship and {i} sails") for i in range(30)]
+    with WarcRecorder(folder / "small.warc.gz") as recorder:
+        for url, body in pages:
+            recorder.record(
+                request_method="GET",
+                url=url,
+                request_headers=[],
+                request_body=b"",
+                status=200,
+                reason="OK",
+                response_headers=[("Content-Type", "text/html; charset=utf-8")],
+                body_raw=body.encode(),
+                ip=None,
+                at=datetime(2024, 1, 1, tzinfo=UTC),
+            )
+    (folder / "good.txt").write_text("\n".join(good))
+    web = ["--web", "small.warc.gz"]
+    assert run("train", "--good", "good.txt", *web, "--out", "models/birds").exit_code == 0
+    done = run("check", "models/birds", *web)
+    assert done.exit_code == 0, done.output
+    assert "Good examples: 2, bad ones: 0; 3 nearly identical to another, left out" in done.stdout
+    assert "2 good examples are very few" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "\u202e" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) < 300
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["models/demo", "--web", "demo"], "name --labels"),
+        (["json:loads", "--web", "demo"], "name --labels"),
+        (["nowhere", "--web", "demo"], "no critic nowhere"),
+        (["models/words", "--web", "no.warc"], "no recorded web at no.warc"),
+        (["models/words", "--web", "demo", "--topic", "/good"], "go with --labels"),
+        (["models/words", "--web", "demo", "--raw"], "go with --labels"),
+        (["models/words", "--web", "demo", "--labels", "l.csv", "--wrong", "1"], "without"),
+    ],
+)
+def test_mistakes_end_in_one_line(folder: Path, arguments: list[str], message: str) -> None:
+    run("train", "--words", "road cycling", "--out", "models/words")
+    done = run("check", *arguments)
+    assert done.exit_code == 2, done.output
+    assert done.output.startswith("focuscrawl: ")
+    assert done.output.count("\n") == 1
+    assert message in done.output
+
+
+def test_a_real_process(folder: Path) -> None:
+    command = "from focuscrawl.cli.main import main; main()"
+    for options in (["train", "--good", "good.txt", "--out", "mine"], ["check", "./mine"]):
+        done = subprocess.run(
+            [sys.executable, "-c", command, "critic", *options, "--web", "demo"],
+            capture_output=True, text=True, check=False, cwd=folder,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    assert done.stderr == "Checking: 300 pages\n"
+    assert done.stdout.startswith("Finds ")

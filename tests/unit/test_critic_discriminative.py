@@ -1,0 +1,91 @@
+"""The discriminative critic: what it says of pages and of words, and its file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from focuscrawl.critic import load_critic
+from focuscrawl.critic.discriminative import LogisticModel, fit_scale
+from focuscrawl.critic.files import read_critic, save_critic
+from focuscrawl.critic.training import learn_critic
+from unit.topic_pages import WORDS, pages_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from focuscrawl.critic.trained import TrainedCritic
+
+TOPICS = {"birds": "/Science/Birds", "cooking": "/Home/Cooking", "engines": "/Cars"}
+
+
+def trained(*names: str) -> TrainedCritic:
+    usable = [
+        ((f"http://{name}.example/{i}", TOPICS[name]), bag)
+        for name in names
+        for i, bag in enumerate(pages_of(name, 15))
+    ]
+    return learn_critic(usable, kind="discriminative")
+
+
+@pytest.mark.parametrize("names", [tuple(TOPICS), ("birds", "engines")])
+def test_pages_it_has_not_seen_are_told_apart(names: tuple[str, ...]) -> None:
+    critic = trained(*names)
+    assert isinstance(critic.model, LogisticModel)
+    for name in names:
+        posteriors = np.exp(critic.model.log_posteriors(pages_of(name, 10, random_state=9)))
+        assert posteriors.sum(axis=1) == pytest.approx(np.ones(10))
+        best = {critic.model.classes[i] for i in posteriors.argmax(axis=1)}
+        assert best == {TOPICS[name]}
+    assert critic.cross_validation["accuracy"] > 0.95
+
+
+def test_words_of_links_are_read_by_naive_bayes_of_the_same_pages(tmp_path: Path) -> None:
+    save_critic(trained(*TOPICS), tmp_path / "critic")
+    critic = load_critic(str(tmp_path / "critic"), "/Science/Birds")
+    words = ["", "nest", "piston", "unheard"]
+    said = critic.judge_words(words)  # type: ignore[union-attr]
+    reader = read_critic(str(tmp_path / "critic"))[0].model.reader  # type: ignore[attr-defined]
+    expected = np.exp(reader.log_posteriors([{}, {"nest": 1}, {"piston": 1}, {"unheard": 1}]))
+    assert said.probabilities == pytest.approx(expected)
+    nothing, nest, piston, unheard = said.relevance
+    assert piston < nothing == unheard < nest
+
+
+def test_a_page_without_words_or_with_unknown_ones_is_judged() -> None:
+    posteriors = trained(*TOPICS).model.log_posteriors([{}, {"zyzzyva": 3}])
+    assert np.isfinite(posteriors).all()
+
+
+def test_it_is_the_same_when_read_back(tmp_path: Path) -> None:
+    critic = trained(*TOPICS)
+    for name in ("one", "two"):
+        save_critic(critic, tmp_path / name)
+    files = [{p.name: p.read_bytes() for p in (tmp_path / n).iterdir()} for n in ("one", "two")]
+    assert files[0] == files[1]
+    again, _ = read_critic(str(tmp_path / "one"))
+    pages = pages_of("birds", 3) + pages_of(None, 3)
+    assert again.model.log_posteriors(pages) == pytest.approx(
+        critic.model.log_posteriors(pages), abs=1e-4
+    )
+
+
+def test_log_odds_are_scaled_to_what_held_out_pages_say() -> None:
+    sure = np.log([[0.99, 0.01]] * 100)
+    truth = np.array([0] * 70 + [1] * 30)  # right in 70 of 100, said with log-odds of 4.6
+    assert fit_scale(sure, truth) == pytest.approx(np.log(0.7 / 0.3) / np.log(99.0), rel=0.01)
+
+
+def test_without_embeddings_it_works(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("focuscrawl.critic.training.word_vectors_installed", lambda: False)
+    save_critic(trained(*TOPICS), tmp_path / "critic")
+    model = read_critic(str(tmp_path / "critic"))[0].model
+    assert model.vectors.dimensions == 0  # type: ignore[attr-defined]
+    best = model.log_posteriors(pages_of("cooking", 5, random_state=3)).argmax(axis=1)
+    assert {model.classes[i] for i in best} == {TOPICS["cooking"]}
+
+
+def test_every_topic_has_its_own_words() -> None:
+    assert all(len(set(words)) == len(words) for words in WORDS.values())

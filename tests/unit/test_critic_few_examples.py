@@ -1,0 +1,270 @@
+"""Checking critics from few examples, on generated pages."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from focuscrawl.critic import few_examples_check, little_training
+from focuscrawl.critic.example_groups import cohesion_of
+from focuscrawl.critic.few_examples_check import (
+    check_few_examples,
+    is_from_little,
+    read_examples,
+)
+from focuscrawl.critic.few_examples_estimates import recall_of, share_of
+from focuscrawl.critic.few_examples_warnings import warnings_of
+from focuscrawl.critic.files import read_critic, save_critic
+from focuscrawl.critic.from_little import learn_judge, read_little
+from focuscrawl.critic.held_out import hold_out
+from focuscrawl.critic.little_training import train_from_little
+from focuscrawl.critic.phrase_model import read_phrases
+from focuscrawl.critic.trained import TrainedCritic
+from focuscrawl.critic.training import train_critic
+from focuscrawl.critic.word_vectors import word_vectors_installed
+from focuscrawl.errors import UserError
+from focuscrawl.taxonomy import Label
+from focuscrawl.webs import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from focuscrawl.critic.few_examples_check import FewExamplesReport
+
+SUBJECTS = {
+    "birds": "bird wing nest feather egg song flight beak plumage owl eagle sparrow",
+    "law": "court judge appeal verdict statute lawyer plaintiff trial jury crime contract clause",
+    "cooking": "recipe oven flour butter sauce simmer bake onion garlic pepper dough roast",
+    "music": "melody chord guitar concert rhythm orchestra violin singer album tune opera drum",
+    "money": "bank loan interest stock market invoice profit tax budget price dividend credit",
+    "sailing": "sail mast harbour tide anchor deck rudder wind boat keel knot voyage",
+}
+COMMON = "the of and to in is it that was for on are with as at be this have from by"
+
+
+class SmallWeb:
+    """Pages in memory."""
+
+    name = "small"
+
+    def __init__(self, pages: dict[str, str]) -> None:
+        self.pages = pages
+        self.fingerprint = hashlib.sha256(repr(pages).encode()).hexdigest()
+
+    def resolve(self, urls: Sequence[str]) -> list[str | None]:
+        return [url if url in self.pages else None for url in urls]
+
+    def fetch(self, url: str) -> Answer | None:
+        head = [("Content-Type", "text/html")]
+        return Answer(url, 200, head, f"<p>{self.pages[url]}".encode())
+
+    def urls(self) -> Iterator[str]:
+        return iter(self.pages)
+
+
+def text_of(subject: str, generator: np.random.Generator, share: float = 0.4) -> str:
+    own = SUBJECTS[subject].split()
+    return " ".join(
+        str(generator.choice(own if generator.random() < share else COMMON.split()))
+        for _ in range(60)
+    )
+
+
+def url_of(subject: str, number: int) -> str:
+    return f"http://{subject}-{number % 5}.example/{subject}/{number}"
+
+
+@pytest.fixture
+def web() -> SmallWeb:
+    """30 pages of each of six subjects."""
+    generator = np.random.default_rng(3)
+    return SmallWeb(
+        {url_of(each, i): text_of(each, generator) for each in SUBJECTS for i in range(30)}
+    )
+
+
+@pytest.fixture(params=[False, True], ids=["words", "embeddings"], autouse=True)
+def embeddings(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> bool:
+    """Whether word embeddings are used; with them where they are installed."""
+    used = bool(request.param)
+    if used and not word_vectors_installed():
+        pytest.skip("the extra embeddings is not installed")
+    for module in (few_examples_check, little_training):
+        monkeypatch.setattr(module, "word_vectors_installed", lambda: used)
+    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
+    return used
+
+
+def urls_of(subject: str, n: int, start: int = 0) -> list[str]:
+    return [url_of(subject, i) for i in range(start, start + n)]
+
+
+def checked(trained: TrainedCritic, web: SmallWeb) -> FewExamplesReport:
+    return check_few_examples(trained, read_examples(trained, web), web)
+
+
+def test_a_clear_topic_is_found(web: SmallWeb) -> None:
+    critic = train_from_little([], urls_of("birds", 8), urls_of("law", 4), [web], topic="/Birds")
+    report = checked(critic, web)
+    assert report.topic == "/Birds"
+    assert report.recall is not None
+    assert report.recall.value > 0.6
+    called = {page.url for page in report.called()}
+    birds = {page.url for page in report.others if "/birds/" in page.url}
+    assert len(birds) == 22
+    assert len(birds & called) >= 20
+    assert len(called - birds) <= 5
+    assert len(report.words_for) == 12
+    assert set(report.words_for[:5]) <= set(SUBJECTS["birds"].split())
+    assert not set(report.words_against) & set(SUBJECTS["birds"].split())
+    assert report.warnings == ()
+
+
+def test_an_example_of_something_else_is_the_most_doubtful(web: SmallWeb) -> None:
+    good = [*urls_of("birds", 6), url_of("sailing", 0)]
+    bad = [*urls_of("law", 3), url_of("birds", 20)]
+    report = checked(train_from_little([], good, bad, [web]), web)
+    worst = {page.url: page.label for page in report.doubtful(2)}
+    assert worst == {url_of("sailing", 0): "/good", url_of("birds", 20): "/bad"}
+    assert len(report.doubtful(10)) == 10
+    assert len(report.examples) == 11
+
+
+@pytest.mark.parametrize("n", [2, 7, 26])
+def test_every_page_is_held_out(web: SmallWeb, n: int, embeddings: bool) -> None:
+    bags = [Counter(text.split()) for text in web.pages.values()]
+    vectors, pages = read_little([], bags[:n], bags[40:44], bags[60:], embeddings=embeddings)
+    odds = hold_out(vectors, [], pages, 0)
+    seen = learn_judge(vectors, [], pages)
+    for rows, held_out in zip(pages, odds, strict=True):
+        assert held_out.shape == (rows.shape[0],)
+        assert not np.isclose(held_out, seen.log_odds(rows)).any()
+    assert odds.good.mean() < seen.log_odds(pages.good).mean()
+    again = hold_out(vectors, [], pages, 0)
+    assert all((a == b).all() for a, b in zip(odds, again, strict=True))
+
+
+def test_two_topics_are_told(web: SmallWeb) -> None:
+    report = checked(
+        train_from_little([], urls_of("birds", 6) + urls_of("law", 6), [], [web]), web
+    )
+    (warning,) = report.warnings
+    assert "two groups" in warning
+    one, two = warning[warning.index("(") : -1].split(";")
+    assert sum(word in SUBJECTS["birds"] for word in one.strip("( ").split(", ")) >= 4
+    assert sum(word in SUBJECTS["law"] for word in two.strip().split(", ")) >= 4
+
+
+def test_examples_of_everything_are_too_broad(web: SmallWeb, embeddings: bool) -> None:
+    bags = {url: Counter(text.split()) for url, text in web.pages.items()}
+    others = [bag for url, bag in bags.items() if not url.endswith(("/0", "/1"))]
+    for subjects, broad in (("birds", False), (" ".join(SUBJECTS), True)):
+        good = [bags[url_of(each, i)] for each in subjects.split() for i in (0, 1)]
+        vectors, pages = read_little([], good, [], others, embeddings=embeddings)
+        found = cohesion_of(vectors, pages)
+        assert found.broad is broad
+        assert found.groups == ()
+
+
+def test_words_alone(web: SmallWeb, embeddings: bool) -> None:
+    learned = train_from_little([["feather"], ["plumage"]], [], [], [web])
+    query = train_from_little([["feather"], ["plumage"]], [], [], ())
+    words = TrainedCritic(model=read_phrases("feather, plumage"))
+    for critic in (learned, query, words):
+        report = checked(critic, web)
+        assert report.recall is None
+        assert report.examples == ()
+        best = max(report.others, key=lambda page: page.relevance)
+        assert "/birds/" in best.url
+    assert report.words_for == []  # of the last
+    assert "feather" in checked(learned, web).words_for
+
+
+def test_phrases_count_in_the_check_as_in_training(web: SmallWeb, tmp_path: Path) -> None:
+    trained = train_from_little([["feather"]], urls_of("birds", 1), [], [web], random_state=7)
+    save_critic(trained, tmp_path / "critic")
+    critic, _ = read_critic(str(tmp_path / "critic"))
+    assert critic.phrases == (("feather",),)
+    assert critic.random_state == 7
+    report = checked(critic, web)
+    assert report.recall is not None  # the phrase stands in for the example that is held out
+    assert any("very few" in warning for warning in report.warnings)
+
+
+def test_one_example_tells_nothing_of_recall(web: SmallWeb) -> None:
+    report = checked(train_from_little([], urls_of("birds", 1), [], [web]), web)
+    assert report.recall is None
+    assert report.examples == ()
+    assert report.called()
+
+
+def test_pages_that_are_gone(web: SmallWeb) -> None:
+    critic = train_from_little([], urls_of("birds", 5), urls_of("law", 2), [web])
+    for url in urls_of("birds", 2):
+        del web.pages[url]
+    assert len(checked(critic, web).examples) == 5
+    for url in urls_of("birds", 5)[2:]:
+        del web.pages[url]
+    with pytest.raises(UserError, match="none of the critic's good examples"):
+        checked(critic, web)
+    only = SmallWeb(dict.fromkeys(urls_of("birds", 3), "a bird"))
+    critic = train_from_little([], urls_of("birds", 3), [], [only])
+    with pytest.raises(UserError, match="no other pages"):
+        checked(critic, only)
+
+
+def test_what_is_from_little(web: SmallWeb) -> None:
+    assert is_from_little(train_from_little([], urls_of("birds", 2), [], [web]))
+    assert is_from_little(TrainedCritic(model=read_phrases("bird")))
+    labels = [Label(url, "/good", "train") for url in urls_of("birds", 6)]
+    labels += [Label(url, "/bad", "train") for url in urls_of("law", 6)]
+    for kind in ("flat", "discriminative"):
+        assert not is_from_little(train_critic(labels, web, kind=kind))
+
+
+def test_warnings_of_words_and_hosts(web: SmallWeb) -> None:
+    others = [(url, Counter(text.split())) for url, text in web.pages.items()]
+    (found,) = warnings_of([["the", "of"], ["feather"]], [], others, None, None)
+    assert found.startswith("'the of' is too common: ")
+    same = ["http://one.example/a", "http://one.example/b", "http://one.example/c"]
+    (found,) = warnings_of([], same, others, None, None)
+    assert "one.example" in found
+    site = [(f"http://one.example/{i}", bag) for i, (_, bag) in enumerate(others)]
+    assert not list(warnings_of([], same, site, None, None))
+    assert not list(warnings_of([["the", "of"]], same, others[:5], None, None))
+    little = recall_of(np.full(12, -4.0))
+    (found,) = warnings_of([], urls_of("birds", 12), others, None, little)
+    assert "too broad for so few" in found
+
+
+odds = st.lists(st.floats(-50, 50), min_size=1, max_size=40).map(np.array)
+
+
+@given(odds, st.floats(0.01, 5))
+def test_recall_is_a_share_that_grows_with_the_log_odds(log_odds: np.ndarray, more: float) -> None:
+    found = recall_of(log_odds)
+    assert 0.0 <= found.low <= found.high <= 1.0
+    assert 0.0 <= found.value <= 1.0
+    mirrored = recall_of(-log_odds)
+    assert mirrored.value == pytest.approx(1.0 - found.value)
+    far = recall_of(np.abs(log_odds) + more)
+    assert far.value > 0.5
+    assert far.value > found.value or (log_odds > 0).all()
+
+
+def test_more_pages_say_more() -> None:
+    few, many = share_of(3, 5), share_of(60, 100)
+    assert few.value == many.value == pytest.approx(0.6)
+    assert few.low < many.low < 0.6 < many.high < few.high
+    assert share_of(0, 10).value == 0.0
+    assert share_of(0, 10).high > 0.1
+    assert share_of(10, 10).low == pytest.approx(1.0 - share_of(0, 10).high)

@@ -1,0 +1,113 @@
+"""A critic from a phrase and a few pages: each adds something, none is taken at its word."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from focuscrawl.critic.from_little import learn_from_little, learn_from_query
+from focuscrawl.critic.little_training import topic_name
+from focuscrawl.critic.phrase_model import phrases_of
+from focuscrawl.errors import UserError
+from unit.topic_pages import pages_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.critic.discriminative import LogisticModel
+
+OTHERS = [*pages_of(None, 60), *pages_of("engines", 60), *pages_of("cooking", 60)]
+BIRDS, ENGINES = pages_of("birds", 20, 7), pages_of("engines", 20, 7)
+EMBEDDINGS = pytest.mark.parametrize("embeddings", [True, False])
+
+
+def relevance(model: LogisticModel, pages: Sequence[Bag]) -> np.ndarray:
+    on = [path for path in model.classes if path != "/bad"]
+    column = model.classes.index(on[0])
+    return np.exp(model.log_posteriors(pages))[:, column]
+
+
+@EMBEDDINGS
+def test_a_phrase_finds_pages_of_its_words(embeddings: bool) -> None:
+    model = learn_from_little([["birds"]], unlabelled=OTHERS, embeddings=embeddings)
+    assert (relevance(model, BIRDS) > 0.5).mean() > 0.9
+    assert (relevance(model, ENGINES) > 0.5).mean() < 0.1
+
+
+@EMBEDDINGS
+def test_good_pages_find_others_like_them(embeddings: bool) -> None:
+    model = learn_from_little(good=pages_of("birds", 3), unlabelled=OTHERS, embeddings=embeddings)
+    assert (relevance(model, BIRDS) > 0.5).all()
+    assert (relevance(model, ENGINES) > 0.5).mean() < 0.1
+
+
+def test_bad_pages_count_against_what_is_like_them() -> None:
+    mixed = [*pages_of("birds", 3), *pages_of("engines", 3, 1)]
+    without = learn_from_little(good=mixed, unlabelled=OTHERS[:60], embeddings=False)
+    bad = pages_of("engines", 12, 2)
+    judged = learn_from_little(good=mixed, bad=bad, unlabelled=OTHERS[:60], embeddings=False)
+    gap = [
+        relevance(model, BIRDS).mean() - relevance(model, ENGINES).mean()
+        for model in (without, judged)
+    ]
+    assert gap[1] > gap[0] + 0.1
+
+
+def test_a_phrase_that_says_nothing_of_the_good_pages_hardly_weighs() -> None:
+    good = pages_of("birds", 10)
+    alone = learn_from_little(good=good, unlabelled=OTHERS, embeddings=False)
+    misled = learn_from_little([["turbo"]], good, unlabelled=OTHERS, embeddings=False)
+    for pages, least in ((BIRDS, 0.9), (ENGINES, 0.8)):
+        same = (relevance(alone, pages) > 0.5) == (relevance(misled, pages) > 0.5)
+        assert same.mean() >= least
+
+
+def test_pages_that_stand_out_most_are_learned_from() -> None:
+    """The phrase's word is on few birds' pages; the others are found by what those share."""
+    rare = [{**page, "ornithology": 3} for page in pages_of("birds", 12, 3)]
+    silent = [dict(page) for page in BIRDS]
+    model = learn_from_little([["ornithology"]], unlabelled=[*OTHERS, *rare], embeddings=False)
+    assert relevance(model, silent).mean() > relevance(model, ENGINES).mean() + 0.2
+
+
+@EMBEDDINGS
+def test_a_phrase_alone_needs_no_pages(embeddings: bool) -> None:
+    model = learn_from_query([["birds"]], embeddings=embeddings)
+    said = relevance(model, [BIRDS[0], ENGINES[0]])
+    assert said[0] > 0.5 > said[1]
+
+
+def test_meaning_finds_what_the_words_do_not() -> None:
+    model = learn_from_query([["ornithology"]], embeddings=True)
+    birds, engines = relevance(model, BIRDS), relevance(model, ENGINES)
+    assert birds.min() > engines.max()  # no page has the word
+
+
+@pytest.mark.parametrize("name", ["/Aviation", "/good", "/Zoology"])
+def test_relevance_is_that_of_the_topic_however_it_is_called(name: str) -> None:
+    model = learn_from_little(
+        good=pages_of("birds", 3), unlabelled=OTHERS, topic=name, embeddings=False
+    )
+    assert model.classes == tuple(sorted(["/bad", name]))
+    assert model.reader.classes == model.classes
+    assert relevance(model, BIRDS).mean() > 0.5 > relevance(model, ENGINES).mean()
+
+
+def test_nothing_to_learn_from() -> None:
+    with pytest.raises(ValueError, match="nothing says"):
+        learn_from_little(unlabelled=OTHERS, embeddings=False)
+
+
+def test_a_phrase_that_is_everywhere_is_refused() -> None:
+    with pytest.raises(UserError, match="'the' is on nearly every page"):
+        phrases_of("birds, the")
+    assert phrases_of("the birds") == [["the", "birds"]]
+
+
+@pytest.mark.parametrize("name", ["/bad", "/"])
+def test_a_topic_is_not_called_what_is_off_the_topic(name: str) -> None:
+    with pytest.raises(UserError, match="take another"):
+        topic_name(name)

@@ -1,0 +1,146 @@
+"""A critic from little: which pages are read, what stands for all others, what is kept."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.cli.critic_from_little import read_description
+from focuscrawl.critic.corpus import read_known
+from focuscrawl.critic.files import read_critic, save_critic
+from focuscrawl.critic.from_little import learn_from_little
+from focuscrawl.critic.little_training import topic_name, train_from_little
+from focuscrawl.critic.phrase_model import words_of
+from focuscrawl.critic.word_vectors import word_vectors_installed
+from focuscrawl.errors import UserError
+
+from .shelves import Shelf, at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.critic.discriminative import LogisticModel
+
+
+TRAINING = "focuscrawl.critic.little_training"
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep words of pages apart: all shelves have one fingerprint."""
+    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture(params=[True, False], ids=["embeddings", "words only"])
+def shelf(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Shelf:
+    """Pages on knots and on taxes; with word embeddings where they are installed, and without."""
+    if request.param and not word_vectors_installed():
+        pytest.skip("the extra embeddings is not installed")
+    monkeypatch.setattr(f"{TRAINING}.word_vectors_installed", lambda: request.param)
+    shelf = Shelf()
+    for i in range(20):
+        shelf.page(f"/knots{i}", f"knots rope splice hitch number{i} sea")
+        shelf.page(f"/tax{i}", f"tax form revenue audit number{i} office")
+    return shelf
+
+
+def test_a_redirect_is_read_where_it_leads(shelf: Shelf) -> None:
+    shelf.put("/moved", "", 301, location="/moving")
+    shelf.put("/moving", "", 302, location="/knots1")
+    shelf.put("/round", "", 302, location="/round")
+    shelf.put("/away", "", 301, location="b.example/x")
+    wanted = [at("/moved"), at("/round"), at("/away"), at("/knots2"), "no url"]
+    found = read_known([Shelf(), shelf], wanted)
+    assert {url: page.url for url, page in found.items()} == {
+        at("/moved"): at("/knots1"),
+        at("/knots2"): at("/knots2"),
+    }
+    trained = train_from_little([], wanted, [at("/tax1")], [shelf])
+    assert [url for url, _ in trained.examples] == [at("/moved"), at("/knots2"), at("/tax1")]
+    assert trained.skipped == {"that cannot be read": 3}
+
+
+def others(
+    monkeypatch: pytest.MonkeyPatch, webs: Sequence[Shelf], relevant: Sequence[str] = ()
+) -> list[Bag]:
+    """Train, and return the pages that stood for all others, English left out."""
+    seen: list[Bag] = []
+
+    def spied(
+        phrases: Sequence[Sequence[str]],
+        good: Sequence[Bag],
+        bad: Sequence[Bag],
+        unlabelled: Sequence[Bag],
+        *,
+        topic: str,
+        embeddings: bool,
+    ) -> LogisticModel:
+        seen.extend(unlabelled)
+        return learn_from_little(
+            phrases, good, bad, unlabelled, topic=topic, embeddings=embeddings
+        )
+
+    monkeypatch.setattr(f"{TRAINING}.learn_from_little", spied)
+    train_from_little([["knots"]], [at("/knots0")], [], webs, relevant=relevant)
+    assert len(seen) == 300  # English makes up for what there is not
+    return [bag for bag in seen if sum(bag.values()) < 100]
+
+
+def test_pages_without_a_label_stand_for_all_others(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = others(monkeypatch, [shelf])
+    assert len(drawn) == 39
+    assert not any(bag.get("number0") and bag.get("knots") for bag in drawn)
+
+
+def test_of_what_a_crawl_holds_for_relevant_few_stand_for_others(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A focused crawl has fetched little else than its topic: it is not what others are like."""
+    drawn = others(monkeypatch, [shelf], [at(f"/knots{i}") for i in range(20)])
+    assert sum("knots" in bag for bag in drawn) == 2
+    assert sum("tax" in bag for bag in drawn) == 20
+
+
+def test_what_it_was_learned_from_is_kept(shelf: Shelf, tmp_path: Path) -> None:
+    phrases = [["rope", "hitch"], ["splice"]]
+    good, bad = [at("/knots1"), at("/knots1")], [at("/tax1")]
+    trained = train_from_little(phrases, good, bad, [shelf], topic=topic_name("Sea/Knots"))
+    save_critic(trained, tmp_path / "knots")
+    kept, _ = read_critic(str(tmp_path / "knots"))
+    assert kept.phrases == (("rope", "hitch"), ("splice",))
+    assert kept.examples == ((at("/knots1"), "/Sea/Knots"), (at("/tax1"), "/bad"))
+    assert set(kept.model.classes) == {"/Sea/Knots", "/bad"}
+    alone = train_from_little(phrases, [], [], [])
+    assert (alone.phrases, alone.examples) == (kept.phrases, ())
+
+
+def test_what_makes_no_sense_is_one_line(shelf: Shelf) -> None:
+    with pytest.raises(UserError, match="is both good and bad"):
+        train_from_little([], [at("/knots1")], ["http://A.example/knots1"], [shelf])
+    for good, webs in (([at("/gone")], [shelf]), ([at("/knots1")], [])):
+        with pytest.raises(UserError, match="none of the good pages can be read"):
+            train_from_little([], good, [], webs)
+    for name in ("/bad", "/"):
+        with pytest.raises(UserError, match="what is off the topic"):
+            topic_name(name)
+
+
+def test_a_description_is_a_text_or_a_file_of_it(tmp_path: Path) -> None:
+    (tmp_path / "topic.txt").write_text("\ufeffKnots, and how a rope is spliced.")
+    assert read_description(str(tmp_path / "topic.txt")) == "Knots, and how a rope is spliced."
+    assert read_description("knots at sea") == "knots at sea"
+    long = "a rope " * 10_000  # too long for the name of a file
+    assert read_description(long) == long
+    assert words_of("Knots, and how a rope is spliced. Knots!") == ["knots", "rope", "spliced"]
+    with pytest.raises(UserError, match="no such file"):
+        read_description("topic.txt")
+    (tmp_path / "latin").write_bytes(b"\xff\xfe\xff rope")
+    with pytest.raises(UserError, match="cannot be read"):
+        read_description(str(tmp_path / "latin"))
+    with pytest.raises(UserError, match="on nearly every page"):
+        words_of("this and that")
