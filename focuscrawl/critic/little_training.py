@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _NOTHING = "none of the good pages can be read: name others, or where they are recorded, or words"
 OTHERS = 300  # pages drawn from the web
+_LEAST = 60
 #: of the pages drawn, as many for one that is probably on the topic
 _OTHERS_EACH = 9
 
@@ -148,8 +149,11 @@ def draw_other_pages(
 
 
 def missing_others(found: int, random_state: int) -> list[Bag]:
-    """Return English pages for those that small webs do not have."""
-    return english_pages(OTHERS - found, random_state) if found < OTHERS else []
+    """Return English pages where webs have too few others to tell what stands out from them.
+
+    Drawn word by word they are more alike than pages are: among many of them all pages stand out.
+    """
+    return english_pages(_LEAST - found, random_state) if found < _LEAST else []
 
 
 def _normal(url: str) -> str:
