@@ -27,7 +27,7 @@ from focuscrawl.foundation.packed_arrays import (
     expect,
     lines_of,
     pack_arrays,
-    unpack_arrays,
+    unpack_numbers,
 )
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def read_critic(folder: str | Traversable) -> tuple[TrainedCritic, str]:
 
 
 def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
-    arrays = unpack_arrays(files[_ARRAYS])
+    arrays = unpack_numbers(files[_ARRAYS])
     calibration = None
     if "calibration" in arrays:
         scale, exponent = expect(arrays, "calibration", (2,), "f").tolist()

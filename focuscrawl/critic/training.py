@@ -21,7 +21,6 @@ from focuscrawl.critic.discriminative import (
 )
 from focuscrawl.critic.naive_bayes import KINDS, NaiveBayes
 from focuscrawl.critic.page_vectors import PageVectors
-from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.critic.word_vectors import word_vectors_installed
 from focuscrawl.errors import UserError
@@ -195,26 +194,6 @@ def _learn_discriminative(
         calibrated=calibrate,
         cross_validation=_summary(held_out, truth, folds),
     )
-
-
-def two_class_labels(good: str | Path, bad: str | Path) -> list[Label]:
-    """Return labels of the topics ``/good`` and ``/bad`` from two files of example URLs.
-
-    Parameters
-    ----------
-    good, bad : text files, one URL a line; blank lines and lines that begin with ``#`` are
-        passed over
-
-    Raises
-    ------
-    UserError
-        If a file cannot be read or has no URL, or a URL is in both.
-    """
-    urls = {ON_TOPIC: read_urls(good), OFF_TOPIC: read_urls(bad)}
-    both = set(urls[ON_TOPIC]) & set(urls[OFF_TOPIC])
-    if both:
-        raise UserError(f"{min(both)} is in both {good} and {bad}; take it out of one")
-    return [Label(url, topic, "train") for topic, named in urls.items() for url in named]
 
 
 def read_urls(path: str | Path) -> list[str]:

@@ -11,7 +11,7 @@ from focuscrawl.critic import load_critic
 from focuscrawl.critic.discriminative import LogisticModel, fit_scale
 from focuscrawl.critic.files import read_critic, save_critic
 from focuscrawl.critic.training import learn_critic
-from unit.topic_pages import WORDS, pages_of
+from unit.topic_pages import pages_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,7 +85,3 @@ def test_without_embeddings_it_works(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert model.vectors.dimensions == 0  # type: ignore[attr-defined]
     best = model.log_posteriors(pages_of("cooking", 5, random_state=3)).argmax(axis=1)
     assert {model.classes[i] for i in best} == {TOPICS["cooking"]}
-
-
-def test_every_topic_has_its_own_words() -> None:
-    assert all(len(set(words)) == len(words) for words in WORDS.values())

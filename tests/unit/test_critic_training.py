@@ -10,7 +10,7 @@ import pytest
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.evaluation import check_classes, check_relevance
 from focuscrawl.critic.files import save_critic
-from focuscrawl.critic.training import train_critic, two_class_labels
+from focuscrawl.critic.training import read_urls, train_critic
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label, read_labels
 from focuscrawl.webs import Answer, open_web
@@ -168,33 +168,15 @@ def test_pages_that_all_say_the_same() -> None:
         train_critic(labels, web)
 
 
-def test_good_and_bad(tmp_path: Path) -> None:
-    web, _ = labelled()
-    good, bad = tmp_path / "good.txt", tmp_path / "bad.txt"
-    good.write_text(
-        "# birds\n" + "\n".join(url_of("/Science/Birds", i) for i in range(8)) + "\n\n"
-    )
-    bad.write_text("\n".join(url_of("/Computers", i) for i in range(8)))
-    critic = train_critic(two_class_labels(good, bad), web)
-    save_critic(critic, tmp_path / "mine")
-    focused = load_critic(str(tmp_path / "mine"), "/good")
-    found = focused.judge_bags([{"bird": 2, "nest": 1}, {"kernel": 2, "loop": 1}])  # type: ignore[union-attr]
-    assert found.relevance[0] > 0.9
-    assert found.relevance[1] < 0.1
-    assert len(focused.examples) == 8
-
-
-def test_good_and_bad_files_are_checked(tmp_path: Path) -> None:
-    good, bad = tmp_path / "good.txt", tmp_path / "bad.txt"
-    good.write_text("http://a.example/\n")
-    with pytest.raises(UserError, match=r"bad\.txt: cannot be read"):
-        two_class_labels(good, bad)
-    bad.write_text("# nothing\n")
+def test_files_of_urls_are_checked(tmp_path: Path) -> None:
+    path = tmp_path / "good.txt"
+    with pytest.raises(UserError, match=r"good\.txt: cannot be read"):
+        read_urls(path)
+    path.write_text("# nothing\n")
     with pytest.raises(UserError, match="no URLs"):
-        two_class_labels(good, bad)
-    bad.write_text("http://a.example/\n")
-    with pytest.raises(UserError, match="is in both"):
-        two_class_labels(good, bad)
+        read_urls(path)
+    path.write_text("# birds\nhttp://a.example/\n\n http://b.example/ \n")
+    assert read_urls(path) == ["http://a.example/", "http://b.example/"]
 
 
 def test_check_counts_what_it_leaves_out() -> None:
