@@ -10,6 +10,7 @@ from tqdm import tqdm
 from focuscrawl.cli import options
 from focuscrawl.cli.lab_pages import authorities, critics, feedback, find, pages, takeover
 from focuscrawl.cli.output import write_files
+from focuscrawl.lab.evaluator import evaluators_of
 from focuscrawl.lab.figures import FIGURES
 from focuscrawl.lab.planning import plan_runs
 from focuscrawl.lab.rendering import markdown_of, text_of
@@ -44,6 +45,7 @@ def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
     """
     study = read_study(study_file)
     runs = plan_runs(study, out)
+    evaluators = evaluators_of(study.webs, runs)
     failed: dict[str, str] = {}
     done = len(runs) - len(unfinished(runs, keep=keep))
     with tqdm(total=len(runs), initial=done, unit="crawl", desc=study.title) as bar:
@@ -54,7 +56,7 @@ def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
             bar.update()
     for name, error in failed.items():
         click.echo(f"failed: {name}: {error}", err=True)
-    results = collect(study, runs, out, failed)
+    results = collect(study, runs, out, failed, evaluators)
     (out / "tables.md").write_text(markdown_of(results), encoding="utf-8")
     click.echo(text_of(results))
     click.echo(f"wrote fetches.parquet, runs.parquet and tables.md in {out}")

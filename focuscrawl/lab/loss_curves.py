@@ -24,24 +24,28 @@ if TYPE_CHECKING:
 _POINTS = 100  # of a curve
 _MARKERS = "osD^vPX*<>hpd8"  # beside colour and dashes: a study has a dozen strategies
 
-Curves = dict[tuple[str, str], dict[str, "NDArray[np.float64]"]]
+Curves = dict[str, dict[str, "NDArray[np.float64]"]]
 
 
-def mean_curves(results: Results) -> Curves:
-    """Return the loss rate over the fetches, averaged over draws (METHODS 1).
+def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
+    """Return the loss rate over the fetches of a web, averaged over draws (METHODS 1).
+
+    Parameters
+    ----------
+    by : column of the fetches; ``judged`` for the word of the evaluator's judge
 
     Returns
     -------
-    By (web, topic) and strategy: float64 (100,), the mean loss rate after 1 %, 2 %, ... of the
+    By topic and strategy: float64 (100,), the mean loss rate after 1 %, 2 %, ... of the
     budget. Fetches that a crawl did not make count as lost, as in the tables.
     """
-    sums: dict[tuple[str, str], dict[str, list[NDArray[np.float64]]]] = {}
-    for run, fetches in results.each_run(["relevance"]):
+    sums: dict[str, dict[str, list[NDArray[np.float64]]]] = {}
+    for run, fetches in results.each_run([by], web):
         lost = np.ones(run.budget)
-        lost[: len(fetches)] -= fetches["relevance"].to_numpy()[: run.budget]
+        lost[: len(fetches)] -= fetches[by].to_numpy()[: run.budget]
         rate = lost.cumsum() / np.arange(1, run.budget + 1)
         after = np.ceil(np.arange(1, _POINTS + 1) / _POINTS * run.budget).astype(np.int64) - 1
-        sums.setdefault((run.web, run.topic), {}).setdefault(run.strategy, []).append(rate[after])
+        sums.setdefault(run.topic, {}).setdefault(run.strategy, []).append(rate[after])
     return {
         topic: {label: np.mean(draws, axis=0) for label, draws in strategies.items()}
         for topic, strategies in sums.items()
@@ -63,9 +67,9 @@ def topic_figure(
     return _figure(curves, at, strategies, "fetches", "loss rate, mean over draws")
 
 
-def web_figure(curves: Curves, web: str, strategies: list[str]) -> Figure:
+def web_figure(curves: Curves, strategies: list[str]) -> Figure:
     """Draw the median over the topics of a web, for the strategies that ran on all of them."""
-    topics = [found for (name, _), found in curves.items() if name == web]
+    topics = curves.values()
     medians = {
         label: np.median([found[label] for found in topics], axis=0)
         for label in strategies

@@ -49,7 +49,7 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
     runs: list[Run] = []
     for study_web in study.webs:
         web = open_web(study_web.recording)
-        critic = study_web.critic or str(critic_of_labels(study_web.labels, web))
+        critic = study_web.critic or str(critic_of_labels(study_web.labels, web, study_web.kind))
         judges = [load_critic(critic, topic) for topic in study_web.topics]
         # a critic without classes, a user's callable, judges one topic and has no oracle
         whole = whole_web(web, judges[0]) if judges[0].classes else None

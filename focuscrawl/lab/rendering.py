@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from focuscrawl.lab.consecutive_crawls import NOTE, learning_table, summary_rows
 from focuscrawl.lab.measures import WORSE, by_strategy, by_topic, friedman, losses
@@ -15,11 +16,10 @@ from focuscrawl.report import plain_text
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    import pandas as pd
-
     from focuscrawl.lab.results import Results
 
 _NONE = "-"
+_OVERALL = ("judges", "strategies", "learning")  # tables that are not by topic
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,10 @@ class Grid:
 
 
 def grids(results: Results, web: str) -> list[Grid]:
-    """Return the tables of one web of a study: by strategy, losses and reductions by topic."""
+    """Return the tables of one web of a study.
+
+    By whose word, if there is an evaluator; by strategy; losses and reductions by topic.
+    """
     runs = results.runs[results.runs["web"] == web]
     baseline = results.baseline
     oracles = [label for label, name in results.strategies.items() if name == ORACLE]
@@ -66,6 +69,7 @@ def grids(results: Results, web: str) -> list[Grid]:
     strategies = strategies.set_index("strategy").loc[order].reset_index()
     beside = not set(oracles) & set(order) and bool(topics["oracle"].notna().any())
     return [
+        *_judges(web, runs, order, baseline),
         _strategies(web, strategies, topics, baseline, losses(raced), beside=beside),
         _losses(web, topics, order, beside=beside),
         _reductions(web, topics, [label for label in order if label != baseline], baseline),
@@ -88,8 +92,9 @@ def text_of(results: Results) -> str:
     """Return the tables by strategy of all webs, for a terminal."""
     parts = []
     for web in dict.fromkeys(results.runs["web"]):
-        first, _, _, *learning = grids(results, web)
-        parts += [f"{grid.title}\n\n{grid.text()}\n\n{grid.note}" for grid in (first, *learning)]
+        names = {f"{web}-{name}" for name in _OVERALL}
+        shown = [grid for grid in grids(results, web) if grid.name in names]
+        parts += [f"{grid.title}\n\n{grid.text()}\n\n{grid.note}" for grid in shown]
     return "\n\n".join(parts)
 
 
@@ -129,6 +134,66 @@ def _strategies(
     if not np.isnan(alike):
         note += f" Friedman's test that all strategies rank alike: p = {_p(alike)}."
     return Grid(f"{web}-strategies", web, note, [*head, "pairs", "p"], rows, strategies)
+
+
+def _judges(web: str, runs: pd.DataFrame, order: list[str], baseline: str) -> list[Grid]:
+    """Return the table of losses by labels, by a judge apart and by the critic, if there is one.
+
+    A table of one topic a row follows for each of the first two.
+    """
+    by = {"labels": "labelled_loss", "judge": "judged_loss", "critic": "loss"}
+    told = {name: column for name, column in by.items() if runs[column].notna().any()}
+    if list(told) == ["critic"]:
+        return []
+    frames = {
+        name: by_strategy(runs.assign(loss=runs[column]), baseline)
+        for name, column in told.items()
+    }
+    columns = {"loss": ".3f", "reduction": "+.0%", "worse": ".0f"}
+    cells = {label: [label] for label in order}
+    for found in frames.values():
+        for row in found.to_dict("records"):
+            cells[row["strategy"]] += [_number(row[name], form) for name, form in columns.items()]
+    head = [f"{column} by {name}" for name in frames for column in columns]
+    note = (
+        "Labels: share of the fetched pages with a test label that are off the topic. Judge: loss "
+        "rate by a classifier of another family than the critic's, which learned from test rows "
+        "only and guides no crawl. Both without start pages. Critic: loss rate by the judge that "
+        "the crawl goes by; where it loses least and the others do not, the crawl has found the "
+        f"critic's mistakes. Reduction against {baseline}: median over topics. Worse: topics with "
+        f"more loss than {baseline} by over {WORSE}."
+    )
+    frame = pd.concat(frames, names=["by"]).reset_index()
+    first = Grid(
+        f"{web}-judges",
+        f"{web}: by whose word",
+        note,
+        ["strategy", *head],
+        [*cells.values()],
+        frame,
+    )
+    return [
+        first,
+        *(_by_topic(web, runs, order, name, by[name]) for name in told if name != "critic"),
+    ]
+
+
+def _by_topic(web: str, runs: pd.DataFrame, order: list[str], name: str, column: str) -> Grid:
+    table = (
+        losses(runs.assign(loss=runs[column])).reindex(columns=order).reset_index("web", drop=True)
+    )
+    rows = [
+        [str(topic), *(_number(value, ".3f") for value in row)]
+        for topic, row in zip(table.index, table.to_numpy(), strict=True)
+    ]
+    return Grid(
+        f"{web}-losses-by-{name}",
+        f"{web}: loss by topic, by {name}",
+        "Mean over draws.",
+        ["topic", *order],
+        rows,
+        table.reset_index(),
+    )
 
 
 def _cells(row: Mapping[Hashable, Any]) -> list[str]:

@@ -15,11 +15,16 @@ from focuscrawl.report.templates import load_template
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pandas as pd
+
     from focuscrawl.lab.figures import PaperFigure
     from focuscrawl.lab.loss_curves import Curves
     from focuscrawl.lab.results import Results
 
 PAGE = "report.html"
+
+#: by whose word losses are drawn, as files are named: columns of fetches, and of runs
+_JUDGES = {"-judge": ("judged", "judged_loss"), "": ("relevance", "loss")}
 
 
 class Picture(NamedTuple):
@@ -40,8 +45,7 @@ def report_files(
     figures : further ones by name; those that the results do not allow are left out
     csv : with the tables in numbers, too
     """
-    curves = mean_curves(results)
-    webs = [_web(results, web, curves) for web in dict.fromkeys(results.runs["web"])]
+    webs = [_web(results, web) for web in dict.fromkeys(results.runs["web"])]
     more = [
         Picture(f"{name}.png", figure.title, png(drawn))
         for name, figure in figures.items()
@@ -63,23 +67,51 @@ def report_files(
     return files
 
 
-def _web(results: Results, web: str, curves: Curves) -> dict[str, Any]:
+def _web(results: Results, web: str) -> dict[str, Any]:
     """Draw and tabulate one web of a study, as the template names it."""
     runs = results.runs[results.runs["web"] == web]
-    strategies = list(results.strategies)
+    whole, of_topics = [], []
+    for by, (column, loss) in _JUDGES.items():
+        if runs[loss].notna().any():
+            curves = mean_curves(results, web, column)
+            measured = runs.assign(loss=runs[loss])
+            whole += _of_all_topics(results, web, curves, measured, by)
+            of_topics += _of_topics(results, web, curves, measured, by)
+    return {"name": web, "grids": grids(results, web), "whole": whole, "topics": of_topics}
+
+
+def _of_all_topics(
+    results: Results, web: str, curves: Curves, runs: pd.DataFrame, by: str
+) -> list[Picture]:
+    strategies, told = list(results.strategies), _told(by)
+    median = png(web_figure(curves, strategies))
+    pictures = [
+        Picture(_file(web, f"median{by}"), f"{web}: loss rate{told}, median over topics", median)
+    ]
     topics = by_topic(runs, results.baseline)
-    median = png(web_figure(curves, web, strategies))
-    whole = [Picture(_file(web, "median"), f"{web}: loss rate, median over topics", median)]
     if topics["reduction"].notna().any():
         spread = png(reduction_figure(topics, strategies, results.baseline))
-        caption = f"{web}: reduction of loss on each topic"
-        whole.append(Picture(_file(web, "reductions"), caption, spread))
+        caption = f"{web}: reduction of loss{told} on each topic"
+        pictures.append(Picture(_file(web, f"reductions{by}"), caption, spread))
+    return pictures
+
+
+def _of_topics(
+    results: Results, web: str, curves: Curves, runs: pd.DataFrame, by: str
+) -> list[Picture]:
     budgets = runs.groupby("topic", sort=False, observed=True)["budget"].mean()
-    of_topics = []
-    for topic, budget in budgets.items():
-        figure = topic_figure(curves[web, str(topic)], float(budget), strategies)
-        of_topics.append(Picture(_file(web, str(topic)), f"{web} {topic}", png(figure)))
-    return {"name": web, "grids": grids(results, web), "whole": whole, "topics": of_topics}
+    return [
+        Picture(
+            _file(web, f"{topic}{by}"),
+            f"{web} {topic}{_told(by)}",
+            png(topic_figure(curves[str(topic)], float(budget), list(results.strategies))),
+        )
+        for topic, budget in budgets.items()
+    ]
+
+
+def _told(by: str) -> str:
+    return f", by the {by.strip('-')}" if by else ""
 
 
 def _facts(results: Results) -> list[tuple[str, str]]:

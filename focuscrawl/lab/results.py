@@ -10,16 +10,19 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from focuscrawl.errors import UserError
+from focuscrawl.lab.evaluator import Opinion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from focuscrawl.lab.evaluator import Evaluator
     from focuscrawl.lab.runs import Run
     from focuscrawl.lab.study import Study
 
@@ -53,6 +56,7 @@ _PAGE = pa.schema(
         ("dropped", pa.int32()),
     ]
 )
+_OPINION = pa.schema([("judged", pa.float64()), ("labelled", pa.float64())])
 _RUN = pa.schema([("web", _NAME), ("topic", _NAME), ("draw", pa.int16()), ("strategy", _NAME)])
 KEYS = tuple(_RUN.names)
 
@@ -75,7 +79,10 @@ class Results:
     runs : one row a run that is done: ``web``, ``topic``, ``draw``, ``strategy`` (its label),
         ``budget`` (fetches at which the study compares), ``fetches`` (made), ``loss`` after
         ``budget`` fetches, those it did not make counted as lost: a strategy that runs out of
-        links must not look better than one that goes on; ``harvest`` (rate, of the fetches
+        links must not look better than one that goes on; ``judged_loss``, the same by the
+        evaluator's judge, and ``labelled_loss``, the share of fetched pages with a ``test``
+        label that are off the topic, both without start pages, NaN where there is nothing to
+        tell by; ``harvest`` (rate, of the fetches
         made), ``oracle`` (loss of the greedy oracle), ``folder``, and `COST`: time on
         the clock and on the processor, and the largest resident memory, of its own process
     """
@@ -123,11 +130,12 @@ class Results:
         wanted = None if columns is None else list(columns)
         return pd.read_parquet(path, columns=wanted, filters=filters or None)
 
-    def each_run(self, columns: Sequence[str]) -> Iterator[tuple[Any, pd.DataFrame]]:
-        """Yield each row of `runs` with its fetches: one run at a time is in memory."""
+    def each_run(self, columns: Sequence[str], web: str) -> Iterator[tuple[Any, pd.DataFrame]]:
+        """Yield each row of `runs` of a web with its fetches: one run at a time is in memory."""
         with pq.ParquetFile(self.folder / FETCHES) as file:
             for i, run in enumerate(self.runs.itertuples(index=False)):
-                yield run, file.read_row_group(i, columns=list(columns)).to_pandas()
+                if run.web == web:
+                    yield run, file.read_row_group(i, columns=list(columns)).to_pandas()
 
 
 def keep_fetches(pages: pd.DataFrame, path: Path) -> None:
@@ -137,8 +145,18 @@ def keep_fetches(pages: pd.DataFrame, path: Path) -> None:
     pq.write_table(table.replace_schema_metadata(), path, compression="zstd")
 
 
-def collect(study: Study, runs: Sequence[Run], folder: Path, failed: Mapping[str, str]) -> Results:
+def collect(
+    study: Study,
+    runs: Sequence[Run],
+    folder: Path,
+    failed: Mapping[str, str],
+    evaluators: Mapping[str, Evaluator],
+) -> Results:
     """Put the runs that are done together in `folder`; a row group of the fetches is a run.
+
+    Parameters
+    ----------
+    evaluators : by name of the web, where there is one
 
     Raises
     ------
@@ -150,7 +168,7 @@ def collect(study: Study, runs: Sequence[Run], folder: Path, failed: Mapping[str
         raise UserError(f"no run of {study.title} succeeded")
     rows = []
     unfinished = folder / f"{FETCHES}.part"
-    schema = pa.schema([*_RUN, *_PAGE])
+    schema = pa.schema([*_RUN, *_PAGE, *_OPINION])
     with pq.ParquetWriter(unfinished, schema, compression="zstd") as writer:
         for run in done:
             fetches = pq.read_table(run.fetches, schema=_PAGE)
@@ -166,7 +184,8 @@ def collect(study: Study, runs: Sequence[Run], folder: Path, failed: Mapping[str
                 pa.array([value] * len(fetches), kind)
                 for value, kind in zip(row.values(), _RUN.types, strict=True)
             ]
-            columns = [*keys, *fetches.columns]
+            opinion = _opinion(run, fetches, evaluators.get(run.web))
+            columns = [*keys, *fetches.columns, *map(pa.array, opinion)]
             writer.write_table(pa.Table.from_arrays(columns, schema=schema), len(fetches) or 1)
             rows.append(
                 {
@@ -174,6 +193,7 @@ def collect(study: Study, runs: Sequence[Run], folder: Path, failed: Mapping[str
                     "budget": run.compared,
                     "fetches": len(fetches),
                     "loss": 1.0 - found / run.compared,
+                    **_losses(run, fetches, opinion),
                     "harvest": found / max(min(len(fetches), run.compared), 1),
                     "oracle": run.oracle_loss,
                     "folder": run.folder.relative_to(folder).as_posix(),
@@ -197,6 +217,29 @@ def collect(study: Study, runs: Sequence[Run], folder: Path, failed: Mapping[str
     }
     (folder / ABOUT).write_text(json.dumps(about, indent=1), encoding="utf-8")
     return Results.open(folder)
+
+
+def _opinion(run: Run, fetches: pa.Table, evaluator: Evaluator | None) -> Opinion:
+    """Return what an evaluator says of fetches; a page fetched before is no page once more."""
+    if evaluator is None:
+        nothing = np.full(len(fetches), np.nan)
+        return Opinion(nothing, nothing)
+    judged, labelled = evaluator.evaluate(run.topic, fetches["url"].to_pylist())
+    again = fetches["duplicate_of"].is_valid().to_numpy()
+    return Opinion(np.where(again, 0.0, judged), np.where(again, np.nan, labelled))
+
+
+def _losses(run: Run, fetches: pa.Table, opinion: Opinion) -> dict[str, float]:
+    """Return the loss by judge and by label: the critic may have learned from start pages."""
+    found = ~np.isin(fetches["url"].to_pylist(), run.seeds)[: run.compared]
+    labelled = opinion.labelled[: run.compared][found]
+    labelled = labelled[~np.isnan(labelled)]
+    wanted = run.compared - int((~found).sum())
+    judged = float(opinion.judged[: run.compared][found].sum())
+    return {
+        "judged_loss": 1.0 - judged / wanted if wanted else np.nan,
+        "labelled_loss": 1.0 - float(labelled.mean()) if len(labelled) else np.nan,
+    }
 
 
 def _alone(study: Study) -> dict[str, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from focuscrawl.critic.naive_bayes import NaiveBayes
+
 
 @dataclass(frozen=True)
 class StudyWeb:
@@ -16,12 +18,15 @@ class StudyWeb:
     recording : path of its WARC file, or ``demo``
     labels, seeds : CSV files, as `focuscrawl.taxonomy.read_labels` and
         `focuscrawl.crawl.seeds.read_seeds` read them; `seeds` is None where `portal` is given
-    critic : a trained critic; None: one is trained from `labels`
+    critic : a trained critic; None: one is trained from `labels`, of `kind`
+    kind : of that critic; naive Bayes, as the papers have it, unless said otherwise
     seeds_per_draw : seeds of the draws after the first, which takes those of `seeds`
     topics : what to crawl
     portal : file of start URLs that every topic and draw begins with, in place of examples;
         draws then differ by their random state only
     phrases : of topics, for critics from little; without one it is the topic's name
+    evaluator : another trained critic, of the same classes, that guides no crawl but judges what
+        they fetched; None: one is trained from the ``test`` rows of `labels`
     """
 
     name: str
@@ -33,6 +38,8 @@ class StudyWeb:
     topics: tuple[str, ...] = ()
     portal: str | None = None
     phrases: dict[str, str] = field(default_factory=dict)
+    evaluator: str | None = None
+    kind: str = NaiveBayes.kind
 
 
 @dataclass(frozen=True)

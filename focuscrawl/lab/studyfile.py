@@ -15,6 +15,8 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from focuscrawl.crawl.parts.revisit_policy import STRATEGIES as KNOWING
+from focuscrawl.critic.naive_bayes import NaiveBayes
+from focuscrawl.critic.training import TRAINABLE
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.toml_text import read_toml
 from focuscrawl.lab.study import Contender, Study, StudyWeb
@@ -143,6 +145,9 @@ def _web(name: str, given: Mapping[str, Any]) -> StudyWeb:
     said = _read(name, given, StudyWeb, needed=needed, also=["without"])
     if "portal" in said and not Path(said["portal"]).is_file():
         raise UserError(f"{name}: portal {said['portal']} is no file: name one with a URL a line")
+    if said.get("kind", NaiveBayes.kind) not in TRAINABLE:
+        known = ", ".join(TRAINABLE)
+        raise UserError(f"{name}: kind must be one of {known}, not {said['kind']!r}")
     of_seeds = _topics_of(name, said["seeds"]) if "seeds" in said else []
     without = _checked(f"{name}: without", given.get("without", []), tuple)
     without = {normalise(topic) for topic in without}

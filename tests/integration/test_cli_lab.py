@@ -22,7 +22,7 @@ budget = 25
 [[webs]]
 name = "demo"
 recording = "demo"
-labels = "labels.csv"
+labels = "models/demo/examples.csv"
 seeds = "models/demo/seeds.csv"
 topics = ["/Sports/Cycling"]
 critic = "models/demo"
@@ -101,10 +101,20 @@ def test_a_study_runs_goes_on_and_names_what_failed(tmp_path: Path) -> None:
 
 
 def test_an_apprentice_is_trained_on_the_crawl_of_another(tmp_path: Path) -> None:
-    study, out = write(tmp_path, STUDY + OFFLINE)
+    examples = pd.read_csv(ROOT / "models" / "demo" / "examples.csv")
+    examples["split"] = ["test" if i % 2 else "train" for i in range(len(examples))]
+    examples.to_csv(tmp_path / "labels.csv", index=False)
+    text = STUDY.replace("models/demo/examples.csv", str(tmp_path / "labels.csv"))
+    study, out = write(tmp_path, text + OFFLINE)
     done = lab("run", study, "--out", out)
     assert done.returncode == 0, done.stderr
     fetches = pd.read_parquet(out / FETCHES)
+    agree = (fetches["judged"] > 0.5) == (fetches["relevance"] > 0.5)
+    assert 0.8 < agree.mean() < 1  # a judge apart, who knows the topic, too
+    assert set(fetches["labelled"].dropna()) == {0.0, 1.0}
+    runs = pd.read_parquet(out / "runs.parquet").set_index("strategy")
+    for loss in ("judged_loss", "labelled_loss"):
+        assert runs[loss]["best-first"] < runs[loss]["other order"]
     urls = fetches.groupby("strategy", observed=True)["url"].agg(set)
     assert urls["offline"] <= urls["other order"]
     first = fetches[fetches["strategy"] == "offline"]
@@ -116,7 +126,9 @@ def test_an_apprentice_is_trained_on_the_crawl_of_another(tmp_path: Path) -> Non
     assert report.returncode == 0, report.stderr
     page = (out / "report" / "report.html").read_text()
     assert "offline" in page
-    assert len(list((out / "report").glob("demo-*.png"))) == 3
+    assert len(list((out / "report").glob("demo-*.png"))) == 2 * 3  # by the judge, and the critic
+    judges = pd.read_csv(out / "report" / "demo-judges.csv")
+    assert [*dict.fromkeys(judges["by"])] == ["labels", "judge", "critic"]
     table = pd.read_csv(out / "report" / "demo-strategies.csv")
     assert table["strategy"].tolist() == ["best-first", "other order", "offline"]
 

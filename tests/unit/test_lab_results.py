@@ -92,7 +92,7 @@ def make_runs(folder: Path) -> list[Run]:
 
 @pytest.fixture
 def results(tmp_path: Path) -> Results:
-    return collect(study(), make_runs(tmp_path), tmp_path, {"no": "it said <no>"})
+    return collect(study(), make_runs(tmp_path), tmp_path, {"no": "it said <no>"}, {})
 
 
 def test_what_is_not_fetched_within_the_budget_is_lost(results: Results) -> None:
@@ -117,7 +117,7 @@ def test_all_fetches_are_in_one_file_a_row_group_a_run(results: Results) -> None
     some = results.fetches(["seq", "class"], topic="/B", strategy=BAD, draw=0)
     assert some["seq"].tolist() == [1, 2]
     assert some["class"].astype(object).where(some["class"].notna(), None).tolist() == ["/A", None]
-    for run, fetches in results.each_run(["relevance"]):
+    for run, fetches in results.each_run(["relevance"], "w"):
         assert len(fetches) == run.fetches
 
 
@@ -127,7 +127,7 @@ def test_results_are_the_same_every_time(results: Results) -> None:
     for path in results.folder.glob("*.*"):
         path.unlink()
     shutil.rmtree(results.folder / "runs")
-    collect(study(), make_runs(results.folder), results.folder, {})
+    collect(study(), make_runs(results.folder), results.folder, {}, {})
     assert before == (
         (results.folder / FETCHES).read_bytes(),
         (results.folder / RUNS).read_bytes(),
@@ -138,7 +138,7 @@ def test_no_results(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no results of a study"):
         Results.open(tmp_path)
     with pytest.raises(UserError, match="no run of a <study> succeeded"):
-        collect(study(), [], tmp_path, {})
+        collect(study(), [], tmp_path, {}, {})
 
 
 def test_tables_for_people(results: Results) -> None:
@@ -166,18 +166,18 @@ def test_an_oracle_that_has_run_stands_for_itself(results: Results) -> None:
 
 
 def test_curves_end_at_the_loss_of_the_tables(results: Results) -> None:
-    curves = mean_curves(results)
+    curves = mean_curves(results, "w")
     table = results.runs.groupby(["topic", "strategy"], observed=True)["loss"].mean()
-    for (_, topic), found in curves.items():
+    for topic, found in curves.items():
         for label, curve in found.items():
             assert curve[-1] == pytest.approx(table[topic, label])
             assert len(curve) == 100
-    np.testing.assert_allclose(curves["w", "/A"][BASE][[24, 49, 74]], [0, 0, 1 / 6])
-    figure = topic_figure(curves["w", "/A"], 4, list(results.strategies))
+    np.testing.assert_allclose(curves["/A"][BASE][[24, 49, 74]], [0, 0, 1 / 6])
+    figure = topic_figure(curves["/A"], 4, list(results.strategies))
     (plot,) = figure.axes
     assert [line.get_linestyle() for line in plot.get_lines()] == ["-", "--"]
     assert len({line.get_marker() for line in plot.get_lines()}) == 2
-    (plot,) = web_figure(curves, "w", list(results.strategies)).axes
+    (plot,) = web_figure(curves, list(results.strategies)).axes
     assert plot.get_ylabel() == "loss rate, median over topics"
     topics = by_topic(results.runs, BASE)
     (plot,) = reduction_figure(topics, list(results.strategies), BASE).axes
@@ -186,7 +186,7 @@ def test_curves_end_at_the_loss_of_the_tables(results: Results) -> None:
 
 def test_the_report_needs_nothing_else_and_shows_no_markup_of_others(results: Results) -> None:
     def one(_: pd.DataFrame) -> Figure:
-        return topic_figure(mean_curves(results)["w", "/A"], 4, list(results.strategies))
+        return topic_figure(mean_curves(results, "w")["/A"], 4, list(results.strategies))
 
     more = {
         "one": PaperFigure("One <figure>", lambda found: found.runs, one),

@@ -97,6 +97,7 @@ def test_a_study_from_the_portal_needs_topics_but_no_seeds(study_file: Path) -> 
         ),
         (('strategy = "apprentice"', 'strategy = "random"'), "trained_on goes with"),
         (("without", 'portal = "none.txt"\nwithout'), "portal none.txt is no file"),
+        (("without", 'kind = "words"\nwithout'), "kind must be one of discriminative, flat"),
     ],
 )
 def test_mistakes_in_a_study(study_file: Path, change: tuple[str, str], said: str) -> None:
