@@ -111,10 +111,14 @@ def test_an_apprentice_is_trained_on_the_crawl_of_another(tmp_path: Path) -> Non
     fetches = pd.read_parquet(out / FETCHES)
     agree = (fetches["judged"] > 0.5) == (fetches["relevance"] > 0.5)
     assert 0.8 < agree.mean() < 1  # a judge apart, who knows the topic, too
-    assert set(fetches["labelled"].dropna()) == {0.0, 1.0}
-    runs = pd.read_parquet(out / "runs.parquet").set_index("strategy")
-    for loss in ("judged_loss", "labelled_loss"):
-        assert runs[loss]["best-first"] < runs[loss]["other order"]
+    told = fetches[fetches["labelled"].notna()]
+    labels = examples.set_index("url")
+    assert len(told)
+    assert (labels.loc[told["url"], "split"] == "test").all()
+    on = labels.loc[told["url"], "topic"].to_numpy() == "/Sports/Cycling"
+    assert (told["labelled"].to_numpy() == on).all()
+    loss = pd.read_parquet(out / "runs.parquet").set_index("strategy")["judged_loss"]
+    assert loss["best-first"] < loss["other order"]
     urls = fetches.groupby("strategy", observed=True)["url"].agg(set)
     assert urls["offline"] <= urls["other order"]
     first = fetches[fetches["strategy"] == "offline"]
