@@ -22,17 +22,21 @@ if TYPE_CHECKING:
 
 KILLS, PAGES = (30, 1200) if LONG else (3, 120)
 _LATENCY = 0.01  # seconds that the server takes for a page
+_FURTHER = 30  # pages that a crawl may have fetched more when it is killed
 
 
 class _Page(BaseHTTPRequestHandler):
     """Page n links to pages 2 n + 1 and 2 n + 2; /robots.txt and all else is missing."""
 
     protocol_version = "HTTP/1.1"
+    server: _Server
 
     def do_GET(self) -> None:
         name = self.path.removeprefix("/page-")
         time.sleep(_LATENCY)
         number = int(name) if name.isdecimal() else -1
+        if number >= 0:
+            self.server.await_page(number)
         links = "".join(f"<p><a href=/page-{2 * number + i}>more</a>" for i in (1, 2))
         body = f"<title>{number}</title>bicycle {'and ' * (number % 50)}{links}".encode()
         self.send_response(200 if number >= 0 else 404)
@@ -46,19 +50,43 @@ class _Page(BaseHTTPRequestHandler):
 
 
 class _Server(ThreadingHTTPServer):
+    """Has a number of pages; whoever asks for more of them waits until there are."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Page)
+        self._pages = 0
+        self._asked: set[int] = set()
+        self._more = threading.Condition()
+
+    def await_page(self, number: int) -> None:
+        with self._more:
+            self._more.wait_for(lambda: number in self._asked or len(self._asked) < self._pages)
+            self._asked.add(number)
+
+    def have(self, pages: int) -> None:
+        with self._more:
+            self._pages = pages
+            self._more.notify_all()
+
+    @property
+    def site(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/page-"
+
     def handle_error(self, request: object, client_address: object) -> None:
         """Say nothing: clients are killed here."""
 
 
 @pytest.fixture
-def site() -> Iterator[str]:
-    with _Server(("127.0.0.1", 0), _Page) as server:
+def server() -> Iterator[_Server]:
+    with _Server() as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/page-"
+        yield server
         server.shutdown()
 
 
-def test_every_page_that_is_known_is_recorded(tmp_path: Path, site: str) -> None:
+def test_every_page_that_is_known_is_recorded(tmp_path: Path, server: _Server) -> None:
     settings = (
         "FOCUSCRAWL_WARC=1",
         "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8",
@@ -69,12 +97,13 @@ def test_every_page_that_is_known_is_recorded(tmp_path: Path, site: str) -> None
         "topic": "bicycle",
         "critic": "server.critic:judge",
         "strategy": "best-first",
-        "seeds": f"{site}0",
+        "seeds": f"{server.site}0",
         "budget": PAGES,
     }
     rng, folder = random.Random(0), tmp_path / "crawl"
     killed = 0
     for moment in sorted(rng.sample(range(5, PAGES * 3 // 4), KILLS)):
+        server.have(moment + _FURTHER)
         with start(folder, *options, **arguments) as running:
             running.wait_for(moment)
             time.sleep(rng.uniform(0.0, 0.1))
@@ -82,6 +111,7 @@ def test_every_page_that_is_known_is_recorded(tmp_path: Path, site: str) -> None
         killed += run.returncode == -signal.SIGKILL
         assert_recorded(run)
     assert killed == KILLS
+    server.have(2 * PAGES)
     done = crawl(folder, *options, **arguments)
     assert done.returncode == 0, done.stderr
     assert assert_recorded(done) == PAGES

@@ -7,6 +7,7 @@ checkpoint has begun to copy, and of that any part: a disk writes blocks in the 
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import signal
@@ -32,10 +33,12 @@ def test_power_is_lost_between_two_writes(tmp_path: Path, undisturbed: Undisturb
     rng = random.Random(2)
     moments = sorted(rng.sample(range(1, undisturbed.budget * 3 // 4), LOSSES))
     folders = [tmp_path / f"lost-{moment}" for moment in moments]
-    with start(tmp_path / "crawl", **undisturbed.arguments) as running:
+    last = moments[-1] + 10
+    with start(tmp_path / "crawl", up_to=last, **undisturbed.arguments) as running:
         for moment, folder in zip(moments, folders, strict=True):
             running.wait_for(moment)
             running.signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, running.pid, os.WSTOPPED)  # none of its threads goes on
             shutil.copytree(tmp_path / "crawl", folder)
             running.signal(signal.SIGCONT)
     lost = [lose_power(folder, rng) for folder in folders]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -31,22 +30,26 @@ def test_once_it_ends_in_order(tmp_path: Path, undisturbed: Undisturbed, once: i
 
 
 @pytest.fixture
-def silent_site() -> Iterator[str]:
+def silent_server() -> Iterator[socket.socket]:
     """A server that takes in requests and never answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=64) as server:
-        yield f"http://127.0.0.1:{server.getsockname()[1]}/"
+        server.settimeout(600)  # seconds after which a crawl hangs
+        yield server
 
 
-def test_twice_it_does_not_wait_for_an_answer(tmp_path: Path, silent_site: str) -> None:
+def test_twice_it_does_not_wait_for_an_answer(
+    tmp_path: Path, silent_server: socket.socket
+) -> None:
+    silent_site = f"http://127.0.0.1:{silent_server.getsockname()[1]}/"
     settings = ("FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8", "ROBOTSTXT_OBEY=0")
     patient = [part for each in (*settings, "DOWNLOAD_TIMEOUT=3600") for part in ("-s", each)]
     with start(tmp_path / "crawl", *patient, topic=TOPIC, seeds=silent_site) as running:
-        running.wait_for(0)
-        running.wait_until_said("crawling from 1 seed")
-        time.sleep(0.5)  # until the request is on its way
-        running.signal(signal.SIGINT)
-        running.wait_until_said("Received SIGINT")
-        stopped = running.stop(signal.SIGINT)
+        connection, _ = silent_server.accept()
+        with connection:
+            assert connection.recv(4096).startswith(b"GET / ")
+            running.signal(signal.SIGINT)
+            running.wait_until_said("Received SIGINT")
+            stopped = running.stop(signal.SIGINT)
     assert "forcing unclean shutdown" in stopped.stderr
     assert assert_sound(stopped.kept) == 0
     states = "SELECT url, state FROM frontier"
@@ -56,7 +59,7 @@ def test_twice_it_does_not_wait_for_an_answer(tmp_path: Path, silent_site: str) 
 @pytest.mark.skipif(not LONG, reason="make endurance")
 def test_twice_in_a_replay(tmp_path: Path, undisturbed: Undisturbed) -> None:
     folder = tmp_path / "crawl"
-    with start(folder, **undisturbed.arguments) as running:
+    with start(folder, up_to=150, **undisturbed.arguments) as running:
         running.wait_for(100)
         running.signal(signal.SIGINT)
         running.stop(signal.SIGINT)

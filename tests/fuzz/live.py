@@ -24,6 +24,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from integration.badweb import Measured, explore
+from integration.impatience import impatient
 
 from . import WORK
 from .answers import answers
@@ -36,7 +37,6 @@ _STEP = 8  # fetches until a crawl is stopped
 _ALL = 400
 _MEMORY = 600 << 20  # bytes; a crawl of the good host alone holds 123 MB
 _PATIENCE = {
-    "DOWNLOAD_TIMEOUT": 3,
     "RETRY_TIMES": 1,
     "FOCUSCRAWL_BACKOFF": 0.05,
     "FOCUSCRAWL_BACKOFF_MAX": 0.1,
@@ -106,7 +106,8 @@ class AnyStatus(RuleBasedStateMachine):
     def _crawl(self, budget: int) -> None:
         origins = self._server.origins
         seeds = [f"{origin}/" for origin in origins[:N_BAD]] + [f"{origins[GOOD]}/g0"]
-        run = explore(self._folder, ",".join(seeds), budget=budget, **_PATIENCE)
+        patience = _PATIENCE | impatient(3, *(f"{origin}/" for origin in origins[:N_BAD]))
+        run = explore(self._folder, ",".join(seeds), budget=budget, **patience)
         TALLY.crawls += 1
         TALLY.peak = max(TALLY.peak, run.peak)
         self._check(run, budget)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import subprocess
@@ -12,8 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from focuscrawl.settings import ITEM_PIPELINES
+
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC = "/Sports/Cycling"
+_AHEAD = 20  # pages that a crawl may be further than it is waited for
 # seconds after which a process hangs
 _LONG = 1200 if os.environ.get("FOCUSCRAWL_ENDURANCE") else 600
 
@@ -123,6 +127,10 @@ class Running:
         """Send `signal`."""
         self._process.send_signal(signal)
 
+    def go_on(self) -> None:
+        """Let it be further than `start` said."""
+        _go_on(self._kept.folder).touch()
+
     @property
     def pid(self) -> int:
         """Number of the process."""
@@ -131,12 +139,18 @@ class Running:
     def stop(self, signal: int) -> Run:
         """Send `signal`, and wait for the end."""
         self.signal(signal)
+        self.go_on()  # handlers of signals come before what else a process does
         _, stderr = self._process.communicate(timeout=_LONG)
         return Run(self._process.returncode, "".join(self._said) + stderr, self._kept)
 
 
-def start(crawl_dir: Path, *options: str, **arguments: object) -> Running:
-    """Begin to crawl."""
+def start(
+    crawl_dir: Path, *options: str, up_to: int | None = None, **arguments: object
+) -> Running:
+    """Begin to crawl; with `up_to`, wait at so many pages until it is told to go on, or to end."""
+    kept = Kept(crawl_dir)
+    if up_to is not None:
+        options = (*options, *_waiting(crawl_dir, up_to - max(0, _stored(kept))))
     process = subprocess.Popen(
         command(crawl_dir, *options, **arguments),
         cwd=ROOT,
@@ -146,14 +160,30 @@ def start(crawl_dir: Path, *options: str, **arguments: object) -> Running:
         stderr=subprocess.PIPE,
         text=True,
     )
-    return Running(process, Kept(crawl_dir))
+    return Running(process, kept)
+
+
+def _waiting(crawl_dir: Path, pages: int) -> tuple[str, ...]:
+    go_on = _go_on(crawl_dir)
+    go_on.unlink(missing_ok=True)
+    pipelines = {"server.pipelines.Waiting": 50, **ITEM_PIPELINES}
+    given = {
+        "ITEM_PIPELINES": json.dumps(pipelines),
+        "TEST_PAGES": pages,
+        "TEST_GO_ON": go_on,
+    }
+    return tuple(part for name, value in given.items() for part in ("-s", f"{name}={value}"))
+
+
+def _go_on(crawl_dir: Path) -> Path:
+    return crawl_dir.with_name(f"{crawl_dir.name}.go-on")
 
 
 def crawl_until(
     crawl_dir: Path, pages: int, signal: int, *options: str, **arguments: object
 ) -> Run:
-    """Crawl, and send `signal` as soon as the store holds so many pages."""
-    with start(crawl_dir, *options, **arguments) as running:
+    """Crawl, and send `signal` as soon as the store holds so many pages, and not many more."""
+    with start(crawl_dir, *options, up_to=pages + _AHEAD, **arguments) as running:
         running.wait_for(pages)
         return running.stop(signal)
 

@@ -157,7 +157,7 @@ def test_a_strangers_folder_sends_nothing_through_a_proxy(
     local_web: LocalWeb, tmp_path: Path
 ) -> None:
     """Its requests for pages that wait, and one for a page that it says was fetched, name one."""
-    impatient: dict[str, Any] = {"DOWNLOAD_TIMEOUT": 5, "RETRY_ENABLED": 0, **_ONE_AT_A_TIME}
+    impatient: dict[str, Any] = {"DOWNLOAD_TIMEOUT": 60, "RETRY_ENABLED": 0, **_ONE_AT_A_TIME}
     begun = read(local_web, tmp_path / "job", "lists", FOCUSCRAWL_BUDGET=3, **impatient)
     theirs = begun.kept.folder / RequestFile.NAME
     lines = [json.loads(line) for line in theirs.read_text(encoding="utf-8").splitlines()]

@@ -13,6 +13,7 @@ from focuscrawl.report.outcome import is_error, outcome
 
 from .badweb import Measured, explore, good_pages
 from .badweb_expected import HEAVY, OUTCOMES, SLOW
+from .impatience import impatient
 
 if TYPE_CHECKING:
     from .badweb import BadWeb
@@ -30,7 +31,7 @@ def slow(bad_web: BadWeb, tmp_path_factory: pytest.TempPathFactory) -> Measured:
     return explore(
         folder,
         f"{bad_web.seeds('good', *SLOW)},{NO_LOOK_UP}",
-        DOWNLOAD_TIMEOUT=4,
+        **impatient(2, NO_LOOK_UP, *(f"{bad_web.origins[case]}/" for case in SLOW)),
         RETRY_TIMES=0,
         TWISTED_DNS_RESOLVER="server.names.Names",
         TEST_NAMES=json.dumps({"silent.example": [None]}),

@@ -19,6 +19,7 @@ from focuscrawl.report.stores import open_store
 from focuscrawl.topics import read_definition
 from focuscrawl.webs.synthetic import SyntheticWeb
 
+from .impatience import impatient
 from .running import TOPIC, Kept, Run, crawl, start
 
 if TYPE_CHECKING:
@@ -250,9 +251,14 @@ LIVE = {
     "FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.0/8",
     "DOWNLOAD_DELAY": 0,
     "AUTOTHROTTLE_ENABLED": 0,
-    "DOWNLOAD_TIMEOUT": 1,
     "RETRY_TIMES": 0,
 }
+
+
+def live(web: LocalWeb, **settings: object) -> list[str]:
+    """Return the options of a crawl of the test servers."""
+    given = {**LIVE, **impatient(1, f"{web.origins['slow']}/", only=True), **settings}
+    return [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
 
 
 @pytest.mark.parametrize("recorded", [False, True])
@@ -262,8 +268,7 @@ def test_a_live_crawl_needs_its_recording(
     words, folder, path = tmp_path / "words", tmp_path / "crawl", tmp_path / "mine.toml"
     train = ["critic", "train", "--words", "page, start", "--out", str(words)]
     assert CliRunner().invoke(main, train).exit_code == 0
-    settings = LIVE | ({} if recorded else {"FOCUSCRAWL_WARC": 0})
-    options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+    options = live(local_web, FOCUSCRAWL_WARC=int(recorded))
     seeds = f"{local_web.origins['a']}/"
     given = {"critic": words, "topic": "/good", "seeds": seeds, "strategy": "best-first"}
     begun = crawl(folder, *options, **given, budget=12)
@@ -294,7 +299,7 @@ def test_a_live_crawl_needs_its_recording(
 
 def test_the_examples_of_the_critic_may_be_elsewhere(local_web: LocalWeb, tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
-    options = [part for name, value in LIVE.items() for part in ("-s", f"{name}={value}")]
+    options = live(local_web)
     given = {"critic": "models/demo", "topic": TOPIC, "seeds": f"{local_web.origins['a']}/"}
     assert crawl(folder, *options, **given, budget=6).returncode == 0
     line = refused("suggest", folder)  # before it asks

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from .impatience import impatient
 from .running import Run, crawl
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ SETTINGS = {
     "DOWNLOAD_DELAY": DELAY,
     "DOWNLOAD_DELAY_JITTER": 0,
     "AUTOTHROTTLE_ENABLED": 0,
-    "DOWNLOAD_TIMEOUT": 1,
     "RETRY_TIMES": 1,
     "DOWNLOAD_MAXSIZE": 100_000,
     "FOCUSCRAWL_WARC": 1,
@@ -31,7 +31,8 @@ SETTINGS = {
 
 @pytest.fixture(scope="module")
 def live(local_web: LocalWeb, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    options = [part for name, value in SETTINGS.items() for part in ("-s", f"{name}={value}")]
+    settings = SETTINGS | impatient(1, f"{local_web.origins['slow']}/", only=True)
+    options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     folder = tmp_path_factory.mktemp("live") / "crawl"
     seeds = f"{local_web.origins['a']}/"
     return crawl(folder, *options, **CRITIC, seeds=seeds, budget=1000)

@@ -15,7 +15,7 @@ from .running import Run, crawl, crawl_until, start
 if TYPE_CHECKING:
     from pathlib import Path
 
-BUDGET = 400
+BUDGET = 240
 PAGES = """SELECT seq, url, status, relevance, topic, depth, score, referrer, bytes, duplicate_of,
     links, dropped FROM pages ORDER BY seq"""
 LINKS = "SELECT * FROM links ORDER BY source, dom_position, target, anchor"
@@ -49,7 +49,7 @@ def test_a_larger_budget_goes_on(demo: dict[str, str], tmp_path: Path, whole: Ru
 
 def test_killed_at_any_moment(demo: dict[str, str], tmp_path: Path, whole: Run) -> None:
     folder = tmp_path / "crawl"
-    for moment in (0, 3, 130, 290):
+    for moment in (0, 3, 90, 180):
         killed = crawl_until(folder, moment, signal.SIGKILL, **demo, budget=BUDGET)
         assert killed.returncode == -signal.SIGKILL
         assert len(killed.kept.order) < BUDGET

@@ -28,7 +28,10 @@ _PIECE = b"x" * 16_384
 
 
 class Site(ThreadingHTTPServer):
-    """The server of one site; appends a line of JSON to the log for every request it ends."""
+    """The server of one site; appends a line of JSON to the log for every request.
+
+    It does so before it answers, but for large bodies, of which it says how much was sent.
+    """
 
     daemon_threads = True
 
@@ -66,10 +69,13 @@ class Handler(BaseHTTPRequestHandler):
         reply = answer(
             self.server.name, self.path, self.server.origins, self.server.hits[self.path]
         )
-        sent = 0
+        noted, sent = False, 0
         try:
             if reply.wait:
                 self.server.stopping.wait(reply.wait)
+            if not reply.size:  # whoever has the answer can be sure that it is noted
+                noted = True
+                self._note(began, len(reply.body))
             self.send_response(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)
@@ -81,17 +87,21 @@ class Handler(BaseHTTPRequestHandler):
                 self.wfile.write(_PIECE)
                 sent += len(_PIECE)
         finally:
-            self.server.note(
-                {
-                    "method": self.command,
-                    "path": self.path,
-                    "club": self.headers["X-Club"],
-                    "began": began,
-                    "ended": time.monotonic(),
-                    "agent": self.headers["User-Agent"],
-                    "sent": sent,
-                }
-            )
+            if not noted:
+                self._note(began, sent)
+
+    def _note(self, began: float, sent: int) -> None:
+        self.server.note(
+            {
+                "method": self.command,
+                "path": self.path,
+                "club": self.headers["X-Club"],
+                "began": began,
+                "ended": time.monotonic(),
+                "agent": self.headers["User-Agent"],
+                "sent": sent,
+            }
+        )
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
         """Keep quiet."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import IgnoreRequest
@@ -33,6 +34,23 @@ class RefusesRequests:
     def process_request(self, request: Request) -> None:
         if request.meta[URL_ID] % 4 == 3:
             raise IgnoreRequest("not wanted")
+
+
+class Impatient:
+    """Waits ``TEST_SECONDS`` for answers from URLs that ``TEST_IMPATIENT`` matches."""
+
+    def __init__(self, seconds: float, urls: str) -> None:
+        self._seconds = seconds
+        self._urls = re.compile(urls)
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        settings = crawler.settings
+        return cls(settings.getfloat("TEST_SECONDS"), settings["TEST_IMPATIENT"])
+
+    def process_request(self, request: Request) -> None:
+        if self._urls.fullmatch(request.url):
+            request.meta["download_timeout"] = self._seconds
 
 
 class StartsHeart:

@@ -2,7 +2,8 @@
 
 ``outer`` may be crawled, ``inner`` nobody may reach; both listen at the same port, with TLS at
 another, so that a name can lead to each of them in turn. What comes is a line of JSON in the
-log: when, where, and what, a connection or the first bytes of a request.
+log: where, and what, a connection or the first bytes of a request; and when that was sent, if
+`server.downloadhandlers.Stamping` did.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import json
 import os
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -50,7 +50,8 @@ class Servers:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 path = head.split(b" ", 2)[1].decode()
                 host = head.partition(b"Host: ")[2].partition(b"\r\n")[0].decode()
-                self._note(writer, path)
+                at = head.partition(b"X-Sent: ")[2].partition(b"\r\n")[0]
+                self._note(writer, path, sent=float(at) if at else None)
                 if answered and path != "/robots.txt":
                     break
                 answered += path != "/robots.txt"
@@ -66,9 +67,9 @@ class Servers:
             while sent := await reader.read(_FIRST):
                 self._note(writer, repr(sent))
 
-    def _note(self, writer: asyncio.StreamWriter, what: str) -> None:
+    def _note(self, writer: asyncio.StreamWriter, what: str, *, sent: float | None = None) -> None:
         server = _SERVERS[writer.get_extra_info("sockname")[0]]
-        entry = {"server": server, "what": what, "at": time.monotonic()}
+        entry = {"server": server, "what": what, "sent": sent}
         self._log.write(json.dumps(entry) + "\n")
         self._log.flush()
 

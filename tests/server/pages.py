@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+#: seconds that the site "slow" takes to answer; it is told to end before
+NEVER = 86_400.0
 #: bytes of a body that no crawler of HTML should load whole
 LARGE = 50_000_000
 #: pages of the sites "b" and "c", besides the front page
@@ -177,7 +179,7 @@ def answer(site: str, path: str, origins: dict[str, str], hits: int) -> Reply:
     """
     if site == "slow":
         robots = path == "/robots.txt"
-        return Reply(b"gone", 404) if robots else Reply(page("Too late").body, wait=60)
+        return Reply(b"gone", 404) if robots else Reply(page("Too late").body, wait=NEVER)
     if site == "asks":
         found = _asking(path)
     elif site == "forum":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from scrapy import Request
@@ -81,6 +82,27 @@ class Slow:
 
     async def process_item(self, item: PageVisit) -> PageVisit:
         await asyncio.sleep(0.002 * (item.number % 4))
+        return item
+
+
+class Waiting:
+    """Lets so many pages pass as ``TEST_PAGES`` says, and no more until there is ``TEST_GO_ON``.
+
+    A crawl is quick: whoever wants to see it at some page must not be too late on a busy machine.
+    """
+
+    def __init__(self, pages: int, go_on: Path) -> None:
+        self._left = pages
+        self._go_on = go_on
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler) -> Self:
+        return cls(crawler.settings.getint("TEST_PAGES"), Path(crawler.settings["TEST_GO_ON"]))
+
+    async def process_item(self, item: PageVisit) -> PageVisit:
+        while not self._left and not self._go_on.exists():
+            await asyncio.sleep(0.01)
+        self._left = max(0, self._left - 1)
         return item
 
 

@@ -99,7 +99,8 @@ class BadWeb:
             else:
                 await CASES[case](asked, to)  # type: ignore[misc]
         finally:
-            entry = {"case": case, "path": path, "began": began, "ended": time.monotonic()}
+            # nobody can have acted on an answer before its last bytes were sent
+            entry = {"case": case, "path": path, "began": began, "ended": to.sent_at}
             self._log.write(json.dumps({**entry, "sent": to.sent - before}) + "\n")
             self._log.flush()
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import struct
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,6 +47,7 @@ class Connection:
         self._reader = reader
         self._writer = writer
         self.sent = 0
+        self.sent_at = time.monotonic()  # before the last bytes were
         self.spent = False
 
     async def request_line(self) -> tuple[str, str] | None:
@@ -65,6 +67,7 @@ class Connection:
 
     async def send(self, data: bytes) -> Self:
         """Send bytes as they are."""
+        self.sent_at = time.monotonic()
         self._writer.write(data)
         await self._writer.drain()
         self.sent += len(data)
