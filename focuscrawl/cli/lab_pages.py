@@ -15,6 +15,7 @@ from focuscrawl.cli import options
 from focuscrawl.errors import UserError
 from focuscrawl.lab.agreement import study_agreement
 from focuscrawl.lab.critics import study_critics
+from focuscrawl.lab.critics_table import critics_grid
 from focuscrawl.lab.feedback import study_feedback
 from focuscrawl.lab.figures.authorities import agreement_table, draw_agreement
 from focuscrawl.lab.findings import findings, markdown_of
@@ -107,10 +108,10 @@ def critics(folder: Path) -> None:
     """
     table = read_tables(folder, "critics")
     if table is not None:
-        topics = table.groupby(["web", "from", "critic", "topic"], sort=False)
-        by_topic = topics.mean(numeric_only=True).drop(columns="draw")
-        means = by_topic.groupby(["web", "from", "critic"], sort=False).mean()
-        click.echo(means.round(3).to_string())
+        grid = critics_grid(table)
+        (folder / "table.md").write_text(f"{grid.markdown()}\n\n{grid.note}\n", encoding="utf-8")
+        click.echo(f"{grid.text()}\n\n{grid.note}")
+        click.echo(f"wrote {folder / 'table.md'}")
 
 
 @_on_every_topic(study_agreement)
