@@ -8,7 +8,15 @@ import click
 from tqdm import tqdm
 
 from focuscrawl.cli import options
-from focuscrawl.cli.lab_pages import authorities, critics, feedback, find, pages, takeover
+from focuscrawl.cli.lab_pages import (
+    authorities,
+    critics,
+    feedback,
+    find,
+    harvest,
+    pages,
+    takeover,
+)
 from focuscrawl.cli.output import write_files
 from focuscrawl.lab.evaluator import evaluators_of
 from focuscrawl.lab.figures import FIGURES
@@ -28,7 +36,7 @@ def lab() -> None:
     """Compare strategies on recorded webs."""
 
 
-for of_the_papers in (pages, takeover, authorities, feedback, critics, find):
+for of_the_papers in (pages, takeover, authorities, feedback, critics, harvest, find):
     lab.add_command(of_the_papers)
 
 

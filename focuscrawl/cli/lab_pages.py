@@ -1,4 +1,4 @@
-"""``focuscrawl lab``: ``pages``, ``takeover``, ``feedback``, ``critics`` and others.
+"""``focuscrawl lab``: ``pages``, ``takeover``, ``feedback``, ``critics``, ``harvest``, ...
 
 All but ``findings`` do some work on every topic of a study, beside its crawls; they keep tables.
 """
@@ -15,6 +15,7 @@ from focuscrawl.cli import options
 from focuscrawl.errors import UserError
 from focuscrawl.lab.agreement import study_agreement
 from focuscrawl.lab.critics import study_critics
+from focuscrawl.lab.critics_table import critics_grid
 from focuscrawl.lab.feedback import study_feedback
 from focuscrawl.lab.figures.authorities import agreement_table, draw_agreement
 from focuscrawl.lab.findings import findings, markdown_of
@@ -23,12 +24,14 @@ from focuscrawl.lab.results import Results
 from focuscrawl.lab.studyfile import read_study
 from focuscrawl.lab.takeover_study import take_over
 from focuscrawl.lab.topic_tasks import do_all, plan_tasks, read_tables
+from focuscrawl.lab.true_harvest import harvest_grid, study_harvest
 from focuscrawl.report.figure_style import png
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from focuscrawl.lab.rendering import Grid
     from focuscrawl.lab.topic_tasks import Work
 
 _TOPS = (5, 10, 25, 50, 100)
@@ -107,10 +110,18 @@ def critics(folder: Path) -> None:
     """
     table = read_tables(folder, "critics")
     if table is not None:
-        topics = table.groupby(["web", "from", "critic", "topic"], sort=False)
-        by_topic = topics.mean(numeric_only=True).drop(columns="draw")
-        means = by_topic.groupby(["web", "from", "critic"], sort=False).mean()
-        click.echo(means.round(3).to_string())
+        _show(critics_grid(table), folder)
+
+
+@_on_every_topic(study_harvest)
+def harvest(folder: Path) -> None:
+    """Crawl every topic of a study with critics from little, and judge what they bring.
+
+    Tables go to OUT/harvest. Topics that are done are not repeated.
+    """
+    table = read_tables(folder, "harvest")
+    if table is not None:
+        _show(harvest_grid(table), folder)
 
 
 @_on_every_topic(study_agreement)
@@ -137,3 +148,10 @@ def authorities(folder: Path) -> None:
 def find(folder: Path, topics: bool) -> None:
     """Say which findings of the papers hold in the results of a study."""
     click.echo(markdown_of(findings(Results.open(folder)), topics=topics))
+
+
+def _show(grid: Grid, folder: Path) -> None:
+    """Print a table, and leave it as Markdown in a folder."""
+    path = folder / "table.md"
+    path.write_text(f"{grid.markdown()}\n\n{grid.note}\n", encoding="utf-8")
+    click.echo(f"{grid.text()}\n\n{grid.note}\nwrote {path}")

@@ -2,65 +2,60 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from focuscrawl.critic.corpus import read_bags, resolve
-from focuscrawl.critic.files import read_critic
-from focuscrawl.critic.from_little import learn_from_little
+from focuscrawl.critic.discriminative import as_matrix
+from focuscrawl.critic.from_little import LittlePages, learn_judge, read_little
+from focuscrawl.critic.page_vectors import PageVectors
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, phrases_of, read_phrases
 from focuscrawl.critic.reliability import reliability_of_relevance
 from focuscrawl.critic.training import learn_critic
 from focuscrawl.critic.word_vectors import word_vectors_installed
-from focuscrawl.lab.planning import critic_of_labels, sample
-from focuscrawl.taxonomy import OTHER, lies_under, read_labels
-from focuscrawl.webs import open_web
+from focuscrawl.lab.labelled_pages import judged_by_labels, read_labelled
+from focuscrawl.taxonomy import OTHER, lies_under
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from focuscrawl.critic.bag_of_words import Bag
-    from focuscrawl.critic.focused_critic import TopicModel
     from focuscrawl.foundation.arrays import Bools, Floats
+    from focuscrawl.lab.labelled_pages import LabelledPages
     from focuscrawl.lab.topic_tasks import Task
-    from focuscrawl.webs.protocol import Web
-
-    _Learn = Callable[[int], TopicModel]
 
 DRAWS = 5
 PAGES = (3, 5, 20)
-_UNLABELLED = 300
+#: in the order of tables
+CRITICS = ("words", "naive Bayes", "discriminative", "discriminative, no embeddings")
 
 
-class _Setting(NamedTuple):
-    """What all critics of a topic share.
+class _Material(NamedTuple):
+    """What a critic from little learns from: the phrase or not, so many pages."""
 
-    Attributes
-    ----------
-    phrase : of the topic
-    on, off : training pages of the topic, and of the others
-    unlabelled : by draw, pages that are no test pages
-    pages, truth : the test pages, and whether they are on the topic
-    """
+    phrase: bool
+    good: int
+    bad: int = 0
 
-    web: Web
-    topic: str
-    phrase: str
-    on: Sequence[Bag]
-    off: Sequence[Bag]
-    unlabelled: Sequence[Sequence[Bag]]
-    pages: Sequence[Bag]
-    truth: Bools
+    def __str__(self) -> str:
+        said = ["phrase"] if self.phrase else []
+        said += [f"{n} {kind}" for n, kind in ((self.good, "good"), (self.bad, "bad")) if n]
+        return ", ".join(said)
+
+
+_FROM_LITTLE = (
+    _Material(True, 0),
+    *(_Material(phrase, n) for n in PAGES for phrase in (False, True)),
+    _Material(True, PAGES[-1], PAGES[-1]),
+)
 
 
 def study_critics(task: Task) -> dict[str, pd.DataFrame]:
     """Train critics of a topic from what people have, and test them on the ``test`` rows.
 
-    Good and bad pages are drawn from the training rows, unlabelled ones from all pages but the
-    test rows. A topic's phrase is that of the study, or its name.
+    Good and bad pages are drawn from the training rows, unlabelled ones from all pages but those
+    tested; of these there are 2,000 at most. A topic's phrase is that of the study, or its name.
 
     Returns
     -------
@@ -68,30 +63,16 @@ def study_critics(task: Task) -> dict[str, pd.DataFrame]:
     ``ap``, ``best_f1``; and of R > 1/2 ``f1``, ``precision``, ``recall``; expected calibration
     error ``ece``
     """
-    setting = _read(task)
-    words, learn = partial(_words, setting), partial(_from_little, setting)
-    critics: list[tuple[str, str, _Learn]] = [
-        ("words", "phrase", words),
-        ("discriminative", "phrase", partial(learn, words=True)),
-    ]
-    for n in PAGES:
-        critics += [
-            ("naive Bayes", f"{n} good, {n} bad", partial(_naive_bayes, setting, n=n)),
-            ("discriminative", f"{n} good", partial(learn, good=n)),
-            ("discriminative", f"phrase, {n} good", partial(learn, good=n, words=True)),
-        ]
-    n = PAGES[-1]
-    both = partial(learn, good=n, bad=n, words=True)
-    critics.append(("discriminative", f"phrase, {n} good, {n} bad", both))
+    pages = read_labelled(task.recording, task.labels, DRAWS)
+    phrase, truth = task.phrase or phrase_of(task.topic), pages.truth(task.topic)
     rows = [
-        {"critic": critic, "from": material, "draw": draw, **_tested(setting, learn(draw))}
-        for critic, material, learn in critics
+        {"critic": critic, "from": material, "draw": draw, **measures(relevance, truth)}
         for draw in range(DRAWS)
+        for critic, material, relevance in (
+            *_from_little(pages, task.topic, phrase, draw),
+            *(_without_chance(task, pages, phrase) if draw == 0 else ()),
+        )
     ]
-    for critic, kind in (("naive Bayes", "flat"), ("discriminative", "discriminative")):
-        folder = critic_of_labels(task.labels, setting.web, kind)
-        tested = _tested(setting, read_critic(str(folder))[0].model)
-        rows.append({"critic": critic, "from": "all labels", "draw": 0, **tested})
     return {"critics": pd.DataFrame(rows)}
 
 
@@ -101,67 +82,69 @@ def phrase_of(topic: str) -> str:
     return parts[-1].replace("_", " ").lower()
 
 
-def _read(task: Task) -> _Setting:
-    web = open_web(task.recording)
-    labels = read_labels(task.labels)
-    known = [
-        (url, lies_under(label.topic, [task.topic]), label.split == "test")
-        for url, label in zip(resolve(web, [each.url for each in labels]), labels, strict=True)
-        if url is not None
-    ]
-    bags = read_bags(web, [url for url, _, _ in known])
-    read = [(bag, yes, test) for bag, (_, yes, test) in zip(bags, known, strict=True) if bag]
-    tests = {url for url, _, test in known if test}
-    others = [url for url in web.urls() if url not in tests]
-    return _Setting(
-        web=web,
-        topic=task.topic,
-        phrase=task.phrase or phrase_of(task.topic),
-        on=[bag for bag, yes, test in read if yes and not test],
-        off=[bag for bag, yes, test in read if not yes and not test],
-        unlabelled=[_unlabelled(web, others, draw) for draw in range(DRAWS)],
-        pages=[bag for bag, _, test in read if test],
-        truth=np.array([yes for _, yes, test in read if test], np.bool_),
-    )
-
-
-def _unlabelled(web: Web, urls: Sequence[str], draw: int) -> list[Bag]:
-    drawn = sample(urls, 2 * _UNLABELLED, draw)
-    return [bag for bag in read_bags(web, drawn) if bag][:_UNLABELLED]
-
-
-def _words(setting: _Setting, _: int) -> TopicModel:
-    return read_phrases(setting.phrase)
+def _without_chance(
+    task: Task, pages: LabelledPages, phrase: str
+) -> Iterator[tuple[str, str, Floats]]:
+    """Judge the test pages by what does not depend on a draw."""
+    said = np.exp(read_phrases(phrase).log_posteriors(pages.tested))
+    yield CRITICS[0], "phrase", said[:, 1]
+    for critic, kind in zip(CRITICS[1:3], ("flat", "discriminative"), strict=True):
+        classes, said = judged_by_labels(task.recording, task.labels, DRAWS, kind)
+        marked = [lies_under(path, [task.topic]) for path in classes]
+        yield critic, "all labels", said[:, marked].sum(axis=1).clip(0.0, 1.0)
 
 
 def _from_little(
-    setting: _Setting, draw: int, good: int = 0, bad: int = 0, *, words: bool = False
-) -> TopicModel:
-    rng = np.random.default_rng(draw)
-    return learn_from_little(
-        phrases_of(setting.phrase) if words else (),
-        sample(setting.on, good, rng),
-        sample(setting.off, bad, rng),
-        setting.unlabelled[draw],
-        embeddings=word_vectors_installed(),
+    pages: LabelledPages, topic: str, phrase: str, draw: int
+) -> Iterator[tuple[str, str, Floats]]:
+    """Judge the test pages by critics of one draw; those of fewer pages learn from the same.
+
+    All of them know the words of all pages drawn, which saves reading the test pages for each
+    one anew and changes average precision by some 0.001.
+    """
+    generator = np.random.default_rng(draw)
+    sides: Mapping[bool, list[Bag]] = {True: [], False: []}
+    for label, bag in pages.train:
+        sides[lies_under(label, [topic])].append(bag)
+    good, bad = (
+        [side[i] for i in generator.permutation(len(side))[: PAGES[-1]].tolist()]
+        for side in (sides[True], sides[False])
     )
+    for n in PAGES:
+        yield CRITICS[1], f"{n} good, {n} bad", _naive_bayes(good[:n], bad[:n], pages.tested)
+    phrases, embeddings = phrases_of(phrase), word_vectors_installed()
+    vectors, drawn = read_little(phrases, good, bad, pages.unlabelled[draw], embeddings=embeddings)
+    n_words = len(vectors.words)
+    tested = as_matrix(vectors.read(pages.tested), n_words)
+    by_words = PageVectors(vectors.words, vectors.idf, None)
+    for name, known, columns in (
+        (CRITICS[2], vectors, slice(None)),
+        (CRITICS[3], by_words, slice(n_words)),
+    ):
+        if known is by_words and not embeddings:
+            break  # that was it
+        for material in _FROM_LITTLE:
+            some = LittlePages(
+                drawn.good[: material.good, columns],
+                drawn.bad[: material.bad, columns],
+                drawn.unlabelled[:, columns],
+            )
+            judge = learn_judge(known, phrases if material.phrase else (), some)
+            yield name, str(material), _probability(judge.log_odds(tested[:, columns]))
 
 
-def _naive_bayes(setting: _Setting, draw: int, n: int) -> TopicModel:
-    rng = np.random.default_rng(draw)
+def _naive_bayes(good: Sequence[Bag], bad: Sequence[Bag], tested: Sequence[Bag]) -> Floats:
     usable = [
         ((str(i), topic), bag)
-        for topic, pages in ((ON_TOPIC, setting.on), (OFF_TOPIC, setting.off))
-        for i, bag in enumerate(sample(pages, n, rng))
+        for topic, pages in ((ON_TOPIC, good), (OFF_TOPIC, bad))
+        for i, bag in enumerate(pages)
     ]
-    return learn_critic(usable, kind="flat").model
+    model = learn_critic(usable, kind="flat").model
+    return np.exp(model.log_posteriors(tested))[:, model.classes.index(ON_TOPIC)]
 
 
-def _tested(setting: _Setting, model: TopicModel) -> dict[str, float]:
-    asked = setting.topic if model.classes != (OFF_TOPIC, ON_TOPIC) else ON_TOPIC
-    marked = [lies_under(path, [asked]) for path in model.classes]
-    said = np.exp(model.log_posteriors(setting.pages))[:, marked].sum(axis=1).clip(0.0, 1.0)
-    return measures(said, setting.truth)
+def _probability(log_odds: Floats) -> Floats:
+    return np.exp(-np.logaddexp(0.0, -log_odds))
 
 
 def measures(relevance: Floats, truth: Bools) -> dict[str, float]:

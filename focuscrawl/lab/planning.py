@@ -44,8 +44,7 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
     UserError
         The study names what there is not: a strategy, an option, a web, a topic, seeds.
     """
-    for contender in study.contenders:
-        _check(contender)
+    check_strategies(study)
     runs: list[Run] = []
     for study_web in study.webs:
         web = open_web(study_web.recording)
@@ -57,7 +56,7 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
             relevance = None if whole is None else whole.relevance(topic)
             for draw in range(study.draws):
                 seeds = draw_seeds(study_web, web, topic, draw)
-                reach = _Reach(whole, relevance, seeds)
+                reach = Reach(whole, relevance, seeds)
                 compared = reach.budget(study.budget, study.most)
                 oracle_loss = reach.oracle_loss(compared)
                 teachers = {contender.trained_on for contender in study.contenders}
@@ -81,7 +80,7 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
                         seeds=tuple(sets[contender.seeds]),
                         contender=contender,
                         folder=out.joinpath(
-                            "runs", study_web.name, _slug(topic), str(draw), _slug(contender.label)
+                            "runs", study_web.name, slug(topic), str(draw), slug(contender.label)
                         ),
                         trained_on=planned.get(contender.trained_on or ""),
                         within=planned.get(contender.within or ""),
@@ -159,8 +158,14 @@ def sample(
     return [items[i] for i in sorted(chosen)]
 
 
-class _Reach:
-    """What is within reach of a draw's seeds."""
+class Reach:
+    """What is within reach of a draw's seeds.
+
+    Parameters
+    ----------
+    whole, relevance : the web as a whole, and R of its pages; None where nothing is known of them
+    seeds : start URLs
+    """
 
     def __init__(
         self, whole: WholeWeb | None, relevance: NDArray[np.float64] | None, seeds: list[str]
@@ -189,8 +194,13 @@ class _Reach:
         return self._whole.oracle_loss(self._seeds, self._relevance, budget)
 
 
-def _check(contender: Contender) -> None:
+def check_strategies(study: Study) -> None:
     """Refuse a strategy or an option that there is not, before anything is run."""
+    for contender in study.contenders:
+        _check(contender)
+
+
+def _check(contender: Contender) -> None:
     known = [*inspect.signature(find_strategy(contender.strategy)).parameters][1:]
     for option in contender.options:
         if option not in known:
@@ -215,7 +225,8 @@ def _in_order(contenders: Sequence[Contender]) -> list[Contender]:
     return list(order.values())
 
 
-def _slug(name: str) -> str:
+def slug(name: str) -> str:
+    """Return the name of a folder for a topic or a label."""
     return name.strip("/").replace("/", "_")
 
 

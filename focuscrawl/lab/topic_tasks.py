@@ -12,9 +12,18 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from focuscrawl import __version__
+from focuscrawl.critic import load_critic
 from focuscrawl.foundation.search_path import without_current_folder
-from focuscrawl.lab.planning import plan_runs
+from focuscrawl.lab.planning import (
+    Reach,
+    check_strategies,
+    critic_of_labels,
+    draw_seeds,
+    slug,
+)
 from focuscrawl.lab.runs import read_record
+from focuscrawl.lab.whole_web import whole_web
+from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -70,24 +79,38 @@ class Task:
 
 
 def plan_tasks(study: Study, out: Path, kind: str) -> list[Task]:
-    """Return one task a web and topic of `study`, their tables to be kept in ``out/kind``."""
-    runs = {(run.web, run.topic): run for run in reversed(plan_runs(study, out)) if run.draw == 0}
-    webs = {web.name: web for web in study.webs}
-    return [
-        Task(
-            kind=kind,
-            web=run.web,
-            recording=run.recording,
-            critic=run.critic,
-            topic=run.topic,
-            seeds=run.seeds,
-            labels=webs[run.web].labels,
-            budget=run.compared,
-            folder=str(out / kind / run.web / run.topic.strip("/").replace("/", "_")),
-            phrase=webs[run.web].phrases.get(run.topic, ""),
-        )
-        for run in reversed(runs.values())
-    ]
+    """Return one task a web and topic of `study`, their tables to be kept in ``out/kind``.
+
+    Raises
+    ------
+    UserError
+        The study names what there is not: a strategy, an option, a web, a topic, seeds.
+    """
+    check_strategies(study)
+    tasks: list[Task] = []
+    for study_web in study.webs:
+        web = open_web(study_web.recording)
+        critic = study_web.critic or str(critic_of_labels(study_web.labels, web))
+        judges = {topic: load_critic(critic, topic) for topic in study_web.topics}
+        for topic, judge in judges.items():
+            seeds = draw_seeds(study_web, web, topic, 0)
+            whole = whole_web(web, judge) if study.budget < 1 and judge.classes else None
+            reach = Reach(whole, None if whole is None else whole.relevance(topic), seeds)
+            tasks.append(
+                Task(
+                    kind=kind,
+                    web=study_web.name,
+                    recording=study_web.recording,
+                    critic=critic,
+                    topic=topic,
+                    seeds=tuple(seeds),
+                    labels=study_web.labels,
+                    budget=reach.budget(study.budget, study.most),
+                    folder=str(out / kind / study_web.name / slug(topic)),
+                    phrase=study_web.phrases.get(topic, ""),
+                )
+            )
+    return tasks
 
 
 def do_all(
