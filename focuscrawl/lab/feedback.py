@@ -81,7 +81,9 @@ def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
     rows = []
     for draw in range(DRAWS):
         with tempfile.TemporaryDirectory() as name:
-            save_critic(train_critic(_ten_pages(setting, draw), web), Path(name, "poor"))
+            save_critic(
+                train_critic(_ten_pages(setting, draw), web, kind="flat"), Path(name, "poor")
+            )
             definition = TopicDefinition(critic=str(Path(name, "poor")), topics=(ON_TOPIC,))
             rows += [
                 {"draw": draw, **_crawl(setting, definition, strategy, Path(name))}

@@ -18,6 +18,7 @@ import numpy as np
 from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.crawl.link_filter import may_be_page
 from focuscrawl.critic.files import save_critic
+from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.critic.training import train_critic
 from focuscrawl.lab.label_scores import score_labels
 from focuscrawl.lab.replay import replay
@@ -161,7 +162,11 @@ def _save_critic(experiment: Experiment, table: PageLabels, site: str, out: Path
         if table.sites.get(url) in others and label
     ]
     critic = train_critic(
-        rows, open_web(experiment.web), min_examples=1, random_state=experiment.random_state
+        rows,
+        open_web(experiment.web),
+        kind=NaiveBayes.kind,
+        min_examples=1,
+        random_state=experiment.random_state,
     )
     save_critic(critic, out)
 

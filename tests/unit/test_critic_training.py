@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 
 from focuscrawl.critic import load_critic
@@ -228,6 +229,16 @@ def test_accuracy_on_uci(uci_warc: Path, webs_dir: Path) -> None:
     assert check_classes(chain, test, web).accuracy >= 0.85
 
 
+@pytest.mark.parametrize("uniform_prior", [False, True])
+def test_classes_of_few_pages(uniform_prior: bool) -> None:
+    """Whether what is on few pages is held for rare, too."""
+    web, labels = labelled(24)
+    few = [label for i, label in enumerate(labels) if label.topic != "/Computers" or i % 6 == 0]
+    model = train_critic(few, web, uniform_prior=uniform_prior).model
+    said = np.exp(model.log_posteriors([{"nothing": 1}]))[0, model.classes.index("/Computers")]
+    assert (said < 0.25) != uniform_prior
+
+
 @pytest.mark.webs
 def test_accuracy_on_wikipedia(wikipedia_warc: Path, webs_dir: Path) -> None:
     """Half of the examples and a quarter of the test rows: pages there take long to parse."""
@@ -235,6 +246,6 @@ def test_accuracy_on_wikipedia(wikipedia_warc: Path, webs_dir: Path) -> None:
     train = [label for label in labels if label.split == "train"][::2]
     test = [label for label in labels if label.split == "test"][::4]
     web = open_web(str(wikipedia_warc))
-    report = check_classes(train_critic(train, web), test, web)
+    report = check_classes(train_critic(train, web, kind="flat"), test, web)
     assert report.accuracy >= 0.65
     assert report.reliability["calibrated"].ece < report.reliability["raw"].ece / 2
