@@ -41,7 +41,7 @@ def critic() -> None:
 @click.argument("labels", required=False)
 @click.option("--web", help=options.EXAMPLES_WEB)
 @click.option("--out", required=True, help="Folder to write, like models/NAME.")
-@click.option("--kind", help="discriminative, flat, hierarchical or words.")
+@click.option("--kind", help="discriminative (usual), flat, hierarchical or words.")
 @little_options
 @live_options
 @options.number("--min-examples", "Topics with fewer are merged into the topic above.", 1)
