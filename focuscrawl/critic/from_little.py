@@ -12,7 +12,8 @@ that is pages as the crawl will meet them, few of which are on the topic:
 Each weighs as much as the square of how far the good pages stand out by it, where they are
 examples when they are held out. The unlabelled pages that stand out most then join the good ones,
 with less weight (pseudo relevance feedback), and the second judge is learned once more. What
-stands out by two standard deviations is taken to be on the topic as likely as not.
+stands out four fifths as far as the good pages do is taken to be on the topic as likely as not:
+where many of the unlabelled pages are on it, no page stands out far from them.
 """
 
 from __future__ import annotations
@@ -43,8 +44,9 @@ if TYPE_CHECKING:
 _USUAL = ((0.015, 0.03), (0.11, 0.11))
 #: standard deviation of their sum
 _USUAL_SUM = 1.75
-#: standard deviations above the mean of unlabelled pages at which R = 1/2
-_HALF = 2.0
+#: R = 1/2 where a page stands out by such a share of what the good pages do, within these bounds
+#: in standard deviations; where no page has shown it
+_SHARE, _LEAST_HALF, _MOST_HALF, _HALF = 0.8, 1.5, 2.5, 2.0
 #: log-odds of a standard deviation
 _SLOPE = 2.0
 #: pages that stand out most join the good ones: so many, where there are examples and where not
@@ -69,20 +71,22 @@ class Judge(NamedTuple):
     ----------
     weights : float64 (n_words + dimensions,)
     intercept : what makes the mean 0
+    half : standard deviations at which R = 1/2
     """
 
     weights: NDArray[np.float64]
     intercept: float
+    half: float = _HALF
 
     def log_odds(self, pages: sparse.csr_matrix) -> NDArray[np.float64]:
         """Return the log-odds of the topic of n pages, rows of a matrix; float64 (n,)."""
         above: NDArray[np.float64] = pages @ self.weights + self.intercept
-        return _SLOPE * (above - _HALF)
+        return _SLOPE * (above - self.half)
 
     def linear(self, topic: str) -> Linear:
         """Return the judge as log-odds of a topic against ``/bad``."""
         weights = _SLOPE * self.weights[:, None]
-        intercept = np.array([_SLOPE * (self.intercept - _HALF)])
+        intercept = np.array([_SLOPE * (self.intercept - self.half)])
         if topic < OFF_TOPIC:  # the log-odds are those of the second class
             return Linear((topic, OFF_TOPIC), -weights, -intercept)
         return Linear((OFF_TOPIC, topic), weights, intercept)
@@ -149,18 +153,18 @@ def learn_judge(
 ) -> Judge:
     """Learn as `learn_from_little` does, from pages that are vectors already."""
     learning = _Learning(vectors, pages)
-    some_good = pages.good.shape[0] > 0
-    if not phrases:
-        joining = learning.standing_out(learning.examples(_NONE), _JOINING)
-        return learning.examples(joining)
-    query = learning.query(phrases)
-    if not some_good:
-        joining = learning.standing_out(query, _JOINING_ALONE)
-        return learning.sum([query, learning.examples(joining)], (1.0, 1.0))
-    weights = learning.weights(query)
-    both = learning.sum([query, learning.examples(_NONE)], weights)
+    query = [learning.query(phrases)] if phrases else []
+    if not pages.good.shape[0]:
+        joining = learning.standing_out(query[0], _JOINING_ALONE)
+        return learning.sum([*query, learning.examples(joining)], (1.0, 1.0))
+    without = learning.held_out()
+    weights = learning.weights(query, without)
+    both = learning.sum([*query, learning.examples(_NONE)], weights)
     joining = learning.standing_out(both, _JOINING)
-    return learning.sum([query, learning.examples(joining)], weights)
+    judge = learning.sum([*query, learning.examples(joining)], weights)
+    held_out = [(out, learning.sum([*query, rest], weights)) for out, rest in without]
+    half = _SHARE * _expected(learning.standing(held_out))
+    return judge._replace(half=min(max(half, _LEAST_HALF), _MOST_HALF))
 
 
 def learn_from_query(
@@ -204,18 +208,34 @@ class _Learning:
         judges = [self._standardised(each) for each in _cosines(self._vectors, phrases)]
         return self.sum(judges, (1.0, 1.0))
 
-    def weights(self, query: Judge) -> tuple[float, float]:
-        """Return what query and examples weigh, by how far each has the good pages stand out."""
+    def held_out(self) -> list[tuple[NDArray[np.intp], Judge]]:
+        """Return numbers of good pages, and the judge learned from the other ones, for each fold.
+
+        There is none with one good page.
+        """
         good = np.flatnonzero(self._good)
-        held_out: list[float] = []
-        for fold in range(min(_FOLDS, len(good)) if len(good) > 1 else 0):
-            out = good[fold::_FOLDS]
-            held_out.extend(self._standing(self.examples(_NONE, without=out), out))
-        of_query, of_examples = (
-            (sum(standing) + _EXPECTED_PAGES * _EXPECTED) / (len(standing) + _EXPECTED_PAGES)
-            for standing in (self._standing(query, good), held_out)
-        )
-        return max(of_query, 0.1) ** 2, max(of_examples, 0.1) ** 2
+        folds = [good[fold::_FOLDS] for fold in range(min(_FOLDS, len(good)))]
+        return [(out, self.examples(_NONE, out)) for out in folds] if len(good) > 1 else []
+
+    def weights(
+        self, query: Sequence[Judge], without: Sequence[tuple[NDArray[np.intp], Judge]]
+    ) -> list[float]:
+        """Return what a query, if any, and examples weigh: by how far good pages stand out.
+
+        Parameters
+        ----------
+        without : as `held_out` returns it
+        """
+        good = np.flatnonzero(self._good)
+        standing = [self.standing([(good, judge)]) for judge in query] + [self.standing(without)]
+        return [max(_expected(each), 0.1) ** 2 for each in standing]
+
+    def standing(self, judged: Sequence[tuple[NDArray[np.intp], Judge]]) -> list[float]:
+        """Return how far pages of some numbers, and then others, stand out by their judges."""
+        found: list[float] = []
+        for pages, judge in judged:
+            found.extend(self._pages[pages] @ judge.weights + judge.intercept)
+        return found
 
     def examples(self, joining: NDArray[np.intp], without: NDArray[np.intp] = _NONE) -> Judge:
         """Return the judge learned from the good pages, and unlabelled ones that join them.
@@ -244,13 +264,15 @@ class _Learning:
         odds = self._pages[: self._n] @ judge.weights
         return np.argsort(-odds, kind="stable")[:n]
 
-    def _standing(self, judge: Judge, pages: NDArray[np.intp]) -> list[float]:
-        return list(self._pages[pages] @ judge.weights + judge.intercept)
-
     def _standardised(self, weights: NDArray[np.float64]) -> Judge:
         odds = self._pages[: self._n] @ weights
         spread = max(float(odds.std()), 1e-9)
         return Judge(weights / spread, -float(odds.mean()) / spread)
+
+
+def _expected(standing: Sequence[float]) -> float:
+    """Return how far good pages stand out, from how far some did."""
+    return (sum(standing) + _EXPECTED_PAGES * _EXPECTED) / (len(standing) + _EXPECTED_PAGES)
 
 
 def _cosines(vectors: PageVectors, phrases: Sequence[Sequence[str]]) -> list[NDArray[np.float64]]:

@@ -90,7 +90,7 @@ def plan_tasks(study: Study, out: Path, kind: str) -> list[Task]:
     tasks: list[Task] = []
     for study_web in study.webs:
         web = open_web(study_web.recording)
-        critic = study_web.critic or str(critic_of_labels(study_web.labels, web))
+        critic = study_web.critic or str(critic_of_labels(study_web.labels, web, study_web.kind))
         judges = {topic: load_critic(critic, topic) for topic in study_web.topics}
         for topic, judge in judges.items():
             seeds = draw_seeds(study_web, web, topic, 0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from click.testing import CliRunner
 
 from focuscrawl.cli.lab import lab
-from focuscrawl.cli.lab_pages import find, pages, takeover
+from focuscrawl.cli.lab_pages import find, harvest, pages, takeover
 from focuscrawl.lab.figures.study_data import table_of
 from focuscrawl.lab.results import Results
 
@@ -53,3 +53,18 @@ def test_pages_and_takeover_add_to_the_results_of_a_study(
     assert said.exit_code == 0
     assert "| a02-07-offsets | offsets add to the words (d_max = 5) | demo |" in said.output
     assert "| a02-14-switch |" in said.output
+
+
+def test_harvest_leaves_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    study, out = tmp_path / "study.toml", tmp_path / "out"
+    study.write_text(STUDY.replace("budget = 40", "budget = 20"))
+    done = CliRunner().invoke(harvest, [str(study), "--out", str(out), "--processes", "1"])
+    assert done.exit_code == 0, done.output
+    table = (out / "harvest" / "table.md").read_text()
+    assert [line.split(" | ")[0] for line in table.splitlines()[2:4]] == [
+        "| /Sports/Cycling",
+        "| median",
+    ]
+    assert "apprentice: judged, ratio" in table
+    assert "labelled pages of the topic" in done.output

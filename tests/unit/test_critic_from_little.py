@@ -44,6 +44,14 @@ def test_good_pages_find_others_like_them(embeddings: bool) -> None:
     assert (relevance(model, ENGINES) > 0.5).mean() < 0.1
 
 
+def test_a_topic_of_every_fourth_page_is_found() -> None:
+    """Its pages do not stand out by two standard deviations: they are too many for that."""
+    others = [*OTHERS, *pages_of("birds", 60, 3)]
+    model = learn_from_little(good=pages_of("birds", 20), unlabelled=others, embeddings=False)
+    assert (relevance(model, BIRDS) > 0.5).mean() > 0.6
+    assert (relevance(model, ENGINES) > 0.5).mean() < 0.1
+
+
 def test_bad_pages_count_against_what_is_like_them() -> None:
     mixed = [*pages_of("birds", 3), *pages_of("engines", 3, 1)]
     without = learn_from_little(good=mixed, unlabelled=OTHERS[:60], embeddings=False)

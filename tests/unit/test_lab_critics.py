@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import subprocess
+import sys
 from collections import Counter
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,10 +17,8 @@ from focuscrawl.lab.critics import measures, phrase_of, study_critics
 from focuscrawl.lab.critics_table import critics_grid
 from focuscrawl.lab.labelled_pages import by_share, read_labelled
 from focuscrawl.lab.topic_tasks import Task
+from focuscrawl.taxonomy import Label, read_labels
 from focuscrawl.webs.synthetic import SyntheticWeb
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TOPIC = "/Sports/Cycling"
 
@@ -51,6 +51,23 @@ def test_pages_tested_are_not_learned_from(labels: str) -> None:
     for bag in [*pages.unlabelled[0], *pages.unlabelled[1], *(bag for _, bag in pages.train)]:
         assert tuple(sorted(bag.items())) not in tested
     assert pages.truth(TOPIC).sum() == sum(topic == TOPIC for topic, _ in pages.test)
+
+
+def test_one_university_of_webkb_is_for_testing(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs.csv"
+    theirs.write_text(
+        "url,page_class,university\n"
+        'http://a.example/x,faculty,wisconsin\n"http://b.example/x,y",other,misc\n'
+    )
+    script = Path(__file__).parents[2] / "studies" / "webkb_labels.py"
+    said = subprocess.run(
+        [sys.executable, script, theirs], check=True, capture_output=True, text=True
+    ).stdout
+    (tmp_path / "ours.csv").write_text(said)
+    assert read_labels(tmp_path / "ours.csv") == [
+        Label("http://a.example/x", "/faculty", "test"),
+        Label("http://b.example/x,y", "/other", "train"),
+    ]
 
 
 def test_every_critic_is_measured(labels: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,3 +123,15 @@ def test_the_studies_that_come_with_the_project(
     study = read_study(Path(__file__).parents[2] / "studies" / f"{name}.toml")
     counts = [len(web.topics) for web in study.webs]
     assert (study.baseline, study.draws, counts) == ("best-first", 3, [13, 7])
+
+
+@pytest.mark.parametrize(("name", "counts"), [("critics", [13, 8, 5]), ("harvest", [13])])
+def test_phrases_of_studies_are_of_their_topics(
+    name: str, counts: list[int], webs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WEBS", "anywhere")
+    monkeypatch.setenv("LABELS", str(webs_dir))
+    study = read_study(Path(__file__).parents[2] / "studies" / f"{name}.toml")
+    assert [len(web.topics) for web in study.webs] == counts
+    for web in study.webs:
+        assert web.phrases.keys() <= set(web.topics)
