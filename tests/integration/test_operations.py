@@ -60,6 +60,13 @@ def metrics(port: int) -> dict[str, float]:
     }
 
 
+def stands_still(folder: Path, port: int) -> bool:
+    """Tell whether nothing is under way, and all that was fetched is in the store."""
+    told = metrics(port)
+    fetched = told["focuscrawl_fetches_total"]
+    return not told["focuscrawl_in_flight"] and fetched == status(folder)["fetched"]
+
+
 def listens(address: str, port: int) -> bool:
     try:
         socket.create_connection((address, port)).close()
@@ -97,9 +104,8 @@ def operated(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
         seen["elsewhere"] = listens("127.0.0.2", port)
         seen["pause"] = ask("pause", folder)
         deadline = time.monotonic() + 300.0
-        while metrics(port)["focuscrawl_in_flight"] and time.monotonic() < deadline:
+        while not stands_still(folder, port) and time.monotonic() < deadline:
             time.sleep(0.05)
-        time.sleep(0.3)  # what was under way goes into the store with the next transaction
         seen["paused"] = status(folder)
         began = time.monotonic()
         seen["watched"] = watched(folder)
