@@ -53,13 +53,13 @@ class Workers:
             process.kill()
             process.wait()
 
-    def start(self, **changed: object) -> subprocess.Popen[bytes]:
-        """Start a worker."""
+    def start(self, *options: str, **changed: object) -> subprocess.Popen[bytes]:
+        """Start a worker, with more options or other arguments than the others."""
         number = len(self.processes)
         given = {**self.arguments, **changed}
         with (self.folder / f"{number}.log").open("wb") as log:
             process = subprocess.Popen(
-                command(self.folder / f"worker-{number}", *self.options, **given),
+                command(self.folder / f"worker-{number}", *self.options, *options, **given),
                 cwd=ROOT,
                 env=environment() | {"OPENBLAS_NUM_THREADS": "1"},
                 stdin=subprocess.DEVNULL,
