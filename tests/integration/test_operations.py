@@ -21,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from focuscrawl.cli.main import main
 from focuscrawl.crawl.remote_control import Command, FileControl
 
+from .ports import free_port, listens
 from .running import Kept, Run, crawl, crawl_until, start
 
 if TYPE_CHECKING:
@@ -44,12 +45,6 @@ def status(folder: Path) -> dict[str, Any]:
     return read
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def metrics(port: int) -> dict[str, float]:
     with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
         text = answer.read().decode()
@@ -65,14 +60,6 @@ def stands_still(folder: Path, port: int) -> bool:
     told = metrics(port)
     fetched = told["focuscrawl_fetches_total"]
     return not told["focuscrawl_in_flight"] and fetched == status(folder)["fetched"]
-
-
-def listens(address: str, port: int) -> bool:
-    try:
-        socket.create_connection((address, port)).close()
-    except OSError:
-        return False
-    return True
 
 
 def watched(folder: Path) -> tuple[str, int]:

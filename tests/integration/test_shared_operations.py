@@ -17,8 +17,9 @@ from focuscrawl.store.schema import SCHEMA_VERSION
 from focuscrawl.workers import open_shared_crawl
 from focuscrawl.workers.joining import SharingOptions
 
+from .ports import free_port
 from .postgres import PASSWORD
-from .test_operations import ask, free_port, metrics
+from .test_operations import ask, metrics
 from .test_workers import ARGUMENTS, LONG, plan_of
 from .workers import Workers, query
 
