@@ -35,7 +35,7 @@ def starved(folder: Path, undisturbed: Undisturbed, limit: int | None) -> tuple[
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
         preexec_fn=confine,
     )

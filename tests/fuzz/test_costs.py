@@ -50,7 +50,7 @@ def _python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
         cwd=ROOT / "tests",
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
 import tempfile
 from contextlib import suppress
@@ -12,6 +11,8 @@ from pathlib import Path
 from typing import Self
 
 import psutil
+
+from .ports import free_port
 
 _USER = "postgres"
 PASSWORD = "not-to-be-seen"
@@ -38,9 +39,7 @@ class PostgresServer:
         self._folder = Path(tempfile.mkdtemp(prefix="focuscrawl-postgres-"))
         if os.geteuid() == 0:
             shutil.chown(self._folder, _USER, _USER)
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        self.port = free_port()  # to have it again after a restart
 
     def __enter__(self) -> Self:
         secret = self._folder / "password"

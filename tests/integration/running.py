@@ -150,7 +150,7 @@ def start(
     """Begin to crawl; with `up_to`, wait at so many pages until it is told to go on, or to end."""
     kept = Kept(crawl_dir)
     if up_to is not None:
-        options = (*options, *_waiting(crawl_dir, up_to - max(0, _stored(kept))))
+        options = (*options, *waiting(_go_on(crawl_dir), up_to - max(0, _stored(kept))))
     process = subprocess.Popen(
         command(crawl_dir, *options, **arguments),
         cwd=ROOT,
@@ -163,8 +163,8 @@ def start(
     return Running(process, kept)
 
 
-def _waiting(crawl_dir: Path, pages: int) -> tuple[str, ...]:
-    go_on = _go_on(crawl_dir)
+def waiting(go_on: Path, pages: int) -> tuple[str, ...]:
+    """Return the options of a process that waits after so many pages until `go_on` is there."""
     go_on.unlink(missing_ok=True)
     pipelines = {"server.pipelines.Waiting": 50, **ITEM_PIPELINES}
     given = {

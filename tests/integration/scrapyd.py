@@ -6,7 +6,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode, urljoin
 from urllib.request import urlopen
 
+from .ports import await_listener, free_port
 from .running import ROOT
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ def serving(folder: Path) -> Iterator[Scrapyd]:
     ):
         try:
             _await_start(process, log)
+            await_listener(port)
             yield Scrapyd(f"http://127.0.0.1:{port}/", folder)
         finally:
             process.terminate()
@@ -169,13 +170,6 @@ def _python(folder: Path) -> str:
 
 def _environment() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-
-
-def free_port() -> int:
-    """Return a port that nobody has at the moment; Scrapyd takes 0 for none at all."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _await_start(process: subprocess.Popen[bytes], log: Path) -> None:

@@ -54,7 +54,7 @@ def scrapy(settings: str, *words: str) -> subprocess.CompletedProcess[str]:
         env=environment(settings),
         capture_output=True,
         text=True,
-        timeout=280,  # seconds after which it hangs
+        timeout=600,  # seconds after which it hangs
         check=False,
     )
 

@@ -22,7 +22,7 @@ def test_make_crawl_shows_what_focus_brings(tmp_path: Path) -> None:
         env=environment() | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -21,6 +21,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from focuscrawl.cli.main import main
 from focuscrawl.crawl.remote_control import Command, FileControl
 
+from .ports import free_port, listens
 from .running import Kept, Run, crawl, crawl_until, start
 
 if TYPE_CHECKING:
@@ -44,12 +45,6 @@ def status(folder: Path) -> dict[str, Any]:
     return read
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def metrics(port: int) -> dict[str, float]:
     with urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
         text = answer.read().decode()
@@ -60,12 +55,11 @@ def metrics(port: int) -> dict[str, float]:
     }
 
 
-def listens(address: str, port: int) -> bool:
-    try:
-        socket.create_connection((address, port)).close()
-    except OSError:
-        return False
-    return True
+def stands_still(folder: Path, port: int) -> bool:
+    """Tell whether nothing is under way, and all that was fetched is in the store."""
+    told = metrics(port)
+    fetched = told["focuscrawl_fetches_total"]
+    return not told["focuscrawl_in_flight"] and fetched == status(folder)["fetched"]
 
 
 def watched(folder: Path) -> tuple[str, int]:
@@ -97,9 +91,8 @@ def operated(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
         seen["elsewhere"] = listens("127.0.0.2", port)
         seen["pause"] = ask("pause", folder)
         deadline = time.monotonic() + 300.0
-        while metrics(port)["focuscrawl_in_flight"] and time.monotonic() < deadline:
+        while not stands_still(folder, port) and time.monotonic() < deadline:
             time.sleep(0.05)
-        time.sleep(0.3)  # what was under way goes into the store with the next transaction
         seen["paused"] = status(folder)
         began = time.monotonic()
         seen["watched"] = watched(folder)

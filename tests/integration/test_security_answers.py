@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .badweb import BadWeb
     from .postgres import PostgresServer
 
-LONG = 250.0  # seconds after which something hangs
+LONG = 600.0  # seconds after which something hangs
 OPTIONS = [part for name, value in SETTINGS.items() for part in ("-s", f"{name}={value}")]
 LEASE = ("-s", "FOCUSCRAWL_LEASE=10", "-s", "FOCUSCRAWL_SHARDS=16")
 
@@ -186,7 +186,7 @@ def test_a_server_that_cannot_write_refuses_nothing(
     demo: dict[str, str], postgres: PostgresServer, tmp_path: Path, state: str, ends: bool
 ) -> None:
     url = postgres.url(f"unwritable_{state}")
-    with Workers(url, tmp_path, {**demo, "budget": BUDGET}, *LEASE) as sharing:
+    with Workers(url, tmp_path, {**demo, "budget": BUDGET}, *LEASE, up_to=60) as sharing:
         sharing.start()
         sharing.wait_for(20, LONG)
         query(
@@ -196,6 +196,7 @@ def test_a_server_that_cannot_write_refuses_nothing(
             $$ BEGIN RAISE EXCEPTION 'no room on the disk' USING ERRCODE = '{state}'; END $$;
             CREATE TRIGGER full_disk BEFORE INSERT ON page EXECUTE FUNCTION no_room()""",
         )
+        sharing.go_on()
         if not ends:
             sharing.wait_until_said(0, "the store is away", LONG)
             query(url, "DROP TRIGGER full_disk ON page")

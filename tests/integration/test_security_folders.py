@@ -55,7 +55,7 @@ def run(here: Path, line: list[str]) -> subprocess.CompletedProcess[str]:
     if line[1:3] == ["-m", "scrapy"]:  # as the console command: not with the current folder first
         line = [line[0], "-P", *line[1:]]
     return subprocess.run(
-        line, cwd=here, env=environment, capture_output=True, text=True, timeout=120, check=False
+        line, cwd=here, env=environment, capture_output=True, text=True, timeout=600, check=False
     )
 
 

@@ -7,6 +7,7 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+import psutil
 import pytest
 
 from focuscrawl.errors import UserError
@@ -16,13 +17,14 @@ from focuscrawl.store.schema import SCHEMA_VERSION
 from focuscrawl.workers import open_shared_crawl
 from focuscrawl.workers.joining import SharingOptions
 
+from .ports import free_port
 from .postgres import PASSWORD
-from .test_operations import ask, free_port, metrics
+from .test_operations import ask, metrics
 from .test_workers import ARGUMENTS, LONG, plan_of
 from .workers import Workers, query
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from .postgres import PostgresServer
@@ -49,27 +51,26 @@ def look_until(url: str, true: Callable[[dict[str, Any]], bool]) -> dict[str, An
 def operated(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A crawl that is looked at, paused, joined, resumed and stopped; what was seen on the way."""
     url, folder = postgres.url("operated"), tmp_path_factory.mktemp("operated")
-    port = free_port()
+    ports = free_port(), free_port()
     seen: dict[str, Any] = {"url": url, "folder": folder}
     arguments = {**ARGUMENTS, "budget": 2500}
     with Workers(url, folder, arguments, *SHARDS, "-s", "DOWNLOAD_DELAY=0.1") as workers:
-        measured = Workers(
-            url, folder, arguments, *workers.options, "-s", f"FOCUSCRAWL_METRICS_PORT={port}"
-        )
-        workers.processes.append(measured.start())
-        workers.start()
+        for port in ports:
+            workers.start("-s", f"FOCUSCRAWL_METRICS_PORT={port}")
         workers.wait_for(30, LONG)
-        look_until(url, lambda each: fetching(each) == 2)
-        seen["text"], seen["crawling"] = ask("status", url, "--once"), look(url)
+        seen["crawling"] = look_until(
+            url, lambda each: fetching(each) == 2 and shards_of(each) == [8, 8]
+        )
+        seen["text"] = ask("status", url, "--once")
         seen["pause"] = ask("pause", url)
-        seen["paused"] = look_until(url, lambda each: not any_under_way(each))
+        seen["paused"] = look_until(url, lambda each: all_is_recorded(each, ports))
         workers.start()
         look_until(url, lambda each: each["paused"] and shards_of(each) == [4, 6, 6])
         time.sleep(PAUSED)
-        seen["joined"] = look(url)
-        named = "FROM pg_stat_activity WHERE application_name = 'focuscrawl'"
-        ((seen["connections"],),) = query(url, f"SELECT count(*) {named}")
-        seen["metrics"] = metrics(port)
+        # two workers may be exchanging a shard
+        seen["joined"] = look_until(url, lambda each: shards_of(each) == [4, 6, 6])
+        seen["metrics"] = metrics(ports[0])
+        seen["connections"] = connections(url, workers)
         seen["resume"] = ask("resume", url)
         workers.wait_for(seen["joined"]["fetched"] + 40, LONG)
         seen["resumed"] = look_until(url, lambda each: fetching(each) == 3)
@@ -94,8 +95,20 @@ def fetching(status: dict[str, Any]) -> int:
     return sum(worker["fetched"] > 0 for worker in status["workers"])
 
 
-def any_under_way(status: dict[str, Any]) -> bool:
-    return any(worker["in_flight"] for worker in status["workers"])
+def all_is_recorded(status: dict[str, Any], ports: Iterable[int]) -> bool:
+    """Tell whether nothing is under way, and the store has all that workers have fetched."""
+    if any(worker["in_flight"] for worker in status["workers"]):
+        return False
+    made = sum(metrics(port)["focuscrawl_worker_fetches_total"] for port in ports)
+    return bool(made == status["fetched"])
+
+
+def connections(url: str, workers: Workers) -> int:
+    """Return how many the workers have; those of commands that looked may not be gone yet."""
+    processes = [psutil.Process(each.pid) for each in workers.processes]
+    held = {each.laddr.port for process in processes for each in process.net_connections()}
+    named = "FROM pg_stat_activity WHERE application_name = 'focuscrawl'"
+    return sum(port in held for (port,) in query(url, f"SELECT client_port {named}"))
 
 
 def shards_of(status: dict[str, Any]) -> list[int]:

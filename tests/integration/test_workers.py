@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,16 +29,19 @@ ARGUMENTS = {
     "seeds": "models/demo/seeds.csv",
 }
 LEASE = ("-s", "FOCUSCRAWL_LEASE=10", "-s", "FOCUSCRAWL_SHARDS=16")
+JOINED = "SELECT count(*) FROM worker"
 
 
 def test_a_worker_dies_and_the_server_restarts(postgres: PostgresServer, tmp_path: Path) -> None:
     url, budget = postgres.url("deaths"), 260
     arguments = {**ARGUMENTS, "budget": budget}
-    with Workers(url, tmp_path, arguments, *LEASE) as workers:
+    with Workers(url, tmp_path, arguments, *LEASE, up_to=80) as workers:
         for _ in range(3):
             workers.start()
         workers.wait_for(60, LONG)
+        workers.wait_until(JOINED, 3, LONG)
         workers.kill(1)
+        workers.go_on()
         workers.wait_for(120, LONG)
         postgres.restart()
         assert workers.wait(LONG) == [0, -signal.SIGKILL, 0], workers.log(0) + workers.log(2)
@@ -62,15 +64,16 @@ def test_a_worker_dies_and_the_server_restarts(postgres: PostgresServer, tmp_pat
 def test_workers_come_and_go(postgres: PostgresServer, tmp_path: Path) -> None:
     url = postgres.url("coming")
     arguments = {**ARGUMENTS, "strategy": "best-first", "budget": 200}
-    with Workers(url, tmp_path, arguments, *LEASE) as workers:
+    with Workers(url, tmp_path, arguments, *LEASE, up_to=90) as workers:
         first = workers.start()
         workers.wait_for(40, LONG)
         workers.start()
-        until = workers.wait_for(90, LONG)
+        workers.wait_for(60, LONG)
+        workers.wait_until(JOINED, 2, LONG)
         first.send_signal(signal.SIGINT)
+        workers.go_on()
         assert first.wait(LONG) == 0
         assert workers.wait(LONG) == [0, 0]
-    assert until > 40
     assert_whole(url, 200)
     with Workers(url, tmp_path, {**arguments, "budget": 230}, *LEASE) as workers:
         workers.start()
@@ -128,7 +131,7 @@ def test_a_worker_ends_that_cannot_take_in_what_came(
     postgres: PostgresServer, tmp_path: Path, *, paused: bool
 ) -> None:
     url = postgres.url(f"unreadable_{paused}".lower())
-    with Workers(url, tmp_path, {**ARGUMENTS, "budget": 1000}, *LEASE) as workers:
+    with Workers(url, tmp_path, {**ARGUMENTS, "budget": 1000}, *LEASE, up_to=100) as workers:
         workers.start()
         workers.wait_for(20, LONG)
         query(
@@ -141,6 +144,7 @@ def test_a_worker_ends_that_cannot_take_in_what_came(
                     float8send(0.5), 'no facts'
                 FROM now, page JOIN url ON url.id = page.url WHERE page.seq = 1""",
         )
+        workers.go_on()
         (code,) = workers.wait(LONG)
         said = workers.log(0)
     assert code == 1, said
@@ -156,7 +160,7 @@ def test_who_joins_agrees_with_those_that_are_there(
 ) -> None:
     url, slow = postgres.url("agreeing"), ("-s", "DOWNLOAD_DELAY=0.1")
     arguments = {**ARGUMENTS, "budget": 2000}
-    with Workers(url, tmp_path, arguments, *LEASE, *slow) as workers:
+    with Workers(url, tmp_path, arguments, *LEASE, *slow, up_to=100) as workers:
         first = workers.start()
         workers.wait_for(5, LONG)
         others: list[tuple[dict[str, object], tuple[str, ...], str]] = [
@@ -176,11 +180,9 @@ def test_who_joins_agrees_with_those_that_are_there(
             assert PASSWORD not in line
             assert not (folder / "worker-0").exists()
         assert query(url, "SELECT count(*), max(budget) FROM worker") == [(1, 2000)]
+        workers.go_on()
         workers.start()  # like the first
-        until = time.monotonic() + LONG
-        while query(url, "SELECT count(*) FROM worker WHERE fetched > 0") != [(2,)]:
-            assert time.monotonic() < until, workers.log(1)
-            time.sleep(0.1)
+        workers.wait_until("SELECT count(*) FROM worker WHERE fetched > 0", 2, LONG)
         first.send_signal(signal.SIGINT)
         workers.processes[1].send_signal(signal.SIGINT)
         assert workers.wait(LONG) == [0, 0], workers.log(1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
 
-from .running import ROOT, command, environment
+from .running import ROOT, command, environment, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,15 +25,24 @@ class Workers:
     folder : for the workers' own folders and their output
     arguments : given with ``-a``
     options : further ones
+    up_to : pages, excluded ones among them, after which each of them waits until `go_on`; the
+        others may have to wait for what it has then; None: it does not
     """
 
     def __init__(
-        self, url: str, folder: Path, arguments: Mapping[str, object], *options: str
+        self,
+        url: str,
+        folder: Path,
+        arguments: Mapping[str, object],
+        *options: str,
+        up_to: int | None = None,
     ) -> None:
         self.url = url
         self.folder = folder
         self.arguments = {**arguments, "store": url}
-        self.options = options
+        self._go_on = folder / "go-on"
+        held = () if up_to is None else waiting(self._go_on, up_to)
+        self.options = (*options, *held)
         self.processes: list[subprocess.Popen[bytes]] = []
 
     def __enter__(self) -> Self:
@@ -44,13 +53,13 @@ class Workers:
             process.kill()
             process.wait()
 
-    def start(self, **changed: object) -> subprocess.Popen[bytes]:
-        """Start a worker."""
+    def start(self, *options: str, **changed: object) -> subprocess.Popen[bytes]:
+        """Start a worker, with more options or other arguments than the others."""
         number = len(self.processes)
         given = {**self.arguments, **changed}
         with (self.folder / f"{number}.log").open("wb") as log:
             process = subprocess.Popen(
-                command(self.folder / f"worker-{number}", *self.options, **given),
+                command(self.folder / f"worker-{number}", *self.options, *options, **given),
                 cwd=ROOT,
                 env=environment() | {"OPENBLAS_NUM_THREADS": "1"},
                 stdin=subprocess.DEVNULL,
@@ -59,6 +68,10 @@ class Workers:
             )
         self.processes.append(process)
         return process
+
+    def go_on(self) -> None:
+        """Let all of them fetch more than `up_to`."""
+        self._go_on.touch()
 
     def log(self, number: int) -> str:
         """Return what a worker has said."""
@@ -81,6 +94,16 @@ class Workers:
                 return fetched
             time.sleep(0.1)
         raise TimeoutError(f"{fetched} of {pages} pages")
+
+    def wait_until(self, sql: str, found: object, timeout: float = 600.0) -> None:
+        """Wait until the store answers a question as expected, or nobody works."""
+        until = time.monotonic() + timeout
+        while self.query(sql) != [(found,)] and any(
+            each.poll() is None for each in self.processes
+        ):
+            if time.monotonic() > until:
+                raise TimeoutError(sql)
+            time.sleep(0.1)
 
     def wait_until_said(self, number: int, words: str, timeout: float) -> None:
         """Wait until a worker has said something, or has ended."""

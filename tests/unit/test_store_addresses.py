@@ -105,7 +105,7 @@ def test_the_commands_are_as_silent(tmp_path: Path, command: str) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 2
     assert SECRET not in done.stdout + done.stderr
