@@ -15,6 +15,7 @@ from focuscrawl.cli.topic_text import in_words, parts, say_left_out
 from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.errors import UserError
 from focuscrawl.feedback import (
+    DEFAULT_KIND,
     KINDS,
     RECORD,
     Teaching,
@@ -27,7 +28,12 @@ from focuscrawl.feedback import (
 from focuscrawl.feedback.judgements import read_verdict
 from focuscrawl.report.plain_text import middle, one_line
 from focuscrawl.report.stores import open_store
-from focuscrawl.topics import TopicDefinition, read_definition, write_definition
+from focuscrawl.topics import (
+    TopicDefinition,
+    pages_learned_from,
+    read_definition,
+    write_definition,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +70,12 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
 )
 @options.number("--n", "Pages to judge.", 20)
 @click.option(
-    "--kind", multiple=True, type=click.Choice(list(KINDS)), help="Only these.  [default: all]"
+    "--kind",
+    multiple=True,
+    type=click.Choice(list(KINDS)),
+    default=[DEFAULT_KIND],
+    show_default=True,
+    help="Which pages; of several kinds, in turn.",
 )
 @options.path("--out", "Write the questions to this CSV.")
 @options.path("--answers", "Take the answers from this CSV.")
@@ -89,9 +100,10 @@ def suggest_command(
 ) -> None:
     """Ask about pages of a crawl, and have it follow the answers; works while it runs.
 
-    Asked are pages that the critic is unsure of, that their neighbours speak against or for, and
-    the top hubs and authorities. Without --out, --answers and --teacher it asks here. A teacher's
-    key is read from FOCUSCRAWL_TEACHER_KEY.
+    Asked are pages that the critic is unsure of and that are unlike those judged before; with
+    --kind others: that their neighbours speak against or for, the top hubs and authorities.
+    Without --out, --answers and --teacher it asks here. A teacher's key is read from
+    FOCUSCRAWL_TEACHER_KEY.
 
     \b
     focuscrawl topic suggest crawls/cycling
@@ -115,7 +127,8 @@ def suggest_command(
         if teacher is not None:
             teaching = Teaching(teacher, known, webs, crawl_dir / RECORD)
             settled |= teaching.unsure
-        pages = [] if answers else suggest(store, n, known=settled, kinds=kind or None)
+        settled |= {*pages_learned_from(known)}
+        pages = [] if answers else suggest(store, webs, n, known=settled, kinds=kind)
     if not pages and answers is None:
         raise UserError(f"{crawl_dir}: every page worth asking about was judged already")
     if out is not None:

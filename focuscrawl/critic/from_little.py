@@ -57,7 +57,7 @@ _FOLDS = 5
 #: what each that joins weighs, beside a good one
 _JOINED_WEIGHT = 0.2
 #: of a bad page, beside an unlabelled one
-_BAD_WEIGHT = 3.0
+_BAD_WEIGHT = 10.0
 _NONE = np.zeros(0, np.intp)
 _ENGLISH = 300  # pages
 #: for those who read links, phrases are a page that has each word so often

@@ -1,4 +1,4 @@
-"""Choosing pages of a crawl to ask a person about: uncertain, doubtful, missed, hubs."""
+"""Choosing pages of a crawl to ask a person about: uncertain ones; or doubtful, missed, hubs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.critic.corpus import read_known
 from focuscrawl.errors import UserError
+from focuscrawl.feedback.doubt import by_doubt
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import host
 from focuscrawl.offline.link_graph import CrawlLinks
@@ -18,9 +20,12 @@ if TYPE_CHECKING:
 
     from focuscrawl.foundation.arrays import Floats, Ints
     from focuscrawl.store import CrawlStore
+    from focuscrawl.webs.protocol import Web
 
+DEFAULT_KIND = "uncertain"  # what is asked about unless told otherwise
 _BELIEF = 2.0  # neighbours that the crawl's own mean counts for
 _LEAST = 2  # neighbours that can contradict a judgement
+_READ = 10  # pages for a question, of which it is chosen
 
 
 class Suggestion(NamedTuple):
@@ -51,12 +56,23 @@ class _Pages(NamedTuple):
     neighbours: Ints
 
 
+class _Crawl(NamedTuple):
+    """What there is to choose from, for `n` questions; parameters of `suggest`."""
+
+    store: CrawlStore
+    webs: Sequence[Web]
+    known: Collection[str]
+    n: int
+    pages: _Pages
+
+
 def suggest(
     store: CrawlStore,
+    webs: Sequence[Web],
     n: int = 20,
     *,
     known: Collection[str] = (),
-    kinds: Sequence[str] | None = None,
+    kinds: Sequence[str] = (DEFAULT_KIND,),
 ) -> list[Suggestion]:
     """Choose pages to judge, in turn of each kind; the same crawl has the same ones.
 
@@ -65,9 +81,10 @@ def suggest(
     Parameters
     ----------
     store : of the crawl, which may be running
+    webs : where its pages are read again, in the order to look for one
     n : how many, at most
-    known : URLs that were judged before
-    kinds : some of `KINDS`; None: all
+    known : URLs of pages whose verdict is known, which are not asked about
+    kinds : some of `KINDS`
 
     Raises
     ------
@@ -77,7 +94,8 @@ def suggest(
     pages = _read(store)
     if not len(pages.url):
         raise UserError(f"{store.where}: no HTML page was fetched yet: there is nothing to judge")
-    orders = [KINDS[kind](store, pages) for kind in (kinds or KINDS)]
+    crawl = _Crawl(store, webs, known, n, pages)
+    orders = [KINDS[kind](crawl) for kind in kinds]
     asked, chosen = set(known), list[Suggestion]()
     titled = zip(pages.names, pages.titles, strict=True)
     seen = {(host(url), title) for url, title in titled if title and url in asked}
@@ -97,46 +115,61 @@ def suggest(
     return chosen
 
 
-def _uncertain(store: CrawlStore, pages: _Pages) -> Iterator[Suggestion]:
-    """Pages nearest to R = 1/2; of equals, those that their neighbours contradict most."""
+def _uncertain(crawl: _Crawl) -> Iterator[Suggestion]:
+    """Pages that the critic is unsure of, unlike each other and those that were judged.
+
+    Only the pages nearest to R = 1/2 are read; of equals, those that their neighbours contradict
+    most.
+    """
+    pages = crawl.pages
     away = np.abs(pages.relevance - RELEVANT)
     against = -np.abs(pages.around - pages.relevance)
-    for i in np.lexsort((against, away)).tolist():
-        yield _of(pages, i, "uncertain", f"R {pages.relevance[i]:.2f}")
+    order = np.lexsort((against, away)).tolist()
+    near = [i for i in order if pages.names[i] not in crawl.known][: _READ * crawl.n]
+    names = [pages.names[i] for i in near]
+    read = read_known(crawl.webs, [*names, *crawl.known])
+    near = [i for i in near if pages.names[i] in read]
+    bags = [read[pages.names[i]].bag for i in near]
+    judged = [read[url].bag for url in sorted(crawl.known) if url in read]
+    for place in by_doubt(pages.relevance[near], bags, judged):
+        i = near[place]
+        yield _of(pages, i, DEFAULT_KIND, f"R {pages.relevance[i]:.2f}")
 
 
-def _false_positives(store: CrawlStore, pages: _Pages) -> Iterator[Suggestion]:
+def _false_positives(crawl: _Crawl) -> Iterator[Suggestion]:
     """Relevant pages whose neighbours are the least relevant."""
+    pages = crawl.pages
     doubtful = np.flatnonzero((pages.relevance > RELEVANT) & (pages.neighbours >= _LEAST))
     for i in doubtful[np.argsort(pages.around[doubtful], kind="stable")].tolist():
         yield _of(pages, i, "doubtful", _neighbourhood(pages, i))
 
 
-def _false_negatives(store: CrawlStore, pages: _Pages) -> Iterator[Suggestion]:
+def _false_negatives(crawl: _Crawl) -> Iterator[Suggestion]:
     """Irrelevant pages whose neighbours are the most relevant [F99: misclassified hubs]."""
+    pages = crawl.pages
     missed = np.flatnonzero((pages.relevance <= RELEVANT) & (pages.neighbours >= _LEAST))
     for i in missed[np.argsort(-pages.around[missed], kind="stable")].tolist():
         yield _of(pages, i, "missed", _neighbourhood(pages, i))
 
 
-def _distilled(store: CrawlStore, pages: _Pages, *, score: str) -> Iterator[Suggestion]:
+def _distilled(crawl: _Crawl, *, score: str) -> Iterator[Suggestion]:
     """Hubs, or authorities, the best first."""
     with needs("report", "asking about hubs and authorities"):
         from focuscrawl.report.prestige import Distillation  # noqa: PLC0415
     try:
-        found = Distillation.of(store)
+        found = Distillation.of(crawl.store)
     except UserError:
         return  # no links between relevant pages
-    n = len(pages.url)
+    pages = crawl.pages
     place = {name: i for i, name in enumerate(pages.names)}
-    for rank, url in enumerate(found.best(score, n)["url"], 1):
+    for rank, url in enumerate(found.best(score, len(place))["url"], 1):
         if url in place:
             yield _of(pages, place[url], score, f"number {rank}")
 
 
 #: kinds of suggestions, in the order in which they take turns
-KINDS: dict[str, Callable[[CrawlStore, _Pages], Iterator[Suggestion]]] = {
-    "uncertain": _uncertain,
+KINDS: dict[str, Callable[[_Crawl], Iterator[Suggestion]]] = {
+    DEFAULT_KIND: _uncertain,
     "doubtful": _false_positives,
     "missed": _false_negatives,
     "hub": partial(_distilled, score="hub"),

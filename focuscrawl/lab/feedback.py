@@ -17,104 +17,121 @@ from focuscrawl.critic import load_critic
 from focuscrawl.critic.corpus import read_bags
 from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.focused_critic import FocusedCritic
-from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
-from focuscrawl.critic.training import train_critic
+from focuscrawl.critic.little_training import train_from_little
+from focuscrawl.critic.phrase_model import ON_TOPIC, phrases_of
 from focuscrawl.feedback import apply_definition, suggest
-from focuscrawl.lab.planning import sample
+from focuscrawl.lab.critics import phrase_of
+from focuscrawl.lab.planning import critic_of_labels, sample
 from focuscrawl.lab.replay import replay
-from focuscrawl.lab.whole_web import whole_web
 from focuscrawl.report.measures import load_pages
 from focuscrawl.report.stores import open_store
-from focuscrawl.taxonomy import Label, lies_under, read_labels
-from focuscrawl.topics import TopicDefinition, train_definition
+from focuscrawl.taxonomy import lies_under, read_labels
+from focuscrawl.topics import TopicDefinition, pages_learned_from
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.foundation.arrays import Bools
     from focuscrawl.lab.topic_tasks import Task
     from focuscrawl.webs.protocol import Web
 
 JUDGEMENTS = 20
-EXAMPLES = 5  # of either kind that the poor critic learns from
+EXAMPLES = 3  # good pages that the critic learns from, beside the phrase
 DRAWS = 2
 STRATEGIES = ("best-first", "apprentice")
+_TESTED = 2000  # test rows, at most
 
 
 class _Setting(NamedTuple):
-    """What all crawls of a topic share."""
+    """What all crawls of a topic share.
+
+    Attributes
+    ----------
+    labels : whether pages that have a label are on the topic, by URL as the web spells it
+    tests : URLs of the test rows and their words
+    judge : a critic of all training rows, for the pages that have no label
+    """
 
     task: Task
     web: Web
-    labels: list[Label]  # those of pages that the web has, as it spells them
-    truth: Mapping[str, float]  # R by the study's critic
-    tested: list[tuple[Bag, bool]]  # the test rows, and whether they are on the topic
+    labels: Mapping[str, bool]
+    good: Sequence[str]
+    tests: Mapping[str, Bag]
+    judge: FocusedCritic
+
+    def truth(self, urls: Sequence[str]) -> Bools:
+        """Return whether pages are on the topic; what is no HTML page is not."""
+        unlabelled = [url for url in urls if url not in self.labels]
+        bags = dict(zip(unlabelled, read_bags(self.web, unlabelled), strict=True))
+        known = [url for url in unlabelled if bags[url]]
+        relevance = self.judge.judge_bags([bags[url] or {} for url in known]).relevance
+        said = dict(zip(known, (relevance > 0.5).tolist(), strict=True))
+        return np.array([self.labels.get(url, said.get(url, False)) for url in urls], np.bool_)
 
 
 def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
-    """Crawl with a critic of ten pages, judge twenty pages, crawl on with and without.
+    """Crawl with a critic from a phrase and three pages, judge twenty pages, crawl on.
 
-    The person is the label of a page; of a page without one, the study's critic, which has
-    learned from all training rows. By that critic the harvest is measured, too. The critic of
-    ten pages is tested on the ``test`` rows of the labels; without any, nothing is said of it.
+    The crawl goes on with these judgements and without. The person is the label of a page; of a
+    page without one, a discriminative critic that has learned from all training rows. Both tell,
+    too, how much of what is fetched is on the topic. The critics are tested on up to 2,000 pages
+    of the ``test`` rows that were not fetched before the judgements; without any, nothing is said
+    of them. The phrase is the study's, or the name of the topic.
 
     Returns
     -------
     ``feedback``: one row a draw and strategy: ``judged``, ``good`` (of these); ``precision``,
-    ``recall`` on the test rows and ``harvest``, as ``..._before`` (before the judgements) and
-    ``..._after``; ``harvest_without``: of the same fetches, had nobody been asked;
-    ``precision_unasked``, ``recall_unasked``: of a critic trained anew without a judgement
+    ``recall`` of R > 1/2 on the test rows, as ``..._before`` (before the judgements) and
+    ``..._after``; ``harvest``, the share of fetches on the topic, before and after, and
+    ``harvest_without``: of the same fetches, had nobody been asked
     """
-    web = open_web(task.recording)
-    critic = load_critic(task.critic, task.topic)
-    whole = whole_web(web, critic)
-    truth = dict(zip(whole.urls, whole.relevance(task.topic).tolist(), strict=True))
-    labels = read_labels(task.labels)
-    known = web.resolve([label.url for label in labels])
-    labels = [
-        label._replace(url=url)
-        for url, label in zip(known, labels, strict=True)
-        if url is not None
-    ]
-    setting = _Setting(task, web, labels, truth, _tested(task, web, labels))
+    setting = _read(task)
+    phrases = phrases_of(task.phrase or phrase_of(task.topic))
     rows = []
     for draw in range(DRAWS):
+        good = sample(setting.good, EXAMPLES, np.random.default_rng(draw))
         with tempfile.TemporaryDirectory() as name:
-            save_critic(
-                train_critic(_ten_pages(setting, draw), web, kind="flat"), Path(name, "poor")
-            )
-            definition = TopicDefinition(critic=str(Path(name, "poor")), topics=(ON_TOPIC,))
+            poor = train_from_little(phrases, good, [], [setting.web], random_state=draw)
+            save_critic(poor, Path(name, "poor"))
             rows += [
-                {"draw": draw, **_crawl(setting, definition, strategy, Path(name))}
-                for strategy in STRATEGIES
+                {"draw": draw, **_crawl(setting, strategy, Path(name))} for strategy in STRATEGIES
             ]
     return {"feedback": pd.DataFrame(rows)}
 
 
-def _ten_pages(setting: _Setting, draw: int) -> list[Label]:
-    """Sample the examples of the poor critic from the training rows."""
-    rng = np.random.default_rng(draw)
-    sides: dict[bool, list[str]] = {True: [], False: []}
-    for label in setting.labels:
-        if label.split != "test":
-            sides[lies_under(label.topic, [setting.task.topic])].append(label.url)
-    return [
-        Label(url, topic, "train")
-        for topic, side in ((ON_TOPIC, True), (OFF_TOPIC, False))
-        for url in sample(sides[side], EXAMPLES, rng)
+def _read(task: Task) -> _Setting:
+    web = open_web(task.recording)
+    labels = read_labels(task.labels)
+    known = zip(web.resolve([label.url for label in labels]), labels, strict=True)
+    rows = [
+        (url, lies_under(label.topic, [task.topic]), label.split == "test")
+        for url, label in known
+        if url is not None
     ]
+    tests = sample([url for url, _, test in rows if test], _TESTED, 0)
+    bags = zip(tests, read_bags(web, tests), strict=True)
+    judge = load_critic(str(critic_of_labels(task.labels, web, "discriminative")), task.topic)
+    assert isinstance(judge, FocusedCritic)
+    return _Setting(
+        task=task,
+        web=web,
+        labels={url: yes for url, yes, _ in rows},
+        good=[url for url, yes, test in rows if yes and not test],
+        tests={url: bag for url, bag in bags if bag},
+        judge=judge,
+    )
 
 
-def _crawl(
-    setting: _Setting, definition: TopicDefinition, strategy: str, scratch: Path
-) -> dict[str, object]:
+def _crawl(setting: _Setting, strategy: str, scratch: Path) -> dict[str, object]:
     task, n = setting.task, setting.task.budget
+    poor = str(scratch / "poor")
     first, second = scratch / strategy, scratch / f"{strategy}-after"
     plan = CrawlPlan(
         topic=ON_TOPIC,
         seeds=",".join(task.seeds),
-        critic=str(scratch / "poor"),
+        critic=poor,
         strategy=strategy,
         budget=n,
         web=task.recording,
@@ -122,55 +139,42 @@ def _crawl(
     )
     replay(open_crawl(plan))
     shutil.copytree(first, second)
+    fetched = set(load_pages(first)["url"])
+    definition = TopicDefinition(critic=poor, topics=(ON_TOPIC,))
+    known = pages_learned_from(definition)
     with closing(open_store(second)) as store:
-        pages = suggest(store, JUDGEMENTS)
-    label_of = {each.url: lies_under(each.topic, [task.topic]) for each in setting.labels}
-    verdict = {
-        page.url: label_of.get(page.url, setting.truth.get(page.url, 0.0) > 0.5) for page in pages
-    }
+        pages = [page.url for page in suggest(store, [setting.web], JUDGEMENTS, known=known)]
+    verdicts = setting.truth(pages).tolist()
     judged = definition.judging(
-        [url for url, yes in verdict.items() if yes],
-        [url for url, yes in verdict.items() if not yes],
+        [url for url, yes in zip(pages, verdicts, strict=True) if yes],
+        [url for url, yes in zip(pages, verdicts, strict=True) if not yes],
     )
     applied = apply_definition(judged, second)
     before, without = _go_on(setting, plan, first, n)
     _, after = _go_on(setting, plan, second, n)
     found: dict[str, object] = {
         "strategy": strategy,
-        "judged": len(verdict),
-        "good": sum(verdict.values()),
+        "judged": len(pages),
+        "good": sum(verdicts),
         "harvest_before": before,
         "harvest_without": without,
         "harvest_after": after,
     }
-    unasked, _ = train_definition(definition, [setting.web])
-    save_critic(unasked, scratch / "unasked", force=True)
-    critics = {"before": "poor", "unasked": "unasked", "after": str(applied.critic)}
-    for when, critic in critics.items():
-        judge = load_critic(str(scratch / critic), ON_TOPIC)
+    tests = [url for url in setting.tests if url not in fetched]
+    true = np.array([setting.labels[url] for url in tests], np.bool_)
+    for when, critic in (("before", poor), ("after", str(applied.critic))):
+        judge = load_critic(critic, ON_TOPIC)
         assert isinstance(judge, FocusedCritic)
-        said = judge.judge_bags([bag for bag, _ in setting.tested]).relevance > 0.5
-        true = np.array([on_topic for _, on_topic in setting.tested], np.bool_)
+        said = judge.judge_bags([setting.tests[url] for url in tests]).relevance > 0.5
         found[f"precision_{when}"] = float(true[said].mean()) if said.any() else np.nan
         found[f"recall_{when}"] = float(said[true].mean()) if true.any() else np.nan
     return found
-
-
-def _tested(task: Task, web: Web, labels: list[Label]) -> list[tuple[Bag, bool]]:
-    """Read the pages of the test rows."""
-    rows = [label for label in labels if label.split == "test"]
-    bags = read_bags(web, [label.url for label in rows])
-    return [
-        (bag, lies_under(label.topic, [task.topic]))
-        for bag, label in zip(bags, rows, strict=True)
-        if bag is not None
-    ]
 
 
 def _go_on(setting: _Setting, plan: CrawlPlan, folder: Path, n: int) -> tuple[float, float]:
     """Crawl as much again; return the true harvest of either half."""
     replay(open_crawl(replace(plan, crawl_dir=str(folder), budget=2 * n)))
     pages = load_pages(folder)
-    first = pages["duplicate_of"].isna()
-    true = pages["url"].map(setting.truth).fillna(0.0).where(first, 0.0).to_numpy(np.float64)
+    first = pages["duplicate_of"].isna().to_numpy()
+    true = setting.truth(pages["url"].tolist()) & first
     return float(true[:n].sum() / n), float(true[n:].sum() / n)

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
 from focuscrawl.feedback import KINDS, Suggestion, read_judgements, suggest, write_questions
+from focuscrawl.feedback.doubt import by_doubt
 from focuscrawl.feedback.judgements import read_verdict
 from focuscrawl.report.stores import open_store
 
 from .shelves import Shelf, at, open_crawl, run
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
+
+    Asked = Callable[..., list[Suggestion]]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def shelf() -> Shelf:
     """A jazz page among dull ones, a dull one among jazz pages, and two of one title."""
     shelf = Shelf()
     jazz = [f"/j{i}" for i in range(5)]
@@ -34,47 +40,99 @@ def folder(tmp_path: Path) -> Path:
         rest = [f"/d{j}" for j in range(4) if j != i]
         shelf.page(f"/d{i}", f"dull {i}", *rest, "/odd", head=f"<title>d{min(i, 2)}</title>")
     shelf.page("/odd", "jazz", "/d0", "/d1", "/d2", head="<title>odd</title>")
+    return shelf
+
+
+@pytest.fixture
+def folder(shelf: Shelf, tmp_path: Path) -> Path:
     crawl = open_crawl(tmp_path / "crawl", shelf, "/")
     run(crawl)
     crawl.close("frontier_empty")
     return tmp_path / "crawl"
 
 
-def asked(folder: Path, n: int = 30, **options: object) -> list[Suggestion]:
-    with closing(open_store(folder)) as store:
-        return suggest(store, n, **options)  # type: ignore[arg-type]
+@pytest.fixture
+def asked(folder: Path, shelf: Shelf) -> Callable[..., list[Suggestion]]:
+    def ask(n: int = 30, **options: Any) -> list[Suggestion]:
+        with closing(open_store(folder)) as store:
+            return suggest(store, [shelf], n, **options)
+
+    return ask
 
 
-def test_neighbours_tell_what_is_doubtful_and_what_was_missed(folder: Path) -> None:
-    assert asked(folder, 1, kinds=["doubtful"])[0].url == at("/odd")
-    assert asked(folder, 1, kinds=["missed"])[0].url == at("/dull")
-    reason = asked(folder, 1, kinds=["doubtful"])[0].reason
-    assert reason.endswith("(4 pages)")  # /d0 to /d3, whoever links
+def test_neighbours_tell_what_is_doubtful_and_what_was_missed(asked: Asked) -> None:
+    (doubtful,) = asked(1, kinds=["doubtful"])
+    assert doubtful.url == at("/odd")
+    assert asked(1, kinds=["missed"])[0].url == at("/dull")
+    assert doubtful.reason.endswith("(4 pages)")  # /d0 to /d3, whoever links
 
 
-def test_kinds_take_turns_and_versions_of_a_page_are_asked_about_once(folder: Path) -> None:
-    pages = asked(folder)
+def test_kinds_take_turns_and_versions_of_a_page_are_asked_about_once(asked: Asked) -> None:
+    pages = asked(kinds=list(KINDS))
     kinds = [page.kind for page in pages[: len(KINDS)]]
     assert kinds == list(KINDS)
     titles = [page.title for page in pages]
     assert len(set(titles)) == len(titles)  # /d2 and /d3 have one
     known = [page.url for page in pages if page.title == "d2"]
-    assert "d2" not in {page.title for page in asked(folder, known=known)}
+    assert "d2" not in {page.title for page in asked(kinds=list(KINDS), known=known)}
+
+
+def test_without_a_kind_pages_are_uncertain_and_none_is_known_or_lost(
+    asked: Asked, folder: Path, shelf: Shelf
+) -> None:
+    pages = asked()
+    assert {page.kind for page in pages} == {"uncertain"}
+    assert pages == asked()
+    known = [page.url for page in pages[:3]]
+    assert not {page.url for page in asked(known=known)} & set(known)
+    shelf.put("/odd", "no page", content_type="application/pdf")
+    assert at("/odd") in {page.url for page in pages}
+    assert at("/odd") not in {page.url for page in asked()}  # nobody could learn from it
+
+
+SWING, BEBOP, OPERA = ("swing band", "bebop quartet", "opera aria")
+
+
+def bags(*texts: str) -> list[Counter[str]]:
+    return [Counter(text.split()) for text in texts]
+
+
+def test_of_doubtful_pages_that_are_alike_one_is_asked_about() -> None:
+    pages = bags(SWING, SWING, OPERA, BEBOP)
+    relevance = np.array([0.5, 0.49, 0.4, 0.97])
+    first, second, third, last = by_doubt(relevance, pages, [])
+    assert (first, second, third, last) == (0, 2, 3, 1)
+
+
+def test_pages_unlike_those_judged_come_first() -> None:
+    pages = bags(SWING, OPERA)
+    relevance = np.array([0.5, 0.3])
+    assert [*by_doubt(relevance, pages, [])] == [0, 1]
+    assert [*by_doubt(relevance, pages, bags(SWING))] == [1, 0]
+    assert not [*by_doubt(np.zeros(0), [], bags(SWING))]
+
+
+def test_doubt_decides_among_unlike_pages_and_a_sure_critic_is_asked_about_them_too() -> None:
+    pages = bags(SWING, OPERA, BEBOP)
+    assert [*by_doubt(np.array([0.999, 0.45, 0.2]), pages, [])] == [1, 2, 0]
+    sure = [*by_doubt(np.array([1.0, 1.0, 0.0]), bags(SWING, SWING, OPERA), [])]
+    assert sure == [0, 2, 1]
 
 
 def test_an_empty_crawl_has_nothing_to_ask(tmp_path: Path) -> None:
-    crawl = open_crawl(tmp_path, Shelf(), "/gone")
+    shelf = Shelf()
+    crawl = open_crawl(tmp_path, shelf, "/gone")
     run(crawl)
     crawl.close("frontier_empty")
     with closing(open_store(tmp_path)) as store, pytest.raises(UserError, match="no HTML page"):
-        suggest(store)
+        suggest(store, [shelf])
 
 
 def test_questions_are_written_without_formulas_and_answers_read(
-    folder: Path, tmp_path: Path
+    asked: Asked, tmp_path: Path
 ) -> None:
     path = tmp_path / "q.csv"
-    pages = [*asked(folder, 3), Suggestion("http://x.example/", "=1+1\n\x1b[0m", 0.5, "hub", "")]
+    pages = [*asked(3), Suggestion("http://x.example/", "=1+1\n\x1b[0m", 0.5, "hub", "")]
     write_questions(pages, path)
     with path.open() as file:
         rows = list(csv.DictReader(file))
