@@ -167,6 +167,8 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
             f"Cross-validation on {len(topics)} examples, {measured['folds']:.0f} folds: "
             f"accuracy {measured['accuracy']:.3f}, mean recall {measured['mean_recall']:.3f}"
         )
+    elif not trained.examples:
+        click.echo("Learned from words alone: --good, a few pages on the topic, would tell it more")
 
 
 @critic.command()
