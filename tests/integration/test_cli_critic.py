@@ -217,4 +217,4 @@ def test_a_real_process_writes_a_critic(folder: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stderr == "Reading: 16 pages\n"  # no terminal, no bar
-    assert "models/mine: flat critic" in done.stdout
+    assert "models/mine: discriminative critic" in done.stdout
