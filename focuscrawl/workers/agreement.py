@@ -40,7 +40,8 @@ def agree(connection: Connection, plan: CrawlPlan, where: str) -> None:
         rows = [{"key": key, "value": value} for key, value in terms.items()]
         connection.execute(sa.insert(meta), rows)
         return
-    kept = dict(connection.execute(sa.select(meta.c.key, meta.c.value)).tuples().all())
+    found = connection.execute(sa.select(meta.c.key, meta.c.value))
+    kept = {str(key): str(value) for key, value in found}
     for name, value in terms.items():
         if kept.get(name, value) != value:
             raise UserError(

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from integration.running import Kept, crawl, start
+from integration.running import Kept, crawl, start_up_to
 
 from .lasting import LONG, assert_alike, assert_sound
 
@@ -34,7 +34,7 @@ def kill_often(folder: Path, last: int, kills: int, seed: int, **arguments: obje
     moments = sorted(rng.sample(range(1, last), kills))
     killed = 0
     for i, moment in enumerate(moments):
-        with start(folder, up_to=moment + _FURTHER, **arguments) as running:
+        with start_up_to(moment + _FURTHER, folder, **arguments) as running:
             if i % 5 == 4:
                 time.sleep(rng.uniform(0.0, 2.0))
             else:

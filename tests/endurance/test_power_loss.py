@@ -14,7 +14,7 @@ import signal
 import struct
 from typing import TYPE_CHECKING
 
-from integration.running import Kept, start
+from integration.running import Kept, start_up_to
 
 from .lasting import LONG, assert_alike, assert_sound
 
@@ -34,7 +34,7 @@ def test_power_is_lost_between_two_writes(tmp_path: Path, undisturbed: Undisturb
     moments = sorted(rng.sample(range(1, undisturbed.budget * 3 // 4), LOSSES))
     folders = [tmp_path / f"lost-{moment}" for moment in moments]
     last = moments[-1] + 10
-    with start(tmp_path / "crawl", up_to=last, **undisturbed.arguments) as running:
+    with start_up_to(last, tmp_path / "crawl", **undisturbed.arguments) as running:
         for moment, folder in zip(moments, folders, strict=True):
             running.wait_for(moment)
             running.signal(signal.SIGSTOP)

@@ -7,7 +7,7 @@ import socket
 from typing import TYPE_CHECKING
 
 import pytest
-from integration.running import TOPIC, crawl_until, start
+from integration.running import TOPIC, crawl_until, start, start_up_to
 
 from .lasting import LONG, assert_alike, assert_sound
 
@@ -59,7 +59,7 @@ def test_twice_it_does_not_wait_for_an_answer(
 @pytest.mark.skipif(not LONG, reason="make endurance")
 def test_twice_in_a_replay(tmp_path: Path, undisturbed: Undisturbed) -> None:
     folder = tmp_path / "crawl"
-    with start(folder, up_to=150, **undisturbed.arguments) as running:
+    with start_up_to(150, folder, **undisturbed.arguments) as running:
         running.wait_for(100)
         running.signal(signal.SIGINT)
         running.stop(signal.SIGINT)

@@ -128,7 +128,7 @@ class Running:
         self._process.send_signal(signal)
 
     def go_on(self) -> None:
-        """Let it be further than `start` said."""
+        """Let it be further than `start_up_to` said."""
         _go_on(self._kept.folder).touch()
 
     @property
@@ -144,13 +144,8 @@ class Running:
         return Run(self._process.returncode, "".join(self._said) + stderr, self._kept)
 
 
-def start(
-    crawl_dir: Path, *options: str, up_to: int | None = None, **arguments: object
-) -> Running:
-    """Begin to crawl; with `up_to`, wait at so many pages until it is told to go on, or to end."""
-    kept = Kept(crawl_dir)
-    if up_to is not None:
-        options = (*options, *waiting(_go_on(crawl_dir), up_to - max(0, _stored(kept))))
+def start(crawl_dir: Path, *options: str, **arguments: object) -> Running:
+    """Begin to crawl."""
     process = subprocess.Popen(
         command(crawl_dir, *options, **arguments),
         cwd=ROOT,
@@ -160,7 +155,13 @@ def start(
         stderr=subprocess.PIPE,
         text=True,
     )
-    return Running(process, kept)
+    return Running(process, Kept(crawl_dir))
+
+
+def start_up_to(pages: int, crawl_dir: Path, *options: str, **arguments: object) -> Running:
+    """Begin to crawl, and have it wait at so many pages until it is told to go on, or to end."""
+    left = pages - max(0, _stored(Kept(crawl_dir)))
+    return start(crawl_dir, *options, *waiting(_go_on(crawl_dir), left), **arguments)
 
 
 def waiting(go_on: Path, pages: int) -> tuple[str, ...]:
@@ -183,7 +184,7 @@ def crawl_until(
     crawl_dir: Path, pages: int, signal: int, *options: str, **arguments: object
 ) -> Run:
     """Crawl, and send `signal` as soon as the store holds so many pages, and not many more."""
-    with start(crawl_dir, *options, up_to=pages + _AHEAD, **arguments) as running:
+    with start_up_to(pages + _AHEAD, crawl_dir, *options, **arguments) as running:
         running.wait_for(pages)
         return running.stop(signal)
 

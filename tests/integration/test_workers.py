@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -165,10 +166,11 @@ def test_who_joins_agrees_with_those_that_are_there(
         workers.wait_for(5, LONG)
         others: list[tuple[dict[str, object], tuple[str, ...], str]] = [
             ({"budget": 2001}, slow, "budget 2000, not 2001"),
-            ({"budget": 0}, slow, "budget 2000, not 0"),
             ({}, (), "DOWNLOAD_DELAY 0.1, not 0.0"),
-            ({}, (*slow, "-s", "CONCURRENT_REQUESTS=4"), "to a host 1, not 4"),
         ]
+        alike = plan_of(tmp_path / "x", budget=2000, delay=0.1, per_host=1)
+        assert "budget 2000, not 0" in refused(url, replace(alike, budget=0))
+        assert "to a host 1, not 4" in refused(url, replace(alike, per_host=4))
         for number, (changed, options, said) in enumerate(others):
             folder = tmp_path / str(number)
             folder.mkdir()
