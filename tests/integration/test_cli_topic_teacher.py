@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from click.testing import CliRunner
@@ -18,9 +17,9 @@ from focuscrawl.cli.main import main
 from focuscrawl.topics import read_definition
 from focuscrawl.webs import read_page
 from focuscrawl.webs.synthetic import SyntheticWeb
-from focuscrawl.webs.warc_recorder import WarcRecorder
 
 from .model_server import Asked, Said, model_server, verdict
+from .recording import record
 from .running import ROOT, TOPIC, Kept, Run, crawl, environment
 from .teaching import KEY, QUICK, always, by_word, command, holds, refused, suggest
 
@@ -226,21 +225,7 @@ def test_pages_that_speak_to_the_model_are_data(tmp_path: Path) -> None:
     at = "https://hostile.example"
     links = "".join(f'<a href="/{name}">{name}</a> ' for name in [*HOSTILE, "ride"])
     pages = {"": f"<title>bicycle</title>{links}", "ride": "<p>A bicycle tour by bicycle.</p>"}
-    recorder = WarcRecorder(web)
-    for name, html in {**pages, **HOSTILE}.items():
-        recorder.record(
-            request_method="GET",
-            url=f"{at}/{name}",
-            request_headers=[],
-            request_body=b"",
-            status=200,
-            reason="OK",
-            response_headers=[("Content-Type", "text/html; charset=utf-8")],
-            body_raw=html.encode(),
-            ip=None,
-            at=datetime.now(UTC),
-        )
-    recorder.close()
+    record(web, ((f"{at}/{name}", html) for name, html in {**pages, **HOSTILE}.items()))
     train = ["critic", "train", "--words", "bicycle tour", "--out", str(words)]
     assert CliRunner().invoke(main, train).exit_code == 0
     given = {"web": web, "critic": words, "topic": "/good", "strategy": "best-first"}
