@@ -160,11 +160,9 @@ def test_one_worker_distils_for_all(postgres: PostgresServer, tmp_path: Path) ->
     # what was raised is fetched without a score, like start URLs, though links led to it: as far
     # as the budget goes when the distiller is done late, and both have 16 under way by then
     first = min(first, 260 - int(told[0][0]) - 32)
-    found = query(
-        url,
-        "SELECT count(*) FROM pages WHERE score IS NULL AND referrer IS NOT NULL"
-        " AND status = 200 AND depth > 0",
-    )
+    # some of them lead elsewhere: what answers then is no page
+    raised = "score IS NULL AND referrer IS NOT NULL AND depth > 0"
+    found = query(url, f"SELECT count(*) FROM pages WHERE {raised}")
     assert found[0][0] >= first
 
 
