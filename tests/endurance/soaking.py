@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 import psutil
-from integration.running import ROOT, Kept, command, environment
+from integration.running import ROOT, Kept, command, environment, waiting
 from tqdm import tqdm
 
 from focuscrawl.report.figure_style import Line, axes, png
@@ -32,11 +32,14 @@ class Sample(NamedTuple):
 def soak(folder: Path, budget: int, every: float, **arguments: object) -> list[Sample]:
     """Crawl to the end; return what it looked like every so many seconds.
 
-    The samples are also in ``soak.csv`` beside the folder, as soon as they are taken.
+    The samples are also in ``soak.csv`` beside the folder, as soon as they are taken. After three
+    tenths of its pages it waits until it was looked at.
     """
+    go_on = folder.with_name("go-on")
     samples: list[Sample] = []
     log = folder.with_suffix(".log")
-    crawl = command(folder, "-s", "FOCUSCRAWL_PROGRESS=0", **arguments, budget=budget)
+    options = ("-s", "FOCUSCRAWL_PROGRESS=0", *waiting(go_on, 3 * budget // 10))
+    crawl = command(folder, *options, **arguments, budget=budget)
     with (
         log.open("wb") as said,
         subprocess.Popen(
@@ -58,6 +61,8 @@ def soak(folder: Path, budget: int, every: float, **arguments: object) -> list[S
                     rows.writerow(sample)
                     file.flush()
                     bar.update(sample.pages - bar.n)
+                    if sample.pages > budget / 4:
+                        go_on.touch()
         finally:
             process.kill()
     assert process.returncode == 0, log.read_text(errors="replace")[-3000:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .badweb import BadWeb, listening
 from .postgres import PostgresServer, binaries
-from .running import TOPIC
+from .running import TOPIC, Run, crawl
 from .serving import serving
 
 if TYPE_CHECKING:
@@ -32,6 +33,19 @@ def demo() -> dict[str, str]:
         "seeds": seeds,
         "strategy": "best-first",
     }
+
+
+@pytest.fixture(scope="session")
+def crawled(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A crawl of 60 pages, to be looked at."""
+    return crawl(tmp_path_factory.mktemp("crawled") / "crawl", **demo, budget=60)
+
+
+@pytest.fixture
+def folder(crawled: Run, tmp_path: Path) -> Path:
+    """The same crawl to do with as one likes."""
+    shutil.copytree(crawled.kept.folder, tmp_path / "crawl")
+    return tmp_path / "crawl"
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import subprocess
 import sys
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +12,8 @@ from click.testing import CliRunner, Result
 
 from focuscrawl.cli.main import main
 from focuscrawl.critic.files import read_critic
-from focuscrawl.webs import WarcRecorder
+
+from .recording import record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,25 +29,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a small recorded web and its label table, to run commands in."""
     monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-    rows = ["url,topic,split"]
-    with WarcRecorder(tmp_path / "small.warc.gz") as recorder:
-        for topic, words in WORDS.items():
-            for i in range(12):
-                url = f"http://example.com{topic.lower()}/{i}"
-                chosen = [words[i % 8], words[(i * 3 + 1) % 8], words[(i * 5 + 2) % 8]]
-                recorder.record(
-                    request_method="GET",
-                    url=url,
-                    request_headers=[],
-                    request_body=b"",
-                    status=200,
-                    reason="OK",
-                    response_headers=[("Content-Type", "text/html")],
-                    body_raw=" ".join(["<p>", *chosen, *chosen]).encode(),
-                    ip=None,
-                    at=datetime(2024, 1, 1, tzinfo=UTC),
-                )
-                rows.append(f"{url},{topic},{'test' if i > 7 else 'train'}")
+    rows, pages = ["url,topic,split"], []
+    for topic, words in WORDS.items():
+        for i in range(12):
+            url = f"http://example.com{topic.lower()}/{i}"
+            chosen = [words[i % 8], words[(i * 3 + 1) % 8], words[(i * 5 + 2) % 8]]
+            pages.append((url, " ".join(["<p>", *chosen, *chosen])))
+            rows.append(f"{url},{topic},{'test' if i > 7 else 'train'}")
+    record(tmp_path / "small.warc.gz", pages)
     (tmp_path / "labels.csv").write_text("\n".join(rows))
     return tmp_path
 

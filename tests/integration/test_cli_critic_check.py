@@ -6,14 +6,15 @@ import csv
 import re
 import subprocess
 import sys
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner, Result
 
 from focuscrawl.cli.main import main
-from focuscrawl.webs import WarcRecorder, open_web
+from focuscrawl.webs import open_web
+
+from .recording import record
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -95,20 +96,7 @@ def test_near_identical_examples_count_once_and_titles_are_made_fit(folder: Path
     pages += [("http://c.example/short", "<p>a bird")]
     good = [url for url, _ in pages]
     pages += [(f"http://d.example/{i}", f"<p>a ship and {i} sails") for i in range(30)]
-    with WarcRecorder(folder / "small.warc.gz") as recorder:
-        for url, body in pages:
-            recorder.record(
-                request_method="GET",
-                url=url,
-                request_headers=[],
-                request_body=b"",
-                status=200,
-                reason="OK",
-                response_headers=[("Content-Type", "text/html; charset=utf-8")],
-                body_raw=body.encode(),
-                ip=None,
-                at=datetime(2024, 1, 1, tzinfo=UTC),
-            )
+    record(folder / "small.warc.gz", pages)
     (folder / "good.txt").write_text("\n".join(good))
     web = ["--web", "small.warc.gz"]
     assert run("train", "--good", "good.txt", *web, "--out", "models/birds").exit_code == 0

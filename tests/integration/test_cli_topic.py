@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-import shutil
 import signal
 import time
 from contextlib import closing
@@ -38,18 +37,6 @@ def refused(*arguments: str | Path) -> str:
     line: str
     (line,) = result.stderr.splitlines()
     return line
-
-
-@pytest.fixture(scope="module")
-def crawled(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return crawl(tmp_path_factory.mktemp("topic") / "crawl", **demo, budget=60)
-
-
-@pytest.fixture
-def folder(crawled: Run, tmp_path: Path) -> Path:
-    """A crawl to do with as one likes."""
-    shutil.copytree(crawled.kept.folder, tmp_path / "crawl")
-    return tmp_path / "crawl"
 
 
 def pages_of(folder: Path) -> list[dict[str, object]]:

@@ -9,89 +9,28 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from contextlib import closing
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
-from focuscrawl.errors import UserError
-from focuscrawl.feedback import Teacher
 from focuscrawl.topics import read_definition
 from focuscrawl.webs import read_page
 from focuscrawl.webs.synthetic import SyntheticWeb
-from focuscrawl.webs.warc_recorder import WarcRecorder
 
-from .model_server import Asked, Said, model_server, saying, verdict
+from .model_server import Asked, Said, model_server, verdict
+from .recording import record
 from .running import ROOT, TOPIC, Kept, Run, crawl, environment
+from .teaching import KEY, QUICK, always, by_word, command, holds, refused, suggest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
-
-    from .model_server import ModelServer
-
-KEY = "sk-tests-7f3a91c2"
-QUICK = ("--per-minute", "100000")
-
-
-def by_word(asked: Asked) -> Said:
-    """Find pages good that have a word."""
-    words = asked.data.partition("\nwords: ")[2]
-    return verdict("good" if "bike" in words.split() else "bad")
-
-
-def always(said: Said) -> Callable[[Asked], Said]:
-    return lambda asked: said
 
 
 def is_good(url: str) -> bool:
     page = read_page(SyntheticWeb(), url)
     assert page is not None
     return "bike" in page.tokens
-
-
-@pytest.fixture(scope="module")
-def crawled(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return crawl(tmp_path_factory.mktemp("teacher") / "crawl", **demo, budget=60)
-
-
-@pytest.fixture
-def folder(crawled: Run, tmp_path: Path) -> Path:
-    """A crawl to do with as one likes."""
-    shutil.copytree(crawled.kept.folder, tmp_path / "crawl")
-    return tmp_path / "crawl"
-
-
-def command(folder: Path, endpoint: str, n: int) -> list[str]:
-    teacher = ("--teacher", endpoint, "--model", "tiny")
-    return ["topic", "suggest", str(folder), *teacher, "--n", str(n), *QUICK]
-
-
-def suggest(
-    folder: Path, server: ModelServer | str, n: int = 6, *, key: str | None = None
-) -> Result:
-    endpoint = server if isinstance(server, str) else server.endpoint
-    environment = {"FOCUSCRAWL_TEACHER_KEY": key}
-    return CliRunner().invoke(main, command(folder, endpoint, n), env=environment)
-
-
-def refused(folder: Path, server: ModelServer | str, n: int = 6, *, key: str | None = None) -> str:
-    result = suggest(folder, server, n, key=key)
-    assert result.exit_code == 2, result.output
-    assert KEY not in result.output
-    line: str
-    (line,) = result.stderr.splitlines()
-    return line
-
-
-def holds(folder: Path, secret: str) -> list[Path]:
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    assert files
-    return [path for path in files if secret.encode() in path.read_bytes()]
 
 
 def test_the_critic_learns_and_the_crawl_follows(demo: dict[str, str], folder: Path) -> None:
@@ -173,27 +112,6 @@ def test_pages_it_was_unsure_of_are_not_asked_about_again(folder: Path) -> None:
     assert not list(folder.glob("critic-*"))
 
 
-def test_a_server_that_asks_for_patience_gets_it(folder: Path) -> None:
-    times: list[float] = []
-
-    def busy_once(asked: Asked) -> Said:
-        times.append(time.monotonic())
-        if len(times) == 2:
-            return Said(b"slow down", 429, {"Retry-After": "2"})
-        if len(times) == 4:
-            return Said(b"", 503)
-        return by_word(asked)
-
-    with model_server(busy_once) as server:
-        done = suggest(folder, server, 3)
-    assert done.exit_code == 0, done.output
-    assert len(server.asked) == 5
-    assert len(set(server.urls)) == 3
-    assert server.urls[1] == server.urls[2]
-    assert times[2] - times[1] > 1.5  # it waits after it has read, which is later
-    assert len(read_definition(folder / "topic.toml").judged) == 3
-
-
 def test_when_a_server_fails_what_it_has_answered_is_kept(folder: Path) -> None:
     def failing(asked: Asked) -> Said:
         return by_word(asked) if len(server.asked) <= 2 else Said(b"{}", 500)
@@ -247,92 +165,6 @@ def test_interrupted_what_was_answered_counts(folder: Path) -> None:
     assert (folder / "critic-1").is_dir()
 
 
-NO_VERDICTS = [
-    saying("I think this page is good."),
-    saying('{"verdict": "excellent"}'),
-    saying('{"verdict": "good", "because": "it says so"}'),
-    saying(None),
-    saying([{"type": "text", "text": '{"verdict": "good"}'}]),
-    Said(b"<html>maintenance</html>"),
-    Said(b"[" * 100_000),
-    Said(b'{"choices": []}'),
-    Said(b"\xff\xfe"),
-    saying("\x1b[31m" + "good" * 300_000),
-    Said(b'{"error": {"message": "kept from the model by a filter"}}', 400),
-]
-
-
-def test_what_is_no_verdict_counts_for_nothing(folder: Path) -> None:
-    n = len(NO_VERDICTS)
-
-    def rambling(asked: Asked) -> Said:
-        number = len(server.asked)
-        return by_word(asked) if number == 1 else NO_VERDICTS[number - 2]
-
-    with model_server(rambling) as server:
-        done = suggest(folder, server, n + 1)
-    assert done.exit_code == 0, done.output
-    assert f"{n} no verdict" in done.output
-    assert "\x1b" not in done.output
-    assert read_definition(folder / "topic.toml").judged == {server.urls[0]}
-    assert len((folder / "teacher.jsonl").read_text().splitlines()) == 1
-
-
-def test_a_model_that_never_answers_as_asked_is_left(folder: Path) -> None:
-    with model_server(always(saying("Hello! How can I help?"))) as server:
-        line = refused(folder, server)
-    assert "tiny does not answer as it is asked to" in line
-    assert len(server.asked) == 3
-    assert not (folder / "topic.toml").exists()
-
-
-def test_a_model_that_refuses_to_be_exact_is_asked_plainly(folder: Path) -> None:
-    def reasoning(asked: Asked) -> Said:
-        if "temperature" in asked.body:
-            return Said(b'{"error": {"message": "temperature is not supported"}}', 400)
-        return by_word(asked)
-
-    with model_server(reasoning) as server:
-        done = suggest(folder, server, 2)
-    assert done.exit_code == 0, done.output
-    assert [sorted(asked.body) for asked in server.asked] == [
-        ["messages", "model", "response_format", "temperature"],
-        ["messages", "model"],
-        ["messages", "model"],
-    ]
-
-
-def test_what_a_server_refuses_is_one_line(folder: Path) -> None:
-    echo = json.dumps({"error": {"message": f"bad \x1b[1mkey\nBearer {KEY}"}}).encode()
-    refusals = {
-        (401, KEY): "lets nobody in (401): check FOCUSCRAWL_TEACHER_KEY",
-        (403, None): "lets nobody in (403): set FOCUSCRAWL_TEACHER_KEY",
-        (404, KEY): "has no model tiny, or is no endpoint: bad [1mkey Bearer ...",
-        (400, KEY): "does not take the question (400): bad [1mkey Bearer ...",
-        (405, KEY): "does not take the question (405): bad [1mkey Bearer ...",
-    }
-    for (status, key), said in refusals.items():
-        with model_server(always(Said(echo, status))) as server:
-            line = refused(folder, server, key=key)
-        assert said in line, line
-        assert len(server.asked) == (2 if status == 400 else 1)
-    with model_server(always(Said(b"", 429, {"Retry-After": "86400"}))) as server:
-        assert "asks to wait 86,400 s: start again later" in refused(folder, server)
-        gone = server.endpoint
-    assert "cannot be reached" in refused(folder, gone)
-    assert not (folder / "topic.toml").exists()
-    assert not (folder / "teacher.jsonl").exists()
-
-
-def test_the_key_follows_no_redirect(folder: Path) -> None:
-    with model_server(by_word) as elsewhere:
-        there = {"Location": f"{elsewhere.endpoint}/chat/completions"}
-        for status in (301, 302, 307, 308):
-            with model_server(always(Said(b"", status, there))) as server:
-                assert f"leads elsewhere ({status})" in refused(folder, server, key=KEY)
-    assert elsewhere.asked == []
-
-
 def test_what_the_user_can_put_right_is_one_line(folder: Path) -> None:
     secret = "hunter2"
     for endpoint in (f"https://me:{secret}@a.example/v1", f"me:{secret}@a.example/v1"):
@@ -358,25 +190,6 @@ def test_what_the_user_can_put_right_is_one_line(folder: Path) -> None:
     assert "leave out --out" in said(*to, "--model", "tiny", "--out", "questions.csv")
     (folder / "teacher.jsonl").symlink_to(folder / "elsewhere")
     assert "is a link" in said(*to, "--model", "tiny")
-
-
-def test_questions_keep_their_distance() -> None:
-    with (
-        model_server(by_word) as server,
-        closing(Teacher(server.endpoint, "tiny", per_minute=120)) as teacher,
-    ):
-        begun = time.monotonic()
-        for _ in range(4):
-            assert teacher.ask([{"role": "user", "content": "?"}] * 2).tokens == 100
-        assert time.monotonic() - begun >= 1.5
-
-
-def test_a_key_goes_in_clear_text_to_this_machine_only() -> None:
-    for host in ("127.0.0.1:11434", "localhost:1234", "[::1]:80"):
-        Teacher(f"http://{host}/v1", "tiny", key=KEY).close()
-    Teacher("http://a.example/v1", "tiny").close()
-    with pytest.raises(UserError, match="clear text"):
-        Teacher("http://127.0.0.1.a.example/v1", "tiny", key=KEY)
 
 
 # pages that speak to the model, none of them on the topic
@@ -412,21 +225,7 @@ def test_pages_that_speak_to_the_model_are_data(tmp_path: Path) -> None:
     at = "https://hostile.example"
     links = "".join(f'<a href="/{name}">{name}</a> ' for name in [*HOSTILE, "ride"])
     pages = {"": f"<title>bicycle</title>{links}", "ride": "<p>A bicycle tour by bicycle.</p>"}
-    recorder = WarcRecorder(web)
-    for name, html in {**pages, **HOSTILE}.items():
-        recorder.record(
-            request_method="GET",
-            url=f"{at}/{name}",
-            request_headers=[],
-            request_body=b"",
-            status=200,
-            reason="OK",
-            response_headers=[("Content-Type", "text/html; charset=utf-8")],
-            body_raw=html.encode(),
-            ip=None,
-            at=datetime.now(UTC),
-        )
-    recorder.close()
+    record(web, ((f"{at}/{name}", html) for name, html in {**pages, **HOSTILE}.items()))
     train = ["critic", "train", "--words", "bicycle tour", "--out", str(words)]
     assert CliRunner().invoke(main, train).exit_code == 0
     given = {"web": web, "critic": words, "topic": "/good", "strategy": "best-first"}

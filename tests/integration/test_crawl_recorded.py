@@ -10,6 +10,7 @@ import pytest
 
 from focuscrawl.webs import WarcRecorder
 
+from .recording import record
 from .running import crawl
 
 if TYPE_CHECKING:
@@ -27,26 +28,14 @@ def _url(number: int) -> str:
 def ring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A recording of pages that link to the next two, and to one that was not recorded."""
     monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
-    path = tmp_path / "ring.warc.gz"
-    with WarcRecorder(path) as recorder:
-        for number in range(PAGES):
-            links = "".join(
-                f'<a href="{_url(to)}">{to}</a>'
-                for to in ((number + 1) % PAGES, (number + 2) % PAGES, PAGES + 5)
-            )
-            recorder.record(
-                request_method="GET",
-                url=_url(number),
-                request_headers=[],
-                request_body=b"",
-                status=200,
-                reason="OK",
-                response_headers=[("Content-Type", "text/html")],
-                body_raw=f"<title>{number}</title><p>bicycle {number} {links}".encode(),
-                ip=None,
-                at=datetime(2024, 1, 1, tzinfo=UTC),
-            )
-    return path
+    pages = []
+    for number in range(PAGES):
+        links = "".join(
+            f'<a href="{_url(to)}">{to}</a>'
+            for to in ((number + 1) % PAGES, (number + 2) % PAGES, PAGES + 5)
+        )
+        pages.append((_url(number), f"<title>{number}</title><p>bicycle {number} {links}"))
+    return record(tmp_path / "ring.warc.gz", pages)
 
 
 def test_a_budget_beyond_the_recording_ends_with_an_empty_frontier(

@@ -1,0 +1,33 @@
+"""Recordings of pages that a test makes up."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from focuscrawl.webs import WarcRecorder
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+HTML = "text/html; charset=utf-8"
+
+
+def record(path: Path, pages: Iterable[tuple[str, str]], content_type: str = HTML) -> Path:
+    """Record pages, URL and HTML, as if they had been fetched; return `path`."""
+    with WarcRecorder(path) as recorder:
+        for url, html in pages:
+            recorder.record(
+                request_method="GET",
+                url=url,
+                request_headers=[],
+                request_body=b"",
+                status=200,
+                reason="OK",
+                response_headers=[("Content-Type", content_type)],
+                body_raw=html.encode(),
+                ip=None,
+                at=datetime(2024, 1, 1, tzinfo=UTC),
+            )
+    return path

@@ -1,0 +1,146 @@
+"""``focuscrawl topic suggest --teacher``: servers that are slow, wrong, or not to be trusted."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.errors import UserError
+from focuscrawl.feedback import Teacher
+from focuscrawl.topics import read_definition
+
+from .model_server import Asked, Said, model_server, saying
+from .teaching import KEY, always, by_word, refused, suggest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_server_that_asks_for_patience_gets_it(folder: Path) -> None:
+    times: list[float] = []
+
+    def busy_once(asked: Asked) -> Said:
+        times.append(time.monotonic())
+        if len(times) == 2:
+            return Said(b"slow down", 429, {"Retry-After": "2"})
+        if len(times) == 4:
+            return Said(b"", 503)
+        return by_word(asked)
+
+    with model_server(busy_once) as server:
+        done = suggest(folder, server, 3)
+    assert done.exit_code == 0, done.output
+    assert len(server.asked) == 5
+    assert len(set(server.urls)) == 3
+    assert server.urls[1] == server.urls[2]
+    assert times[2] - times[1] > 1.5  # it waits after it has read, which is later
+    assert len(read_definition(folder / "topic.toml").judged) == 3
+
+
+NO_VERDICTS = [
+    saying("I think this page is good."),
+    saying('{"verdict": "excellent"}'),
+    saying('{"verdict": "good", "because": "it says so"}'),
+    saying(None),
+    saying([{"type": "text", "text": '{"verdict": "good"}'}]),
+    Said(b"<html>maintenance</html>"),
+    Said(b"[" * 100_000),
+    Said(b'{"choices": []}'),
+    Said(b"\xff\xfe"),
+    saying("\x1b[31m" + "good" * 300_000),
+    Said(b'{"error": {"message": "kept from the model by a filter"}}', 400),
+]
+
+
+def test_what_is_no_verdict_counts_for_nothing(folder: Path) -> None:
+    n = len(NO_VERDICTS)
+
+    def rambling(asked: Asked) -> Said:
+        number = len(server.asked)
+        return by_word(asked) if number == 1 else NO_VERDICTS[number - 2]
+
+    with model_server(rambling) as server:
+        done = suggest(folder, server, n + 1)
+    assert done.exit_code == 0, done.output
+    assert f"{n} no verdict" in done.output
+    assert "\x1b" not in done.output
+    assert read_definition(folder / "topic.toml").judged == {server.urls[0]}
+    assert len((folder / "teacher.jsonl").read_text().splitlines()) == 1
+
+
+def test_a_model_that_never_answers_as_asked_is_left(folder: Path) -> None:
+    with model_server(always(saying("Hello! How can I help?"))) as server:
+        line = refused(folder, server)
+    assert "tiny does not answer as it is asked to" in line
+    assert len(server.asked) == 3
+    assert not (folder / "topic.toml").exists()
+
+
+def test_a_model_that_refuses_to_be_exact_is_asked_plainly(folder: Path) -> None:
+    def reasoning(asked: Asked) -> Said:
+        if "temperature" in asked.body:
+            return Said(b'{"error": {"message": "temperature is not supported"}}', 400)
+        return by_word(asked)
+
+    with model_server(reasoning) as server:
+        done = suggest(folder, server, 2)
+    assert done.exit_code == 0, done.output
+    assert [sorted(asked.body) for asked in server.asked] == [
+        ["messages", "model", "response_format", "temperature"],
+        ["messages", "model"],
+        ["messages", "model"],
+    ]
+
+
+def test_what_a_server_refuses_is_one_line(folder: Path) -> None:
+    echo = json.dumps({"error": {"message": f"bad \x1b[1mkey\nBearer {KEY}"}}).encode()
+    refusals = {
+        (401, KEY): "lets nobody in (401): check FOCUSCRAWL_TEACHER_KEY",
+        (403, None): "lets nobody in (403): set FOCUSCRAWL_TEACHER_KEY",
+        (404, KEY): "has no model tiny, or is no endpoint: bad [1mkey Bearer ...",
+        (400, KEY): "does not take the question (400): bad [1mkey Bearer ...",
+        (405, KEY): "does not take the question (405): bad [1mkey Bearer ...",
+    }
+    for (status, key), said in refusals.items():
+        with model_server(always(Said(echo, status))) as server:
+            line = refused(folder, server, key=key)
+        assert said in line, line
+        assert len(server.asked) == (2 if status == 400 else 1)
+    with model_server(always(Said(b"", 429, {"Retry-After": "86400"}))) as server:
+        assert "asks to wait 86,400 s: start again later" in refused(folder, server)
+        gone = server.endpoint
+    assert "cannot be reached" in refused(folder, gone)
+    assert not (folder / "topic.toml").exists()
+    assert not (folder / "teacher.jsonl").exists()
+
+
+def test_the_key_follows_no_redirect(folder: Path) -> None:
+    with model_server(by_word) as elsewhere:
+        there = {"Location": f"{elsewhere.endpoint}/chat/completions"}
+        for status in (301, 302, 307, 308):
+            with model_server(always(Said(b"", status, there))) as server:
+                assert f"leads elsewhere ({status})" in refused(folder, server, key=KEY)
+    assert elsewhere.asked == []
+
+
+def test_questions_keep_their_distance() -> None:
+    with (
+        model_server(by_word) as server,
+        closing(Teacher(server.endpoint, "tiny", per_minute=120)) as teacher,
+    ):
+        begun = time.monotonic()
+        for _ in range(4):
+            assert teacher.ask([{"role": "user", "content": "?"}] * 2).tokens == 100
+        assert time.monotonic() - begun >= 1.5
+
+
+def test_a_key_goes_in_clear_text_to_this_machine_only() -> None:
+    for host in ("127.0.0.1:11434", "localhost:1234", "[::1]:80"):
+        Teacher(f"http://{host}/v1", "tiny", key=KEY).close()
+    Teacher("http://a.example/v1", "tiny").close()
+    with pytest.raises(UserError, match="clear text"):
+        Teacher("http://127.0.0.1.a.example/v1", "tiny", key=KEY)
