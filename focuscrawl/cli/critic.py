@@ -168,7 +168,7 @@ def _print_training(trained: TrainedCritic, out: str, size: int) -> None:
             f"accuracy {measured['accuracy']:.3f}, mean recall {measured['mean_recall']:.3f}"
         )
     elif not trained.examples:
-        click.echo("Learned from words alone: --good, a few pages on the topic, would tell it more")
+        click.echo("Learned from words alone: a few pages on the topic, --good, would tell more")
 
 
 @critic.command()
