@@ -24,6 +24,7 @@ from focuscrawl.critic.held_out import hold_out
 from focuscrawl.critic.languages import languages_of
 from focuscrawl.critic.little_training import OTHERS, draw_other_pages, missing_others
 from focuscrawl.critic.phrase_model import OFF_TOPIC, WordsModel
+from focuscrawl.critic.pieces import is_part
 from focuscrawl.critic.word_vectors import word_vectors_installed
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT
@@ -251,8 +252,9 @@ def _weightiest(
     for bags in (on_topic, others):
         words = model.vectors.read(bags).words
         means.append(np.bincount(words.ids, words.counts, len(weights)) / len(bags))
+    found = model.vectors.words
     parting = weights * (means[0] - means[1])
+    parting[[is_part(word) for word in found]] = 0.0
     best = np.argsort(-parting, kind="stable")[: np.count_nonzero(parting > 0.0)]
     towards, away = best[weights[best] > 0.0][:_WORDS], best[weights[best] < 0.0][:_WORDS]
-    found = model.vectors.words
     return [found[i] for i in towards.tolist()], [found[i] for i in away.tolist()]

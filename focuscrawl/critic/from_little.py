@@ -130,9 +130,7 @@ def learn_from_little(
     relevant = judge.log_odds(pages.unlabelled) > 0.0
     on = [*good, *(bag for bag, yes in zip(unlabelled, relevant, strict=True) if yes)]
     off = [*bad, *(bag for bag, yes in zip(unlabelled, relevant, strict=True) if not yes)]
-    return LogisticModel(
-        vectors, judge.linear(topic), _reader(topic, phrases, on, off, languages)
-    )
+    return LogisticModel(vectors, judge.linear(topic), _reader(topic, phrases, on, off, languages))
 
 
 def read_little(

@@ -95,8 +95,11 @@ def _by_script(words: Mapping[str, int]) -> Counter[str]:
     found: Counter[str] = Counter()
     for word, n in words.items():
         if not word.isascii():
-            for c in chain.from_iterable(filter(is_spaceless, runs(normal(word)))):
-                found[_language_of(c)] += n
+            for run in runs(normal(word)):
+                if is_spaceless(run):
+                    found.update(
+                        {code: n * k for code, k in Counter(map(_language_of, run)).items()}
+                    )
     return found
 
 

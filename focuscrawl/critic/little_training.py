@@ -159,7 +159,7 @@ def draw_other_pages(
 
 
 def missing_others(found: int, random_state: int, languages: Shares) -> list[Bag]:
-    """Return pages made of everyday words where webs have too few others to tell what stands out from them.
+    """Return pages of everyday words where there are too few others to tell what stands out.
 
     Drawn word by word they are more alike than pages are: among many of them all pages stand out.
     """

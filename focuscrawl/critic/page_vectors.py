@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.written import Shares
 
-#: the document frequency of a word is counted as if so many pages of its language had been read, too
+#: the document frequency of a word is counted as if so many pages of its language had been read
 _WRITTEN = 100.0
 _RARE = 2  # words on fewer pages are left out
 _FEW = 100  # pages; of fewer, every word is kept

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from focuscrawl.critic.languages import language_of_page, languages_of
-from focuscrawl.critic.pieces import is_spaceless, normal, runs
+from focuscrawl.critic.pieces import is_spaceless, n_words, normal, runs
 from focuscrawl.critic.written import COMMON, ENGLISH, frequency, frequency_of_part
 from focuscrawl.errors import UserError
 from focuscrawl.page.tokens import tokenize
@@ -53,7 +53,6 @@ BALANCE = 2.0
 _COMMAS = re.compile("[,，、،]")  # noqa: RUF001 - those of other scripts
 _STEM = 5  # letters; of words of other languages that have as many, the last may be an ending
 _PART = 4  # letters of what is looked for inside words
-_CHARACTERS = 1.6  # of a word in a script that leaves no spaces
 
 ON_TOPIC = "/good"
 OFF_TOPIC = "/bad"
@@ -92,7 +91,9 @@ class WordsModel:
         words = sorted({word for phrase in self.phrases for word in phrase})
         number = {word: i for i, word in enumerate(words)}
         self._phrases = [np.array([number[word] for word in phrase]) for phrase in self.phrases]
-        self._forms = [(form, i) for word, i in number.items() for form in _sought(word, languages)]
+        self._forms = [
+            (form, i) for word, i in number.items() for form in _sought(word, languages)
+        ]
         mass = np.zeros(len(words))
         for members in self._phrases:
             mass[members] += 1.0 / (len(self._phrases) * len(members))
@@ -131,10 +132,10 @@ class WordsModel:
         length = 0.0
         for word, n in bag.items():
             for run in runs(normal(word)):
-                spaceless = is_spaceless(run)
-                length += n * (max(len(run) / _CHARACTERS, 1.0) if spaceless else 1.0)
+                length += n * n_words(run)
+                inside = is_spaceless(run)
                 for part, i in self._forms:
-                    if run == part or (part in run and (spaceless or len(part) >= _PART)):
+                    if run == part or (part in run and (inside or len(part) >= _PART)):
                         found[i] += n * run.count(part)
         return length, found
 
@@ -157,7 +158,12 @@ def forms(word: str, languages: Shares = ENGLISH) -> tuple[str, ...]:
     One letter's difference that English makes of every noun; a stemmer would take ``news`` for
     ``new`` too. In other languages words are counted by their pieces, which forms share.
     """
-    if languages != ENGLISH or len(word) < 4 or not word.isascii() or word.endswith(("ss", "us", "is")):
+    if (
+        languages != ENGLISH
+        or len(word) < 4
+        or not word.isascii()
+        or word.endswith(("ss", "us", "is"))
+    ):
         return (word,)
     return (word, word[:-1]) if word.endswith("s") else (word, f"{word}s")
 

@@ -28,23 +28,21 @@ if TYPE_CHECKING:
     from focuscrawl.critic.bag_of_words import Bag
 
 _LETTERS = 4
-_EDGE = "_"  # no word has it: pieces at the beginning and end of a word are told from others
+_CHARACTERS = 1.6  # of a word in a script that leaves no spaces
+_EDGE, _PART = "_", "-"  # no word has them
 _SPACELESS = re.compile(
     "([\u1100-\u11ff\u2e80-\u2fdf\u3005-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff"
     "\U00020000-\U000323af]+)"
 )
-_ARABIC = re.compile("[\u0620-\u064a]")
-#: conjunctions, prepositions and the article before an Arabic word, longest first: L. S. Larkey,
-#: L. Ballesteros and M. E. Connell, Light stemming for Arabic information retrieval, 2007
-_BEFORE = ("وال", "بال", "كال", "فال", "لل", "ال", "و")
-_ALIKE = str.maketrans({"ة": "ه", "ى": "ي", "\u0640": None})
+#: Arabic teh marbuta and heh, alef maksura and yeh; tatweel
+_ALIKE = str.maketrans({"\u0629": "\u0647", "\u0649": "\u064a", "\u0640": None})
 _COMBINING_ACCENTS = 0x0900  # beyond are scripts whose vowels are combining marks
 
 
 def normal(word: str) -> str:
     """Return a word without what writers leave out or write otherwise.
 
-    Full-width letters, accents, vowel marks, the Arabic article and what is written with it.
+    Full-width letters, accents, vowel marks.
     """
     if word.isascii():
         return word
@@ -55,14 +53,7 @@ def normal(word: str) -> str:
         for c in unicodedata.normalize("NFKD", word.casefold())
         if not (unicodedata.combining(c) and ord(c) < _COMBINING_ACCENTS)
     )
-    return _without_article(bare.translate(_ALIKE)) if _ARABIC.search(bare) else bare
-
-
-def _without_article(word: str) -> str:
-    for before in _BEFORE:
-        if word.startswith(before) and len(word) >= len(before) + 3 - (len(before) > 1):
-            return word[len(before) :]
-    return word
+    return bare.translate(_ALIKE)
 
 
 def runs(word: str) -> list[str]:
@@ -73,6 +64,11 @@ def runs(word: str) -> list[str]:
 def is_spaceless(word: str) -> bool:
     """Tell whether a word is in a script that leaves no spaces."""
     return _SPACELESS.match(word) is not None
+
+
+def n_words(run: str) -> float:
+    """Return about how many words a run has."""
+    return max(len(run) / _CHARACTERS, 1.0) if is_spaceless(run) else 1.0
 
 
 @lru_cache(maxsize=100_000)
@@ -86,8 +82,14 @@ def pieces(word: str) -> tuple[str, ...]:
             found.append(run)
             if len(run) >= _LETTERS:
                 edged = f"{_EDGE}{run}{_EDGE}"
-                found += [edged[i : i + _LETTERS] for i in range(len(edged) - _LETTERS + 1)]
+                starts = range(len(edged) - _LETTERS + 1)
+                found += [f"{_PART}{edged[i : i + _LETTERS]}" for i in starts]
     return tuple(found)
+
+
+def is_part(piece: str) -> bool:
+    """Tell whether a piece is letters of a word, which say nothing to people."""
+    return piece.startswith(_PART)
 
 
 def in_pieces(bags: Sequence[Bag]) -> list[Bag]:

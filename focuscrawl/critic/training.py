@@ -177,9 +177,7 @@ def _learn_discriminative(
     topics = np.array([leaf for (_, leaf), _ in usable])
     classes, truth = np.unique(topics, return_inverse=True)
     languages = languages_of(bags)
-    vectors = PageVectors.learn(
-        bags, embeddings=word_vectors_installed(), languages=languages
-    )
+    vectors = PageVectors.learn(bags, embeddings=word_vectors_installed(), languages=languages)
     pages = as_matrix(vectors.read(bags), len(vectors.words))
     folds = _folds(truth, random_state)
     held_out = np.full((len(bags), len(classes)), -np.log(1e6))

@@ -55,6 +55,12 @@ def written_pages(n: int, random_state: int, shares: Shares) -> list[Bag]:
     return [Counter(words[i] for i in page) for page in drawn.tolist()]
 
 
+def words_as_written(n: float, shares: Shares) -> Bag:
+    """Return how often `n` words of running text have each everyday word."""
+    counts = {word: round(n * each) for word, each in _words(shares).items()}
+    return {word: count for word, count in counts.items() if count}
+
+
 def frequency(word: str, shares: Shares) -> float:
     """Return the share of all words that are `word`."""
     if shares == ENGLISH:

@@ -125,9 +125,7 @@ def test_who_installs_it_has_a_choice_of_versions() -> None:
         (
             "wordfreq",
             {
-                "topics/training.py",
-                "critic/english.py",
-                "critic/phrase_model.py",
+                "critic/written.py",
                 "knowledge/keywords.py",
             },
         ),

@@ -17,7 +17,6 @@ import numpy as np
 
 from focuscrawl.webs.warc_recorder import WarcRecorder
 
-
 LANGUAGES = ("zh", "ja", "ar", "de")
 TOPICS = ("cycling", "astronomy", "banking", "railways", "cooking")
 NO_TOPIC = "other"
