@@ -97,9 +97,7 @@ def _by_script(words: Mapping[str, int]) -> Counter[str]:
         if not word.isascii():
             for run in runs(normal(word)):
                 if is_spaceless(run):
-                    found.update(
-                        {code: n * k for code, k in Counter(map(_language_of, run)).items()}
-                    )
+                    found.update(Counter(map(_language_of, run * n)))
     return found
 
 

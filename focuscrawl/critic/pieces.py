@@ -31,7 +31,7 @@ _LETTERS = 4
 _CHARACTERS = 1.6  # of a word in a script that leaves no spaces
 _EDGE, _PART = "_", "-"  # no word has them
 _SPACELESS = re.compile(
-    "([\u1100-\u11ff\u2e80-\u2fdf\u3005-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff"
+    "([\u1100-\u11ff\u2e80-\u2fdf\u3005-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\uff66-\uff9f"
     "\U00020000-\U000323af]+)"
 )
 #: Arabic teh marbuta and heh, alef maksura and yeh; tatweel
@@ -71,7 +71,7 @@ def n_words(run: str) -> float:
     return max(len(run) / _CHARACTERS, 1.0) if is_spaceless(run) else 1.0
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=20_000)
 def pieces(word: str) -> tuple[str, ...]:
     """Return what a word is counted as."""
     found: list[str] = []

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 # Longer runs are base64, hashes and glued listings: no two pages share them.
 MAX_TOKEN_LENGTH = 40
 
-# A page is read as one in a script of these if more than half of its letters are: Hebrew, Arabic, those
-# of India and South East Asia, Chinese, Japanese, Korean. All else is read as it always was.
+# A text of which more than half of the letters are of these scripts is read their way: Hebrew,
+# Arabic, those of India and South East Asia, Chinese, Japanese, Korean.
 _FIRST, _LATIN_AGAIN, _FAR = 0x0590, 0x1E00, 0x2E80
 _NO_LETTER = 0xFFFFFFFF
 
