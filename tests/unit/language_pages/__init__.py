@@ -89,6 +89,17 @@ class LanguagePages:
             f"{html.escape(page.sentences[0])}</title></head><body>{text}<ul>{items}</ul></body>"
         ).encode(self.charset, "xmlcharrefreplace")
 
+    def web(self) -> dict[str, bytes]:
+        """Return the pages as HTML, each with eight links; half of a topic's lead to the same."""
+        alike = {topic: [page for page in self.pages if page.topic == topic] for topic in TOPICS}
+        found = {}
+        for page in self.pages:
+            pools = [self.pages, alike.get(page.topic, self.pages)]
+            drawn = [pools[i % 2][int(self._random.integers(len(pools[i % 2])))] for i in range(8)]
+            links = [(to.url, to.sentences[0]) for to in drawn if to is not page]
+            found[page.url] = self.markup(page, links)
+        return found
+
     def _write(self, url: str, topic: str) -> WrittenPage:
         n = int(self._random.integers(8, 22))
         sentences = [self._topical(topic) if topic != NO_TOPIC else self._everyday()]
