@@ -26,10 +26,10 @@ def test_a_phrase_and_three_urls_lead_a_crawl(
     good = tmp_path / "good.txt"
     good.write_text("\n".join(sorted(about)[:3]))
     web, critic = tmp_path / "web.warc.gz", tmp_path / "critic"
+    program = [sys.executable, "-c", "from focuscrawl.cli.main import main; main()"]
+    topic = ["--words", pages.phrase("cycling"), "--good", str(good), "--name", "/Bikes"]
     trained = subprocess.run(
-        [sys.executable, "-c", "from focuscrawl.cli.main import main; main()"]
-        + ["critic", "train", "--words", pages.phrase("cycling"), "--good", str(good)]
-        + ["--web", str(web), "--name", "/Bikes", "--out", str(critic)],
+        [*program, "critic", "train", *topic, "--web", str(web), "--out", str(critic)],
         cwd=ROOT,
         capture_output=True,
         text=True,

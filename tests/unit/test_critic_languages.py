@@ -38,7 +38,9 @@ EACH = pytest.mark.parametrize("language", LANGUAGES)
 
 
 def bags_of(pages: LanguagePages) -> tuple[list[Bag], np.ndarray]:
-    bags = [Counter(parse_page(pages.markup(page), page.url).tokens) for page in pages.pages]
+    bags: list[Bag] = [
+        Counter(parse_page(pages.markup(page), page.url).tokens) for page in pages.pages
+    ]
     return bags, np.array([page.topic for page in pages.pages])
 
 
