@@ -54,6 +54,9 @@ _JOINING, _JOINING_ALONE = 5, 10
 #: good pages are taken to stand out so far, until so many have shown how far they do
 _EXPECTED, _EXPECTED_PAGES = 2.5, 4
 _FOLDS = 5
+#: standard deviation of a judge that says the same of all unlabelled pages: of words that none has
+_LEAST_SPREAD = 1e-3
+_TOLD = 0.5  # standard deviation, 1 for a judge that has measured its own
 #: what each that joins weighs, beside a good one
 _JOINED_WEIGHT = 0.2
 #: of a bad page, beside an unlabelled one
@@ -164,6 +167,8 @@ def learn_judge(
         return learning.examples(joining)
     query = learning.query(phrases)
     if not some_good:
+        if not learning.is_told_by(query):
+            return query
         joining = learning.standing_out(query, _JOINING_ALONE)
         return learning.sum([query, learning.examples(joining)], (1.0, 1.0))
     weights = learning.weights(query)
@@ -261,12 +266,16 @@ class _Learning:
         odds = self._pages[: self._n] @ judge.weights
         return np.argsort(-odds, kind="stable")[:n]
 
+    def is_told_by(self, judge: Judge) -> bool:
+        """Tell whether a judge finds any difference between unlabelled pages."""
+        return bool((self._pages[: self._n] @ judge.weights).std() > _TOLD)
+
     def _standing(self, judge: Judge, pages: NDArray[np.intp]) -> list[float]:
         return list(self._pages[pages] @ judge.weights + judge.intercept)
 
     def _standardised(self, weights: NDArray[np.float64]) -> Judge:
         odds = self._pages[: self._n] @ weights
-        spread = max(float(odds.std()), 1e-9)
+        spread = max(float(odds.std()), _LEAST_SPREAD)
         return Judge(weights / spread, -float(odds.mean()) / spread)
 
 
