@@ -28,6 +28,7 @@ _EVERYDAY = 200  # words of a language
 _SURE = 0.3  # share of everyday words on a page that is not held against other languages
 _LEAST = 0.2  # below, it may be a list of names
 _BETTER = 1.5  # than English another language has to be: names and numbers are in all
+_FEW = 10  # words, which tell nothing
 _SAMPLE = 300  # pages that are looked at
 _RARE = 0.1  # share of pages; rarer languages are left out
 #: words that nobody explains are English unless they are so much likelier in another language
@@ -66,14 +67,14 @@ def language_of_page(bag: Bag) -> str | None:
     """Return the language of a page; None where it has too few words that tell."""
     words = {word: n for word, n in bag.items() if word.isalpha()}
     total = sum(words.values())
-    if not total:
+    spaceless = _by_script(words)
+    if 2 * spaceless.total() > sum(len(word) * n for word, n in words.items()):
+        return _of_characters(spaceless)
+    if total < _FEW:
         return None
     english = _share(words, "en") / total
     if english >= _SURE:
         return "en"
-    spaceless = _by_script(words)
-    if 2 * spaceless.total() > sum(len(word) * n for word, n in words.items()):
-        return _of_characters(spaceless)
     others = {code: _share(words, code) / total for code in _others()}
     best = max(others, key=others.__getitem__)
     if max(english, others[best]) < _LEAST:
