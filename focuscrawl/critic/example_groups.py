@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+
+from focuscrawl.critic.pieces import is_part
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -94,5 +97,6 @@ def _names(
     """Return the words that the pages of a group have and others have not."""
     means = [np.asarray(rows.mean(axis=0)).ravel() for rows in (good[~group], unlabelled)]
     own = np.asarray(good[group].mean(axis=0)).ravel()
-    best = np.argsort(np.maximum(*means) - own, kind="stable")[:_NAMES]
-    return tuple(vectors.words[i] for i in best.tolist())
+    best = np.argsort(np.maximum(*means) - own, kind="stable")
+    words = (vectors.words[i] for i in best.tolist())
+    return tuple(islice((word for word in words if not is_part(word)), _NAMES))

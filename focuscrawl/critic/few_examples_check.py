@@ -21,8 +21,10 @@ from focuscrawl.critic.few_examples_estimates import recall_of
 from focuscrawl.critic.few_examples_warnings import warnings_of
 from focuscrawl.critic.from_little import read_little
 from focuscrawl.critic.held_out import hold_out
+from focuscrawl.critic.languages import languages_of
 from focuscrawl.critic.little_training import OTHERS, draw_other_pages, missing_others
 from focuscrawl.critic.phrase_model import OFF_TOPIC, WordsModel
+from focuscrawl.critic.pieces import is_part
 from focuscrawl.critic.word_vectors import word_vectors_installed
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT
@@ -207,9 +209,15 @@ def _judge(
         log = trained.model.log_posteriors(others)
         yes = trained.model.classes.index(topic)
         return _Judged(np.zeros(0), log[:, yes] - log[:, 1 - yes], None)
-    filled = [*others, *missing_others(len(others), trained.random_state)]
+    languages = languages_of(others, [*good, *bad], trained.phrases)
+    filled = [*others, *missing_others(len(others), trained.random_state, languages)]
     vectors, pages = read_little(
-        trained.phrases, good, bad, filled, embeddings=word_vectors_installed()
+        trained.phrases,
+        good,
+        bad,
+        filled,
+        embeddings=word_vectors_installed(),
+        languages=languages,
     )
     odds = hold_out(vectors, trained.phrases, pages, trained.random_state)
     return _Judged(
@@ -244,8 +252,9 @@ def _weightiest(
     for bags in (on_topic, others):
         words = model.vectors.read(bags).words
         means.append(np.bincount(words.ids, words.counts, len(weights)) / len(bags))
+    found = model.vectors.words
     parting = weights * (means[0] - means[1])
+    parting[[is_part(word) for word in found]] = 0.0
     best = np.argsort(-parting, kind="stable")[: np.count_nonzero(parting > 0.0)]
     towards, away = best[weights[best] > 0.0][:_WORDS], best[weights[best] < 0.0][:_WORDS]
-    found = model.vectors.words
     return [found[i] for i in towards.tolist()], [found[i] for i in away.tolist()]

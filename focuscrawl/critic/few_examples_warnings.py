@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from focuscrawl.critic.languages import languages_of, read_as
 from focuscrawl.critic.phrase_model import forms
+from focuscrawl.critic.written import ENGLISH
 from focuscrawl.foundation.urls import host
 
 if TYPE_CHECKING:
@@ -60,10 +62,16 @@ def warnings_of(
 
 
 def _common_phrases(phrases: Sequence[Sequence[str]], others: Sequence[Bag]) -> Iterator[str]:
+    languages = languages_of(others, (), phrases)
+    pages = read_as(others, languages)
     for phrase in phrases:
-        having = sum(
-            all(any(form in bag for form in forms(word)) for word in phrase) for bag in others
-        )
+        if languages == ENGLISH:
+            having = sum(
+                all(any(form in bag for form in forms(word)) for word in phrase) for bag in pages
+            )
+        else:
+            (wanted,) = read_as([dict.fromkeys(phrase, 1)], languages)
+            having = sum(bag.keys() >= wanted.keys() for bag in pages)
         if having > _COMMON * len(others):
             yield (
                 f"{' '.join(phrase)!r} is too common: {having} of {len(others)} other pages have "

@@ -21,6 +21,7 @@ from focuscrawl.critic.naive_bayes import KINDS, NaiveBayes
 from focuscrawl.critic.page_vectors import PageVectors
 from focuscrawl.critic.phrase_model import WordsModel
 from focuscrawl.critic.trained import TrainedCritic
+from focuscrawl.critic.written import ENGLISH
 from focuscrawl.foundation.model_folder import ModelFormat
 from focuscrawl.foundation.packed_arrays import (
     array_of_lines,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.focused_critic import TopicModel
+    from focuscrawl.critic.written import Shares
 
 _ARRAYS, _EXAMPLES = "model.npz", "examples.csv"
 _COLUMNS = ["url", "topic"]
@@ -143,7 +145,8 @@ def pack_model(model: TopicModel) -> tuple[dict[str, NDArray[Any]], dict[str, An
         arrays: dict[str, NDArray[Any]] = {
             "background": np.array([model.background[form] for form in forms])
         }
-        return arrays, {"phrases": [list(phrase) for phrase in model.phrases], "forms": forms}
+        phrases = [list(phrase) for phrase in model.phrases]
+        return arrays, {"phrases": phrases, "forms": forms, **_pack_languages(model.languages)}
     if isinstance(model, LogisticModel):
         return _pack_logistic(model)
     if not isinstance(model, NaiveBayes):
@@ -158,7 +161,22 @@ def pack_model(model: TopicModel) -> tuple[dict[str, NDArray[Any]], dict[str, An
         "pages": dict(zip(counts.classes, counts.pages.tolist(), strict=True)),
         "words": len(counts.words),
         "uniform_prior": model.uniform_prior,
+        **_pack_languages(model.languages),
     }
+
+
+def _pack_languages(shares: Shares) -> dict[str, Any]:
+    """Return what a manifest says of languages: nothing if it is English alone."""
+    return {} if shares == ENGLISH else {"languages": [list(each) for each in shares]}
+
+
+def _unpack_languages(manifest: Mapping[str, Any]) -> Shares:
+    if "languages" not in manifest:
+        return ENGLISH
+    shares = tuple((str(code), float(share)) for code, share in manifest["languages"])
+    if not shares or not all(0.0 <= share <= 1.0 for _, share in shares):
+        raise ValueError("languages without shares")
+    return shares
 
 
 def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> TopicModel:
@@ -168,7 +186,9 @@ def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
         forms = [str(form) for form in manifest["forms"]]
         background = expect(arrays, "background", (len(forms),), "f").tolist()
         phrases = [[str(word) for word in phrase] for phrase in manifest["phrases"]]
-        return WordsModel(phrases, dict(zip(forms, background, strict=True)))
+        return WordsModel(
+            phrases, dict(zip(forms, background, strict=True)), _unpack_languages(manifest)
+        )
     if kind == LogisticModel.kind:
         return _unpack_logistic(manifest, arrays)
     pages = manifest["pages"]
@@ -182,6 +202,7 @@ def _unpack_model(manifest: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]
             np.array([int(number) for number in pages.values()], dtype=np.int64),
         ),
         uniform_prior=bool(manifest["uniform_prior"]),
+        languages=_unpack_languages(manifest),
     )
 
 
@@ -201,6 +222,7 @@ def _pack_logistic(model: LogisticModel) -> tuple[dict[str, NDArray[Any]], dict[
         "words": len(vectors.words),
         "embeddings": vectors.centre is not None,
         "reader": of_reader,
+        **_pack_languages(vectors.languages),
     }
 
 
@@ -213,7 +235,12 @@ def _unpack_logistic(
     centre = None
     if manifest["embeddings"]:
         centre = expect(arrays, "centre", (len(arrays["centre"]),), "f")
-    vectors = PageVectors(vocabulary, expect(arrays, "idf", (len(vocabulary),), "f"), centre)
+    vectors = PageVectors(
+        vocabulary,
+        expect(arrays, "idf", (len(vocabulary),), "f"),
+        centre,
+        _unpack_languages(manifest),
+    )
     if centre is not None and len(centre) != vectors.dimensions:
         raise ValueError(f"embeddings of {len(centre)} dimensions")
     shape = (len(vocabulary) + vectors.dimensions, columns)

@@ -26,10 +26,11 @@ import numpy as np
 
 from focuscrawl.critic.counts import TrainingRows
 from focuscrawl.critic.discriminative import Linear, LogisticModel, as_matrix, fit_logistic
-from focuscrawl.critic.english import english_pages
+from focuscrawl.critic.languages import languages_of, read_as
 from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.critic.page_vectors import PageVectors
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, forms
+from focuscrawl.critic.written import ENGLISH, written_pages
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from scipy import sparse
 
     from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.critic.written import Shares
 
 #: mean and standard deviation, over pages, of the cosine of a query by words and by meaning, where
 #: no page has been seen: as the recorded webs have them with English as the background
@@ -54,12 +56,15 @@ _JOINING, _JOINING_ALONE = 5, 10
 #: good pages are taken to stand out so far, until so many have shown how far they do
 _EXPECTED, _EXPECTED_PAGES = 2.5, 4
 _FOLDS = 5
+#: standard deviation of a judge that says the same of all unlabelled pages: of words that none has
+_LEAST_SPREAD = 1e-3
+_TOLD = 0.5  # standard deviation, 1 for a judge that has measured its own
 #: what each that joins weighs, beside a good one
 _JOINED_WEIGHT = 0.2
 #: of a bad page, beside an unlabelled one
 _BAD_WEIGHT = 10.0
 _NONE = np.zeros(0, np.intp)
-_ENGLISH = 300  # pages
+_WRITTEN = 300  # pages
 #: for those who read links, phrases are a page that has each word so often
 _OFTEN = 10
 
@@ -108,6 +113,7 @@ def learn_from_little(
     *,
     topic: str = ON_TOPIC,
     embeddings: bool,
+    languages: Shares | None = None,
 ) -> LogisticModel:
     """Learn a critic of two classes, the topic and ``/bad``.
 
@@ -118,15 +124,20 @@ def learn_from_little(
     unlabelled : words of pages as the crawl will meet them, a hundred or more
     topic : name of the class of the topic
     embeddings : whether to use word embeddings; they must be installed
+    languages : that pages are in; None for those that they seem to be in
     """
     if not phrases and not good:
         raise ValueError("nothing says what the topic is")
-    vectors, pages = read_little(phrases, good, bad, unlabelled, embeddings=embeddings)
+    if languages is None:
+        languages = languages_of(unlabelled, [*good, *bad], phrases)
+    vectors, pages = read_little(
+        phrases, good, bad, unlabelled, embeddings=embeddings, languages=languages
+    )
     judge = learn_judge(vectors, phrases, pages)
     relevant = judge.log_odds(pages.unlabelled) > 0.0
     on = [*good, *(bag for bag, yes in zip(unlabelled, relevant, strict=True) if yes)]
     off = [*bad, *(bag for bag, yes in zip(unlabelled, relevant, strict=True) if not yes)]
-    return LogisticModel(vectors, judge.linear(topic), _reader(topic, phrases, on, off))
+    return LogisticModel(vectors, judge.linear(topic), _reader(topic, phrases, on, off, languages))
 
 
 def read_little(
@@ -136,11 +147,12 @@ def read_little(
     unlabelled: Sequence[Bag],
     *,
     embeddings: bool,
+    languages: Shares = ENGLISH,
 ) -> tuple[PageVectors, LittlePages]:
     """Make vectors of what there is to learn from; parameters as in `learn_from_little`."""
-    kept = {form for phrase in phrases for word in phrase for form in forms(word)}
+    kept = {form for phrase in phrases for word in phrase for form in forms(word, languages)}
     kept.update(*good, *bad)
-    vectors = PageVectors.learn(unlabelled, kept, embeddings=embeddings)
+    vectors = PageVectors.learn(unlabelled, kept, embeddings=embeddings, languages=languages)
     rows = as_matrix(vectors.read([*unlabelled, *bad, *good]), len(vectors.words))
     labelled = rows[len(unlabelled) :]
     return vectors, LittlePages(
@@ -155,6 +167,8 @@ def learn_judge(
     learning = _Learning(vectors, pages)
     query = [learning.query(phrases)] if phrases else []
     if not pages.good.shape[0]:
+        if not learning.is_told_by(query[0]):
+            return query[0]
         joining = learning.standing_out(query[0], _JOINING_ALONE)
         return learning.sum([*query, learning.examples(joining)], (1.0, 1.0))
     without = learning.held_out()
@@ -168,15 +182,21 @@ def learn_judge(
 
 
 def learn_from_query(
-    phrases: Sequence[Sequence[str]], *, topic: str = ON_TOPIC, embeddings: bool
+    phrases: Sequence[Sequence[str]],
+    *,
+    topic: str = ON_TOPIC,
+    embeddings: bool,
+    languages: Shares | None = None,
 ) -> LogisticModel:
     """Learn a critic as `learn_from_little` does, from phrases alone: no page has been seen.
 
-    Document frequencies and the centre of meaning are those of English.
+    Document frequencies and the centre of meaning are those of the languages, as they are written.
     """
-    kept = {form for phrase in phrases for word in phrase for form in forms(word)}
-    pages = english_pages(_ENGLISH, 0)
-    vectors = PageVectors.learn(pages, kept, embeddings=embeddings)
+    if languages is None:
+        languages = languages_of((), (), phrases)
+    kept = {form for phrase in phrases for word in phrase for form in forms(word, languages)}
+    pages = written_pages(_WRITTEN, 0, languages)
+    vectors = PageVectors.learn(pages, kept, embeddings=embeddings, languages=languages)
     judges = [
         Judge(weights / spread, -mean / spread)
         for weights, (mean, spread) in zip(_cosines(vectors, phrases), _USUAL, strict=False)
@@ -186,7 +206,9 @@ def learn_from_query(
         np.sum([each.weights for each in judges], axis=0) / spread,
         sum(each.intercept for each in judges) / spread,
     )
-    return LogisticModel(vectors, judge.linear(topic), _reader(topic, phrases, (), pages))
+    return LogisticModel(
+        vectors, judge.linear(topic), _reader(topic, phrases, (), pages, languages)
+    )
 
 
 class _Learning:
@@ -264,9 +286,13 @@ class _Learning:
         odds = self._pages[: self._n] @ judge.weights
         return np.argsort(-odds, kind="stable")[:n]
 
+    def is_told_by(self, judge: Judge) -> bool:
+        """Tell whether a judge finds any difference between unlabelled pages."""
+        return bool((self._pages[: self._n] @ judge.weights).std() > _TOLD)
+
     def _standardised(self, weights: NDArray[np.float64]) -> Judge:
         odds = self._pages[: self._n] @ weights
-        spread = max(float(odds.std()), 1e-9)
+        spread = max(float(odds.std()), _LEAST_SPREAD)
         return Judge(weights / spread, -float(odds.mean()) / spread)
 
 
@@ -277,7 +303,10 @@ def _expected(standing: Sequence[float]) -> float:
 
 def _cosines(vectors: PageVectors, phrases: Sequence[Sequence[str]]) -> list[NDArray[np.float64]]:
     """Return the linear functions that are the cosines with a query: by words, and by meaning."""
-    bags = [{form: 1 for word in phrase for form in forms(word)} for phrase in phrases]
+    bags = [
+        {form: 1 for word in phrase for form in forms(word, vectors.languages)}
+        for phrase in phrases
+    ]
     n_words = len(vectors.words)
     query = np.asarray(as_matrix(vectors.read(bags), n_words).mean(axis=0)).ravel()
     is_word = np.arange(len(query)) < n_words
@@ -286,11 +315,15 @@ def _cosines(vectors: PageVectors, phrases: Sequence[Sequence[str]]) -> list[NDA
 
 
 def _reader(
-    topic: str, phrases: Sequence[Sequence[str]], on: Sequence[Bag], off: Sequence[Bag]
+    topic: str,
+    phrases: Sequence[Sequence[str]],
+    on: Sequence[Bag],
+    off: Sequence[Bag],
+    languages: Shares,
 ) -> NaiveBayes:
     """Return what reads the words of links: the phrases count as one more page of the topic."""
     query = [Counter(dict.fromkeys(chain.from_iterable(phrases), _OFTEN))] if phrases else []
     pages = [*query, *on, *off]
     topics = [topic] * (len(query) + len(on)) + [OFF_TOPIC] * len(off)
-    counts = TrainingRows.from_bags(pages, topics).count(min_df=1)
-    return NaiveBayes(counts, uniform_prior=True)
+    counts = TrainingRows.from_bags(read_as(pages, languages), topics).count(min_df=1)
+    return NaiveBayes(counts, uniform_prior=True, languages=languages)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.critic.corpus import read_bags, read_known, resolve
-from focuscrawl.critic.english import english_pages
 from focuscrawl.critic.from_little import learn_from_little, learn_from_query
-from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC
+from focuscrawl.critic.languages import languages_of
+from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, refuse_everyday
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.critic.word_vectors import word_vectors_installed
+from focuscrawl.critic.written import written_pages
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT
 from focuscrawl.foundation.urls import normalize
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.critic.written import Shares
     from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.webs.protocol import Web
 
@@ -73,14 +75,19 @@ def train_from_little(
     Raises
     ------
     UserError
-        Neither a phrase nor a good page that can be read; or a page is both good and bad.
+        Neither a phrase nor a good page that can be read; a phrase of everyday words; or a page is
+        both good and bad.
     """
     good, bad = (list(dict.fromkeys(map(_normal, urls))) for urls in (good, bad))
     both = set(good) & set(bad)
     if both:
         raise UserError(f"{min(both)} is both good and bad; take it out of one")
     if not webs and phrases:
-        model = learn_from_query(phrases, topic=topic, embeddings=word_vectors_installed())
+        languages = languages_of((), (), phrases)
+        refuse_everyday(phrases, languages)
+        model = learn_from_query(
+            phrases, topic=topic, embeddings=word_vectors_installed(), languages=languages
+        )
         return TrainedCritic(
             model=model, phrases=_kept(phrases), skipped=_unread(len(good) + len(bad))
         )
@@ -94,14 +101,17 @@ def train_from_little(
     known = {page.url for page in pages.values()}
     drawn = draw_other_pages(webs, known, relevant, random_state=random_state, progress=progress)
     others = [bag for _, bag in drawn]
-    others += missing_others(len(others), random_state)
+    on, off = ([pages[url].bag for url in urls if url in pages] for urls in (good, bad))
+    languages = languages_of(others, [*on, *off], phrases)
+    refuse_everyday(phrases, languages)
     model = learn_from_little(
         phrases,
-        [pages[url].bag for url in good if url in pages],
-        [pages[url].bag for url in bad if url in pages],
-        others,
+        on,
+        off,
+        [*others, *missing_others(len(others), random_state, languages)],
         topic=topic,
         embeddings=word_vectors_installed(),
+        languages=languages,
     )
     labels = [(url, topic) for url in good] + [(url, OFF_TOPIC) for url in bad]
     return TrainedCritic(
@@ -148,12 +158,12 @@ def draw_other_pages(
     return drawn[:OTHERS]
 
 
-def missing_others(found: int, random_state: int) -> list[Bag]:
-    """Return English pages where webs have too few others to tell what stands out from them.
+def missing_others(found: int, random_state: int, languages: Shares) -> list[Bag]:
+    """Return pages of everyday words where there are too few others to tell what stands out.
 
     Drawn word by word they are more alike than pages are: among many of them all pages stand out.
     """
-    return english_pages(_LEAST - found, random_state) if found < _LEAST else []
+    return written_pages(_LEAST - found, random_state, languages) if found < _LEAST else []
 
 
 def _normal(url: str) -> str:

@@ -9,6 +9,8 @@ import numpy as np
 
 from focuscrawl.critic.bag_of_words import Bag, BagRows, Vocabulary
 from focuscrawl.critic.calibration import log_normalised
+from focuscrawl.critic.languages import read_as
+from focuscrawl.critic.written import ENGLISH
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.calibration import Calibration
     from focuscrawl.critic.counts import ClassCounts
+    from focuscrawl.critic.written import Shares
 
 
 def log_theta(counts: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -49,6 +52,7 @@ class NaiveBayes:
     counts : what was learned
     uniform_prior : give every class the same Pr(c), for topics whose share among the examples
         says nothing of their share of the web
+    languages : that pages are in
 
     Attributes
     ----------
@@ -57,10 +61,13 @@ class NaiveBayes:
 
     kind: ClassVar[str] = "flat"
 
-    def __init__(self, counts: ClassCounts, *, uniform_prior: bool = False) -> None:
+    def __init__(
+        self, counts: ClassCounts, *, uniform_prior: bool = False, languages: Shares = ENGLISH
+    ) -> None:
         self.counts = counts
         self.classes = counts.classes
         self.uniform_prior = uniform_prior
+        self.languages = languages
         self._vocabulary = Vocabulary(counts.words)
         self._learn()
 
@@ -72,7 +79,7 @@ class NaiveBayes:
         self, bags: Sequence[Bag], calibration: Calibration | None = None
     ) -> NDArray[np.float64]:
         """Return log Pr(c|u), float64 (n_bags, n_classes), each row a distribution."""
-        rows = self._vocabulary.read(bags)
+        rows = self._vocabulary.read(read_as(bags, self.languages))
         posteriors = self.log_posteriors_of_rows(rows)
         return posteriors if calibration is None else calibration(posteriors, rows.lengths())
 

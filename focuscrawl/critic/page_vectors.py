@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import numpy as np
 
 from focuscrawl.critic.bag_of_words import BagRows, Vocabulary
-from focuscrawl.critic.english import everyday_words, share_of_pages
+from focuscrawl.critic.languages import read_as
 from focuscrawl.critic.word_vectors import word_vectors
+from focuscrawl.critic.written import ENGLISH, everyday_words, share_of_pages
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -18,9 +19,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.critic.written import Shares
 
-#: the document frequency of a word is counted as if so many English pages had been read, too
-_ENGLISH = 100.0
+#: the document frequency of a word is counted as if so many pages of its language had been read
+_WRITTEN = 100.0
 _RARE = 2  # words on fewer pages are left out
 _FEW = 100  # pages; of fewer, every word is kept
 
@@ -44,9 +46,10 @@ class PageVectors:
 
     Parameters
     ----------
-    words : the vocabulary, distinct
+    words : the vocabulary, distinct; pieces of words in languages other than English
     idf : float32 (n_words,), inverse document frequencies
     centre : float32 (dimensions,), mean embedding of pages; None for vectors without embeddings
+    languages : that pages are in
     """
 
     def __init__(
@@ -54,36 +57,50 @@ class PageVectors:
         words: Sequence[str],
         idf: NDArray[np.float32],
         centre: NDArray[np.float32] | None,
+        languages: Shares = ENGLISH,
     ) -> None:
         self.words = tuple(words)
         self.idf = idf
         self.centre = centre
+        self.languages = languages
         self._vocabulary = Vocabulary(self.words)
         self._embedded = None if centre is None else _Embedded(self.words)
 
     @classmethod
-    def learn(cls, bags: Sequence[Bag], kept: Collection[str] = (), *, embeddings: bool) -> Self:
+    def learn(
+        cls,
+        bags: Sequence[Bag],
+        kept: Collection[str] = (),
+        *,
+        embeddings: bool,
+        languages: Shares = ENGLISH,
+    ) -> Self:
         """Learn document frequencies and the centre of meaning.
 
-        The vocabulary is that of `bags` but for the rarest words, and everyday English, whose
-        meaning is known without a page that has it.
+        The vocabulary is that of `bags` but for the rarest words, and everyday words,
+        whose meaning is known without a page that has them.
 
         Parameters
         ----------
         bags : pages, a sample of what will be read
         kept : words that are kept, however rare
-        embeddings : whether to use them; they must be installed
+        embeddings : whether to use them, on pages that are in English above all; they must be
+            installed
+        languages : that pages are in
         """
-        pages_with = Counter(chain.from_iterable(bags))
+        read = read_as(bags, languages)
+        (known,) = read_as([dict.fromkeys(kept, 1)], languages)
+        pages_with = Counter(chain.from_iterable(read))
         least = _RARE if len(bags) >= _FEW else 1
         common = {word for word, pages in pages_with.items() if pages >= least}
-        words = sorted(common.union(kept, everyday_words()))
-        df = np.array([pages_with[word] for word in words]) + _ENGLISH * share_of_pages(words)
-        idf = np.log((1.0 + len(bags) + _ENGLISH) / (1.0 + df)) + 1.0
-        found = cls(words, idf.astype(np.float32), None)
-        if embeddings:
+        words = sorted(common.union(known, everyday_words(languages)))
+        df = np.array([pages_with[word] for word in words])
+        df = df + _WRITTEN * share_of_pages(words, languages)
+        idf = np.log((1.0 + len(bags) + _WRITTEN) / (1.0 + df)) + 1.0
+        found = cls(words, idf.astype(np.float32), None, languages)
+        if embeddings and languages[0][0] == "en":  # they know no other language well
             found._embedded = _Embedded(found.words)
-            found.centre = found._embedded.means(found._vocabulary.read(bags)).mean(axis=0)
+            found.centre = found._embedded.means(found._vocabulary.read(read)).mean(axis=0)
         return found
 
     @property
@@ -93,7 +110,7 @@ class PageVectors:
 
     def read(self, bags: Sequence[Bag]) -> PageRows:
         """Return the vectors of n pages."""
-        rows = self._vocabulary.read(bags)
+        rows = self._vocabulary.read(read_as(bags, self.languages))
         data = (1.0 + np.log(rows.counts)) * self.idf[rows.ids]
         for start, end in pairwise(rows.starts.tolist()):  # a page is the same among others
             data[start:end] /= max(float(np.linalg.norm(data[start:end])), 1e-12)

@@ -1,6 +1,6 @@
 """A critic from a few words alone, for a topic without examples.
 
-A page is read as drawn from one of two word distributions. The *background* b(t) is English
+A page is read as drawn from one of two word distributions. The *background* b(t) is its language
 as it is written (`wordfreq`). The *topic* puts a share `RATE` of its words on the user's words
 and the rest on the background:
 
@@ -8,15 +8,19 @@ and the rest on the background:
 
 with q spread evenly over the phrases and, in a phrase, over its words. The log-odds of a page
 are then a sum over its words: each of the user's words counts for the topic, the more the rarer
-it is in English, and every other word counts a little against it.
+it is in its language, and every other word counts a little against it.
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from focuscrawl.critic.languages import language_of_page, languages_of
+from focuscrawl.critic.pieces import is_spaceless, n_words, normal, runs
+from focuscrawl.critic.written import COMMON, ENGLISH, frequency, frequency_of_part
 from focuscrawl.errors import UserError
 from focuscrawl.page.tokens import tokenize
 
@@ -27,6 +31,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.calibration import Calibration
+    from focuscrawl.critic.written import Shares
 
 #: share of the words of a page on the topic that are the user's. With `PRIOR`, a long page is
 #: undecided (R = 1/2) when one word in about 180 is the user's, if those are as rare in English
@@ -45,8 +50,9 @@ RAREST = 1e-7
 #: page on roads is not one on road cycling
 BALANCE = 2.0
 
-#: a word that is more frequent in English says nothing of a topic
-COMMON = 1e-3
+_COMMAS = re.compile("[,，、،]")  # noqa: RUF001 - those of other scripts
+_STEM = 5  # letters; of words of other languages that have as many, the last may be an ending
+_PART = 4  # letters of what is looked for inside words
 
 ON_TOPIC = "/good"
 OFF_TOPIC = "/bad"
@@ -60,7 +66,8 @@ class WordsModel:
     phrases : the words of each phrase, lower-case; one phrase is as good as another, a phrase
         counts as far as all of its words are there
     background : b(t) of every word of the phrases and of its plural or singular, which counts
-        as the word itself
+        as the word itself; in other languages than English of the part of words that counts
+    languages : that pages are in
 
     Attributes
     ----------
@@ -69,16 +76,24 @@ class WordsModel:
 
     kind: ClassVar[str] = "words"
 
-    def __init__(self, phrases: Sequence[Sequence[str]], background: Mapping[str, float]) -> None:
+    def __init__(
+        self,
+        phrases: Sequence[Sequence[str]],
+        background: Mapping[str, float],
+        languages: Shares = ENGLISH,
+    ) -> None:
         if not phrases or not all(phrases):
             raise ValueError("a phrase without words")
         self.classes: tuple[str, ...] = (OFF_TOPIC, ON_TOPIC)
         self.phrases = tuple(tuple(dict.fromkeys(phrase)) for phrase in phrases)
         self.background = dict(background)
+        self.languages = languages
         words = sorted({word for phrase in self.phrases for word in phrase})
         number = {word: i for i, word in enumerate(words)}
         self._phrases = [np.array([number[word] for word in phrase]) for phrase in self.phrases]
-        self._forms = [(form, i) for word, i in number.items() for form in forms(word)]
+        self._forms = [
+            (form, i) for word, i in number.items() for form in _sought(word, languages)
+        ]
         mass = np.zeros(len(words))
         for members in self._phrases:
             mass[members] += 1.0 / (len(self._phrases) * len(members))
@@ -98,10 +113,7 @@ class WordsModel:
         return calibration(posteriors, np.array([float(sum(bag.values())) for bag in bags]))
 
     def _log_odds(self, bag: Bag) -> float:
-        length = sum(bag.values())
-        found = np.zeros(len(self._gain))
-        for form, i in self._forms:
-            found[i] += bag.get(form, 0)
+        length, found = self._found(bag)
         found = np.maximum(found - min(1.0, length / PASSING), 0.0)
         heard = np.zeros(len(self._gain))
         for members in self._phrases:
@@ -110,14 +122,48 @@ class WordsModel:
         evidence = float(heard @ self._gain) + (length - float(heard.sum())) * np.log1p(-RATE)
         return float(np.log(PRIOR / (1.0 - PRIOR)) + evidence * min(1.0, ENOUGH / max(length, 1)))
 
+    def _found(self, bag: Bag) -> tuple[float, NDArray[np.float64]]:
+        """Return how many words a page has, and how often each of the phrases'."""
+        found = np.zeros(len(self._gain))
+        if self.languages == ENGLISH:
+            for form, i in self._forms:
+                found[i] += bag.get(form, 0)
+            return sum(bag.values()), found
+        length = 0.0
+        for word, n in bag.items():
+            for run in runs(normal(word)):
+                length += n * n_words(run)
+                inside = is_spaceless(run)
+                for part, i in self._forms:
+                    if run == part or (part in run and (inside or len(part) >= _PART)):
+                        found[i] += n * run.count(part)
+        return length, found
 
-def forms(word: str) -> tuple[str, ...]:
+
+def _sought(word: str, languages: Shares) -> tuple[str, ...]:
+    """Return the forms that count as a word, or the part of words that does.
+
+    Where words are put together and inflected in ways that nobody is told of here, a long word is
+    found wherever all of it but its last letter is.
+    """
+    if languages == ENGLISH:
+        return forms(word)
+    bare = normal(word)
+    return (bare if len(bare) < _STEM or is_spaceless(bare) else bare[:-1],)
+
+
+def forms(word: str, languages: Shares = ENGLISH) -> tuple[str, ...]:
     """Return the spellings that count as `word`: itself and its regular plural or singular.
 
     One letter's difference that English makes of every noun; a stemmer would take ``news`` for
-    ``new`` too.
+    ``new`` too. In other languages words are counted by their pieces, which forms share.
     """
-    if len(word) < 4 or not word.isascii() or word.endswith(("ss", "us", "is")):
+    if (
+        languages != ENGLISH
+        or len(word) < 4
+        or not word.isascii()
+        or word.endswith(("ss", "us", "is"))
+    ):
         return (word,)
     return (word, word[:-1]) if word.endswith("s") else (word, f"{word}s")
 
@@ -130,18 +176,27 @@ def phrases_of(text: str) -> list[list[str]]:
     UserError
         If there is no word in `text`, or a phrase has only words that are on every page.
     """
-    from wordfreq import word_frequency  # noqa: PLC0415 - slow to import, rarely needed
-
-    phrases = [words for phrase in text.split(",") if (words := tokenize([phrase])[0])]
+    phrases = [words for phrase in _COMMAS.split(text) if (words := tokenize([phrase])[0])]
     if not phrases:
         raise UserError(f'--words {text!r}: no words in it; name some, like "road cycling"')
+    refuse_everyday(phrases, ENGLISH)
+    return phrases
+
+
+def refuse_everyday(phrases: Sequence[Sequence[str]], languages: Shares) -> None:
+    """Refuse phrases that nearly every page in these languages has.
+
+    Raises
+    ------
+    UserError
+        One has only everyday words.
+    """
     for words in phrases:
-        if min(word_frequency(word, "en") for word in words) > COMMON:
+        if min(frequency(word, languages) for word in words) > COMMON:
             raise UserError(
                 f"--words: {' '.join(words)!r} is on nearly every page; name words that few have, "
                 'like "road cycling"'
             )
-    return phrases
 
 
 def words_of(description: str) -> list[str]:
@@ -152,10 +207,9 @@ def words_of(description: str) -> list[str]:
     UserError
         There is none.
     """
-    from wordfreq import word_frequency  # noqa: PLC0415
-
-    words = dict.fromkeys(tokenize([description])[0])
-    rare = [word for word in words if word_frequency(word, "en") <= COMMON]
+    words = dict.fromkeys(tokenize([description])[0], 1)
+    languages = ((language_of_page(words) or "en", 1.0),)
+    rare = [word for word in words if frequency(word, languages) <= COMMON]
     if not rare:
         raise UserError(
             f"description {description[:80]!r}: every word of it is on nearly every page; say "
@@ -166,11 +220,10 @@ def words_of(description: str) -> list[str]:
 
 def read_phrases(text: str) -> WordsModel:
     """Make a model of comma-separated phrases, as `phrases_of` reads them."""
-    from wordfreq import word_frequency  # noqa: PLC0415
-
     phrases = phrases_of(text)
-    known = {form for phrase in phrases for word in phrase for form in forms(word)}
-    return WordsModel(
-        phrases,
-        {form: float(word_frequency(form, "en", minimum=RAREST)) for form in sorted(known)},
-    )
+    languages = languages_of((), (), phrases)
+    refuse_everyday(phrases, languages)
+    how_often = frequency if languages == ENGLISH else frequency_of_part
+    known = {form for phrase in phrases for word in phrase for form in _sought(word, languages)}
+    background = {form: max(how_often(form, languages), RAREST) for form in sorted(known)}
+    return WordsModel(phrases, background, languages)

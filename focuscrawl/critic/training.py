@@ -19,6 +19,7 @@ from focuscrawl.critic.discriminative import (
     fit_logistic,
     fit_scale,
 )
+from focuscrawl.critic.languages import languages_of, read_as
 from focuscrawl.critic.naive_bayes import KINDS, NaiveBayes
 from focuscrawl.critic.page_vectors import PageVectors
 from focuscrawl.critic.trained import TrainedCritic
@@ -149,11 +150,13 @@ def learn_critic(
         return _learn_discriminative(
             usable, uniform_prior=uniform_prior, calibrate=calibrate, random_state=random_state
         )
-    rows = TrainingRows.from_bags([bag for _, bag in usable], topics)
+    bags = [bag for _, bag in usable]
+    languages = languages_of(bags)
+    rows = TrainingRows.from_bags(read_as(bags, languages), topics)
     counts = rows.count()
     if not counts.words:
         raise _alike(len(rows))
-    model = KINDS[kind](counts, uniform_prior=uniform_prior)
+    model = KINDS[kind](counts, uniform_prior=uniform_prior, languages=languages)
     folds = _folds(rows.truth, random_state)
     held_out, lengths = _cross_validate(model, rows, folds)
     return TrainedCritic(
@@ -188,7 +191,8 @@ def _learn_discriminative(
     classes, truth, pages_of = np.unique(topics, return_inverse=True, return_counts=True)
     # as if each class had as many pages
     weight = len(bags) / (len(classes) * pages_of[truth]) if uniform_prior else np.ones(len(bags))
-    vectors = PageVectors.learn(bags, embeddings=word_vectors_installed())
+    languages = languages_of(bags)
+    vectors = PageVectors.learn(bags, embeddings=word_vectors_installed(), languages=languages)
     pages = as_matrix(vectors.read(bags), len(vectors.words))
     folds = _folds(truth, random_state)
     held_out = np.full((len(bags), len(classes)), -np.log(1e6))
@@ -200,9 +204,8 @@ def _learn_discriminative(
             held_out[np.ix_(test, columns)] = learned.log_posteriors(pages[test])
     scale = fit_scale(held_out, truth)
     lengths = np.array([float(sum(bag.values())) for bag in bags])
-    reader = NaiveBayes(
-        TrainingRows.from_bags(bags, list(topics)).count(), uniform_prior=uniform_prior
-    )
+    counts = TrainingRows.from_bags(read_as(bags, languages), list(topics)).count()
+    reader = NaiveBayes(counts, uniform_prior=uniform_prior, languages=languages)
     return TrainedCritic(
         model=LogisticModel(vectors, fit_logistic(pages, topics, weight).scaled(scale), reader),
         examples=tuple(pair for pair, _ in usable),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
+from unicodedata import category
 
 import numpy as np
 
@@ -12,7 +14,13 @@ if TYPE_CHECKING:
 # Longer runs are base64, hashes and glued listings: no two pages share them.
 MAX_TOKEN_LENGTH = 40
 
+# A text of which more than half of the letters are of these scripts is read their way: Hebrew,
+# Arabic, those of India and South East Asia, Chinese, Japanese, Korean.
+_FIRST, _LATIN_AGAIN, _FAR = 0x0590, 0x1E00, 0x2E80
+_NO_LETTER = 0xFFFFFFFF
+
 _LEAF_END = "\0"  # libxml2 keeps no NUL in a text
+_LAST_IDEOGRAPH = 0x323AF
 _MARK = ord("\n")  # what it is folded to
 _SPACE = ord(" ")
 
@@ -30,6 +38,22 @@ def _fold_table() -> NDArray[np.uint32]:
     return folded
 
 
+@lru_cache(maxsize=1)
+def _fold_table_of_marks() -> NDArray[np.uint32]:
+    """Map code points as `_fold_table` does, but for marks and rare ideographs, which stay.
+
+    Vowel signs are parts of words. Arabic and Hebrew points, which few writers set, go without a
+    trace, as do joiners and the stroke that makes words longer.
+    """
+    folded = np.append(_FOLD, np.arange(len(_FOLD), _LAST_IDEOGRAPH + 2, dtype=np.uint32))
+    folded[-1] = _SPACE
+    for point in range(0x0300, len(_FOLD)):
+        if category(chr(point)).startswith("M"):
+            folded[point] = _NO_LETTER if _FIRST <= point < 0x0900 else point
+    folded[[0x0640, 0x200C, 0x200D, *range(0xFE00, 0xFE10)]] = _NO_LETTER
+    return folded
+
+
 _FOLD = _fold_table()
 _FOLD_ASCII = _FOLD[:256].astype(np.uint8).tobytes()
 
@@ -38,7 +62,9 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     r"""Split the texts of a page into tokens.
 
     A token is a run of letters and digits (``[^\W_]``), in lower case, of at most
-    `MAX_TOKEN_LENGTH` characters; longer runs are left out. It never crosses a leaf.
+    `MAX_TOKEN_LENGTH` characters; longer runs are left out. It never crosses a leaf. Where more
+    than half of the letters are of scripts that are written with marks or without spaces, a run
+    has the marks, too, and one in Chinese or Japanese is divided if it is longer.
 
     Parameters
     ----------
@@ -51,12 +77,18 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     """
     text = _LEAF_END.join(["", *leaves, ""])
     codes: NDArray[np.uint8] | NDArray[np.uint32]
+    far = False
     if text.isascii():
         folded = text.encode("ascii").translate(_FOLD_ASCII)
         codes = np.frombuffer(folded, np.uint8)
         tokens = folded.decode("ascii").split()
     else:
-        codes = _FOLD.take(np.frombuffer(text.encode("utf-32-le"), np.uint32), mode="clip")
+        points = np.frombuffer(text.encode("utf-32-le"), np.uint32)
+        codes = _FOLD.take(points, mode="clip")
+        far = _is_far(codes)
+        if far:
+            codes = _fold_table_of_marks().take(points, mode="clip")
+            codes = codes[codes != _NO_LETTER]
         tokens = codes.tobytes().decode("utf-32-le").split()
     if not tokens:
         return [], np.empty(0, np.int32)
@@ -64,9 +96,34 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     edges = np.flatnonzero(in_token[1:] != in_token[:-1])  # one before each start, each last
     starts = edges[::2]
     lengths = edges[1::2] - starts
-    if lengths.max() > MAX_TOKEN_LENGTH:
+    if lengths.max() > MAX_TOKEN_LENGTH and far:
+        tokens, starts = _without_long(tokens, starts)
+    elif lengths.max() > MAX_TOKEN_LENGTH:
         keep = lengths <= MAX_TOKEN_LENGTH
         starts = starts[keep]
         tokens = [token for token in tokens if len(token) <= MAX_TOKEN_LENGTH]
     marks = np.flatnonzero(codes == _MARK)
     return tokens, np.searchsorted(marks, starts, side="right").astype(np.int32) - np.int32(1)
+
+
+def _is_far(codes: NDArray[np.uint32]) -> bool:
+    """Tell whether more than half of the letters are of scripts with marks or without spaces."""
+    beyond = np.count_nonzero(codes >= _FIRST)
+    if 2 * beyond <= np.count_nonzero(codes > _SPACE):
+        return False
+    latin = np.count_nonzero((codes >= _LATIN_AGAIN) & (codes < _FAR))
+    return bool(2 * (beyond - latin) > np.count_nonzero(codes > _SPACE))
+
+
+def _without_long(
+    tokens: list[str], starts: NDArray[np.intp]
+) -> tuple[list[str], NDArray[np.intp]]:
+    """Divide long runs of scripts without spaces, and leave out other long ones."""
+    found: list[tuple[str, int]] = []
+    for token, start in zip(tokens, starts.tolist(), strict=True):
+        if len(token) <= MAX_TOKEN_LENGTH:
+            found.append((token, start))
+        elif ord(token[0]) >= _FAR:
+            cuts = range(0, len(token), MAX_TOKEN_LENGTH)
+            found.extend((token[i : i + MAX_TOKEN_LENGTH], start + i) for i in cuts)
+    return [token for token, _ in found], np.array([start for _, start in found], np.intp)

@@ -10,10 +10,13 @@ from focuscrawl.critic.corpus import read_known, resolve
 from focuscrawl.critic.counts import FEW_PAGES
 from focuscrawl.critic.discriminative import LogisticModel
 from focuscrawl.critic.files import read_critic
+from focuscrawl.critic.languages import languages_of
 from focuscrawl.critic.little_training import topic_name, train_from_little
 from focuscrawl.critic.loading import find_model
 from focuscrawl.critic.phrase_model import OFF_TOPIC, WordsModel, phrases_of, words_of
+from focuscrawl.critic.pieces import n_words, normal, runs
 from focuscrawl.critic.training import learn_critic
+from focuscrawl.critic.written import ENGLISH, frequency, words_as_written
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT
 from focuscrawl.page.tokens import tokenize
@@ -47,8 +50,8 @@ def train_definition(
     The examples of its critic, those moved into sub-classes there, are joined by the pages that
     a person has judged: a good page becomes an example of the marked class that the critic
     holds most probable for it, a bad one of the most probable class that is not marked. Words
-    count as one more good page. Where fewer than 100 examples are off the topic, English joins
-    them, and all classes are held for equally likely.
+    count as one more good page. Where fewer than 100 examples are off the topic, everyday words
+    join them, and all classes are held for equally likely.
 
     Without a critic, or with one that knows one topic only, a critic of one topic is learned from
     all that there is of it (`focuscrawl.critic.little_training`): phrases, a description, good
@@ -271,11 +274,12 @@ def _existing(marked: Sequence[str], trained: TrainedCritic) -> tuple[str, ...]:
 
 
 def _with_background(usable: list[Example], marked: Sequence[str]) -> bool:
-    """Add English as it is written to a side off the topic that has few examples.
+    """Add languages as they are written to a side off the topic that has few examples.
 
     Everyday words that only the pages on the topic happen to have would speak for it, the more
     of them a person has judged. So the largest class off the topic gets one more page: as many
-    words as the pages on the topic have, each of theirs as often as English has it.
+    words as the pages on the topic have, each of theirs as often as English has it; on pages in
+    other languages, each everyday word of these.
 
     Returns
     -------
@@ -284,15 +288,18 @@ def _with_background(usable: list[Example], marked: Sequence[str]) -> bool:
     off = [pair for pair, _ in usable if not lies_under(pair[1], marked)]
     if not off or len(off) >= FEW_PAGES:
         return False
-    from wordfreq import word_frequency  # noqa: PLC0415 - slow to import, rarely needed
-
     heard: Counter[str] = Counter()
     for (_, path), bag in usable:
         if lies_under(path, marked):
             heard.update(bag)
-    n = sum(heard.values())
-    counts = {word: round(n * float(word_frequency(word, "en"))) for word in sorted(heard)}
-    background = {word: count for word, count in counts.items() if count}
+    languages = languages_of([bag for _, bag in usable])
+    if languages == ENGLISH:
+        n = sum(heard.values())
+        counts = {word: round(n * frequency(word, languages)) for word in sorted(heard)}
+        background: Bag = {word: count for word, count in counts.items() if count}
+    else:
+        length = sum(n * n_words(run) for word, n in heard.items() for run in runs(normal(word)))
+        background = words_as_written(length, languages)
     if not background:
         return False
     largest = Counter(path for _, path in off).most_common(1)[0][0]

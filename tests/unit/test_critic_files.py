@@ -151,6 +151,9 @@ def test_a_newer_format_asks_for_an_upgrade(tmp_path: Path) -> None:
         {"query": 7},
         {"random_state": -1},
         {"random_state": "seven"},
+        {"languages": []},
+        {"languages": [["de", 7.0]]},
+        {"languages": [["de"]]},
     ],
 )
 def test_a_manifest_that_does_not_fit_is_refused(tmp_path: Path, changes: dict[str, Any]) -> None:

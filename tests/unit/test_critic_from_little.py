@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from focuscrawl.critic.files import read_critic, save_critic
 from focuscrawl.critic.from_little import learn_from_little, learn_from_query
 from focuscrawl.critic.little_training import topic_name
 from focuscrawl.critic.phrase_model import phrases_of
+from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.errors import UserError
 from unit.topic_pages import pages_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.discriminative import LogisticModel
@@ -35,6 +38,17 @@ def test_a_phrase_finds_pages_of_its_words(embeddings: bool) -> None:
     model = learn_from_little([["birds"]], unlabelled=OTHERS, embeddings=embeddings)
     assert (relevance(model, BIRDS) > 0.5).mean() > 0.9
     assert (relevance(model, ENGINES) > 0.5).mean() < 0.1
+
+
+def test_a_phrase_that_no_page_has_waits_for_one_that_has(tmp_path: Path) -> None:
+    alone = learn_from_little([["heliograph"]], unlabelled=OTHERS, embeddings=False)
+    assert not (relevance(alone, [*BIRDS, *ENGINES]) > 0.5).any()
+    assert (relevance(alone, [{**bag, "heliograph": 9} for bag in BIRDS]) > 0.5).all()
+    good = pages_of("birds", 3)
+    with_pages = learn_from_little([["heliograph"]], good, unlabelled=OTHERS, embeddings=False)
+    assert (relevance(with_pages, BIRDS) > 0.5).mean() > 0.9
+    save_critic(TrainedCritic(model=with_pages), tmp_path / "a")
+    read_critic(str(tmp_path / "a"))  # its weights are such as a critic has
 
 
 @EMBEDDINGS

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.discriminative import LogisticModel
+    from focuscrawl.critic.written import Shares
 
 
 TRAINING = "focuscrawl.critic.little_training"
@@ -77,10 +78,17 @@ def others(
         *,
         topic: str,
         embeddings: bool,
+        languages: Shares,
     ) -> LogisticModel:
         seen.extend(unlabelled)
         return learn_from_little(
-            phrases, good, bad, unlabelled, topic=topic, embeddings=embeddings
+            phrases,
+            good,
+            bad,
+            unlabelled,
+            topic=topic,
+            embeddings=embeddings,
+            languages=languages,
         )
 
     monkeypatch.setattr(f"{TRAINING}.learn_from_little", spied)

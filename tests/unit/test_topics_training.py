@@ -11,10 +11,12 @@ from wordfreq import top_n_list, word_frequency
 from focuscrawl.critic.corpus import read_bags
 from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.training import learn_critic, train_critic
+from focuscrawl.critic.written import written_pages
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import Label
 from focuscrawl.topics import TopicDefinition, fit_classes, train_definition
 
+from .language_pages import LanguagePages
 from .shelves import Shelf, at
 
 if TYPE_CHECKING:
@@ -157,10 +159,14 @@ def test_a_taxonomy_is_learned_anew_by_the_kind_of_critic_that_it_is_of(
     assert dict(trained.examples)[at("/climb0")] == "/Sea/Knots"
 
 
-def test_everyday_words_that_only_good_pages_have_do_not_speak_for_the_topic() -> None:
+@pytest.mark.parametrize("language", ["en", "de", "ru"])
+def test_everyday_words_that_only_good_pages_have_do_not_speak_for_the_topic(
+    language: str,
+) -> None:
     shelf = Shelf()
-    usual = [word for word in top_n_list("en", 300)[150:] if word.isalpha()]
-    english = " ".join(f"{word} " * round(3000 * word_frequency(word, "en")) for word in usual)
+    usual = [word for word in top_n_list(language, 300)[150:] if word.isalpha()]
+    often = {word: round(3000 * word_frequency(word, language)) for word in usual}
+    english = " ".join(f"{word} " * n for word, n in often.items())
     for i in range(8):
         shelf.page(f"/knots{i}", f"{english} {'knots ' * 20} number{i}")
     shelf.page("/tax", "tax revenue office " * 50)
@@ -172,14 +178,31 @@ def test_everyday_words_that_only_good_pages_have_do_not_speak_for_the_topic() -
     usable = [(pair, bag) for pair, bag in zip(pairs, bags, strict=True) if bag is not None]
     plain = learn_critic(usable, uniform_prior=True)
 
-    def said(critic: TrainedCritic, *words: str) -> float:
+    def said(critic: TrainedCritic, topic: str, *words: str) -> float:
         bag = dict.fromkeys(words, 1)
-        return float(critic.model.log_posteriors([bag])[0, critic.model.classes.index("/good")])
+        return float(critic.model.log_posteriors([bag])[0, critic.model.classes.index(topic)])
 
     everyday = usual[:20]
-    assert said(trained, "knots") > np.log(0.5)
-    off = [-np.log1p(-np.exp(said(critic, *everyday))) for critic in (plain, trained)]
+    assert said(trained, "/good", "knots") > np.log(0.5)
+    off = [-said(critic, "/bad", *everyday) for critic in (plain, trained)]
     assert off[1] < 0.8 * off[0]  # they speak less for it
+
+
+@pytest.mark.parametrize("language", ["de", "zh"])
+def test_everyday_words_are_those_of_the_language(language: str, tmp_path: Path) -> None:
+    shelf, pages = Shelf(), LanguagePages(language, each=6, others=0)
+    labels = []
+    for i, page in enumerate(pages.pages):
+        shelf.page(f"/{i}", pages.text(page))
+        if page.topic in {"cycling", "banking"}:
+            labels.append(Label(at(f"/{i}"), f"/{page.topic}", "train"))
+    base = train_critic(labels, shelf, kind="flat")
+    save_critic(base, tmp_path / "base")
+    definition = TopicDefinition(critic=str(tmp_path / "base"), topics=("/cycling",))
+    trained, _ = train_definition(definition, [shelf])
+    everyday = written_pages(1, 0, ((language, 1.0),))
+    plain, written = (each.model.log_posteriors(everyday)[0, 1] for each in (base, trained))
+    assert written < min(plain, np.log(0.01))  # of two classes, cycling is the second
 
 
 def test_what_cannot_be_learned_from_is_one_line(shelf: Shelf, tmp_path: Path) -> None:

@@ -1,0 +1,43 @@
+"""A critic and a crawl of pages that are not in English: real processes, as a user starts them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from unit.language_pages import LANGUAGES, LanguagePages, record
+
+from .running import ROOT, crawl
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_phrase_and_three_urls_lead_a_crawl(
+    language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
+    pages = LanguagePages(language, each=30, others=300)
+    record(tmp_path / "web.warc.gz", pages.web())
+    about = {page.url for page in pages.pages if page.topic == "cycling"}
+    good = tmp_path / "good.txt"
+    good.write_text("\n".join(sorted(about)[:3]))
+    web, critic = tmp_path / "web.warc.gz", tmp_path / "critic"
+    program = [sys.executable, "-c", "from focuscrawl.cli.main import main; main()"]
+    topic = ["--words", pages.phrase("cycling"), "--good", str(good), "--name", "/Bikes"]
+    trained = subprocess.run(
+        [*program, "critic", "train", *topic, "--web", str(web), "--out", str(critic)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert trained.returncode == 0, trained.stderr
+    done = crawl(tmp_path / "crawl", web=web, critic=critic, topic="/Bikes", seeds=good, budget=60)
+    assert done.returncode == 0, done.stderr
+    found = {url for (url,) in done.kept.query("SELECT url FROM pages WHERE relevance > 0.5")}
+    assert len(found & about) >= 0.7 * len(about)  # of 60 pages drawn at random, four would be
+    assert len(found & about) >= 0.9 * len(found)
