@@ -86,7 +86,6 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ["knowledge", "learn", "{crawl}", "--topic", TOPIC, "--out", "{tmp}/k.db"],
         ["web", "info", "demo"],
         ["topic", "apply", "--help"],
-        ["topic", "suggest", "{crawl}", "--out", "{tmp}/questions.csv"],
         ["paths", "check", "--help"],
     ],
     ids=" ".join,
@@ -95,6 +94,13 @@ def test_what_needs_no_extra(arguments: list[str], crawled: Path, tmp_path: Path
     url = Kept(crawled).urls[3]
     given = [each.format(crawl=crawled, tmp=tmp_path, url=url) for each in arguments]
     done = run(FOCUSCRAWL, *given, absent=EXTRA_MODULES)
+    assert done.returncode == 0, done.stderr
+
+
+def test_pages_to_judge_are_chosen_without_the_report(crawled: Path, tmp_path: Path) -> None:
+    questions = str(tmp_path / "questions.csv")
+    absent = ["pandas", "matplotlib", "jinja2"]
+    done = run(FOCUSCRAWL, "topic", "suggest", str(crawled), "--out", questions, absent=absent)
     assert done.returncode == 0, done.stderr
 
 
