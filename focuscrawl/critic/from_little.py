@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 _USUAL = ((0.015, 0.03), (0.11, 0.11))
 #: standard deviation of their sum
 _USUAL_SUM = 1.75
+#: standard deviation of cosines that is taken to be the least: of a phrase that no unlabelled page
+#: has it is 0, and pages that have it would stand out without limit
+_LEAST_SPREAD = 0.01
 #: standard deviations above the mean of unlabelled pages at which R = 1/2
 _HALF = 2.0
 #: log-odds of a standard deviation
@@ -201,7 +204,8 @@ class _Learning:
 
     def query(self, phrases: Sequence[Sequence[str]]) -> Judge:
         """Return the judge that the phrases are."""
-        judges = [self._standardised(each) for each in _cosines(self._vectors, phrases)]
+        cosines = _cosines(self._vectors, phrases)
+        judges = [self._standardised(each, _LEAST_SPREAD) for each in cosines]
         return self.sum(judges, (1.0, 1.0))
 
     def weights(self, query: Judge) -> tuple[float, float]:
@@ -237,7 +241,8 @@ class _Learning:
     def sum(self, judges: Sequence[Judge], weights: Sequence[float]) -> Judge:
         """Add up judges, and measure in standard deviations again."""
         parts = [judge.weights * weight for judge, weight in zip(judges, weights, strict=False)]
-        return self._standardised(np.sum(parts, axis=0))
+        least = 0.5 * float(np.linalg.norm(weights[: len(parts)]))  # half of what unlike ones have
+        return self._standardised(np.sum(parts, axis=0), least)
 
     def standing_out(self, judge: Judge, n: int) -> NDArray[np.intp]:
         """Return the numbers of the `n` unlabelled pages that a judge holds most relevant."""
@@ -247,9 +252,9 @@ class _Learning:
     def _standing(self, judge: Judge, pages: NDArray[np.intp]) -> list[float]:
         return list(self._pages[pages] @ judge.weights + judge.intercept)
 
-    def _standardised(self, weights: NDArray[np.float64]) -> Judge:
+    def _standardised(self, weights: NDArray[np.float64], least: float = 1e-9) -> Judge:
         odds = self._pages[: self._n] @ weights
-        spread = max(float(odds.std()), 1e-9)
+        spread = max(float(odds.std()), least)
         return Judge(weights / spread, -float(odds.mean()) / spread)
 
 

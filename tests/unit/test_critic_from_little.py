@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from focuscrawl.critic.files import read_critic, save_critic
 from focuscrawl.critic.from_little import learn_from_little, learn_from_query
 from focuscrawl.critic.little_training import topic_name
 from focuscrawl.critic.phrase_model import phrases_of
+from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.errors import UserError
 from unit.topic_pages import pages_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.discriminative import LogisticModel
@@ -35,6 +38,13 @@ def test_a_phrase_finds_pages_of_its_words(embeddings: bool) -> None:
     model = learn_from_little([["birds"]], unlabelled=OTHERS, embeddings=embeddings)
     assert (relevance(model, BIRDS) > 0.5).mean() > 0.9
     assert (relevance(model, ENGINES) > 0.5).mean() < 0.1
+
+
+def test_a_critic_of_a_phrase_that_no_other_page_has_can_be_kept(tmp_path: Path) -> None:
+    model = learn_from_little([["birds"]], BIRDS[:3], unlabelled=OTHERS, embeddings=False)
+    save_critic(TrainedCritic(model=model), tmp_path / "critic")
+    kept, _ = read_critic(str(tmp_path / "critic"))
+    assert np.allclose(kept.model.log_posteriors(BIRDS), model.log_posteriors(BIRDS), rtol=1e-3)
 
 
 @EMBEDDINGS
