@@ -23,10 +23,9 @@ _SURE = 0.1
 def by_doubt(relevance: Floats, pages: Sequence[Bag], judged: Sequence[Bag]) -> Iterator[int]:
     """Yield the places of pages, each time that with the largest doubt times distance.
 
-    Doubt is the standard deviation of a verdict that is yes with probability R; distance is that
-    to the nearest page that was judged or yielded, half its square: with it, near-duplicates of
-    one doubtful page are one question [an active learner's batch, chosen as k-means++ chooses
-    its centres].
+    Doubt is the standard deviation of a verdict that is yes with probability R; distance is one
+    less the cosine (the mean of two, by words and by meaning) with the nearest page that was
+    judged or yielded: so many pages like one doubtful page are one question.
 
     Parameters
     ----------
@@ -39,7 +38,7 @@ def by_doubt(relevance: Floats, pages: Sequence[Bag], judged: Sequence[Bag]) -> 
     vectors = PageVectors.learn(pages, embeddings=word_vectors_installed())
     rows = as_matrix(vectors.read([*pages, *judged]), len(vectors.words))
     asked = rows[: len(pages)]
-    doubt = np.sqrt(relevance * (1.0 - relevance)) + _SURE
+    doubt = np.sqrt(np.maximum(relevance * (1.0 - relevance), 0.0)) + _SURE
     parts = 2.0 if vectors.dimensions else 1.0  # of a vector, each of length 1
     alike = np.asarray((asked @ rows.T).todense()) / parts
     nearest = alike[:, len(pages) :].max(axis=1, initial=0.0)

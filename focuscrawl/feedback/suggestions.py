@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -96,16 +97,11 @@ def suggest(
         raise UserError(f"{store.where}: no HTML page was fetched yet: there is nothing to judge")
     crawl = _Crawl(store, webs, known, n, pages)
     orders = [KINDS[kind](crawl) for kind in kinds]
-    asked, chosen = set(known), list[Suggestion]()
-    titled = zip(pages.names, pages.titles, strict=True)
-    seen = {(host(url), title) for url, title in titled if title and url in asked}
+    chosen, seen = list[Suggestion](), _Seen(pages, known)
     while orders and len(chosen) < n:
         for order in list(orders):
             for page in order:
-                same = (host(page.url), page.title)
-                if page.url not in asked and not (page.title and same in seen):
-                    asked.add(page.url)
-                    seen.add(same)
+                if seen.adds(page.url, page.title):
                     chosen.append(page)
                     break
             else:
@@ -113,6 +109,24 @@ def suggest(
             if len(chosen) == n:
                 break
     return chosen
+
+
+class _Seen:
+    """Pages asked about or known before, other versions of them included."""
+
+    def __init__(self, pages: _Pages, known: Collection[str]) -> None:
+        self._urls = set(known)
+        titled = zip(pages.names, pages.titles, strict=True)
+        self._titles = {(host(url), title) for url, title in titled if title and url in known}
+
+    def adds(self, url: str, title: str) -> bool:
+        """Add a page; tell whether it is new."""
+        if url in self._urls or (host(url), title) in self._titles:
+            return False
+        self._urls.add(url)
+        if title:
+            self._titles.add((host(url), title))
+        return True
 
 
 def _uncertain(crawl: _Crawl) -> Iterator[Suggestion]:
@@ -125,7 +139,9 @@ def _uncertain(crawl: _Crawl) -> Iterator[Suggestion]:
     away = np.abs(pages.relevance - RELEVANT)
     against = -np.abs(pages.around - pages.relevance)
     order = np.lexsort((against, away)).tolist()
-    near = [i for i in order if pages.names[i] not in crawl.known][: _READ * crawl.n]
+    seen = _Seen(pages, crawl.known)
+    new = (i for i in order if seen.adds(pages.names[i], pages.titles[i]))
+    near = [*islice(new, _READ * crawl.n)]
     names = [pages.names[i] for i in near]
     read = read_known(crawl.webs, [*names, *crawl.known])
     near = [i for i in near if pages.names[i] in read]

@@ -97,6 +97,13 @@ def test_what_needs_no_extra(arguments: list[str], crawled: Path, tmp_path: Path
     assert done.returncode == 0, done.stderr
 
 
+def test_pages_to_judge_are_chosen_without_the_report(crawled: Path, tmp_path: Path) -> None:
+    questions = str(tmp_path / "questions.csv")
+    absent = ["pandas", "matplotlib", "jinja2"]
+    done = run(FOCUSCRAWL, "topic", "suggest", str(crawled), "--out", questions, absent=absent)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "module", "extra"),
     [
@@ -104,7 +111,7 @@ def test_what_needs_no_extra(arguments: list[str], crawled: Path, tmp_path: Path
         (["report", "{crawl}"], "matplotlib", "report"),
         (["report", "{crawl}"], "jinja2", "report"),
         (["distill", "{crawl}"], "pandas", "report"),
-        (["topic", "suggest", "{crawl}", "--out", "{tmp}/out.csv"], "pandas", "report"),
+        (["topic", "suggest", "{crawl}", "--kind", "hub", "--out", "{tmp}/q"], "pandas", "report"),
         (["lab", "--help"], "matplotlib", "lab"),
         (["lab", "run", "study.toml", "--out", "{tmp}/out"], "pyarrow", "lab"),
         ([*CHECK, "--out", "{tmp}/out"], "matplotlib", "lab"),

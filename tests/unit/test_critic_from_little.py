@@ -51,6 +51,13 @@ def test_a_phrase_that_no_page_has_waits_for_one_that_has(tmp_path: Path) -> Non
     read_critic(str(tmp_path / "a"))  # its weights are such as a critic has
 
 
+def test_a_critic_of_a_phrase_that_no_other_page_has_can_be_kept(tmp_path: Path) -> None:
+    model = learn_from_little([["birds"]], BIRDS[:3], unlabelled=OTHERS, embeddings=False)
+    save_critic(TrainedCritic(model=model), tmp_path / "critic")
+    kept, _ = read_critic(str(tmp_path / "critic"))
+    assert np.allclose(kept.model.log_posteriors(BIRDS), model.log_posteriors(BIRDS), rtol=1e-3)
+
+
 @EMBEDDINGS
 def test_good_pages_find_others_like_them(embeddings: bool) -> None:
     model = learn_from_little(good=pages_of("birds", 3), unlabelled=OTHERS, embeddings=embeddings)

@@ -90,6 +90,21 @@ def test_without_a_kind_pages_are_uncertain_and_none_is_known_or_lost(
     assert at("/odd") not in {page.url for page in asked()}  # nobody could learn from it
 
 
+def test_many_versions_of_one_page_leave_room_for_others(tmp_path: Path) -> None:
+    shelf = Shelf()
+    versions = [f"/v{i}" for i in range(30)]
+    shelf.page("/", "start", "/other", *versions, head="<title>start</title>")
+    shelf.page("/other", "dull", head="<title>other</title>")
+    for path in versions:
+        shelf.page(path, f"dull {path}", head="<title>version</title>")
+    crawl = open_crawl(tmp_path, shelf, "/")
+    run(crawl)
+    crawl.close("frontier_empty")
+    with closing(open_store(tmp_path)) as store:
+        found = suggest(store, [shelf], 1, known=[at("/"), at("/v0")])
+    assert [page.url for page in found] == [at("/other")]
+
+
 SWING, BEBOP, OPERA = ("swing band", "bebop quartet", "opera aria")
 
 
