@@ -56,8 +56,9 @@ _JOINING, _JOINING_ALONE = 5, 10
 #: good pages are taken to stand out so far, until so many have shown how far they do
 _EXPECTED, _EXPECTED_PAGES = 2.5, 4
 _FOLDS = 5
-#: standard deviation of a judge that says the same of all unlabelled pages: of words that none has
-_LEAST_SPREAD = 1e-3
+#: standard deviation of a judge that says the same of all unlabelled pages, of words that none has:
+#: pages that have them would stand out without limit
+_LEAST_SPREAD = 0.01
 _TOLD = 0.5  # standard deviation, 1 for a judge that has measured its own
 #: what each that joins weighs, beside a good one
 _JOINED_WEIGHT = 0.2
@@ -279,7 +280,8 @@ class _Learning:
     def sum(self, judges: Sequence[Judge], weights: Sequence[float]) -> Judge:
         """Add up judges, and measure in standard deviations again."""
         parts = [judge.weights * weight for judge, weight in zip(judges, weights, strict=False)]
-        return self._standardised(np.sum(parts, axis=0))
+        least = 0.5 * float(np.linalg.norm(weights[: len(parts)]))  # half of what unlike ones have
+        return self._standardised(np.sum(parts, axis=0), least)
 
     def standing_out(self, judge: Judge, n: int) -> NDArray[np.intp]:
         """Return the numbers of the `n` unlabelled pages that a judge holds most relevant."""
@@ -290,9 +292,11 @@ class _Learning:
         """Tell whether a judge finds any difference between unlabelled pages."""
         return bool((self._pages[: self._n] @ judge.weights).std() > _TOLD)
 
-    def _standardised(self, weights: NDArray[np.float64]) -> Judge:
+    def _standardised(
+        self, weights: NDArray[np.float64], least: float = _LEAST_SPREAD
+    ) -> Judge:
         odds = self._pages[: self._n] @ weights
-        spread = max(float(odds.std()), _LEAST_SPREAD)
+        spread = max(float(odds.std()), least)
         return Judge(weights / spread, -float(odds.mean()) / spread)
 
 

@@ -8,10 +8,10 @@ import pandas as pd
 from focuscrawl.lab.critics import CRITICS
 from focuscrawl.lab.rendering import Grid
 
-_NAMES = {"ap": "AP", "f1": "F1", "precision": "precision", "recall": "recall", "ece": "error"}
+_NAMES = {"ap": "AP", "f1": "F1", "precision": "P", "recall": "R", "ece": "error"}
 _NOTE = (
-    "Means over topics of means over draws. AP: average precision; of R > 1/2: F1, precision and "
-    "recall; error: expected calibration error."
+    "Means over topics of means over draws. AP: average precision; F1, P, R: of relevance > 1/2, "
+    "with precision and recall; error: expected calibration error."
 )
 
 
@@ -30,7 +30,7 @@ def critics_grid(table: pd.DataFrame) -> Grid:
     means = means[columns].sort_index(
         level="critic", key=lambda names: names.map(CRITICS.index), sort_remaining=False
     )
-    head = ["critic", "learned from", *(f"{web}: {_NAMES[name]}" for name, web in columns)]
+    head = ["critic", "learned from", *(f"{web} {_NAMES[name]}" for name, web in columns)]
     rows = [
         [critic, material, *map(_cell, values)]
         for (critic, material), values in zip(means.index, means.to_numpy(), strict=True)

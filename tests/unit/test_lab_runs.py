@@ -12,6 +12,7 @@ from focuscrawl.lab.planning import draw_seeds, plan_runs
 from focuscrawl.lab.run_scheduler import crawl_all, unfinished
 from focuscrawl.lab.runs import Run
 from focuscrawl.lab.study import Contender, Study, StudyWeb
+from focuscrawl.lab.topic_tasks import plan_tasks
 from focuscrawl.webs import open_web
 
 SEEDS = Path(__file__).parents[2] / "models" / "demo" / "seeds.csv"
@@ -157,3 +158,16 @@ def test_draws_of_seeds_are_examples_for_training(tmp_path: Path) -> None:
     assert first != second
     assert len(first) == len(second) == 4
     assert {*first, *second} <= set(urls[::3])
+
+
+def test_tasks_have_the_seeds_and_the_budget_of_the_first_draw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
+    asked = study([Contender("base", "best-first")])
+    (task,) = plan_tasks(replace(asked, budget=30), tmp_path, "critics")
+    assert task.budget == 30
+    assert not (tmp_path / "cache" / "whole").exists()  # the web as a whole is not asked for
+    (task,) = plan_tasks(replace(asked, budget=0.5), tmp_path, "critics")
+    run = plan_runs(replace(asked, budget=0.5), tmp_path)[0]
+    assert (task.budget, task.seeds, task.critic) == (run.compared, run.seeds, run.critic)
