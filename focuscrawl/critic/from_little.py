@@ -56,8 +56,8 @@ _JOINING, _JOINING_ALONE = 5, 10
 #: good pages are taken to stand out so far, until so many have shown how far they do
 _EXPECTED, _EXPECTED_PAGES = 2.5, 4
 _FOLDS = 5
-#: standard deviation of a judge that says the same of all unlabelled pages, of words that none has:
-#: pages that have them would stand out without limit
+#: standard deviation of a judge that says the same of all unlabelled pages, of words that none
+#: has: pages that have them would stand out without limit
 _LEAST_SPREAD = 0.01
 _TOLD = 0.5  # standard deviation, 1 for a judge that has measured its own
 #: what each that joins weighs, beside a good one
@@ -292,9 +292,7 @@ class _Learning:
         """Tell whether a judge finds any difference between unlabelled pages."""
         return bool((self._pages[: self._n] @ judge.weights).std() > _TOLD)
 
-    def _standardised(
-        self, weights: NDArray[np.float64], least: float = _LEAST_SPREAD
-    ) -> Judge:
+    def _standardised(self, weights: NDArray[np.float64], least: float = _LEAST_SPREAD) -> Judge:
         odds = self._pages[: self._n] @ weights
         spread = max(float(odds.std()), least)
         return Judge(weights / spread, -float(odds.mean()) / spread)
