@@ -17,6 +17,7 @@ import numpy as np
 from focuscrawl.critic.calibration import Calibration
 from focuscrawl.critic.counts import ClassCounts
 from focuscrawl.critic.discriminative import Linear, LogisticModel
+from focuscrawl.critic.kept_pages import KeptPages
 from focuscrawl.critic.naive_bayes import KINDS, NaiveBayes
 from focuscrawl.critic.page_vectors import PageVectors
 from focuscrawl.critic.phrase_model import WordsModel
@@ -70,6 +71,7 @@ def save_critic(trained: TrainedCritic, out: str | Path, *, force: bool = False)
         If `out` exists and `force` is not given, or it is not a critic, or cannot be written.
     """
     arrays, of_model = pack_model(trained.model)
+    arrays |= trained.pages.pack()
     if trained.calibration is not None:
         arrays["calibration"] = np.array([trained.calibration.scale, trained.calibration.exponent])
     table = io.StringIO()
@@ -124,6 +126,9 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
     random_state = int(manifest.get("random_state", 0))
     if not all(phrases) or random_state < 0:
         raise ValueError("it does not say how it was trained")
+    pages = KeptPages.unpack(arrays)
+    if 0 < pages.n_pages < len(rows) - 1:
+        raise ValueError("pages of examples are missing")
     return TrainedCritic(
         model=model,
         examples=tuple((url, topic) for url, topic in rows[1:]),
@@ -135,6 +140,7 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> TrainedCritic:
         skipped=dict(manifest["skipped"]),
         phrases=phrases,
         random_state=random_state,
+        pages=pages,
     )
 
 

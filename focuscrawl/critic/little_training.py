@@ -8,6 +8,7 @@ import numpy as np
 
 from focuscrawl.critic.corpus import read_bags, read_known, resolve
 from focuscrawl.critic.from_little import learn_from_little, learn_from_query
+from focuscrawl.critic.kept_pages import KeptPages
 from focuscrawl.critic.languages import languages_of
 from focuscrawl.critic.phrase_model import OFF_TOPIC, ON_TOPIC, refuse_everyday
 from focuscrawl.critic.trained import TrainedCritic
@@ -55,6 +56,7 @@ def train_from_little(
     *,
     topic: str = ON_TOPIC,
     relevant: Collection[str] = (),
+    before: TrainedCritic | None = None,
     random_state: int = 0,
     progress: Progress = SILENT,
 ) -> TrainedCritic:
@@ -69,6 +71,8 @@ def train_from_little(
     topic : name of the class of the topic
     relevant : URLs of pages that are probably on the topic, like those that a focused crawl has
         judged to be: few of these are taken to stand for all others
+    before : a critic of the topic that was learned from little; its pages are at hand where no web
+        has them, and the others that it was learned from stand for all others again
     random_state : seed of the sample of other pages
     progress : told how many pages will be read, and of every few that were
 
@@ -82,7 +86,8 @@ def train_from_little(
     both = set(good) & set(bad)
     if both:
         raise UserError(f"{min(both)} is both good and bad; take it out of one")
-    if not webs and phrases:
+    kept, others = _kept_pages(before)
+    if not webs and not kept and phrases:
         languages = languages_of((), (), phrases)
         refuse_everyday(phrases, languages)
         model = learn_from_query(
@@ -91,17 +96,23 @@ def train_from_little(
         return TrainedCritic(
             model=model, phrases=_kept(phrases), skipped=_unread(len(good) + len(bad))
         )
-    if not phrases and not any(url is not None for web in webs for url in resolve(web, good)):
+    there = [*kept, *(url for web in webs for url in resolve(web, good))]
+    if not phrases and not any(there):
         raise UserError(_NOTHING)
     labelled = [*good, *bad]
-    progress.start(min(len(labelled) + OTHERS, sum(1 for web in webs for _ in web.urls())))
+    left = 0 if others else OTHERS
+    progress.start(min(len(labelled) + left, sum(1 for web in webs for _ in web.urls())))
     pages = read_known(webs, labelled, progress=progress)
-    if not phrases and not any(url in pages for url in good):
+    bags = kept | {url: page.bag for url, page in pages.items()}
+    if not phrases and not any(url in bags for url in good):
         raise UserError(_NOTHING)
-    known = {page.url for page in pages.values()}
-    drawn = draw_other_pages(webs, known, relevant, random_state=random_state, progress=progress)
-    others = [bag for _, bag in drawn]
-    on, off = ([pages[url].bag for url in urls if url in pages] for urls in (good, bad))
+    if not others:
+        known = {page.url for page in pages.values()}
+        drawn = draw_other_pages(
+            webs, known, relevant, random_state=random_state, progress=progress
+        )
+        others = [bag for _, bag in drawn]
+    on, off = ([bags[url] for url in urls if url in bags] for urls in (good, bad))
     languages = languages_of(others, [*on, *off], phrases)
     refuse_everyday(phrases, languages)
     model = learn_from_little(
@@ -114,13 +125,24 @@ def train_from_little(
         languages=languages,
     )
     labels = [(url, topic) for url in good] + [(url, OFF_TOPIC) for url in bad]
+    examples = tuple(pair for pair in labels if pair[0] in bags)
     return TrainedCritic(
         model=model,
-        examples=tuple(pair for pair in labels if pair[0] in pages),
+        examples=examples,
         phrases=_kept(phrases),
         random_state=random_state,
-        skipped=_unread(len(labelled) - len(pages)),
+        skipped=_unread(len(labelled) - len(examples)),
+        pages=KeptPages.of([*on, *off, *others]),
     )
+
+
+def _kept_pages(before: TrainedCritic | None) -> tuple[dict[str, Bag], list[Bag]]:
+    """Return the words of a critic's examples by URL, and of the others that it learned from."""
+    if before is None:
+        return {}, []
+    bags = before.pages.bags()
+    urls = [url for url, _ in before.examples][: len(bags)]
+    return dict(zip(urls, bags, strict=False)), bags[len(urls) :]
 
 
 def draw_other_pages(

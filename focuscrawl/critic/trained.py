@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from focuscrawl.critic.kept_pages import KeptPages
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -29,6 +31,8 @@ class TrainedCritic:
     skipped : examples that could not be used: ``not in the web``, ``not HTML``
     phrases : words of each phrase that it was learned from, where it was learned from little
     random_state : seed of the other pages that it was learned from then
+    pages : words of the pages of `examples`, in that order, and of these others; none where it
+        was not learned from little
     """
 
     model: TopicModel
@@ -41,3 +45,4 @@ class TrainedCritic:
     skipped: Mapping[str, int] = field(default_factory=dict)
     phrases: tuple[tuple[str, ...], ...] = ()
     random_state: int = 0
+    pages: KeptPages = field(default_factory=KeptPages)

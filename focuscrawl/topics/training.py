@@ -132,6 +132,8 @@ def check_examples(definition: TopicDefinition, webs: Sequence[Web]) -> None:
         return
     base, _ = read_critic(find_model(definition.critic))
     _check_marked(definition, base)
+    if base.pages.n_pages:
+        return
     urls = [url for url, _ in base.examples]
     there = {a for web in webs for a, b in zip(urls, resolve(web, urls), strict=True) if b}
     _check_enough(len(there), definition, base)
@@ -198,6 +200,7 @@ def _from_little(
         webs,
         topic=topic,
         relevant=relevant,
+        before=base,
         progress=progress,
     )
     if base is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from focuscrawl.critic import load_critic
 from focuscrawl.critic.calibration import Calibration
 from focuscrawl.critic.counts import TrainingRows
 from focuscrawl.critic.files import FORMAT, read_critic, save_critic
+from focuscrawl.critic.kept_pages import KeptPages
 from focuscrawl.critic.naive_bayes import HierarchicalNaiveBayes, NaiveBayes
 from focuscrawl.critic.phrase_model import read_phrases
 from focuscrawl.critic.trained import TrainedCritic
@@ -84,6 +86,25 @@ def test_words_come_back(tmp_path: Path) -> None:
     assert critic.examples == ()
     with pytest.raises(UserError, match="no calibration"):
         load_critic(str(tmp_path / "w"), "/good", calibrated=True)
+
+
+def test_pages_that_it_was_learned_from_come_back(tmp_path: Path) -> None:
+    save_critic(replace(trained(), pages=KeptPages.of([*PAGES, *BAGS])), tmp_path / "a")
+    found, _ = read_critic(str(tmp_path / "a"))
+    assert found.pages.bags() == [*PAGES, *BAGS]
+    with np.load(tmp_path / "a" / "model.npz") as arrays:
+        packed = dict(arrays)
+    for name, wrong in (
+        ("page_ids", packed["page_ids"] + 1),
+        ("page_counts", packed["page_counts"] * 0),
+        ("page_starts", packed["page_starts"][::-1]),
+        ("page_starts", packed["page_starts"][:3]),
+        ("page_starts", packed["page_starts"][:0]),
+        ("page_words", packed["page_words"].astype(float)),
+    ):
+        replace_arrays(tmp_path / "a", **packed | {name: wrong})
+        with pytest.raises(UserError, match="not a whole critic"):
+            read_critic(str(tmp_path / "a"))
 
 
 def test_the_same_critic_is_the_same_bytes(tmp_path: Path) -> None:

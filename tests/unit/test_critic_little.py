@@ -127,6 +127,32 @@ def test_what_it_was_learned_from_is_kept(shelf: Shelf, tmp_path: Path) -> None:
     assert (alone.phrases, alone.examples) == (kept.phrases, ())
 
 
+def test_a_critic_is_learned_again_without_the_pages_it_was_learned_from(
+    shelf: Shelf, tmp_path: Path
+) -> None:
+    """A live crawl has fetched other pages, few of which are off the topic."""
+    trained = train_from_little([["knots"]], [at("/knots1")], [at("/tax1")], [shelf])
+    save_critic(trained, tmp_path / "before")
+    before, _ = read_critic(str(tmp_path / "before"))
+    crawl = Shelf()
+    for i in range(30):
+        crawl.page(f"/more{i}", f"knots ropes hitches number{i} " * 9)
+    good, bad = [at("/knots1"), at("/more1")], [at("/tax1")]
+    again = train_from_little([["knots"]], good, bad, [crawl], before=before)
+    assert [url for url, _ in again.examples] == [*good, *bad]
+    assert again.skipped == {}
+    bags = again.pages.bags()
+    assert bags[0] == before.pages.bags()[0]  # the crawl does not have it
+    assert "hitches" in bags[1]
+    assert bags[3:] == before.pages.bags()[2:]  # others are those of before
+    assert len(bags) == 3 + 38
+    same = train_from_little([["knots"]], good[:1], bad, [crawl], before=before)
+    page = [{"knots": 3, "rope": 2}, {"tax": 3}]
+    assert same.model.log_posteriors(page).tolist() == trained.model.log_posteriors(page).tolist()
+    alone = train_from_little([], good[:1], [], [], before=before)
+    assert [url for url, _ in alone.examples] == good[:1]
+
+
 def test_what_makes_no_sense_is_one_line(shelf: Shelf) -> None:
     with pytest.raises(UserError, match="is both good and bad"):
         train_from_little([], [at("/knots1")], ["http://A.example/knots1"], [shelf])
