@@ -31,6 +31,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# Tests run beside each other: what they start has one core, not all.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_thread_of_blas() -> Iterator[None]:
     """Have crawls in this process learn as fast as in the process of a crawl."""
