@@ -132,7 +132,8 @@ class _Embedded:
     def __init__(self, words: Sequence[str]) -> None:
         self._words = words
         self._source = word_vectors()
-        self._vectors = np.zeros((len(words), self._source.dimensions), np.float16)
+        # the source has float16, which would be converted for every page
+        self._vectors = np.zeros((len(words), self._source.dimensions), np.float32)
         self._known = np.zeros(len(words), np.bool_)
 
     def means(self, rows: BagRows) -> NDArray[np.float32]:
@@ -145,6 +146,5 @@ class _Embedded:
         for row, (start, end) in enumerate(pairwise(rows.starts.tolist())):
             if end > start:
                 counts = rows.counts[start:end].astype(np.float32)
-                vectors = self._vectors[rows.ids[start:end]].astype(np.float32)
-                means[row] = counts @ vectors / counts.sum()
+                means[row] = counts @ self._vectors[rows.ids[start:end]] / counts.sum()
         return means
