@@ -31,6 +31,7 @@ RUNS = "runs.parquet"
 ABOUT = "study.json"
 ORACLE = "oracle"  # name of the strategy that knows all pages
 COST = ("seconds", "cpu_seconds", "megabytes")
+_OPINIONS = ("judged_loss", "labelled_loss")
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
 #: a fetch, as `focuscrawl.report.measures.load_pages` has it; without ``fetched_at``, since time
@@ -110,6 +111,8 @@ class Results:
             about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
             about["beside"] = tuple(about["beside"])
             runs = pd.read_parquet(folder / RUNS)
+            # results of before there were evaluators
+            runs = runs.reindex(columns=list(dict.fromkeys([*runs.columns, *_OPINIONS])))
         except (OSError, ValueError, KeyError):
             raise UserError(
                 f"{folder} holds no results of a study: make some with focuscrawl lab run "

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 HTML = "text/html; charset=utf-8"
 
 
-def record(path: Path, pages: Iterable[tuple[str, str]], content_type: str = HTML) -> Path:
+def record(path: Path, pages: Iterable[tuple[str, str | bytes]], content_type: str = HTML) -> Path:
     """Record pages, URL and HTML, as if they had been fetched; return `path`."""
     with WarcRecorder(path) as recorder:
         for url, html in pages:
@@ -26,7 +26,7 @@ def record(path: Path, pages: Iterable[tuple[str, str]], content_type: str = HTM
                 status=200,
                 reason="OK",
                 response_headers=[("Content-Type", content_type)],
-                body_raw=html.encode(),
+                body_raw=html if isinstance(html, bytes) else html.encode(),
                 ip=None,
                 at=datetime(2024, 1, 1, tzinfo=UTC),
             )

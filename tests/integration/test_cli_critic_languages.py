@@ -7,8 +7,9 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from unit.language_pages import LANGUAGES, LanguagePages, record
+from unit.language_pages import LANGUAGES, LanguagePages
 
+from .recording import record
 from .running import ROOT, crawl
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ def test_a_phrase_and_three_urls_lead_a_crawl(
 ) -> None:
     monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
     pages = LanguagePages(language, each=30, others=300)
-    record(tmp_path / "web.warc.gz", pages.web())
+    # pages say themselves in which charset they are
+    record(tmp_path / "web.warc.gz", pages.web().items(), "text/html")
     about = {page.url for page in pages.pages if page.topic == "cycling"}
     good = tmp_path / "good.txt"
     good.write_text("\n".join(sorted(about)[:3]))

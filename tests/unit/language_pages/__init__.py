@@ -9,13 +9,10 @@ from __future__ import annotations
 import html
 import tomllib
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from focuscrawl.webs.warc_recorder import WarcRecorder
 
 LANGUAGES = ("zh", "ja", "ar", "de")
 TOPICS = ("cycling", "astronomy", "banking", "railways", "cooking")
@@ -130,21 +127,3 @@ class LanguagePages:
             who=self._random.choice(self._written["who"]),
             where=self._random.choice(self._written["where"]),
         )
-
-
-def record(path: Path, answers: dict[str, bytes]) -> None:
-    """Record pages that say themselves in which charset they are."""
-    with WarcRecorder(path) as recorder:
-        for url, body in answers.items():
-            recorder.record(
-                request_method="GET",
-                url=url,
-                request_headers=[],
-                request_body=b"",
-                status=200,
-                reason="OK",
-                response_headers=[("Content-Type", "text/html")],
-                body_raw=body,
-                ip=None,
-                at=datetime(2026, 1, 1, tzinfo=UTC),
-            )
