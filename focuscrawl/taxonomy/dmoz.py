@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.input_files import open_source
 from focuscrawl.taxonomy.sampling import Sampling
-from focuscrawl.taxonomy.topic_path import normalise
+from focuscrawl.taxonomy.topic_path import normalise, too_deep
 from focuscrawl.taxonomy.tree import Taxonomy
 
 if TYPE_CHECKING:
@@ -90,11 +90,12 @@ def _examples(source: BinaryIO) -> Iterator[tuple[str, list[str]]]:
     """Yield topics with examples of theirs, distinct; a topic may come again with others.
 
     A dump lists a topic's links and right after it their pages, so nearly every topic comes
-    once and whole.
+    once and whole. One with more levels than a taxonomy may have is damage.
     """
     for topic, entries in groupby(_entries(source), key=itemgetter(0)):
         urls = dict.fromkeys(url for _, url in entries if _is_web(url))
-        yield normalise(topic), list(urls)
+        if not too_deep(path := normalise(topic)):
+            yield path, list(urls)
 
 
 def _entries(source: BinaryIO) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 ROOT = "/"
 OTHER = "Other"
 """Name of the leaf that takes the examples an internal topic has of its own [A02 section 3.1]."""
+DEEPEST = 100
+"""Levels of a taxonomy, at most: all topics above a topic are topics too, so each costs its length."""
 
 
 def normalise(topic: str) -> str:
@@ -32,6 +34,11 @@ def normalise(topic: str) -> str:
 def read_topics(text: str) -> tuple[str, ...]:
     """Return the normalised paths that are written with commas between."""
     return tuple(normalise(part) for part in text.split(",") if part.strip())
+
+
+def too_deep(path: str) -> bool:
+    """Tell whether a normalised `path` has more levels than a taxonomy may have."""
+    return path.count("/") > DEEPEST
 
 
 def parent(path: str) -> str:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy.nearest import nearest
-from focuscrawl.taxonomy.topic_path import OTHER, ROOT, child, normalise, parent
+from focuscrawl.taxonomy.topic_path import (
+    DEEPEST,
+    OTHER,
+    ROOT,
+    child,
+    normalise,
+    parent,
+    too_deep,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -31,6 +39,11 @@ class Taxonomy:
     leaves : the topics without children, sorted; the root, if it is the only topic
     sampling : as given
 
+    Raises
+    ------
+    UserError
+        If a topic has more than `DEEPEST` levels.
+
     Notes
     -----
     Methods take topics as users spell them (see `normalise`).
@@ -44,6 +57,11 @@ class Taxonomy:
         self._children: dict[str, list[str]] = {}
         for topic, urls in examples.items():
             path = normalise(topic)
+            if too_deep(path):
+                raise UserError(
+                    f"the topic {path[:60]}... has {path.count('/'):,} levels; "
+                    f"name topics with {DEEPEST} at most"
+                )
             known = self._examples.get(path)
             self._examples[path] = list(dict.fromkeys([*known, *urls] if known else urls))
         for path in list(self._examples):

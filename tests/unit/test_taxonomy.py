@@ -77,6 +77,11 @@ def test_topics_above_those_named_belong_to_the_tree() -> None:
     assert "/Computers/Linux" not in TREE
 
 
+def test_a_topic_below_all_depths_is_refused_in_a_line() -> None:
+    with pytest.raises(UserError, match=r"^the topic .* has 8,000 levels; .*100 at most$"):
+        Taxonomy({"/x" * 8000: ["http://x/"]})
+
+
 def test_examples_are_a_topics_own_and_count_once() -> None:
     assert TREE.examples("/Science/Biology/") == ["http://d.org/"]
     assert TREE.examples("/Computers/Operating_Systems") == ["http://c.org/"]

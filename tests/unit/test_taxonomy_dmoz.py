@@ -173,6 +173,11 @@ def test_a_long_stretch_without_a_tag_is_passed_over(folder: Path) -> None:
     assert contents(read(folder, body)) == {"/A": ["http://a/"], "/B": ["http://b/"]}
 
 
+def test_a_topic_below_all_depths_is_damage(folder: Path) -> None:
+    body = record("/A", ["http://a/"]) + record("/x" * 8000, ["http://x/"])
+    assert contents(read(folder, body)) == {"/A": ["http://a/"]}
+
+
 @given(most=st.integers(1, 9), seed=st.integers(0, 3), turns=st.permutations(range(40)))
 def test_a_topic_in_pieces_gives_the_sample_of_the_whole(
     folder: Path, most: int, seed: int, turns: list[int]

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
 from focuscrawl.taxonomy import OTHER, ROOT, Sampling, Taxonomy, ancestors, parent, prune
+from focuscrawl.taxonomy.topic_path import DEEPEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -169,7 +170,7 @@ def test_leaf_of() -> None:
 
 
 def test_a_deep_chain_and_a_wide_tree_take_one_pass() -> None:
-    deep = "/".join(["", *["x"] * 400])
+    deep = "/".join(["", *["x"] * DEEPEST])
     wide = {f"/w/{n}": [f"http://w/{n}"] for n in range(20_000)}
     tree = prune(Taxonomy({deep: ["d"], **wide}), 2, ALL)
     assert tree.leaves == ("/Other", "/w")
