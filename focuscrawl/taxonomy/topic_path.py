@@ -11,7 +11,7 @@ ROOT = "/"
 OTHER = "Other"
 """Name of the leaf that takes the examples an internal topic has of its own [A02 section 3.1]."""
 DEEPEST = 100
-"""Levels of a taxonomy, at most: all topics above a topic are topics too, so each costs its length."""
+"""The most levels; all topics above one are topics too, so each costs the length of its path."""
 
 
 def normalise(topic: str) -> str:

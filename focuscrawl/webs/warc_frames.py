@@ -7,8 +7,9 @@ in, and what was read to no avail is not read over and over.
 from __future__ import annotations
 
 import io
+import re
 import zlib
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from focuscrawl.webs.limits import LARGEST_BLOCK
 from focuscrawl.webs.warc import (
@@ -23,11 +24,9 @@ from focuscrawl.webs.warc import (
     parse_record,
 )
 
-if TYPE_CHECKING:
-    import re
-
 _CHUNK = 1 << 16
 _FIRST_STEP = 1 << 12
+_HEAD_STOP = re.compile(rb"\n(?:[^\S\n]*\n|(?=WARC/[01]\.\d{1,2}\r?\n))")  # or the next head
 _EMPTY = 64  # bytes that a gzip member without content may take
 _OVERLAP = 32  # longer than a match of the patterns that are looked for
 
@@ -151,16 +150,16 @@ def _record_end(data: bytearray) -> int | None:
 def _head_at(file: BinaryIO, at: int) -> tuple[dict[str, str], int] | int:
     """Return the header fields and the bytes they take; how many were read if it is no head."""
     file.seek(at)
-    lines: list[bytes] = []
-    size = 0
-    for line in iter(lambda: file.readline(LONGEST_HEAD), b""):
-        if lines and PLAIN_START.match(line):
-            return size  # the head of the next
-        lines.append(line)
-        size += len(line)
-        if not line.strip() or size > LONGEST_HEAD:
-            break
-    return parse_head(b"".join(lines)) or size
+    head = file.read(_FIRST_STEP)
+    if not head.startswith(b"WARC/"):
+        return 0
+    stop = _HEAD_STOP.search(head)
+    if stop is None:
+        head += file.read(LONGEST_HEAD - len(head))
+        stop = _HEAD_STOP.search(head)
+    if stop is None:
+        return len(head)
+    return parse_head(head[: stop.end()]) or stop.end()
 
 
 def _behind(file: BinaryIO, end: int) -> bytes | None:
