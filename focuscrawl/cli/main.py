@@ -37,6 +37,7 @@ COMMANDS = {
     "resume": "Let a paused crawl go on.",
     "status": "Show how crawls are doing.",
     "stop": "End a running crawl.",
+    "studio": "Topics and crawls, in a browser.",
     "topic": "Define topics; judge pages of a crawl.",
     "web": "Look into recorded webs.",
     "why": "Say why a URL was fetched, or waits.",
@@ -50,7 +51,7 @@ _MODULE_OF = {
 }
 
 #: subcommand: the extra of the package that it needs
-EXTRA_OF = {"distill": "report", "lab": "lab", "report": "report"}
+EXTRA_OF = {"distill": "report", "lab": "lab", "report": "report", "studio": "studio"}
 
 
 class _Commands(click.Group):

@@ -20,6 +20,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "migrations": ("alembic",),
     "parquet": ("pyarrow",),
     "embeddings": ("wordllama", "safetensors", "tokenizers"),
+    "studio": ("jinja2", "starlette", "uvicorn"),
     "workers": ("alembic", "psycopg"),
 }
 

@@ -121,7 +121,7 @@ class Status:
         queued = sa.select(sa.func.count(), hosts_of).where(u.state == schema.QUEUED)
         waiting, hosts = store.row(queued)
         version, begun = newest_lesson(store)
-        state = _state(store, fetched, running=running)
+        state = state_of(store, fetched, running=running)
         recent = Recent.of(last_pages(store, fetched)[None], now or datetime.now(UTC))
         return cls(
             about=of_whom(store),
@@ -207,7 +207,11 @@ def rate(times: list[datetime], now: datetime) -> float:
     return len(recent) / max(span.total_seconds(), 1.0)
 
 
-def _state(store: CrawlStore, fetched: int, *, running: bool) -> str:
+def state_of(store: CrawlStore, fetched: int, *, running: bool) -> str:
+    """Return what a crawl is doing, or why it has ended, in words.
+
+    `running` says whether a process crawls; a store cannot tell that one was killed.
+    """
     for event in History(store).events("start", "stop", "paused", "resumed", last=1):
         if event.kind == "stop":
             return "ending" if running else in_words(event.detail, fetched)

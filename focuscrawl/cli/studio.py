@@ -1,0 +1,41 @@
+"""``focuscrawl studio``: topics, critics and crawls of a folder, in a browser."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+
+import click
+
+from focuscrawl.cli import options
+from focuscrawl.studio.folder import StudioFolder
+from focuscrawl.studio.serving import Studio, has_browser
+
+
+@click.command()
+@click.argument("folder", type=options.PATH, default=Path())
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    help="Address to listen on. Others than this machine's own let the network in.",
+)
+@click.option(
+    "--port",
+    default=8222,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="Port to listen on; 0 for one that is free.",
+)
+@click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
+@click.option("--no-browser", is_flag=True, help="Only print the address.")
+def studio(folder: Path, host: str, port: int, read_only: bool, no_browser: bool) -> None:
+    """Serve FOLDER, else the current one, to a browser on this machine, until Ctrl-C.
+
+    The address that is printed holds a token: who has it can do what you can.
+    """
+    served = Studio(StudioFolder(folder), host, port, read_only=read_only)
+    click.echo(f"The studio is at {served.address}\nCtrl-C ends it; crawls go on without it.")
+    if has_browser() and not no_browser:
+        webbrowser.open(served.address)
+    served.serve()

@@ -1,0 +1,50 @@
+"""What a crawl is doing, at a cost that does not grow with the crawl: for lists of many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from focuscrawl.report.status import Recent, last_pages, of_whom, state_of
+from focuscrawl.store import schema
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from focuscrawl.store import CrawlStore
+
+
+@dataclass(frozen=True)
+class CurrentState:
+    """A crawl kept in a folder, without any sum over all of its pages or URLs.
+
+    Attributes
+    ----------
+    about : topic, strategy and web in a line
+    state : ``crawling``, ``paused``, or why it does not crawl
+    fetched : fetches
+    last_fetch : when, in UTC; None before the first
+    recent : how fast it fetches, and how well, of late
+    """
+
+    about: str
+    state: str
+    fetched: int
+    last_fetch: datetime | None
+    recent: Recent
+
+    @classmethod
+    def of(cls, store: CrawlStore, *, running: bool, now: datetime) -> CurrentState:
+        """Read it; parameters are those of `focuscrawl.report.status.Status.of`."""
+        (last,) = store.row(sa.select(sa.func.max(schema.page.c.seq)))
+        fetched = last or 0
+        pages = last_pages(store, fetched)[None]
+        return cls(
+            about=of_whom(store),
+            state=state_of(store, fetched, running=running),
+            fetched=fetched,
+            last_fetch=pages[0][0] if pages else None,
+            recent=Recent.of(pages, now),
+        )

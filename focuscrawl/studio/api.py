@@ -1,0 +1,65 @@
+"""The JSON API, version 1: what the pages show and do, for scripts."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from focuscrawl import __version__
+from focuscrawl.crawl.remote_control import Command
+from focuscrawl.report.stores import status_of
+from focuscrawl.studio import listing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+
+    from focuscrawl.studio.folder import StudioFolder
+
+Endpoint: TypeAlias = "Callable[[Request], JSONResponse]"
+
+PREFIX = "/api/v1"
+#: what pages listen to, to show crawls anew at once
+CRAWLS_CHANGED = {"HX-Trigger": "crawls-changed"}
+_ASKED = {"pause": Command.PAUSE, "resume": Command.RUN, "stop": Command.STOP}
+
+
+def routes(folder: StudioFolder, *, read_only: bool) -> list[Route]:
+    """Return the routes of the API; what is wrong is said in ``{"error": one sentence}``."""
+
+    def about(_: Request) -> JSONResponse:
+        return JSONResponse(
+            {"api": 1, "focuscrawl": __version__, "folder": str(folder.root)}
+            | {"read_only": read_only}
+        )
+
+    def listed(what: Callable[[StudioFolder], list[dict[str, Any]]]) -> Endpoint:
+        return lambda _: JSONResponse(what(folder))
+
+    def crawl(request: Request) -> JSONResponse:
+        path = folder.crawl(request.path_params["name"])
+        return JSONResponse(listing.crawl(folder, path) | {"status": status_of(path).plain()})
+
+    def asking(wanted: Command) -> Endpoint:
+        def endpoint(request: Request) -> JSONResponse:
+            path = folder.crawl(request.path_params["name"])
+            asked = listing.ask(folder, path, wanted)
+            return JSONResponse(asked, HTTPStatus.ACCEPTED, headers=CRAWLS_CHANGED)
+
+        return endpoint
+
+    return [
+        Route(PREFIX, about),
+        Route(f"{PREFIX}/topics", listed(listing.topics)),
+        Route(f"{PREFIX}/critics", listed(listing.critics)),
+        Route(f"{PREFIX}/crawls", listed(listing.crawls)),
+        *(
+            Route(f"{PREFIX}/crawls/{{name:path}}/{verb}", asking(wanted), methods=["POST"])
+            for verb, wanted in _ASKED.items()
+        ),
+        Route(f"{PREFIX}/crawls/{{name:path}}", crawl),
+    ]

@@ -1,0 +1,53 @@
+"""The studio as an ASGI application: API, pages and assets behind one door."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.responses import JSONResponse
+
+from focuscrawl.errors import UserError
+from focuscrawl.studio import api, assets, pages
+from focuscrawl.studio.access import AccessMiddleware
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from focuscrawl.studio.access import Access
+    from focuscrawl.studio.folder import StudioFolder
+
+
+def make_application(folder: StudioFolder, access: Access) -> Starlette:
+    """Return the application that serves `folder` to whom `access` lets in."""
+    read_only = access.read_only
+    return Starlette(
+        routes=[
+            *api.routes(folder, read_only=read_only),
+            *assets.routes(),
+            *pages.routes(folder, read_only=read_only),
+        ],
+        middleware=[Middleware(AccessMiddleware, access=access)],
+        exception_handlers={UserError: _user_error, HTTPException: _http_error},
+    )
+
+
+def _user_error(request: Request, error: Exception) -> Response:
+    return _refuse(request, str(error), HTTPStatus.BAD_REQUEST)
+
+
+def _http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        return _refuse(request, "There is nothing here: go to the overview.", HTTPStatus.NOT_FOUND)
+    return _refuse(request, error.detail, HTTPStatus(error.status_code))
+
+
+def _refuse(request: Request, why: str, status: HTTPStatus) -> Response:
+    if request.url.path.startswith(api.PREFIX):
+        return JSONResponse({"error": why}, status)
+    return pages.message(status.phrase, why, status)

@@ -1,0 +1,31 @@
+// What the server refuses is said in one sentence above the page.
+"use strict";
+
+const said = () => document.getElementById("said");
+
+function say(text) {
+  said().textContent = text;
+  said().hidden = text === "";
+}
+
+// a page fetched of itself every few seconds does not take back what was said of an act
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (event.detail.requestConfig.verb !== "get") say("");
+});
+
+document.addEventListener("htmx:responseError", (event) => {
+  const text = event.detail.xhr.responseText;
+  try {
+    say(JSON.parse(text).error);
+  } catch {
+    say(text);
+  }
+});
+
+document.addEventListener("htmx:sendError", () => {
+  say("The studio does not answer: start it again with `focuscrawl studio`, and open the address it prints.");
+});
+
+document.addEventListener("htmx:afterRequest", (event) => {
+  if (event.detail.successful && said().textContent.startsWith("The studio does not answer")) say("");
+});

@@ -1,0 +1,88 @@
+"""Serves a folder: a socket, a token, an address to open."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+from focuscrawl.errors import UserError
+from focuscrawl.studio.access import Access
+from focuscrawl.studio.application import make_application
+
+if TYPE_CHECKING:
+    from focuscrawl.studio.folder import StudioFolder
+
+_LOOPBACK = ("127.0.0.1", "localhost")
+
+
+class Studio:
+    """A studio whose socket listens: who opens its address is answered once it is `served`.
+
+    Parameters
+    ----------
+    folder : what it serves
+    host, port : address it listens on; port 0: one that is free
+    read_only : nobody may change anything
+
+    Attributes
+    ----------
+    address : to open, with the token
+
+    Raises
+    ------
+    UserError
+        Nobody can listen there.
+    """
+
+    def __init__(
+        self, folder: StudioFolder, host: str, port: int, *, read_only: bool = False
+    ) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.socket(family, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            self._socket.bind((host, port))
+            self._socket.listen()
+        except (OSError, OverflowError) as error:
+            self._socket.close()
+            raise UserError(
+                f"nobody can listen on port {port} of {host} ({error}): is a studio open there "
+                "already? Name another with --port, or --port 0 for any that is free"
+            ) from None
+        port = self._socket.getsockname()[1]
+        token = secrets.token_urlsafe(32)
+        names = {host, *_LOOPBACK} if host in _LOOPBACK else {host}
+        hosts = frozenset(_with_port(name, port) for name in names)
+        access = Access(token, hosts, f"focuscrawl-studio-{port}", read_only=read_only)
+        self._application = make_application(folder, access)
+        self.address = f"http://{_with_port(host, port)}/?token={token}"
+
+    def serve(self) -> None:
+        """Serve until Ctrl-C."""
+        config = uvicorn.Config(
+            self._application,
+            log_level="warning",
+            access_log=False,  # addresses may hold the token
+            server_header=False,
+            lifespan="off",
+            ws="none",
+            timeout_graceful_shutdown=2,
+        )
+        with self._socket, suppress(KeyboardInterrupt):
+            uvicorn.Server(config).run(sockets=[self._socket])
+
+
+def has_browser() -> bool:
+    """Tell whether there is a screen to open a browser on; one in the terminal would take it."""
+    screens = ("DISPLAY", "WAYLAND_DISPLAY")
+    return sys.platform in ("darwin", "win32") or any(map(os.environ.get, screens))
+
+
+def _with_port(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
