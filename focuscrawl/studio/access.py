@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _READING = ("GET", "HEAD")
-_TOKEN = "token"  # noqa: S105 - the name of a parameter
+_TOKEN = "token"
 _BEARER = "Bearer "
 
 #: of every answer: nothing runs, loads or is shown but what the studio itself serves
@@ -63,6 +63,17 @@ class Access:
             )
         if request.method in _READING:
             return None
+        return self._refusal_of_change(origin=origin, by_header=by_header)
+
+    def brings_token(self, request: Request) -> bool:
+        """Tell whether the address itself, one of ours, holds the token."""
+        ours = request.headers.get("host", "").lower() in self.hosts
+        reading = request.method in _READING
+        return ours and reading and self._is_token(request.query_params.get(_TOKEN))
+
+    def _refusal_of_change(
+        self, *, origin: str | None, by_header: bool
+    ) -> tuple[HTTPStatus, str] | None:
         if self.read_only:
             return HTTPStatus.FORBIDDEN, (
                 "This studio is read-only: start one without --read-only to change something."
@@ -70,12 +81,6 @@ class Access:
         if origin is None and not by_header:
             return HTTPStatus.FORBIDDEN, "Changes need the header Origin, or Authorization."
         return None
-
-    def brings_token(self, request: Request) -> bool:
-        """Tell whether the address itself, one of ours, holds the token."""
-        ours = request.headers.get("host", "").lower() in self.hosts
-        reading = request.method in _READING
-        return ours and reading and self._is_token(request.query_params.get(_TOKEN))
 
     def _bearer(self, request: Request) -> str | None:
         said = request.headers.get("authorization", "")

@@ -1,6 +1,6 @@
 """Files that browsers load: ours, and what is taken over unchanged from npm.
 
-``assets/vendored.json`` has version, licence, source and SHA-256 of what is taken over.
+``static/vendored.json`` has version, licence, source and SHA-256 of what is taken over.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 #: name: package it is in, path there, media type; the first is the report's own style
 ASSETS = {
     "report.css": ("focuscrawl.report", "style.css", "text/css"),
-    "studio.css": ("focuscrawl.studio", "assets/studio.css", "text/css"),
-    "studio.js": ("focuscrawl.studio", "assets/studio.js", "text/javascript"),
-    "htmx.min.js": ("focuscrawl.studio", "assets/htmx.min.js", "text/javascript"),
-    "icon.svg": ("focuscrawl.studio", "assets/icon.svg", "image/svg+xml"),
+    "studio.css": ("focuscrawl.studio", "static/studio.css", "text/css"),
+    "studio.js": ("focuscrawl.studio", "static/studio.js", "text/javascript"),
+    "htmx.min.js": ("focuscrawl.studio", "static/htmx.min.js", "text/javascript"),
+    "icon.svg": ("focuscrawl.studio", "static/icon.svg", "image/svg+xml"),
 }
 
 

@@ -1,0 +1,142 @@
+"""The studio as people use it: a process, a browser, crawls beside it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+MINUTE = 60_000  # milliseconds: a loaded machine is slow
+HOSTILE = "<img src=x onerror=alert(1)>"
+
+
+def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-P", "-m", "focuscrawl", *arguments]
+    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, text=True)
+
+
+def crawl(cwd: Path, budget: int) -> subprocess.Popen[str]:
+    arguments = {"web": "demo", "topic": "/Sports/Cycling", "strategy": "best-first"}
+    arguments |= {"budget": str(budget), "crawl_dir": "crawls/cycling"}
+    given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
+    return start("crawl", *given, cwd=cwd)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a crawl of ten pages, and a topic of a hostile name."""
+    path = tmp_path_factory.mktemp("studio")
+    assert crawl(path, 10).wait() == 0
+    (path / HOSTILE).mkdir()
+    (path / HOSTILE / "topic.toml").write_text(f'words = ["{HOSTILE}"]\n')
+    return path
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    """The address of a studio, with its token."""
+    studio = start("studio", ".", "--port", "0", "--no-browser", cwd=folder)
+    assert studio.stdout is not None
+    found = re.search(r"http://\S+", studio.stdout.readline())
+    assert found is not None
+    yield found[0]
+    studio.send_signal(signal.SIGINT)
+    assert studio.wait() == 0
+    studio.stdout.close()
+
+
+@pytest.fixture
+def page() -> Iterator[Page]:
+    """A tab of a real browser."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("there is no chromium: apt-get install chromium")
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=chromium, args=flags)
+        yield browser.new_page()
+        browser.close()
+
+
+def ask(address: str, path: str, method: str = "GET") -> tuple[int, dict[str, object]]:
+    """Ask the API as a script does."""
+    root, _, token = address.partition("?token=")
+    headers = {"Authorization": f"Bearer {token}"}
+    request = urllib.request.Request(f"{root}api/v1{path}", method=method, headers=headers)
+    try:
+        with urllib.request.urlopen(request) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def test_a_script_reads_a_crawl_and_nothing_outside(address: str) -> None:
+    status, found = ask(address, "/crawls/crawls/cycling")
+    assert status == 200
+    assert found["fetched"] == 10
+    assert isinstance(found["status"], dict)
+    assert found["status"]["fetched"] == 10
+    for path in ("/crawls/..%2Foutside", "/crawls/%2Fetc"):
+        status, found = ask(address, path)
+        assert (status, list(found)) == (400, ["error"])
+    status, found = ask(address, "/crawls/crawls/cycling/stop", "POST")
+    assert (status, found["error"]) == (400, "nobody crawls in crawls/cycling: nothing to stop")
+    assert ask(address, "/nothing")[0] == 404
+
+
+def test_every_answer_has_the_headers_and_needs_the_token(address: str) -> None:
+    root = address.partition("?")[0]
+    for path in ("", "assets/htmx.min.js", "api/v1/crawls", "parts/crawls"):
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(root + path)
+        with refused.value as answer:
+            assert answer.code == 401
+            assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+
+
+def test_pause_and_resume_by_keys_of_a_crawl_begun_on_the_command_line(
+    folder: Path, address: str, page: Page
+) -> None:
+    expect = pytest.importorskip("playwright.sync_api").expect
+    wrong: list[str] = []
+    asked: list[str] = []
+    page.on("console", lambda said: wrong.append(said.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.on("dialog", lambda dialog: wrong.append(dialog.message))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(address, timeout=MINUTE)
+    root = address.partition("?")[0]
+    assert page.url == root
+
+    def press(button: str) -> None:
+        page.get_by_role("button", name=button).focus(timeout=MINUTE)
+        page.keyboard.press("Enter")
+
+    crawls = page.locator("#crawls")
+    # a crawl at rest that is to wait when it runs: so that there is one that runs, and waits
+    assert ask(address, "/crawls/crawls/cycling/pause", "POST")[0] == 202
+    running = crawl(folder, 20)
+    expect(crawls.get_by_role("cell", name="paused", exact=True)).to_be_visible(timeout=MINUTE)
+    press("Resume crawls/cycling")
+    assert running.wait() == 0
+    expect(crawls.get_by_role("cell", name="20", exact=True)).to_be_visible(timeout=MINUTE)
+    expect(page.get_by_text(HOSTILE, exact=True)).to_be_visible()
+    assert not wrong
+    assert all(url.startswith(root) for url in asked)

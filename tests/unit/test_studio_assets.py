@@ -1,0 +1,32 @@
+"""What browsers load of the studio."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from importlib.resources import files
+
+from focuscrawl.studio.assets import ASSETS, read_asset
+
+STATIC = files("focuscrawl.studio") / "static"
+
+
+def test_what_is_taken_over_is_unchanged_and_has_its_licence() -> None:
+    vendored = json.loads((STATIC / "vendored.json").read_text())
+    assert {name for name in ASSETS if ".min." in name} == vendored.keys()
+    for name, about in vendored.items():
+        assert hashlib.sha256(read_asset(name)).hexdigest() == about["sha256"]
+        assert (STATIC / about["license_file"]).read_text().strip()
+
+
+def test_assets_are_light() -> None:
+    assert sum(len(read_asset(name)) for name in ASSETS) < 250_000
+
+
+def test_no_page_names_another_server_or_runs_anything_inline() -> None:
+    for template in (files("focuscrawl.studio") / "templates").iterdir():
+        text = template.read_text()
+        assert not re.search(r"""(src|href|action)=["']?(https?:)?//""", text), template.name
+        assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", text), template.name
+        assert "|safe" not in text.replace(" ", "")

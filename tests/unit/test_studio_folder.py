@@ -1,0 +1,87 @@
+"""What a studio finds in its folder, and what it keeps out of."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.crawl.remote_control import Command
+from focuscrawl.errors import UserError
+from focuscrawl.store import CrawlStore
+from focuscrawl.studio import listing
+from focuscrawl.studio.folder import StudioFolder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ABOUT = {"topic": "/A", "strategy": "apprentice", "web_name": "demo"}
+
+
+def make_crawl(path: Path) -> None:
+    path.mkdir(parents=True)
+    CrawlStore.create(path / "crawl.db", ABOUT).close()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> StudioFolder:
+    root = tmp_path / "root"
+    make_crawl(root / "crawls" / "one")
+    make_crawl(root / "crawls" / ".hidden")
+    make_crawl(tmp_path / "outside")
+    (root / "linked").symlink_to(tmp_path / "outside")
+    return StudioFolder(root)
+
+
+def test_crawls_are_found_and_links_are_not_followed(folder: StudioFolder) -> None:
+    (found,) = listing.crawls(folder)
+    assert found["name"] == "crawls/one"
+    assert (found["running"], found["wanted"], found["fetched"]) == (False, "run", 0)
+
+
+@pytest.mark.parametrize(
+    "name", ["../outside", "linked", "crawls", "", ".", "nothing", "a\0b", "x" * 5000]
+)
+def test_nothing_else_is_a_crawl(folder: StudioFolder, name: str) -> None:
+    with pytest.raises(UserError, match="no crawl"):
+        folder.crawl(name)
+
+
+def test_an_absolute_path_out_of_the_folder_is_no_crawl(folder: StudioFolder) -> None:
+    with pytest.raises(UserError, match="no crawl"):
+        folder.crawl(str(folder.root.parent / "outside"))
+
+
+def test_topics_are_what_can_be_read_as_one_or_is_meant_as_one(folder: StudioFolder) -> None:
+    (folder.root / "birds.toml").write_text('words = ["birds"]\n')
+    (folder.root / "pyproject.toml").write_text("[project]\n")
+    (folder.root / "wrong").mkdir()
+    (folder.root / "wrong" / "topic.toml").write_text("wrods = []\n")
+    birds, wrong = listing.topics(folder)
+    assert (birds["name"], birds["words"]) == ("birds.toml", ["birds"])
+    assert wrong["name"] == "wrong/topic.toml"
+    assert "unknown key wrods" in wrong["error"]
+
+
+def test_critics_are_told_by_their_manifests(folder: StudioFolder) -> None:
+    for name, kind in {"flat": "flat", "other": "apprentice"}.items():
+        (folder.root / name).mkdir()
+        manifest = {"kind": kind, "classes": ["/A", "/B"]}
+        (folder.root / name / "manifest.json").write_text(json.dumps(manifest))
+    assert listing.critics(folder) == [{"name": "flat", "kind": "flat", "classes": ["/A", "/B"]}]
+
+
+def test_a_damaged_crawl_is_one_line_of_the_list(folder: StudioFolder) -> None:
+    (folder.root / "crawls" / "one" / "crawl.db").write_bytes(b"no database at all" * 100)
+    (found,) = listing.crawls(folder)
+    assert found["error"]
+
+
+def test_a_pause_is_kept_for_a_crawl_at_rest_and_taken_back(folder: StudioFolder) -> None:
+    path = folder.crawl("crawls/one")
+    assert listing.ask(folder, path, Command.PAUSE)["wanted"] == "pause"
+    assert listing.ask(folder, path, Command.RUN)["wanted"] == "run"
+    for wanted in (Command.RUN, Command.STOP):
+        with pytest.raises(UserError, match="nothing to"):
+            listing.ask(folder, path, wanted)
