@@ -25,7 +25,7 @@ _TOPIC = "topic.toml"  # a file of this name is meant for a topic, so it is said
 
 def topics(folder: StudioFolder) -> list[dict[str, Any]]:
     """Return the definitions of topics: ``name`` and what they say, or ``name`` and ``error``."""
-    found = []
+    found: list[dict[str, Any]] = []
     for path in folder.toml_files():
         name = folder.name_of(path)
         try:
@@ -50,7 +50,7 @@ def topics(folder: StudioFolder) -> list[dict[str, Any]]:
 
 def critics(folder: StudioFolder) -> list[dict[str, Any]]:
     """Return ``name``, ``kind`` and ``classes`` of critics, by their manifests alone."""
-    found = []
+    found: list[dict[str, Any]] = []
     for path in folder.critics():
         manifest = json.loads((path / MANIFEST).read_bytes())
         classes = manifest.get("classes")
@@ -69,7 +69,7 @@ def crawls(folder: StudioFolder) -> list[dict[str, Any]]:
 
     One that cannot be read has ``name`` and ``error``.
     """
-    found = []
+    found: list[dict[str, Any]] = []
     for path in folder.crawls():
         try:
             found.append(crawl(folder, path))

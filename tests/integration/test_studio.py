@@ -25,9 +25,9 @@ MINUTE = 60_000  # milliseconds: a loaded machine is slow
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-def start(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+def start(*arguments: str, cwd: Path, stdout: int | None = None) -> subprocess.Popen[str]:
     command = [sys.executable, "-P", "-m", "focuscrawl", *arguments]
-    return subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(command, cwd=cwd, stdout=stdout, text=True)
 
 
 def crawl(cwd: Path, budget: int) -> subprocess.Popen[str]:
@@ -50,7 +50,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
     """The address of a studio, with its token."""
-    studio = start("studio", ".", "--port", "0", "--no-browser", cwd=folder)
+    arguments = ["studio", ".", "--port", "0", "--no-browser"]
+    studio = start(*arguments, cwd=folder, stdout=subprocess.PIPE)
     assert studio.stdout is not None
     found = re.search(r"http://\S+", studio.stdout.readline())
     assert found is not None

@@ -28,5 +28,7 @@ def test_no_page_names_another_server_or_runs_anything_inline() -> None:
     for template in (files("focuscrawl.studio") / "templates").iterdir():
         text = template.read_text()
         assert not re.search(r"""(src|href|action)=["']?(https?:)?//""", text), template.name
-        assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", text), template.name
+        assert not re.search(r"<script(?![^>]*\bsrc=)|<style|\sstyle=|\son\w+=", text), (
+            template.name
+        )
         assert "|safe" not in text.replace(" ", "")
