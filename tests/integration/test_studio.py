@@ -134,9 +134,13 @@ def test_pause_and_resume_by_keys_of_a_crawl_begun_on_the_command_line(
     # a crawl at rest that is to wait when it runs: so that there is one that runs, and waits
     assert ask(address, "/crawls/crawls/cycling/pause", "POST")[0] == 202
     running = crawl(folder, 20)
-    expect(crawls.get_by_role("cell", name="paused", exact=True)).to_be_visible(timeout=MINUTE)
-    press("Resume crawls/cycling")
-    assert running.wait() == 0
+    try:
+        expect(crawls.get_by_text("paused", exact=True)).to_be_visible(timeout=MINUTE)
+        press("Resume crawls/cycling")
+        assert running.wait(MINUTE / 1000) == 0
+    finally:
+        running.kill()
+        running.wait()
     expect(crawls.get_by_role("cell", name="20", exact=True)).to_be_visible(timeout=MINUTE)
     expect(page.get_by_text(HOSTILE, exact=True)).to_be_visible()
     assert not wrong
