@@ -38,7 +38,7 @@ def scores(kept: Kept) -> dict[str, float]:
 def alone(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A crawl without anything between."""
     folder = tmp_path_factory.mktemp("alone") / "crawl"
-    return crawl(folder, **demo, budget=BUDGET)
+    return crawl(folder, fresh=True, **demo, budget=BUDGET)
 
 
 def test_a_second_opinion_counts_for_links_and_store(
