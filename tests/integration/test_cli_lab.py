@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
 from focuscrawl.lab.results import COST, FETCHES
@@ -65,17 +65,6 @@ def lab(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def lab_here(*arguments: str | Path) -> Result:
-    """Run the command in this process, whose current folder is `ROOT`."""
-    return CliRunner().invoke(main, ["lab", *map(str, arguments)])
-
-
-@pytest.fixture(autouse=True)
-def in_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Studies here name what they need by its path in the tree."""
-    monkeypatch.chdir(ROOT)
-
-
 def write(tmp_path: Path, text: str) -> tuple[Path, Path]:
     study = tmp_path / "study.toml"
     study.write_text(text)
@@ -104,13 +93,13 @@ def test_a_study_runs_goes_on_and_names_what_failed(tmp_path: Path) -> None:
     kept_at = {path: path.stat().st_mtime_ns for path in out.rglob("runs/**/fetches.parquet")}
     assert len(kept_at) == 2
     study.write_text(STUDY)
-    again = lab_here("run", study, "--out", out)
-    assert again.exit_code == 0, again.output
+    again = lab("run", study, "--out", out)
+    assert again.returncode == 0, again.stderr
     assert kept_at == {path: path.stat().st_mtime_ns for path in kept_at}  # nothing repeated
     assert pd.read_parquet(out / FETCHES).equals(fetches)
 
     study.write_text(STUDY.replace("budget = 25", "budget = 30"))
-    assert lab_here("run", study, "--out", out).exit_code == 0
+    assert lab("run", study, "--out", out).returncode == 0
     runs = pd.read_parquet(out / "runs.parquet")
     assert (runs["fetches"] == 30).all()  # other terms, other runs
 
@@ -164,8 +153,8 @@ def test_an_apprentice_is_trained_on_the_crawl_of_another(
     table = pd.read_csv(out / "report" / "demo-strategies.csv")
     assert table["strategy"].tolist() == ["best-first", "other order", "offline"]
 
-    kept = lab_here("run", study, "--out", out, "--keep")
-    assert kept.exit_code == 0, kept.output
+    kept = lab("run", study, "--out", out, "--keep")
+    assert kept.returncode == 0, kept.stderr
     assert len(list(out.rglob("crawl/crawl.db"))) == 3
     assert pd.read_parquet(out / FETCHES).equals(fetches)
 
