@@ -15,14 +15,16 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _REFERRERS = "scrapy.spidermiddlewares.referer.RefererMiddleware"  # Scrapy's redirects ask it
+_REMOTE_CONTROL = "scrapy.extensions.remote_control.RemoteControl"
 _DETAILED = ("DEBUG", "NOTSET", logging.DEBUG, logging.NOTSET)
 
 
 def use_lean_settings(settings: BaseSettings) -> None:
-    """Leave out Scrapy's own spider middlewares, and log lines that nobody reads.
+    """Leave out Scrapy's own spider middlewares, log lines that nobody reads, and a web server.
 
     Each of the middlewares would pass every visit on through generators of its own; a line of
-    the log is made whether it is shown or not. What users have set stays.
+    the log is made whether it is shown or not; and an extension is imported before it is asked
+    whether it is switched on, aiohttp with it. What users have set stays.
     """
     for path in settings.getdict("SPIDER_MIDDLEWARES_BASE"):
         if path != _REFERRERS:
@@ -30,6 +32,8 @@ def use_lean_settings(settings: BaseSettings) -> None:
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", component, None)
     if settings.get("LOG_LEVEL") not in _DETAILED and not settings.getpriority("LOG_FORMATTER"):
         settings.set("LOG_FORMATTER", QuietFormatter, priority="spider")
+    if not settings.getbool("REMOTE_CONTROL_ENABLED"):
+        settings["EXTENSIONS_BASE"].pop(_REMOTE_CONTROL, None)
 
 
 class QuietFormatter(LogFormatter):

@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from focuscrawl.paths import chain_recursions as chains
 
@@ -129,6 +128,8 @@ class ChainCRF:
 
         iterated: Any = lambda _: on_iteration()  # noqa: E731 - scipy's stubs want a name of it
         options: Any = {"maxiter": self.max_iter, "ftol": self.tol, "maxcor": 10}
+        from scipy.optimize import minimize  # noqa: PLC0415 - slow to import, for training only
+
         found = minimize(
             objective,
             np.zeros(objective.parameters),
