@@ -15,11 +15,16 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _REFERRERS = "scrapy.spidermiddlewares.referer.RefererMiddleware"  # Scrapy's redirects ask it
+#: what switches extensions off that Scrapy imports, with a web server or a shell, to find that out
+_SWITCHES = {
+    "scrapy.extensions.remote_control.RemoteControl": "REMOTE_CONTROL_ENABLED",
+    "scrapy.extensions.telnet.TelnetConsole": "TELNETCONSOLE_ENABLED",
+}
 _DETAILED = ("DEBUG", "NOTSET", logging.DEBUG, logging.NOTSET)
 
 
 def use_lean_settings(settings: BaseSettings) -> None:
-    """Leave out Scrapy's own spider middlewares, and log lines that nobody reads.
+    """Leave out Scrapy's own spider middlewares, extensions that are off, and lines nobody reads.
 
     Each of the middlewares would pass every visit on through generators of its own; a line of
     the log is made whether it is shown or not. What users have set stays.
@@ -28,6 +33,9 @@ def use_lean_settings(settings: BaseSettings) -> None:
         if path != _REFERRERS:
             component = load_object(path)
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", component, None)
+    for path, switch in _SWITCHES.items():
+        if not settings.getbool(switch):
+            settings["EXTENSIONS_BASE"].pop(path, None)
     if settings.get("LOG_LEVEL") not in _DETAILED and not settings.getpriority("LOG_FORMATTER"):
         settings.set("LOG_FORMATTER", QuietFormatter, priority="spider")
 

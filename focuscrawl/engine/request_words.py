@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scipy.special import expit
-
 from focuscrawl.apprentice.critic_reading import WordReader
 from focuscrawl.page.tokens import tokenize
 
@@ -33,6 +31,8 @@ class RequestWords:
         if not self._reads:
             return _UNREAD
         address = request.url.partition("://")[2]
+        from scipy.special import expit  # noqa: PLC0415 - slow to import, rarely needed
+
         words, owner = tokenize([f"{address} {request.meta.get('link_text', '')}"])
         evidence = self._words.evidence(words, owner, 1)
         return float(expit(self._words.log_odds(evidence)[0]))
