@@ -106,13 +106,13 @@ class WordVectors:
 
     def of_pieces(self, pieces: Pieces) -> NDArray[np.float16]:
         """Return the vectors of words in pieces, float16 (n_words, dimensions)."""
-        lengths = np.diff(pieces.starts)
-        found = np.zeros((len(lengths), self.dimensions), np.float16)
-        some = np.flatnonzero(lengths)  # a word without pieces means nothing
-        if len(some):
-            rows = self._of_pieces[pieces.ids].astype(np.float32)
-            found[some] = np.add.reduceat(rows, pieces.starts[some]) / lengths[some, None]
-        return found
+        starts, lengths = pieces.starts[:-1], np.diff(pieces.starts)
+        total = np.zeros((len(lengths), self.dimensions), np.float32)
+        for place in range(lengths.max(initial=0)):  # few words have more than three
+            some = np.flatnonzero(lengths > place)
+            total[some] += self._of_pieces[pieces.ids[starts[some] + place]]
+        # a word without pieces means nothing
+        return (total / np.maximum(lengths, 1)[:, None]).astype(np.float16)
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:
