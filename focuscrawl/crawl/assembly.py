@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import sqlalchemy as sa
 
 from focuscrawl import __version__
-from focuscrawl.apprentice.files import apprentice_digest
 from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.crawl.folder import CrawlFolder
 from focuscrawl.crawl.parts.distilling import Distilling
@@ -210,6 +209,8 @@ def check(
         "random_state": str(plan.random_state),
     }
     if "begin_with" in plan.options:  # a path alone does not say which apprentice
+        from focuscrawl.apprentice.files import apprentice_digest  # noqa: PLC0415 - slow to import
+
         identity["apprentice"] = apprentice_digest(Path(plan.options["begin_with"]))
     if plan.spider:
         identity["spider"] = plan.spider

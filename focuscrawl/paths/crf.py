@@ -124,6 +124,8 @@ class ChainCRF:
         ValueError
             The structure does not allow what is known of a chain.
         """
+        from scipy.optimize import minimize  # noqa: PLC0415 - slow to import, needed here only
+
         objective = Objective(self.structure, sequences, known, weight, self.l2)
 
         iterated: Any = lambda _: on_iteration()  # noqa: E731 - scipy's stubs want a name of it
