@@ -242,7 +242,8 @@ class TdValues(RescoringStrategy[Values]):
         self._link = GrowingArray(np.int64, fill=-1)  # the first into each URL
         self._fetched = GrowingArray(np.bool_, fill=False)
         self._waiting = Waiting()
-        self._drawn: set[int] = set()  # to be fetched before all others
+        self._drawn: set[int] = set()  # to be fetched before all others, or fetched
+        self._drawn_before = self._drawn  # the last lesson began
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Take note of a fetch; it is learned from when its links are known, or none came."""
@@ -253,14 +254,19 @@ class TdValues(RescoringStrategy[Values]):
         if known and not self._fetched.data[url]:
             self._followed = (int(self._link.data[url]), relevance)
         self._fetched.data[url] = True
-        self._drawn.discard(url)
 
     def lesson_due(self) -> bool:
         """Tell whether there is a new target."""
         due = self._targets[-1][0] > self._learned_at
         if due:
             self._extent = (self.log.fetches, self.log.pages)
+            self._drawn_before = set(self._drawn)
         return due
+
+    def rescore(self) -> Scores:
+        """Score by the target of the last lesson again."""
+        self._drawn_before = set(self._drawn)
+        return super().rescore()
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page`, and draw what is to be fetched next now and then."""
@@ -280,7 +286,7 @@ class TdValues(RescoringStrategy[Values]):
         """Look up the target after so many fetches, and score by it all that was found."""
         model = next(model for at, model in reversed(self._targets) if at <= observed)
         urls = np.unique(self.log.links(pages)[1])
-        return model, (urls, self._values_of(urls, model))
+        return model, (urls, self._values_of(urls, model, self._drawn_before))
 
     def take_over(self, model: Values, pages: int) -> Scores:
         """Score by a new target from now on, the links read meanwhile first."""
@@ -289,7 +295,7 @@ class TdValues(RescoringStrategy[Values]):
         self._targets = self._targets[used:]
         later = [targets for _, targets in self.log.pages_since(pages)]
         urls = np.unique(np.concatenate([np.array([*self._drawn], np.int64), *later]))
-        return urls, self._values_of(urls, model)
+        return urls, self._values_of(urls, model, self._drawn)
 
     def _take_in(
         self, page: JudgedPage | RecalledPage, source: str, urls: list[str], anchors: list[str]
@@ -333,6 +339,6 @@ class TdValues(RescoringStrategy[Values]):
         others = urls != drawn
         return np.append(urls[others], drawn), np.append(values[others], _NEXT)
 
-    def _values_of(self, urls: Ints, model: Values) -> Floats:
+    def _values_of(self, urls: Ints, model: Values, drawn: set[int]) -> Floats:
         values = model.of(self._vectors.matrix(self._link.data[urls]))
-        return np.where(np.isin(urls, [*self._drawn]), _NEXT, values)
+        return np.where(np.isin(urls, [*drawn]), _NEXT, values)
