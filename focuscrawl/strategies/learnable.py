@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.errors import UserError
-from focuscrawl.knowledge import Keywords
 from focuscrawl.strategies.evidence import Maximum
 from focuscrawl.strategies.link_strategy import LinkStrategy
 from focuscrawl.strategies.option_checks import check_number
+from focuscrawl.strategies.topic_words import topic_keywords
 
 if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Floats
@@ -57,14 +57,11 @@ class Learnable(LinkStrategy):
             )
         self.evidence = Maximum()
         self._knowledge = context.knowledge
+        self._keywords = topic_keywords(context)
         if self._knowledge is None:
             self._weights = (alpha, 0.0, 1.0 - alpha)
-            critic = context.critic
-            marked = [c for c, on in zip(critic.classes, critic.marked, strict=True) if on]
-            self._keywords = Keywords.of_topics(context.topics or marked)
         else:
             self._weights = (alpha, beta, gamma)
-            self._keywords = self._knowledge.keywords
 
     def score_links(self, page: JudgedPage) -> Floats:
         """Score links by their anchors, their URLs and their page."""

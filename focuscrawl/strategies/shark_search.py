@@ -11,6 +11,7 @@ from focuscrawl.apprentice.critic_reading import TextReader, WordReader
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.page.tokens import tokenize
 from focuscrawl.strategies.fish_search import RELEVANT, DepthLimited
+from focuscrawl.strategies.link_words import words_around
 from focuscrawl.strategies.option_checks import check_count, check_number
 
 if TYPE_CHECKING:
@@ -107,10 +108,7 @@ class SharkSearch(DepthLimited):
         each = self._words.evidence(view.tokens, np.arange(n), n)
         until = np.zeros((n + 1, each.shape[1]))
         np.cumsum(each, axis=0, out=until[1:])
-        first = np.searchsorted(view.token_leaf, view.links.left[links])
-        last = np.searchsorted(view.token_leaf, view.links.right[links], side="right")
-        begin = np.maximum(first - self.context_words, 0)
-        end = np.minimum(last + self.context_words, n)
+        begin, end = words_around(view, links, self.context_words)
         return (until[end] - until[begin]).astype(np.float32)
 
     def _similarity(self, evidence: NDArray[np.float32]) -> Floats:

@@ -36,7 +36,11 @@ LINKS = st.lists(st.lists(st.tuples(st.integers(0, 12), st.floats(0, 1)), max_si
 
 #: lessons within the checks' 60 fetches, of those that learn
 OFTEN: dict[str, dict[str, float]] = {
-    **{name: {"every": 7, "growth": 0.0} for name in ("pagerank", "tfidf-centroid", "hubs")},
+    **{
+        name: {"every": 7, "growth": 0.0}
+        for name in ("pagerank", "tfidf-centroid", "hubs", "online-logistic")
+    },
+    "td-values": {"switch": 7},
     **{
         name: {"batch": 7, "growth": 0.0}
         for name in ("apprentice", "intelligent", "context-graphs", "q-values")
