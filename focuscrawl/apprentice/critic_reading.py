@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import Floats, GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.page.view import Links, PageView
 
 if TYPE_CHECKING:
@@ -81,6 +81,27 @@ class WordReader:
             each = self._evidence.data.reshape(-1, self.columns)[at]
             total[owner[starts]] = np.add.reduceat(each, starts, axis=0)
         return total
+
+    def evidence_around(self, view: PageView, links: Ints, most: int) -> NDArray[np.float32]:
+        """Add up the evidence of the words in and around each of n links of a page.
+
+        Parameters
+        ----------
+        links : int64 (n,), places among ``view.links``
+        most : words on either side
+
+        Returns
+        -------
+        float32 (n, columns)
+        """
+        n = len(view.tokens)
+        until = np.zeros((n + 1, self.columns))
+        np.cumsum(self.evidence(view.tokens, np.arange(n), n), axis=0, out=until[1:])
+        first = np.searchsorted(view.token_leaf, view.links.left[links])
+        last = np.searchsorted(view.token_leaf, view.links.right[links], side="right")
+        begin, end = np.maximum(first - most, 0), np.minimum(last + most, n)
+        around: NDArray[np.float32] = (until[end] - until[begin]).astype(np.float32)
+        return around
 
     def log_odds(self, evidence: NDArray[np.float32]) -> Floats:
         """Return log Pr(c*)/(1 - Pr(c*)) of owners with this `evidence` (n, columns)."""

@@ -38,6 +38,7 @@ class PageFacts(PackedRecord):
     targets : int64 (n,), numbers of the URLs the links lead to
     position : int32 (n,), first DOM leaf of each link
     reading : float32 (n,), log-odds of c* by the words of anchor and URL
+    around : float32 (n,), log-odds of c* by the words around it
     links : features of each link
     new : int64 (m,), numbers of the URLs that are new
     urls : features of each of them
@@ -51,6 +52,7 @@ class PageFacts(PackedRecord):
     targets: Ints
     position: NDArray[np.int32]
     reading: NDArray[np.float32]
+    around: NDArray[np.float32]
     links: SparseRows
     new: Ints
     urls: SparseRows
@@ -64,6 +66,7 @@ class PageFacts(PackedRecord):
         "targets": "<i8",
         "position": "<i4",
         "reading": "<f4",
+        "around": "<f4",
         "links": ROWS,
         "new": "<i8",
         "urls": ROWS,
@@ -128,6 +131,7 @@ class PageFacts(PackedRecord):
         order, ends = np.concatenate(groups), pointers(np.array([len(each) for each in groups]))
         targets, links = self.targets[order], self.links.take(order)
         position, reading = self.position[order], self.reading[order]
+        around = self.around[order]
         # of each new URL, a link that leads there, and the group of that
         by_target = np.argsort(targets, kind="stable")
         at = by_target[np.searchsorted(targets, self.new, sorter=by_target)]
@@ -143,6 +147,7 @@ class PageFacts(PackedRecord):
                 targets=targets[i:k],
                 position=position[i:k],
                 reading=reading[i:k],
+                around=around[i:k],
                 links=links.part(i, k),
                 new=new[j:m],
                 urls=urls.part(j, m),
