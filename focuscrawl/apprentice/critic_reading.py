@@ -70,15 +70,10 @@ class WordReader:
         -------
         float32 (n, columns)
         """
-        known = self._number
-        new = list(dict.fromkeys(word for word in words if word not in known))
-        if new:
-            self._learn(new)
-        at = np.fromiter(map(known.__getitem__, words), np.int64, len(words))
+        each = self._of(words)
         total = np.zeros((n, self.columns), np.float32)
-        if len(at):
+        if len(each):
             starts = np.concatenate([[0], np.flatnonzero(owner[1:] != owner[:-1]) + 1])
-            each = self._evidence.data.reshape(-1, self.columns)[at]
             total[owner[starts]] = np.add.reduceat(each, starts, axis=0)
         return total
 
@@ -96,7 +91,7 @@ class WordReader:
         """
         n = len(view.tokens)
         until = np.zeros((n + 1, self.columns))
-        np.cumsum(self.evidence(view.tokens, np.arange(n), n), axis=0, out=until[1:])
+        np.cumsum(self._of(view.tokens), axis=0, out=until[1:])
         first = np.searchsorted(view.token_leaf, view.links.left[links])
         last = np.searchsorted(view.token_leaf, view.links.right[links], side="right")
         begin, end = np.maximum(first - most, 0), np.minimum(last + most, n)
@@ -107,6 +102,16 @@ class WordReader:
         """Return log Pr(c*)/(1 - Pr(c*)) of owners with this `evidence` (n, columns)."""
         log = evidence + self._prior
         return _log_sum(log[:, self._marked]) - _log_sum(log[:, ~self._marked])
+
+    def _of(self, words: Sequence[str]) -> NDArray[np.float32]:
+        """Return the evidence of each word, float32 (n_words, columns)."""
+        known = self._number
+        try:
+            at = np.fromiter(map(known.__getitem__, words), np.int64, len(words))
+        except KeyError:
+            self._learn([*dict.fromkeys(word for word in words if word not in known)])
+            at = np.fromiter(map(known.__getitem__, words), np.int64, len(words))
+        return self._evidence.data.reshape(-1, self.columns)[at]
 
     def _learn(self, words: list[str]) -> None:
         self._evidence.extend((self._ask(words) - self._prior).astype(np.float32).ravel())

@@ -36,7 +36,16 @@ INPUT_GROUPS = {
     "cocitation": "(HIGH|LOW, d): followed links within d_max leaves [A02 section 2.2.3]",
 }
 GROUPS = {**LINK_GROUPS, **PAGE_GROUPS, **URL_GROUPS, **INPUT_GROUPS}
-DEFAULT_GROUPS = ("context", "url", "title", "relevance", "reading", "surroundings", "rates", "hubs")
+DEFAULT_GROUPS = (
+    "context",
+    "url",
+    "title",
+    "relevance",
+    "reading",
+    "surroundings",
+    "rates",
+    "hubs",
+)
 LEARNERS = ("logistic", "regression", "nb")
 EVIDENCE = ("all", "first")
 

@@ -38,12 +38,12 @@ class PageFacts(PackedRecord):
     targets : int64 (n,), numbers of the URLs the links lead to
     position : int32 (n,), first DOM leaf of each link
     reading : float32 (n,), log-odds of c* by the words of anchor and URL
-    around : float32 (n,), log-odds of c* by the words around it
     links : features of each link
     new : int64 (m,), numbers of the URLs that are new
     urls : features of each of them
     url_keys : uint32 (m, 15), `focuscrawl.apprentice.url_features.address_keys`
     vocabulary : uint8, the words of the page, packed: features are hashed, and people ask why
+    around : float32 (n,), log-odds of c* by the words in and around each link
     """
 
     relevance: Floats
@@ -52,12 +52,12 @@ class PageFacts(PackedRecord):
     targets: Ints
     position: NDArray[np.int32]
     reading: NDArray[np.float32]
-    around: NDArray[np.float32]
     links: SparseRows
     new: Ints
     urls: SparseRows
     url_keys: NDArray[np.uint32]
     vocabulary: NDArray[np.uint8]
+    around: NDArray[np.float32]
 
     TYPES: ClassVar[Mapping[str, str]] = {
         "relevance": "<f8",
@@ -66,13 +66,14 @@ class PageFacts(PackedRecord):
         "targets": "<i8",
         "position": "<i4",
         "reading": "<f4",
-        "around": "<f4",
         "links": ROWS,
         "new": "<i8",
         "urls": ROWS,
         "url_keys": _KEYS,
         "vocabulary": "u1",
+        "around": "<f4",
     }
+    LATER: ClassVar[str | None] = "around"
 
     @classmethod
     def from_bytes(cls, data: bytes, n_urls: int | None = None) -> Self:
@@ -83,6 +84,8 @@ class PageFacts(PackedRecord):
         n_urls : of the crawl, above all numbers; None: the targets will be numbered otherwise
         """
         facts = super(PageFacts, cls).from_bytes(data)  # the class is made twice, for its slots
+        if not len(facts.around):
+            facts = replace(facts, around=np.zeros(len(facts.targets), np.float32))
         _check_below(facts.page_indices, _SPACE)
         for rows, n in ((facts.links, len(facts.targets)), (facts.urls, len(facts.new))):
             _check_below(rows.indices, _SPACE)
