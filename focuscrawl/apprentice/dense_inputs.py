@@ -52,7 +52,7 @@ PRIOR_WEIGHTS = {
     "reading": 2.0,
     "alias": -2.0,
     "pattern": 1.0,
-    "around": 0.5,
+    "around": 2.0,
 }
 PRIOR_INTERCEPT = -1.0
 
