@@ -13,8 +13,6 @@ from focuscrawl.strategies.word_naive_bayes import BITS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.foundation.arrays import Ints
-    from focuscrawl.page import PageView
     from focuscrawl.strategies.messages import JudgedPage
 
 _PAGE, _ADDRESS, _ANCHOR, _NEAR = 1, 2, 3, 4  # salts
@@ -57,19 +55,3 @@ class PathWords:
         at = ranges(starts.ravel(), spans.ravel())
         salt = np.repeat(kinds, spans.ravel())
         return SparseRows(bucket(words[at], salt, BITS), pointers(spans.sum(axis=1)))
-
-
-def words_around(view: PageView, links: Ints, near: int) -> tuple[Ints, Ints]:
-    """Return where the words of some links, with `near` on either side, begin and end.
-
-    Parameters
-    ----------
-    links : int64 (n,), which of ``view.links``
-
-    Returns
-    -------
-    Two of int64 (n,), numbers of ``view.tokens``, the second not included
-    """
-    first = np.searchsorted(view.token_leaf, view.links.left[links])
-    last = np.searchsorted(view.token_leaf, view.links.right[links], side="right")
-    return np.maximum(first - near, 0), np.minimum(last + near, len(view.tokens))

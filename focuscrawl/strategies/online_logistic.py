@@ -9,7 +9,6 @@ from scipy.special import expit
 
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.strategies.link_history import LinkLog
-from focuscrawl.strategies.link_words import words_around
 from focuscrawl.strategies.messages import Expansion
 from focuscrawl.strategies.option_checks import check_count
 from focuscrawl.strategies.rescoring_strategy import RescoringStrategy
@@ -188,7 +187,7 @@ class OnlineLogistic(RescoringStrategy[Weights]):
         anchors = self._terms.in_texts([links.anchors[i] for i in chosen])
         urls = self._terms.in_texts([links.urls[i].partition("//")[2] for i in chosen])
         of_words = self._terms.of_words(page.view.tokens)
-        lines = _any_between(of_words, *words_around(page.view, page.links, self._near))
+        lines = _any_between(of_words, *page.view.words_around(page.links, self._near))
         whole = np.bitwise_or.reduce(of_words, initial=0)
         return np.concatenate([[whole], anchors, urls, lines])
 

@@ -8,16 +8,14 @@ import numpy as np
 from scipy.special import expit
 
 from focuscrawl.apprentice.critic_reading import TextReader, WordReader
-from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
+from focuscrawl.foundation.arrays import Floats, GrowingArray
 from focuscrawl.page.tokens import tokenize
 from focuscrawl.strategies.fish_search import RELEVANT, DepthLimited
-from focuscrawl.strategies.link_words import words_around
 from focuscrawl.strategies.option_checks import check_count, check_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.page import PageView
     from focuscrawl.strategies.messages import (
         JudgedPage,
         RecalledPage,
@@ -81,7 +79,8 @@ class SharkSearch(DepthLimited):
         view, links = page.view, page.links
         texts = [view.links.anchors[i] for i in links.tolist()]
         anchor = self._similarity(self._anchors.read(texts))
-        around = self._similarity(self._context(view, links))
+        evidence = self._words.evidence_around(view, links, self.context_words)
+        around = self._similarity(evidence)
         context = np.where(anchor > RELEVANT, 1.0, around)
         neighborhood = self.beta * anchor + (1.0 - self.beta) * context
         inherited = self._handed_on(page.url, page.relevance)
@@ -101,15 +100,6 @@ class SharkSearch(DepthLimited):
         if url < len(self._inherited):
             return self.delta * float(self._inherited.data[url])
         return 0.0
-
-    def _context(self, view: PageView, links: Ints) -> NDArray[np.float32]:
-        """Return the critic's evidence of the words in and around each link."""
-        n = len(view.tokens)
-        each = self._words.evidence(view.tokens, np.arange(n), n)
-        until = np.zeros((n + 1, each.shape[1]))
-        np.cumsum(each, axis=0, out=until[1:])
-        begin, end = words_around(view, links, self.context_words)
-        return (until[end] - until[begin]).astype(np.float32)
 
     def _similarity(self, evidence: NDArray[np.float32]) -> Floats:
         return expit(self._words.log_odds(evidence))
