@@ -33,7 +33,6 @@ class RequestWords:
         from scipy.special import expit  # noqa: PLC0415 - slow to import, for a few requests
 
         address = request.url.partition("://")[2]
-        from scipy.special import expit  # noqa: PLC0415 - slow to import, rarely needed
 
         words, owner = tokenize([f"{address} {request.meta.get('link_text', '')}"])
         evidence = self._words.evidence(words, owner, 1)
