@@ -101,9 +101,12 @@ class Crawl(CrawlState):
 
     @property
     def pausing(self) -> bool:
-        """True while `next` holds back although URLs wait: for a lesson, limits, the store..."""
-        held = self._held_by is not None or self._scoring is not None
-        return held or self.writer.full or self.sifting
+        """True while `next` holds back although URLs wait: for a lesson, limits, the store...
+
+        Not while it waits for a host, as that is told by the frontier.
+        """
+        held = self._held_by is not None and self._held_by.pause < math.inf
+        return held or self._scoring is not None or self.writer.full or self.sifting
 
     @property
     def pause(self) -> float:

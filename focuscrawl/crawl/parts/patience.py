@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 _ABOVE_LINKS = sys.float_info.max  # as a score
 _SEEDS = 64  # hosts without room that are looked at for start pages
 _LONGEST = 30.0  # seconds that links wait for a host that a start page waits for
-_ASK_AGAIN = 0.2  # seconds, where nothing but an answer will change anything
 
 
 class PatientOrder(Part):
@@ -34,6 +33,8 @@ class PatientOrder(Part):
     crawl : its plan says how patient it is
     share : of the budget that is left, what is this process's to spend
     """
+
+    pause = math.inf
 
     def __init__(self, crawl: CrawlState, share: Callable[[], float] = lambda: 1.0) -> None:
         self._crawl, self._share = crawl, share
@@ -67,13 +68,6 @@ class PatientOrder(Part):
         if self._patience is None:
             return -math.inf
         return self._patience.reserve(score, self._share() * self._crawl.left, self._now)
-
-    @property
-    def pause(self) -> float:  # type: ignore[override]
-        """Seconds until the next host is ready; an answer wakes the crawl as it is."""
-        ready = self._crawl.frontier.next_ready()
-        seconds = _ASK_AGAIN if ready is None else ready - self._now
-        return min(max(seconds, 0.001), _ASK_AGAIN)
 
     def on_page(self, visit: PageVisit) -> None:
         """Count the links that a page brings."""
