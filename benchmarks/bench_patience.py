@@ -89,8 +89,9 @@ class DocServer(ThreadingHTTPServer):
 
     def __init__(self, number: int, folder: Path) -> None:
         self.folder = folder
-        super().__init__((f"127.0.0.{11 + number}", 0), partial(Pages, directory=str(folder)))
-        self.origin = f"http://{self.server_address[0]}:{self.server_port}/"
+        address = f"127.0.0.{11 + number}"
+        super().__init__((address, 0), partial(Pages, directory=str(folder)))
+        self.origin = f"http://{address}:{self.server_port}/"
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def handle_error(self, *_: object) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,14 +15,15 @@ from .shelves import Shelf, answer, at, open_crawl
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from focuscrawl.crawl import Crawl
+    from focuscrawl.crawl import Crawl, Fetch
 
 ANSWER = 0.1  # seconds until one comes
 
 
 def run(crawl: Crawl, now: float = 0.0) -> tuple[list[str], float]:
     """Crawl by the clock; return the URLs in the order they were given out, and when it ends."""
-    urls, under_way = [], []
+    urls: list[str] = []
+    under_way: list[tuple[float, int, Fetch]] = []
     while True:
         fetch = crawl.next(now)
         if fetch is not None:
@@ -33,9 +34,7 @@ def run(crawl: Crawl, now: float = 0.0) -> tuple[list[str], float]:
         if under_way and (ready is None or under_way[0][0] <= ready):
             now, _, fetch = heapq.heappop(under_way)
             answer(crawl, fetch)
-        elif ready is None:
-            return urls, now
-        elif crawl.stop_reason is not None:
+        elif ready is None or crawl.stop_reason is not None:
             return urls, now
         else:
             now = max(now, ready)
@@ -58,7 +57,7 @@ def relevant(urls: list[str]) -> int:
 
 
 def test_the_budget_goes_to_the_busy_host_if_there_is_patience(web: Shelf, tmp_path: Path) -> None:
-    plan = {"budget": 20, "delay": 1.0}
+    plan: dict[str, Any] = {"budget": 20, "delay": 1.0}
     hasty = open_crawl(tmp_path / "0", web, "jazz/0", "dull/", patience=0.0, **plan)
     urls, end = run(hasty)
     assert relevant(urls) <= 3
@@ -74,7 +73,7 @@ def test_the_budget_goes_to_the_busy_host_if_there_is_patience(web: Shelf, tmp_p
 
 
 def test_what_better_links_waited_is_in_the_summary(web: Shelf, tmp_path: Path) -> None:
-    plan = {"budget": 20, "delay": 1.0, "patience": 0.0}
+    plan: dict[str, Any] = {"budget": 20, "delay": 1.0, "patience": 0.0}
     crawl = open_crawl(tmp_path / "c", web, "jazz/0", "dull/", **plan)
     run(crawl)
     overtaken = crawl.overtaken
@@ -89,7 +88,7 @@ def test_what_better_links_waited_is_in_the_summary(web: Shelf, tmp_path: Path) 
 
 
 def test_an_order_that_expects_no_relevance_waits_for_nothing(web: Shelf, tmp_path: Path) -> None:
-    plan = {"budget": 20, "delay": 1.0, "strategy": "breadth-first"}
+    plan: dict[str, Any] = {"budget": 20, "delay": 1.0, "strategy": "breadth-first"}
     crawl = open_crawl(tmp_path / "c", web, "jazz/0", "dull/", **plan)
     assert run(crawl)[1] < 3.0
     assert crawl.overtaken == 0
@@ -106,7 +105,7 @@ def test_a_crawl_without_a_budget_waits_for_nothing(web: Shelf, tmp_path: Path) 
 
 def test_links_wait_for_the_start_pages(web: Shelf, tmp_path: Path) -> None:
     seeds = ["dull/", *(f"jazz/{n}" for n in range(10, 15))]
-    plan = {"delay": 1.0, "patience": 0.0, "strategy": "breadth-first"}
+    plan: dict[str, Any] = {"delay": 1.0, "patience": 0.0, "strategy": "breadth-first"}
     crawl = open_crawl(tmp_path / "c", web, *seeds, budget=6, **plan)
     assert set(run(crawl)[0]) == {at(seed) for seed in seeds}
     crawl.close("budget")

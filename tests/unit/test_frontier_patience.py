@@ -90,11 +90,9 @@ def test_many_hosts_with_good_links_do_not_keep_each_other_waiting() -> None:
     for host in range(50):
         for each in range(10):
             frontier.push(host * 10 + each, host, 0.9 - host / 1000 - each / 100)
-    given = 0
-    for _ in range(50):
+    for given in range(50):
         assert not held(frontier, patience=10.0, left=500 - given)
         frontier.pop(0.0)
-        given += 1
     assert frontier.peek(0.0) is None
 
 
