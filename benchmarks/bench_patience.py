@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import csv
 import os
+import re
+import shutil
 import signal
 import socket
 import sqlite3
@@ -50,6 +52,7 @@ DATABASES = "/databases"
 BUDGET = 400
 EXAMPLES = 40  # pages of each server that the critic learns from
 HOSTS = 200
+_ELSEWHERE = re.compile(rb"""href\s*=\s*["']?(https?:)?//[^"'\s>]*["']?""", re.IGNORECASE)
 LIVE = ("FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8", "FOCUSCRAWL_WARC=0", "LOG_LEVEL=ERROR")
 
 
@@ -177,13 +180,21 @@ def unpack(folder: Path) -> list[Path]:
                     stdout=subprocess.DEVNULL,
                 )
                 (package,) = Path(there).glob("*.deb")
-                subprocess.run(["dpkg-deb", "-x", str(package), str(root)], check=True)
-        pages = root / "usr/share/doc" / site.folder
-        for name in site.without:
-            for path in (pages / name).rglob("*.html"):
-                path.unlink()
-        found.append(pages)
+                files = Path(there) / "files"
+                subprocess.run(["dpkg-deb", "-x", str(package), str(files)], check=True)
+                _prepare(files / "usr/share/doc" / site.folder, site.without)
+                files.rename(root)
+        found.append(root / "usr/share/doc" / site.folder)
     return found
+
+
+def _prepare(pages: Path, without: Sequence[str]) -> None:
+    """Leave out some folders, and links that lead elsewhere: nobody else's server is asked."""
+    for name in without:
+        shutil.rmtree(pages / name)
+    for path in pages.rglob("*.html"):
+        if not path.is_symlink():
+            path.write_bytes(_ELSEWHERE.sub(b"", path.read_bytes()))
 
 
 def crawl(patience: float, draw: int, *more: str, **given: object) -> Crawled:
