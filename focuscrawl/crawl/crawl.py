@@ -95,11 +95,6 @@ class Crawl(CrawlState):
         return self.stop_reason is None and (busy or len(self.frontier) > 0)
 
     @property
-    def crowded(self) -> bool:
-        """True while as many URLs are under way as may be."""
-        return 0 < self.plan.concurrency <= len(self.in_flight)
-
-    @property
     def pausing(self) -> bool:
         """True while `next` holds back although URLs wait: for a lesson, limits, the store...
 

@@ -123,6 +123,11 @@ class CrawlState:
         return 0 < self.plan.budget <= self.spent + len(self.in_flight)
 
     @property
+    def crowded(self) -> bool:
+        """True while as many URLs are under way as may be."""
+        return 0 < self.plan.concurrency <= len(self.in_flight)
+
+    @property
     def left(self) -> float:
         """Fetches of the budget that have not begun; inf: it has no limit."""
         if not self.plan.budget:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.frontier.frontier import Frontier
 
-_LOOK = 16  # hosts without room that are looked at, those with the best links
+_LOOK = 8  # hosts without room that are looked at, those with the best links
 _PAGES = 50  # the latest, that say what a page brings
 _EVERY = 1.0  # seconds between two looks at all that waits
 _STEPS = 256  # of a score, which is told no more exactly there
@@ -57,7 +57,7 @@ class Patience:
         self._brought.append([score for score in scores if math.isfinite(score)])
 
     def reserve(self, score: float, left: float, now: float) -> float:
-        """Return the score below which a link is passed by; `score` or less: nothing is.
+        """Return the score below which a link is held back; `score` or less: it is not.
 
         Parameters
         ----------
@@ -65,17 +65,18 @@ class Patience:
         left : fetches of the budget; inf: there is none, and everything is needed
         now : seconds on the frontier's clock
         """
-        awaited = self._frontier.awaited(now, score, _LOOK)
-        worth = [
-            each.score - self._price * each.seconds for each in awaited if each.score < math.inf
-        ]
-        best = max(worth, default=-math.inf)
-        if best <= score or left == math.inf:
+        if left == math.inf:
             return -math.inf
         if now - self._looked_at >= _EVERY:
             self._looked_at = now
             self._enough = self._needed(left)
-        return min(best, self._enough)
+        if self._enough <= score:
+            return -math.inf
+        awaited = self._frontier.awaited(now, score, _LOOK)
+        worth = [
+            each.score - self._price * each.seconds for each in awaited if each.score < math.inf
+        ]
+        return min(max(worth, default=-math.inf), self._enough)
 
     def _needed(self, left: float) -> float:
         """Return the score that as many links have or will have as there are fetches left.

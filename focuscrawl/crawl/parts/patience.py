@@ -50,6 +50,8 @@ class PatientOrder(Part):
 
     def holds_back(self) -> bool:
         """Tell whether the crawl waits for a host."""
+        if self._crawl.crowded:
+            return False  # whatever there is, nothing is fetched now
         best = self._crawl.peek(self._now)
         if best is None:
             return False
