@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 class BestFirst(LinkStrategy):
     """Priority of v = R(u), the greatest over all known links (u,v) (METHODS 3)."""
 
+    expects_relevance = True
+
     def __init__(self, context: StrategyContext) -> None:
         self.evidence = Maximum()
 

@@ -40,6 +40,8 @@ class Learnable(LinkStrategy):
     gamma : weight of the page; the three add up to 1
     """
 
+    expects_relevance = True
+
     def __init__(
         self,
         context: StrategyContext,

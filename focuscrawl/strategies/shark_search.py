@@ -53,6 +53,8 @@ class SharkSearch(DepthLimited):
     context_words : words looked at on either side of the anchor
     """
 
+    expects_relevance = True
+
     def __init__(
         self,
         context: StrategyContext,
