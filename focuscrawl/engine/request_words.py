@@ -33,7 +33,6 @@ class RequestWords:
         from scipy.special import expit  # noqa: PLC0415 - slow to import, for a few requests
 
         address = request.url.partition("://")[2]
-
         words, owner = tokenize([f"{address} {request.meta.get('link_text', '')}"])
         evidence = self._words.evidence(words, owner, 1)
         return float(expit(self._words.log_odds(evidence)[0]))

@@ -130,7 +130,6 @@ class ChainCRF:
 
         iterated: Any = lambda _: on_iteration()  # noqa: E731 - scipy's stubs want a name of it
         options: Any = {"maxiter": self.max_iter, "ftol": self.tol, "maxcor": 10}
-
         found = minimize(
             objective,
             np.zeros(objective.parameters),
