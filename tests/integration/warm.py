@@ -12,6 +12,7 @@ import gc
 import json
 import os
 import select
+import signal
 import socket
 import struct
 import subprocess
@@ -107,20 +108,22 @@ class WarmProcess:
         """Read what is said until the end; what hangs is killed."""
         assert self.stderr is not None
         hanging = threading.Timer(timeout, self.kill)
+        hanging.daemon = True
         hanging.start()
-        said = self.stderr.read()
-        self.wait(timeout)
-        hanging.cancel()
-        return None, said
+        try:
+            return None, self.stderr.read()
+        finally:
+            hanging.cancel()
+            self.wait(timeout)
 
-    def send_signal(self, signal: int) -> None:
+    def send_signal(self, number: int) -> None:
         """Send a signal, if it still runs."""
         if self.poll() is None:
-            os.kill(self.pid, signal)
+            os.kill(self.pid, number)
 
     def kill(self) -> None:
         """End it at once."""
-        self.send_signal(9)
+        self.send_signal(signal.SIGKILL)
 
     def _end(self) -> None:
         self.returncode = self._hear()
@@ -201,6 +204,7 @@ def serve(descriptor: int) -> None:
     installed = sys.path[1 + len(os.environ["PYTHONPATH"].split(os.pathsep)) :]
     _import_what_crawls_need()
     assert threading.active_count() == 1
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for those who use it
     with closing(socket.socket(fileno=descriptor)) as channel:
         while (received := _receive(channel)) is not None:
             request, files = received
@@ -261,6 +265,7 @@ def _become(request: _Request, standard: list[int], installed: list[str]) -> Non
     own = request.env.get("PYTHONPATH", "").split(os.pathsep)
     sys.path[:] = [request.cwd, *filter(None, own), *installed]
     sys.argv = request.words
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     from scrapy.cmdline import execute  # noqa: PLC0415
 
     execute()
