@@ -28,8 +28,9 @@ _CONTAINERS = 10_000
 def set_up_process(crawler: Crawler) -> None:
     """Set up the process for the one crawl of `crawler`, so that it can last for weeks.
 
-    numpy and scipy have to be loaded by now: sharing small vectors out among threads of BLAS takes
-    longer than the work on them, and it is loaded libraries that are told so.
+    numpy has to be loaded by now: sharing small vectors out among threads of BLAS takes longer
+    than the work on them, and it is loaded libraries that are told so. (scipy has a BLAS of its
+    own, which is for training; no crawl needs it.)
     """
     pause_briefly()
     _return_large_arrays()
