@@ -208,7 +208,8 @@ class TdValues(RescoringStrategy[Values]):
 
     deep-deep also draws the domain of every other fetch, by a softmax of the best values with
     a temperature of 0.1; here the best URL comes first, whatever its domain. It has four times as
-    many features to hash to, and reads the ``title`` of links, too.
+    many features to hash to, reads the ``title`` of links, too, and forgets experience beyond
+    100,000 fetches; here all of it stays in memory, with the features of every distinct link.
 
     Parameters
     ----------
