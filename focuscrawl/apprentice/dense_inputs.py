@@ -39,7 +39,7 @@ _GROUP_OF = {
     "agreement": "reading",
     "prefix": "rates",
     "prefix_fetches": "rates",
-    "misses": "rates",
+    "misses": "misses",
     "pattern": "rates",
     "alias": "rates",
     "alias_query": "rates",
@@ -55,7 +55,6 @@ PRIOR_WEIGHTS = {
     "best_relevance": 1.0,
     "reading": 2.0,
     "alias": -2.0,
-    "misses": -1.0,
     "pattern": 1.0,
 }
 PRIOR_INTERCEPT = -1.0

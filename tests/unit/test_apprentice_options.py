@@ -43,7 +43,8 @@ OF_INPUTS = {
         *("mean_relevance", "best_relevance", "links", "relevant_links", "first_relevance"),
     },
     "reading": {"reading", "read_relevance", "agreement"},
-    "rates": {"prefix", "prefix_fetches", "misses", "pattern", "alias", "alias_query"},
+    "rates": {"prefix", "prefix_fetches", "pattern", "alias", "alias_query"},
+    "misses": {"misses"},
     "hubs": {"hub", "siblings", "best_hub"},
 }
 
