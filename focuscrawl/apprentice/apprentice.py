@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.dense_inputs import input_names, prior_of, widened
 from focuscrawl.apprentice.forgetting import without_links
 from focuscrawl.apprentice.instance_cache import InstanceCache
 from focuscrawl.apprentice.instances import make_instances
@@ -283,9 +282,6 @@ class Apprentice:
         How many fetches there were when it was adopted
         """
         learned, since = (unpack_numbers(part) for part in parts_of(state))
-        nothing = np.zeros(len(input_names(self.options)))
-        for part in (learned, since):
-            part["inputs"] = widened(part["inputs"], nothing)
         self.scorer = self._scorer_of(self._learner_in(learned))
         memory, buffer = self.memory, self.memory.buffer
         self.version, observed, links, memory.learned_from = (int(x) for x in learned["lesson"])
@@ -353,7 +349,4 @@ class Apprentice:
         return Scorer(learner, self.options, self.table, self.memory.outcomes)
 
     def _learner_in(self, arrays: Mapping[str, NDArray[Any]]) -> Learner:
-        state, prior = part_of(arrays, "m_"), np.array(prior_of(self.options))
-        for name in state.keys() & {"dense", "prior"}:
-            state[name] = widened(state[name], prior)
-        return new_learner(self.options).set_state(state)
+        return new_learner(self.options).set_state(part_of(arrays, "m_"))

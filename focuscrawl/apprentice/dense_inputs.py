@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from focuscrawl.apprentice.options import Options
-    from focuscrawl.foundation.arrays import Floats
 
-#: the dense inputs of a URL, in their order; later ones come last, see `widened`
+#: the dense inputs of a URL, in their order
 INPUTS = (
     "mean_relevance",  # log-odds of the shrunken mean of R(u) over the links
     "best_relevance",  # the greatest R(u): the baseline's score
@@ -30,16 +27,13 @@ INPUTS = (
     "alias",  # a URL that is probably the same page was fetched
     "alias_query",  # the same, but for its query
     "pattern",  # rate of URLs that look alike
-    "misses",  # log of fetches in the directory since the last relevant one
 )
-_ALWAYS = INPUTS.index("pattern") + 1  # inputs that the first format had
 _GROUP_OF = {
     "reading": "reading",
     "read_relevance": "reading",
     "agreement": "reading",
     "prefix": "rates",
     "prefix_fetches": "rates",
-    "misses": "misses",
     "pattern": "rates",
     "alias": "rates",
     "alias_query": "rates",
@@ -83,23 +77,3 @@ def prior_of(options: Options) -> list[float]:
     names = input_names(options)
     weights = np.array([PRIOR_WEIGHTS.get(name, 0.0) for name in names])
     return [*(weights * switched_on(options)).tolist(), PRIOR_INTERCEPT]
-
-
-def widened(values: NDArray[Any], now: Floats) -> NDArray[Any]:
-    """Return what an earlier version kept, one number an input, with those that came since.
-
-    Parameters
-    ----------
-    values : (..., m), of the inputs there were, in their order, and of what comes after them
-    now : float64 (l,), the same as it is before anything is known; missing ones are taken from it
-
-    Returns
-    -------
-    (..., l); `values` itself if nothing is missing, or so much that it is something else
-    """
-    missing = len(now) - values.shape[-1] if values.ndim else 0
-    first = len(INPUTS) - missing
-    if missing <= 0 or first < _ALWAYS:
-        return values
-    added = np.broadcast_to(now[first : len(INPUTS)], (*values.shape[:-1], missing))
-    return np.concatenate([values[..., :first], added, values[..., first:]], axis=-1)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.apprentice.dense_inputs import INPUTS
-from focuscrawl.apprentice.misses import Misses
 from focuscrawl.apprentice.relevance_rates import PRIOR, RelevanceRates
 from focuscrawl.apprentice.url_features import PATTERNS, PREFIXES
 from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
@@ -36,14 +35,12 @@ class FetchOutcomes:
     def __init__(self) -> None:
         self.prefixes = RelevanceRates()
         self.patterns = RelevanceRates()
-        self.misses = Misses()
         self._aliases = np.zeros((2, 1 << 19), bool)
 
     def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
         """Take in a fetch of the URL with these `keys`."""
         self.prefixes.observe(keys[:PREFIXES], relevance)
         self.patterns.observe(keys[PREFIXES : PREFIXES + PATTERNS], relevance)
-        self.misses.observe(keys[:PREFIXES], relevance)
         self._aliases[[0, 1], keys[-2:] & np.uint32(self._aliases.shape[1] - 1)] = True
 
     def aliases_of(self, keys: NDArray[np.uint32]) -> tuple[Bools, Bools]:
@@ -156,7 +153,6 @@ class UrlEvidence:
         read = 1.0 / (1.0 + np.exp(-reading))
         hub /= n
         prefix, fetches = fetched.prefixes.rates(keys[:, :PREFIXES])
-        misses = fetched.misses.of(keys[:, :PREFIXES])
         pattern, _ = fetched.patterns.rates(keys[:, PREFIXES : PREFIXES + PATTERNS])
         siblings = (near + hub) / (near_known + 1.0)
         odds = _log_odds(np.concatenate([mean, prefix, hub, siblings, pattern]))
@@ -178,7 +174,6 @@ class UrlEvidence:
                 same,
                 same_but_query,
                 of_pattern,
-                np.log1p(misses) / 3.0,
                 self._means(urls, n).ravel(),
             ]
         )

@@ -40,7 +40,6 @@ NAMES = {
     "agreement": "critic and pages agree",
     "prefix": "its directory",
     "prefix_fetches": "fetches in its directory",
-    "misses": "fetches in vain in its directory",
     "pattern": "URLs that look alike",
     "alias": "page known by another URL",
     "alias_query": "page known with another query",

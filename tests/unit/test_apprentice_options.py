@@ -44,7 +44,6 @@ OF_INPUTS = {
     },
     "reading": {"reading", "read_relevance", "agreement"},
     "rates": {"prefix", "prefix_fetches", "pattern", "alias", "alias_query"},
-    "misses": {"misses"},
     "hubs": {"hub", "siblings", "best_hub"},
 }
 
