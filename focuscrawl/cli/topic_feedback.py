@@ -138,7 +138,7 @@ def suggest_command(
     if teaching is not None:
         made = ask_teacher(teaching, pages, known, path)
     else:
-        good, bad = _ask(pages) if answers is None else read_judgements(answers)
+        good, bad = ask_here(pages) if answers is None else read_judgements(answers)
         made = known.judging(good, bad) if good or bad else known
     if made is known:
         click.echo("no judgement, no change")
@@ -148,7 +148,7 @@ def suggest_command(
     click.echo(f"{path}: {in_words(made)}")
 
 
-def _ask(pages: Sequence[Suggestion]) -> tuple[list[str], list[str]]:
+def ask_here(pages: Sequence[Suggestion]) -> tuple[list[str], list[str]]:
     """Ask in the terminal; ``q`` ends the questions, and what was said counts."""
     judged = {True: list[str](), False: list[str]()}
     for number, page in enumerate(pages, 1):
