@@ -94,7 +94,9 @@ class Strategy(ABC):
         return relevance
 
     def tried(self, url: int, score: float) -> float:
-        """Return the score of a URL that was asked for in vain and waits again, by default as it was.
+        """Return the score of a URL that was asked for in vain and waits again.
+
+        By default it is as it was.
 
         Parameters
         ----------

@@ -20,6 +20,7 @@ from focuscrawl.strategies import (
     Strategy,
     StrategyContext,
     find_strategy,
+    make_strategy,
     registry,
     strategy_names,
 )
