@@ -131,6 +131,22 @@ def test_a_definition_is_made_added_to_and_applied(folder: Path, tmp_path: Path)
     assert kinds[-1] == "redefined"
 
 
+def test_what_an_alarm_proposes_is_marked_in_one_step(folder: Path) -> None:
+    sum_before = sum(float(str(row["relevance"])) for row in pages_of(folder))
+    assert "no class /Sports/Runing; near it: /Sports/Running" in refused(
+        "mark", folder, "/Sports/Runing"
+    )
+    assert f"{TOPIC} is marked already" in refused("mark", folder, TOPIC)
+    assert not (folder / "topic.toml").exists()
+    done = topic("mark", folder, "/Sports")
+    assert done.exit_code == 0, done.output
+    assert "critic-1: topics /Sports" in done.output
+    assert read_definition(folder / "topic.toml").topics == ("/Sports",)
+    assert sum(float(str(row["relevance"])) for row in pages_of(folder)) >= sum_before - 1
+    ((said,),) = Kept(folder).query("SELECT value FROM meta WHERE key = 'topic'")
+    assert said == "/Sports"
+
+
 def test_a_new_crawl_begins_with_a_definition(tmp_path: Path) -> None:
     path, web = tmp_path / "mine.toml", SyntheticWeb()
     cycling, news = web.seeds(TOPIC), web.seeds("/Sports/Running")
