@@ -158,9 +158,16 @@ class Crawl(CrawlState):
             again=self._visits_of(number) is not self._first_visits,
         )
 
-    def put_back(self, number: int, now: float) -> None:
-        """Queue a URL again that was given out and could not be fetched yet."""
+    def put_back(self, number: int, now: float, *, tried: bool = False) -> None:
+        """Queue a URL again that was given out and could not be fetched yet.
+
+        Parameters
+        ----------
+        tried : it was asked for, in vain
+        """
         score = self.in_flight.pop(number)
+        if tried:
+            score = self.strategy.tried(number, score)
         if self._scoring == number:
             self._scoring = None
         if self._unrecorded == number:

@@ -97,6 +97,17 @@ class Strategy(ABC):
         """
         return relevance
 
+    def tried(self, url: int, score: float) -> float:
+        """Return the score of a URL that was asked for in vain and waits again.
+
+        By default it is as it was.
+
+        Parameters
+        ----------
+        score : that it was given out with
+        """
+        return score
+
     # -- those that learn ------------------------------------------------------------------
 
     def lesson_due(self) -> bool:
