@@ -306,8 +306,9 @@ def curve(table: Path, out: Path) -> None:
         harvest.append(sum(row.harvest for row in of_value) / len(of_value))
     with axes(6.0, 3.6) as (figure, plot):
         Line.of(0).draw(plot, speed, harvest, "harvest", marker="o")
-        for value, x, y in zip(values, speed, harvest, strict=True):
-            plot.annotate(f"{value:g}", (x, y), textcoords="offset points", xytext=(5, 5))
+        for place, (value, x, y) in enumerate(zip(values, speed, harvest, strict=True)):
+            offset = (2, -14 if place % 2 else 6)
+            plot.annotate(f"{value:g}", (x, y), textcoords="offset points", xytext=offset)
         plot.set(xlabel="pages/s", ylabel="harvest rate", ylim=(0, 1.05))
         out.write_bytes(png(figure))
 
@@ -315,7 +316,7 @@ def curve(table: Path, out: Path) -> None:
 @main.command()
 @click.option("--budget", default=4000)
 @click.option("--rounds", default=3)
-@click.option("--patience", "values", default="0,10")
+@click.option("--patience", "values", default="0,5")
 @click.option("--strategy", default="apprentice")
 def hosts(budget: int, rounds: int, values: str, strategy: str) -> None:
     """Crawl 200 hosts of generated pages, by turns."""
