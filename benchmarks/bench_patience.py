@@ -5,8 +5,8 @@ Debian, one of which holds two thirds of the topic (databases). It fetches the p
 ``apt-get download`` (on Debian or what descends from it) and unpacks them into ``--folder``;
 nothing is installed. ``... curve`` draws what it found; ``... hosts`` is 200 hosts of generated
 pages that all have some of the topic, and ``... clock`` the same without a network. Politeness is
-the default: a crawl of ``docs`` takes minutes in which it mostly waits, so some are made at a time.
-Everything is on the loopback network.
+the default: a crawl of ``docs`` takes minutes in which it mostly waits, so some are made at a
+time. Everything is on the loopback network.
 """
 
 from __future__ import annotations
