@@ -68,7 +68,7 @@ class CrawlPlan:
     calibrated: bool | None = None
     per_host: int = 1
     delay: float = 0.0
-    patience: float = 10.0
+    patience: float = 5.0
     concurrency: int = 0
     within: str | None = None
     stagnation: int = 0

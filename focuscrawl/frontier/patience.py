@@ -54,6 +54,8 @@ class Patience:
 
     def bring(self, scores: Sequence[float]) -> None:
         """Take in the scores of the links that a page has brought."""
+        if len(self._brought) < _PAGES:
+            self._looked_at = -math.inf  # each page still changes much
         self._brought.append([score for score in scores if math.isfinite(score)])
 
     def reserve(self, score: float, left: float, now: float) -> float:
