@@ -123,30 +123,6 @@ def test_limits_are_not_raised_while_a_worker_waits_to_be_polite(
     assert raised >= last_article
 
 
-def test_workers_wait_for_the_host_of_another(postgres: PostgresServer, tmp_path: Path) -> None:
-    url = postgres.url("patient")
-    good, dull = "http://good.example/", "http://dull.example/"
-    pages = {
-        f"{good}{n}": _linked("bicycle", [f"{good}{3 * n + k}" for k in (1, 2, 3)])
-        for n in range(120)
-    }
-    others = [f"http://dull{n}.example/" for n in range(40)]
-    pages |= {dull: _linked("tax", others)} | {each: _linked("tax", []) for each in others}
-    web = record(tmp_path / "good.warc.gz", titled(pages))
-    seeds = f"{good}0,{dull}"
-    arguments = {**CRITIC, "strategy": "best-first", "web": web, "seeds": seeds, "budget": 25}
-    with Workers(url, tmp_path, arguments, *LEASE, "-s", "DOWNLOAD_DELAY=0.3") as workers:
-        workers.start()
-        workers.start()
-        assert workers.wait(LONG) == [0, 0], workers.log(0) + workers.log(1)
-    ((relevant,),) = query(url, "SELECT count(*) FROM pages WHERE relevance > 0.5")
-    assert relevant >= 12  # else the dull ones are fetched at once, ten a second
-
-
-def _linked(text: str, links: list[str]) -> str:
-    return text + "".join(f'<a href="{link}">link</a>' for link in links)
-
-
 def test_who_joins_has_the_limits_that_were_reached(
     postgres: PostgresServer, tmp_path: Path, recorded: Path
 ) -> None:
