@@ -70,6 +70,7 @@ class Pages:
             urls=_rows(rng, len(new), 5),
             url_keys=table_of_keys(urls),
             vocabulary=self.empty,
+            around=rng.normal(size=LINKS).astype(np.float32),
         )
 
 

@@ -257,6 +257,7 @@ def _fill(crawl: Crawl, pages: int, server: PostgresServer) -> None:
             urls=_rows(rng, LINKS, 5),
             url_keys=table_of_keys(names),
             vocabulary=empty,
+            around=rng.normal(size=LINKS).astype(np.float32),
         )
         crawl.urls.change(page, FETCHED, 0.5)
         for target in targets.tolist():

@@ -77,7 +77,7 @@ class FrontierScheduler(BaseScheduler):
         number = request.meta.get(URL_ID)
         if number is not None and number in self._crawl.in_flight:
             self._own.put_back(number, request)
-            self._crawl.put_back(number, time.monotonic())
+            self._crawl.put_back(number, time.monotonic(), tried=True)
             return True
         if self._pages.has(request):  # queued with the page that it was made for
             return True

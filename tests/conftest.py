@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
+from integration import warm
 from threadpoolctl import threadpool_limits
 
 from focuscrawl.foundation.cache import cache_dir
@@ -34,6 +35,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # Tests run beside each other: what they start has one core, not all.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def pytest_sessionfinish() -> None:
+    """End what crawls are forked from."""
+    warm.close()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -14,6 +14,7 @@ from focuscrawl.apprentice.instance_cache import InstanceCache
 from focuscrawl.apprentice.instances import make_instances
 from focuscrawl.apprentice.lesson import Replay, most_contrasting, rescore_waiting
 from focuscrawl.apprentice.memory import CrawlMemory
+from focuscrawl.apprentice.older_states import with_all_inputs, with_all_weights
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.scorer import Scorer, new_learner
 from focuscrawl.apprentice.serialization import (
@@ -285,8 +286,9 @@ class Apprentice:
         self.scorer = self._scorer_of(self._learner_in(learned))
         memory, buffer = self.memory, self.memory.buffer
         self.version, observed, links, memory.learned_from = (int(x) for x in learned["lesson"])
-        buffer.add(JudgedUrls.among(learned))
-        buffer.add(JudgedUrls.among(since))
+        for judged in (JudgedUrls.among(learned), JudgedUrls.among(since)):
+            inputs = with_all_inputs(judged.inputs, self.options)
+            buffer.add(judged._replace(inputs=inputs))
         buffer.ever = memory.learned_from + len(since["urls"])
         adopted = tuple(int(x) for x in since["adopted"])
         # crawls that began before anything was forgotten have no such array
@@ -349,4 +351,5 @@ class Apprentice:
         return Scorer(learner, self.options, self.table, self.memory.outcomes)
 
     def _learner_in(self, arrays: Mapping[str, NDArray[Any]]) -> Learner:
-        return new_learner(self.options).set_state(part_of(arrays, "m_"))
+        state = with_all_weights(part_of(arrays, "m_"), self.options)
+        return new_learner(self.options).set_state(state)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.foundation.arrays import Floats, GrowingArray
+from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
 from focuscrawl.page.view import Links, PageView
 
 if TYPE_CHECKING:
@@ -70,22 +70,46 @@ class WordReader:
         -------
         float32 (n, columns)
         """
-        known = self._number
-        new = list(dict.fromkeys(word for word in words if word not in known))
-        if new:
-            self._learn(new)
-        at = np.fromiter(map(known.__getitem__, words), np.int64, len(words))
+        each = self._of(words)
         total = np.zeros((n, self.columns), np.float32)
-        if len(at):
+        if len(each):
             starts = np.concatenate([[0], np.flatnonzero(owner[1:] != owner[:-1]) + 1])
-            each = self._evidence.data.reshape(-1, self.columns)[at]
             total[owner[starts]] = np.add.reduceat(each, starts, axis=0)
         return total
+
+    def evidence_around(self, view: PageView, links: Ints, most: int) -> NDArray[np.float32]:
+        """Add up the evidence of the words in and around each of n links of a page.
+
+        Parameters
+        ----------
+        links : int64 (n,), places among ``view.links``
+        most : words on either side
+
+        Returns
+        -------
+        float32 (n, columns)
+        """
+        n = len(view.tokens)
+        until = np.zeros((n + 1, self.columns))
+        np.cumsum(self._of(view.tokens), axis=0, out=until[1:])
+        begin, end = view.words_around(links, most)
+        around: NDArray[np.float32] = (until[end] - until[begin]).astype(np.float32)
+        return around
 
     def log_odds(self, evidence: NDArray[np.float32]) -> Floats:
         """Return log Pr(c*)/(1 - Pr(c*)) of owners with this `evidence` (n, columns)."""
         log = evidence + self._prior
         return _log_sum(log[:, self._marked]) - _log_sum(log[:, ~self._marked])
+
+    def _of(self, words: Sequence[str]) -> NDArray[np.float32]:
+        """Return the evidence of each word, float32 (n_words, columns)."""
+        known = self._number
+        try:
+            at = np.fromiter(map(known.__getitem__, words), np.int64, len(words))
+        except KeyError:
+            self._learn([*dict.fromkeys(word for word in words if word not in known)])
+            at = np.fromiter(map(known.__getitem__, words), np.int64, len(words))
+        return self._evidence.data.reshape(-1, self.columns)[at]
 
     def _learn(self, words: list[str]) -> None:
         self._evidence.extend((self._ask(words) - self._prior).astype(np.float32).ravel())

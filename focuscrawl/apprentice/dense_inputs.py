@@ -27,6 +27,7 @@ INPUTS = (
     "alias",  # a URL that is probably the same page was fetched
     "alias_query",  # the same, but for its query
     "pattern",  # rate of URLs that look alike
+    "around",  # the critic's log-odds by the words around the links, mean
 )
 _GROUP_OF = {
     "reading": "reading",
@@ -37,6 +38,7 @@ _GROUP_OF = {
     "pattern": "rates",
     "alias": "rates",
     "alias_query": "rates",
+    "around": "surroundings",
     "hub": "hubs",
     "siblings": "hubs",
     "best_hub": "hubs",
@@ -50,6 +52,7 @@ PRIOR_WEIGHTS = {
     "reading": 2.0,
     "alias": -2.0,
     "pattern": 1.0,
+    "around": 2.0,
 }
 PRIOR_INTERCEPT = -1.0
 

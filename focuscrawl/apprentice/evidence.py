@@ -26,6 +26,7 @@ _SUMS = (
     "near",
     "near_known",
     "margin",
+    "around",
 )
 
 
@@ -92,6 +93,7 @@ class UrlEvidence:
         kept = table.first.data[links] if self._only_first else slice(None)
         targets, weight = table.target.data[links][kept], table.weight.data[links][kept]
         relevance, reading = table.relevance.data[links][kept], table.reading.data[links][kept]
+        around = table.around.data[links][kept]
         hub, nothing = hub[kept], np.zeros(len(targets))
         near_relevance, near_known = (
             (nothing, nothing) if near is None else (near[0][kept], near[1][kept])
@@ -105,6 +107,7 @@ class UrlEvidence:
             near_relevance,
             near_known,
             margin[kept],
+            np.minimum(np.maximum(around, -10.0), 10.0),
         )
         fresh = not len(self._sums)
         self._sums.grow(n_urls * len(_SUMS))
@@ -147,10 +150,11 @@ class UrlEvidence:
     def inputs(self, urls: Ints, keys: NDArray[np.uint32], fetched: FetchOutcomes) -> Floats:
         """Return the dense inputs (n, len(INPUTS) + width) of URLs that have links."""
         sums = self._table().take(urls, axis=0).T.copy()
-        n, relevance, reading, relevant, hub, near, near_known, _ = sums
+        n, relevance, reading, relevant, hub, near, near_known, _, around = sums
         mean = (relevance + _SHRINK * PRIOR) / (n + _SHRINK)
         reading /= n
         read = 1.0 / (1.0 + np.exp(-reading))
+        around /= n
         hub /= n
         prefix, fetches = fetched.prefixes.rates(keys[:, :PREFIXES])
         pattern, _ = fetched.patterns.rates(keys[:, PREFIXES : PREFIXES + PATTERNS])
@@ -174,6 +178,7 @@ class UrlEvidence:
                 same,
                 same_but_query,
                 of_pattern,
+                around / 10.0,
                 self._means(urls, n).ravel(),
             ]
         )

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 TITLE, CLASS, HEADING, ANCHOR, SECTION = 3, 4, 5, 6, 7  # salts
 _TOP = 3  # classes of u that are named
+_AROUND = 10  # words on either side of a link that the critic reads
 _LIKELY = 0.1  # posterior of a class that is named
 
 
@@ -99,6 +100,7 @@ class FeatureExtractor:
             targets=targets,
             position=view.links.left[links],
             reading=self._read(anchors, urls),
+            around=self._read_around(view, links),
             links=self._links(view, links, anchors, urls),
             new=fresh,
             urls=self._addresses(addresses, keys),
@@ -114,6 +116,12 @@ class FeatureExtractor:
         if "reading" not in self._groups:
             return np.zeros(len(urls), np.float32)
         evidence = self._anchors.read(anchors) + self._paths.read(urls)
+        return self._reader.log_odds(evidence).astype(np.float32)
+
+    def _read_around(self, view: PageView, links: Ints) -> NDArray[np.float32]:
+        if "surroundings" not in self._groups:
+            return np.zeros(len(links), np.float32)
+        evidence = self._reader.evidence_around(view, links, _AROUND)
         return self._reader.log_odds(evidence).astype(np.float32)
 
     def _links(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.apprentice.page_facts import PageFacts
 
-_COLUMNS = ("source", "target", "weight", "reading", "relevance", "first", "position")
+_COLUMNS = ("source", "target", "weight", "reading", "around", "relevance", "first", "position")
 _SLICE = 100_000  # links copied in one go, so that many need little memory
 _KEYS = PREFIXES + PATTERNS + ALIASES
 _SEEN_BITS = 22
@@ -78,6 +78,7 @@ class LinkTable:
         around counts 1/sqrt(m), so that what a template repeats on every page counts little more
         than once, and a lone link fully
     reading : float32, log-odds of c* by the words of each link
+    around : float32, the same by the words around it
     relevance : float64, R(u) of each link's page
     first : bool, nothing was known of the link's target before
     position : int32, first DOM leaf of each link
@@ -95,6 +96,7 @@ class LinkTable:
         self.target = GrowingArray(np.int64)
         self.weight = GrowingArray(np.float64)
         self.reading = GrowingArray(np.float32)
+        self.around = GrowingArray(np.float32)
         self.relevance = GrowingArray(np.float64)
         self.first = GrowingArray(np.bool_)
         self.position = GrowingArray(np.int32)
@@ -158,6 +160,7 @@ class LinkTable:
         self.source.extend(np.full(n, url))
         self.relevance.extend(np.full(n, facts.relevance[0]))
         self.reading.extend(facts.reading)
+        self.around.extend(facts.around)
         self.position.extend(facts.position)
         self.first.extend(_first_of(facts))
         self.page.extend(np.full(n, len(self.pages)))

@@ -30,12 +30,22 @@ URL_GROUPS = {"url": "words of v's URL, its host and directories"}
 INPUT_GROUPS = {
     "relevance": "R(u) over the links: mean, greatest, first, share of relevant pages, number",
     "reading": "what the critic says of the words of the links and the URL",
+    "surroundings": "what the critic says of the words around the links",
     "rates": "how the fetches in v's directory and of URLs of v's pattern went; aliases of v",
     "hubs": "how the followed links of the pages u and beside the links went",
     "cocitation": "(HIGH|LOW, d): followed links within d_max leaves [A02 section 2.2.3]",
 }
 GROUPS = {**LINK_GROUPS, **PAGE_GROUPS, **URL_GROUPS, **INPUT_GROUPS}
-DEFAULT_GROUPS = ("context", "url", "title", "relevance", "reading", "rates", "hubs")
+DEFAULT_GROUPS = (
+    "context",
+    "url",
+    "title",
+    "relevance",
+    "reading",
+    "surroundings",
+    "rates",
+    "hubs",
+)
 LEARNERS = ("logistic", "regression", "nb")
 EVIDENCE = ("all", "first")
 

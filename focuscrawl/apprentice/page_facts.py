@@ -43,6 +43,7 @@ class PageFacts(PackedRecord):
     urls : features of each of them
     url_keys : uint32 (m, 15), `focuscrawl.apprentice.url_features.address_keys`
     vocabulary : uint8, the words of the page, packed: features are hashed, and people ask why
+    around : float32 (n,), log-odds of c* by the words in and around each link
     """
 
     relevance: Floats
@@ -56,6 +57,7 @@ class PageFacts(PackedRecord):
     urls: SparseRows
     url_keys: NDArray[np.uint32]
     vocabulary: NDArray[np.uint8]
+    around: NDArray[np.float32]
 
     TYPES: ClassVar[Mapping[str, str]] = {
         "relevance": "<f8",
@@ -69,7 +71,9 @@ class PageFacts(PackedRecord):
         "urls": ROWS,
         "url_keys": _KEYS,
         "vocabulary": "u1",
+        "around": "<f4",
     }
+    LATER: ClassVar[str | None] = "around"
 
     @classmethod
     def from_bytes(cls, data: bytes, n_urls: int | None = None) -> Self:
@@ -80,6 +84,8 @@ class PageFacts(PackedRecord):
         n_urls : of the crawl, above all numbers; None: the targets will be numbered otherwise
         """
         facts = super(PageFacts, cls).from_bytes(data)  # the class is made twice, for its slots
+        if not len(facts.around):
+            facts = replace(facts, around=np.zeros(len(facts.targets), np.float32))
         _check_below(facts.page_indices, _SPACE)
         for rows, n in ((facts.links, len(facts.targets)), (facts.urls, len(facts.new))):
             _check_below(rows.indices, _SPACE)
@@ -128,6 +134,7 @@ class PageFacts(PackedRecord):
         order, ends = np.concatenate(groups), pointers(np.array([len(each) for each in groups]))
         targets, links = self.targets[order], self.links.take(order)
         position, reading = self.position[order], self.reading[order]
+        around = self.around[order]
         # of each new URL, a link that leads there, and the group of that
         by_target = np.argsort(targets, kind="stable")
         at = by_target[np.searchsorted(targets, self.new, sorter=by_target)]
@@ -143,6 +150,7 @@ class PageFacts(PackedRecord):
                 targets=targets[i:k],
                 position=position[i:k],
                 reading=reading[i:k],
+                around=around[i:k],
                 links=links.part(i, k),
                 new=new[j:m],
                 urls=urls.part(j, m),

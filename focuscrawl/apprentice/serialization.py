@@ -37,10 +37,12 @@ class PackedRecord:
     Attributes
     ----------
     TYPES : by field, in their order: the little-endian type of an array, or `ROWS`
+    LATER : the last of them, an array, if what was packed before may lack it; it is empty then
     """
 
     __slots__ = ()
     TYPES: ClassVar[Mapping[str, str]]
+    LATER: ClassVar[str | None] = None
 
     def to_bytes(self) -> bytes:
         """Pack the record: the size of each array, then one after another."""
@@ -57,8 +59,12 @@ class PackedRecord:
     def from_bytes(cls, data: bytes) -> Self:
         """Unpack what `to_bytes` has packed; views."""
         dtypes = [_dtype(each) for types in cls.TYPES.values() for each in types.split()]
+        sizes = np.frombuffer(data, "<i4", len(dtypes))
         at, arrays = 4 * len(dtypes), list[NDArray[Any]]()
-        for size, dtype in zip(np.frombuffer(data, "<i4", len(dtypes)), dtypes, strict=True):
+        nbytes = [int(n) * t.base.itemsize for n, t in zip(sizes, dtypes, strict=True)]
+        if cls.LATER is not None and at + sum(nbytes) != len(data):
+            at, sizes = at - 4, np.append(sizes[:-1], 0)
+        for size, dtype in zip(sizes, dtypes, strict=True):
             arrays.append(np.frombuffer(data, dtype.base, size, at).reshape(-1, *dtype.shape))
             at += arrays[-1].nbytes
         left = iter(arrays)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,16 +34,18 @@ _RECORDED = ["FOCUSCRAWL_WARC=1", "FOCUSCRAWL_WARC_SIZE=0"]
 
 
 def live_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of a command that fetches pages, and others, where there is no ``--web``."""
+    return options.number("--others", "Without --web: pages fetched beside the examples.", 200)(
+        kept_options(command)
+    )
+
+
+def kept_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options of a command that fetches pages where there is no ``--web``."""
-    for option in (
-        options.SETTINGS,
-        click.option(
-            "--crawl-dir", help="Without --web: where they are kept.  [default: crawls/OUT-TIME]"
-        ),
-        options.number("--others", "Without --web: pages fetched beside the examples.", 200),
-    ):
-        command = option(command)
-    return command
+    kept = click.option(
+        "--crawl-dir", help="Without --web: where they are kept.  [default: crawls/NAME-TIME]"
+    )
+    return kept(options.SETTINGS(command))
 
 
 def judge(pages: Sequence[PageView]) -> list[float]:
@@ -58,8 +61,9 @@ def fetch_examples(
     crawl_dir: str | None,
     settings: Sequence[str],
     random_state: int = 0,
+    reach: int | None = None,
 ) -> Web:
-    """Crawl pages, and others at random that their links lead to; return the recording.
+    """Crawl pages, and others that their links lead to; return the recording.
 
     It is a crawl like any other: polite, within the same limits, kept in a folder.
 
@@ -70,6 +74,8 @@ def fetch_examples(
     others : pages to fetch beside the examples
     crawl_dir : folder of the crawl; None: a new one in ``crawls``
     settings : of the crawl, ``NAME=VALUE`` each
+    reach : links that the others are away from the examples, at most, as many of each example;
+        0: only where the examples are redirected to; None: any number, at random
 
     Raises
     ------
@@ -83,23 +89,24 @@ def fetch_examples(
         raise UserError(f"{one_line(urls[0], _WIDTH)} is no http(s) URL: name pages to learn from")
     folder = _made(crawl_dir or CrawlFolder.new_name(Path(out).name, datetime.now()), seeds)
     recording = folder / _RECORDING
-    click.echo(
-        f"Fetching {counted(len(seeds), 'example')} and {counted(others, 'other page')} "
-        f"into {recording}",
-        err=True,
-    )
+    beside = f" and {counted(others, 'other page')}" if reach != 0 else ""
+    click.echo(f"Fetching {counted(len(seeds), 'example')}{beside} into {recording}", err=True)
+    strategy, order = "random", list[str]()
+    if reach is not None:
+        share = {"depth": reach, "width": -(-others // len(seeds))}
+        strategy, order = "fish-search", [f"FOCUSCRAWL_STRATEGY_OPTIONS={json.dumps(share)}"]
     crawl(
         {
             "topic": "/good",
             "critic": f"{__name__}:{judge.__name__}",
-            "strategy": "random",
+            "strategy": strategy,
             "seeds": str(folder / _SEEDS),
             "budget": str(len(seeds) + others),
             "crawl_dir": str(folder),
             "random_state": str(random_state),
         },
         # its summary is of a topic, and says nothing here
-        [f"LOG_FILE={folder / _LOG}", *settings, *_WITHOUT, *_RECORDED],
+        [f"LOG_FILE={folder / _LOG}", *settings, *order, *_WITHOUT, *_RECORDED],
         may_fail=True,
     )
     try:

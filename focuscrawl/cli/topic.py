@@ -13,7 +13,8 @@ from focuscrawl.cli.critic_from_little import read_description
 from focuscrawl.cli.example_crawl import fetch_examples, live_options
 from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.cli.topic_classes import classify, refine
-from focuscrawl.cli.topic_feedback import apply, suggest_command
+from focuscrawl.cli.topic_feedback import apply, mark, suggest_command
+from focuscrawl.cli.topic_neighbours import neighbours_command
 from focuscrawl.cli.topic_text import (
     bookmarked,
     in_words,
@@ -21,6 +22,7 @@ from focuscrawl.cli.topic_text import (
     say_left_out,
     urls_of,
 )
+from focuscrawl.cli.topic_tree import tree
 from focuscrawl.critic.files import FORMAT, save_critic
 from focuscrawl.errors import UserError
 from focuscrawl.topics import (
@@ -42,7 +44,7 @@ def topic() -> None:
     """Define a topic, judge pages of a crawl, and have it follow."""
 
 
-for command in (apply, classify, refine, suggest_command):
+for command in (apply, classify, mark, neighbours_command, refine, suggest_command, tree):
     topic.add_command(command)
 
 

@@ -10,27 +10,31 @@ import click
 import numpy as np
 
 from focuscrawl.cli import options
+from focuscrawl.cli.example_crawl import fetch_examples, kept_options
 from focuscrawl.cli.progress_bars import Bar
-from focuscrawl.critic.corpus import read_bags, resolve
+from focuscrawl.cli.topic_text import bookmarked
+from focuscrawl.critic.corpus import read_known
 from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.loading import find_model
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.report.plain_text import counted, middle, one_line, table
 from focuscrawl.taxonomy import read_labels, read_topics
-from focuscrawl.topics import fit_classes, read_bookmarks, read_definition, write_definition
+from focuscrawl.topics import fit_classes, read_definition, write_definition
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _EACH = 3  # classes shown of a page
+_REDIRECTS = 5  # of a page that there is room for
 
 
 @click.command()
 @click.argument("urls", metavar="URL...", nargs=-1)
 @click.option("--critic", required=True, help="Whose classes: a folder, or a name in models/.")
-@click.option("--web", required=True, help=options.EXAMPLES_WEB)
+@click.option("--web", help=options.EXAMPLES_WEB)
+@kept_options
 @options.path("--bookmarks", "Also the pages of a bookmarks.html.")
 @options.BOOKMARK_FOLDER
 @options.top("Rows.")
@@ -38,37 +42,49 @@ def classify(
     *,
     urls: tuple[str, ...],
     critic: str,
-    web: str,
+    web: str | None,
+    crawl_dir: str | None,
+    settings: tuple[str, ...],
     bookmarks: Path | None,
     folder: str | None,
     top: int,
 ) -> None:
     """Propose the classes that pages fit best, to be marked in a definition.
 
+    Pages are read from --web; without it they are fetched, by a polite crawl that is kept.
+
     \b
-    focuscrawl topic classify https://bikes.example/ --critic models/dmoz --web pages.warc.gz
+    focuscrawl topic classify https://bikes.example/ --critic models/dmoz
     focuscrawl topic classify --bookmarks bookmarks.html --critic models/dmoz --web pages.warc.gz
     """
-    wanted = [*urls]
-    if bookmarks is not None:
-        wanted += [each.url for each in read_bookmarks(bookmarks, folder)]
+    wanted = list(dict.fromkeys([*urls, *bookmarked(bookmarks, folder)]))
     if not wanted:
         raise UserError("classify which pages? Give URLs, or --bookmarks")
     wrong = [url for url in wanted if normalize(url) is None]
     if wrong:
         raise UserError(f"{wrong[0]} is no http(s) URL")
     trained, _ = read_critic(find_model(critic))
-    opened = open_web(web)
-    known = [url for url in resolve(opened, wanted) if url is not None]
+    if web is None:
+        opened = fetch_examples(
+            wanted,
+            out="classify",
+            others=_REDIRECTS * len(wanted),
+            crawl_dir=crawl_dir,
+            settings=settings,
+            reach=0,
+        )
+    else:
+        opened = open_web(web)
     with closing(Bar("Reading")) as shown:
-        shown.start(len(known))
-        bags = read_bags(opened, known, progress=shown)
-    read = [(url, bag) for url, bag in zip(known, bags, strict=True) if bag is not None]
+        shown.start(len(wanted))
+        read = read_known([opened], wanted, progress=shown)
     if not read:
-        raise UserError(f"none of {counted(len(wanted), 'page')} is in {web}: record them first")
-    log = trained.model.log_posteriors([bag for _, bag in read], trained.calibration)
-    probabilities = np.exp(log)
-    for (url, _), row in zip(read, probabilities, strict=True):
+        raise UserError(
+            f"none of {counted(len(wanted), 'page')} is in {web}: leave out --web to fetch them"
+        )
+    bags = [page.bag for page in read.values()]
+    probabilities = np.exp(trained.model.log_posteriors(bags, trained.calibration))
+    for url, row in zip(read, probabilities, strict=True):
         best = np.argsort(-row, kind="stable")[:_EACH]
         classes = ", ".join(f"{trained.model.classes[i]} {row[i]:.2f}" for i in best.tolist())
         click.echo(f"{middle(one_line(url), 90)}\n  {classes}")
@@ -79,7 +95,7 @@ def classify(
     ]
     click.echo(f"\nof {counted(len(read), 'page')}:")
     click.echo("\n".join(table(rows, left={2})))
-    if len(read) < len(wanted):
+    if web is not None and len(read) < len(wanted):
         click.echo(f"left out: {counted(len(wanted) - len(read), 'page')} not in {web}", err=True)
 
 

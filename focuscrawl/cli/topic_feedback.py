@@ -1,8 +1,9 @@
-"""``focuscrawl topic suggest`` and ``apply``: judge pages of a crawl, and have it follow."""
+"""``focuscrawl topic suggest``, ``apply``, ``mark``: judge pages, and have a crawl follow."""
 
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,8 +29,10 @@ from focuscrawl.feedback import (
 from focuscrawl.feedback.judgements import read_verdict
 from focuscrawl.report.plain_text import middle, one_line
 from focuscrawl.report.stores import open_store
+from focuscrawl.taxonomy import lies_under, normalise
 from focuscrawl.topics import (
     TopicDefinition,
+    check_marked,
     pages_learned_from,
     read_definition,
     write_definition,
@@ -58,6 +61,35 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
     runs does so by itself; one at rest is resumed by the command that began it.
     """
     _apply(read_definition(definition), crawl_dir, web)
+
+
+@click.command()
+@_CRAWL
+@click.argument("topic", metavar="CLASS")
+@_WEB
+def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
+    """Mark CLASS as well, as an alarm proposes, and have the crawl follow.
+
+    CLASS is a class of the crawl's critic; all classes below it are marked with it. What the
+    crawl has fetched is judged anew, and what waits is re-scored, as with apply.
+
+    \b
+    focuscrawl topic mark crawls/funds /Business/Investing
+    """
+    path, wanted = crawl_dir / DEFINITION, normalise(topic)
+    with closing(open_store(crawl_dir)) as store:
+        known = read_definition(path) if path.exists() else _of_crawl(store, web)
+    if known.critic is None:
+        raise UserError(f"{path} names no critic: there are no classes to mark")
+    if lies_under(wanted, known.topics):
+        raise UserError(f"{wanted} is marked already: {', '.join(known.topics)}")
+    kept = [each for each in known.topics if not lies_under(each, [wanted])]
+    made = replace(known, topics=(*kept, wanted))
+    check_marked(made)
+    check_applicable(made, crawl_dir, web=web)
+    write_definition(made, path)
+    _apply(made, crawl_dir, web)
+    click.echo(f"{path}: {in_words(made)}")
 
 
 @click.command("suggest")
@@ -138,7 +170,7 @@ def suggest_command(
     if teaching is not None:
         made = ask_teacher(teaching, pages, known, path)
     else:
-        good, bad = _ask(pages) if answers is None else read_judgements(answers)
+        good, bad = ask_here(pages) if answers is None else read_judgements(answers)
         made = known.judging(good, bad) if good or bad else known
     if made is known:
         click.echo("no judgement, no change")
@@ -148,7 +180,7 @@ def suggest_command(
     click.echo(f"{path}: {in_words(made)}")
 
 
-def _ask(pages: Sequence[Suggestion]) -> tuple[list[str], list[str]]:
+def ask_here(pages: Sequence[Suggestion]) -> tuple[list[str], list[str]]:
     """Ask in the terminal; ``q`` ends the questions, and what was said counts."""
     judged = {True: list[str](), False: list[str]()}
     for number, page in enumerate(pages, 1):

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 import sqlalchemy as sa
 
 from focuscrawl import __version__
-from focuscrawl.apprentice.files import apprentice_digest
 from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.crawl.folder import CrawlFolder
 from focuscrawl.crawl.parts.distilling import Distilling
 from focuscrawl.crawl.parts.hub_revisits import HubRevisits, any_revisits
 from focuscrawl.crawl.parts.learning import Learning
 from focuscrawl.crawl.parts.near_duplicates import NearDuplicates
+from focuscrawl.crawl.parts.patience import PatientOrder
+from focuscrawl.crawl.parts.priority_fidelity import PriorityFidelity
 from focuscrawl.crawl.parts.revisit_policy import (
     KnownPages,
     keep_knowledge,
@@ -113,6 +114,8 @@ def parts_of(crawl: CrawlState) -> list[Part]:
     """Return the parts of a crawl of one process, by its plan, in the order of their turns."""
     plan = crawl.plan
     parts: list[Part] = [StopRules(crawl), TopicChange(crawl), *page_parts(crawl)]
+    if hosts_keep_waiting(crawl):
+        parts += [PatientOrder(crawl), PriorityFidelity(crawl)]
     if plan.revisit_hubs or any_revisits(crawl.store):
         parts.append(HubRevisits(crawl))
     elif plan.distill:
@@ -120,6 +123,11 @@ def parts_of(crawl: CrawlState) -> list[Part]:
     if crawl.strategy.learns:  # last: a lesson is about all that a fetch has changed
         parts.append(Learning(crawl))
     return parts
+
+
+def hosts_keep_waiting(crawl: CrawlState) -> bool:
+    """Tell whether a link may have to wait for its host; not in a replay as it is."""
+    return crawl.web is None or crawl.plan.delay > 0.0
 
 
 def page_parts(crawl: CrawlState) -> list[Part]:
@@ -210,6 +218,8 @@ def check(
         "random_state": str(plan.random_state),
     }
     if "begin_with" in plan.options:  # a path alone does not say which apprentice
+        from focuscrawl.apprentice.files import apprentice_digest  # noqa: PLC0415 - slow to import
+
         identity["apprentice"] = apprentice_digest(Path(plan.options["begin_with"]))
     if plan.spider:
         identity["spider"] = plan.spider

@@ -95,15 +95,13 @@ class Crawl(CrawlState):
         return self.stop_reason is None and (busy or len(self.frontier) > 0)
 
     @property
-    def crowded(self) -> bool:
-        """True while as many URLs are under way as may be."""
-        return 0 < self.plan.concurrency <= len(self.in_flight)
-
-    @property
     def pausing(self) -> bool:
-        """True while `next` holds back although URLs wait: for a lesson, limits, the store..."""
-        held = self._held_by is not None or self._scoring is not None
-        return held or self.writer.full or self.sifting
+        """True while `next` holds back although URLs wait: for a lesson, limits, the store...
+
+        Not while it waits for a host, as that is told by the frontier.
+        """
+        held = self._held_by is not None and self._held_by.pause < math.inf
+        return held or self._scoring is not None or self.writer.full or self.sifting
 
     @property
     def pause(self) -> float:
@@ -160,9 +158,16 @@ class Crawl(CrawlState):
             again=self._visits_of(number) is not self._first_visits,
         )
 
-    def put_back(self, number: int, now: float) -> None:
-        """Queue a URL again that was given out and could not be fetched yet."""
+    def put_back(self, number: int, now: float, *, tried: bool = False) -> None:
+        """Queue a URL again that was given out and could not be fetched yet.
+
+        Parameters
+        ----------
+        tried : it was asked for, in vain
+        """
         score = self.in_flight.pop(number)
+        if tried:
+            score = self.strategy.tried(number, score)
         if self._scoring == number:
             self._scoring = None
         if self._unrecorded == number:

@@ -89,7 +89,8 @@ class Part:
 
     Attributes
     ----------
-    pause : seconds until a crawl that this part holds back should be asked again
+    pause : seconds until a crawl that this part holds back should be asked again; inf: when a
+        host is ready, or something else happens
     """
 
     pause = 0.002

@@ -32,6 +32,8 @@ class CrawlPlan:
     calibrated : whether the relevance is the critic's calibrated probability; None: as the
         critic was trained
     per_host, delay : politeness, see `Frontier`
+    patience : seconds that one more relevant page is worth, while better links wait for their
+        hosts, see `focuscrawl.frontier.patience.Patience`; 0: none
     concurrency : URLs that may be under way at once, until their visits are recorded; 0: no limit
     within : folder of an earlier crawl: only URLs that it fetched are followed [A02 section
         3.6, the recall crawl]
@@ -66,6 +68,7 @@ class CrawlPlan:
     calibrated: bool | None = None
     per_host: int = 1
     delay: float = 0.0
+    patience: float = 5.0
     concurrency: int = 0
     within: str | None = None
     stagnation: int = 0

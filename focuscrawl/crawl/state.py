@@ -51,6 +51,7 @@ class CrawlState:
     reached : those of them that brought something, or the news that it has not changed
     last_relevant : the last of them that was relevant
     links : links recorded
+    overtaken : fetches during which a much better link waited for its host
     in_flight : numbers of the URLs that were given out, with the scores they had
     sifting : the last look at the frontier found nothing but URLs to defer, and is not through
     """
@@ -91,6 +92,7 @@ class CrawlState:
         """Forget every fetch, but not what became of the URLs."""
         self.fetched, self.reached, self.last_relevant, self.links = 0, 0, 0, 0
         self.relevance_sum = 0.0
+        self.overtaken = 0
         self._fetched_again, self._not_modified = 0, 0
         self.duplicates.clear()
 
@@ -121,9 +123,26 @@ class CrawlState:
         return 0 < self.plan.budget <= self.spent + len(self.in_flight)
 
     @property
+    def crowded(self) -> bool:
+        """True while as many URLs are under way as may be."""
+        return 0 < self.plan.concurrency <= len(self.in_flight)
+
+    @property
+    def left(self) -> float:
+        """Fetches of the budget that have not begun; inf: it has no limit."""
+        if not self.plan.budget:
+            return math.inf
+        return max(0.0, self.plan.budget - self.spent - len(self.in_flight))
+
+    @property
     def harvest_rate(self) -> float:
         """Mean relevance of all fetches (METHODS 1); 0 before the first."""
         return self.relevance_sum / self.fetched if self.fetched else 0.0
+
+    @property
+    def priority_fidelity(self) -> float:
+        """Share of the fetches of one of the best links known; 1 before the first."""
+        return 1.0 - self.overtaken / max(self.fetched, 1)
 
     @property
     def totals(self) -> tuple[int, float]:

@@ -115,6 +115,7 @@ class PageVisit(Visit):
     memo : what the strategy wants back of the links
     asked : where links are followed to, if not to all that the plan allows, whatever their media
     excluded : why the URL is not to be fetched at all; None: it was
+    overtakes : the host of the best link that waited meanwhile, if that was much better
     settled : the relevance that the strategy was told and the store is; None before
     events : (kind, detail) of what is to be told of it
     """
@@ -147,6 +148,7 @@ class PageVisit(Visit):
         self.memo: bytes | None = None
         self.asked: frozenset[str] | None = None
         self.excluded: str | None = None
+        self.overtakes: str | None = None
         self.settled: float | None = None
         self.events: list[tuple[str, str]] = []
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
 
 from focuscrawl.critic.bag_of_words import Bag, BagRows
 from focuscrawl.taxonomy.topic_path import ancestors
@@ -15,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+    from scipy import sparse
 
 #: below this many training pages a word seen once may still be all there is to learn from
 FEW_PAGES = 100
@@ -73,6 +73,7 @@ class TrainingRows:
     @classmethod
     def from_bags(cls, bags: Sequence[Bag], topics: Sequence[str]) -> TrainingRows:
         """Lay `bags` and their `topics` (one each) out as a matrix."""
+        from scipy import sparse  # noqa: PLC0415 - slow to import, needed in training only
         from sklearn.feature_extraction import DictVectorizer  # noqa: PLC0415
 
         vectorizer = DictVectorizer()
@@ -112,6 +113,8 @@ class TrainingRows:
         The defaults come from five-fold cross-validation on the training rows of the recorded
         webs, where any choice of 2-5 and 0.3-0.9 stays within 0.7 points of the best.
         """
+        from scipy import sparse  # noqa: PLC0415
+
         matrix = self.matrix if chosen is None else self.matrix[chosen]
         truth = self.truth if chosen is None else self.truth[chosen]
         least = min_df if min_df is not None else (1 if len(truth) < FEW_PAGES else 3)
@@ -138,5 +141,5 @@ class TrainingRows:
     def rows(self, chosen: NDArray[np.integer], words: Sequence[str]) -> BagRows:
         """Return the `chosen` pages over the sorted vocabulary `words` alone."""
         columns = np.searchsorted(np.asarray(self.words), np.asarray(words))
-        part = sparse.csr_matrix(self.matrix[chosen][:, columns])
+        part = self.matrix[chosen][:, columns]
         return BagRows(part.indices, part.data, part.indptr)

@@ -22,6 +22,7 @@ from focuscrawl.critic.naive_bayes import KINDS, NaiveBayes
 from focuscrawl.critic.page_vectors import PageVectors
 from focuscrawl.critic.phrase_model import WordsModel
 from focuscrawl.critic.trained import TrainedCritic
+from focuscrawl.critic.word_vectors import Pieces, word_vectors
 from focuscrawl.critic.written import ENGLISH
 from focuscrawl.foundation.model_folder import ModelFormat
 from focuscrawl.foundation.packed_arrays import (
@@ -223,13 +224,25 @@ def _pack_logistic(model: LogisticModel) -> tuple[dict[str, NDArray[Any]], dict[
         **{f"reader_{name}": array for name, array in reader.items()},
     }
     if vectors.centre is not None:
+        pieces = word_vectors().pieces(vectors.words)
         arrays["centre"] = vectors.centre
+        arrays["pieces"] = pieces.ids.astype(np.uint32)
+        arrays["pieces_of_words"] = np.diff(pieces.starts).astype(np.uint16)
     return arrays, {
         "words": len(vectors.words),
         "embeddings": vectors.centre is not None,
         "reader": of_reader,
         **_pack_languages(vectors.languages),
     }
+
+
+def _unpack_pieces(arrays: Mapping[str, NDArray[Any]], n_words: int) -> Pieces:
+    """Return what words are made of: to find it out costs more than to read a page."""
+    lengths = expect(arrays, "pieces_of_words", (n_words,), "u")
+    ids = expect(arrays, "pieces", (int(lengths.sum()),), "u")
+    if ids.max(initial=0) >= word_vectors().n_pieces:
+        raise ValueError("a word has a piece that there is none of")
+    return Pieces.of_lengths(ids, lengths)
 
 
 def _unpack_logistic(
@@ -246,6 +259,7 @@ def _unpack_logistic(
         expect(arrays, "idf", (len(vocabulary),), "f"),
         centre,
         _unpack_languages(manifest),
+        _unpack_pieces(arrays, len(vocabulary)) if "pieces" in arrays else None,
     )
     if centre is not None and len(centre) != vectors.dimensions:
         raise ValueError(f"embeddings of {len(centre)} dimensions")

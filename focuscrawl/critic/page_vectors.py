@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.critic.bag_of_words import Bag
+    from focuscrawl.critic.word_vectors import Pieces
     from focuscrawl.critic.written import Shares
 
 #: the document frequency of a word is counted as if so many pages of its language had been read
@@ -50,6 +51,7 @@ class PageVectors:
     idf : float32 (n_words,), inverse document frequencies
     centre : float32 (dimensions,), mean embedding of pages; None for vectors without embeddings
     languages : that pages are in
+    pieces : that the words are made of; None: to be found out, where there are embeddings
     """
 
     def __init__(
@@ -58,13 +60,14 @@ class PageVectors:
         idf: NDArray[np.float32],
         centre: NDArray[np.float32] | None,
         languages: Shares = ENGLISH,
+        pieces: Pieces | None = None,
     ) -> None:
         self.words = tuple(words)
         self.idf = idf
         self.centre = centre
         self.languages = languages
         self._vocabulary = Vocabulary(self.words)
-        self._embedded = None if centre is None else _Embedded(self.words)
+        self._embedded = None if centre is None else _Embedded(self.words, pieces)
 
     @classmethod
     def learn(
@@ -129,8 +132,9 @@ class PageVectors:
 class _Embedded:
     """The embeddings of a vocabulary, each word's looked up when a page first has it."""
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, words: Sequence[str], pieces: Pieces | None = None) -> None:
         self._words = words
+        self._pieces = pieces
         self._source = word_vectors()
         # the source has float16, which would be converted for every page
         self._vectors = np.zeros((len(words), self._source.dimensions), np.float32)
@@ -140,7 +144,10 @@ class _Embedded:
         """Return the mean embedding of the words of each row, float32 (n_rows, dimensions)."""
         new = np.unique(rows.ids[~self._known[rows.ids]])
         if len(new):
-            self._vectors[new] = self._source.of([self._words[i] for i in new.tolist()])
+            if self._pieces is None:
+                self._vectors[new] = self._source.of([self._words[i] for i in new.tolist()])
+            else:
+                self._vectors[new] = self._source.of_pieces(self._pieces.take(new))
             self._known[new] = True  # after them: another thread may be reading
         means = np.zeros((len(rows), self._vectors.shape[1]), np.float32)
         for row, (start, end) in enumerate(pairwise(rows.starts.tolist())):

@@ -6,10 +6,10 @@ dimensions, English above all): two files, which are read here; its code is not 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+    from tokenizers import Tokenizer
 
 _WEIGHTS = "weights/l2_supercat_256.safetensors"
 _PIECES = "tokenizers/l2_supercat_tokenizer_config.json"
@@ -41,6 +42,32 @@ def word_vectors() -> WordVectors:
     return WordVectors()
 
 
+class Pieces(NamedTuple):
+    """What words are made of.
+
+    Attributes
+    ----------
+    ids : integer (n_pieces,), numbers of pieces, word after word
+    starts : int64 (n_words + 1,), word i has ``ids[starts[i]:starts[i + 1]]``
+    """
+
+    ids: NDArray[np.integer]
+    starts: NDArray[np.int64]
+
+    @classmethod
+    def of_lengths(cls, ids: NDArray[np.integer], lengths: NDArray[np.integer]) -> Pieces:
+        """Divide `ids` among words that have so many each."""
+        return cls(ids, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
+
+    def take(self, words: NDArray[np.integer]) -> Pieces:
+        """Return the pieces of some of the words."""
+        starts = self.starts[words]
+        lengths = self.starts[words + 1] - starts
+        taken = Pieces.of_lengths(self.ids, lengths).starts
+        at = np.arange(taken[-1]) + (starts - taken[:-1]).repeat(lengths)
+        return Pieces(self.ids[at], taken)
+
+
 class WordVectors:
     """A vector for every word: the mean of its pieces'.
 
@@ -51,31 +78,44 @@ class WordVectors:
 
     Attributes
     ----------
+    n_pieces : whose vectors are known
     dimensions : of a vector
     """
 
     def __init__(self) -> None:
         with needs("embeddings", "a critic with word embeddings"):
             from safetensors.numpy import load_file  # noqa: PLC0415 - an extra
-            from tokenizers import Tokenizer  # noqa: PLC0415
 
             spec = find_spec("wordllama")
             if spec is None or not spec.submodule_search_locations:
                 raise ModuleNotFoundError(name="wordllama")
-            folder = Path(spec.submodule_search_locations[0])
-        (pieces,) = load_file(folder / _WEIGHTS).values()
-        self._pieces = pieces  # float16 (n_pieces, dimensions)
-        self._tokenizer = Tokenizer.from_file(str(folder / _PIECES))
-        self.dimensions = int(pieces.shape[1])
+            self._folder = Path(spec.submodule_search_locations[0])
+        (vectors,) = load_file(self._folder / _WEIGHTS).values()
+        self._of_pieces = vectors  # float16 (n_pieces, dimensions)
+        self.n_pieces, self.dimensions = vectors.shape
 
     def of(self, words: Sequence[str]) -> NDArray[np.float16]:
         """Return the vectors of `words`, float16 (n_words, dimensions); some 20 us a word."""
+        return self.of_pieces(self.pieces(words))
+
+    def pieces(self, words: Sequence[str]) -> Pieces:
+        """Take `words` to pieces, which is nearly all of those 20 us."""
         encoded = self._tokenizer.encode_batch_fast(list(words), add_special_tokens=False)
-        pieces = np.array([len(each.ids) for each in encoded])
-        found = np.zeros((len(words), self.dimensions), np.float16)
-        some = np.flatnonzero(pieces)  # a word without pieces means nothing
-        if len(some):
-            starts = (np.cumsum(pieces) - pieces)[some]
-            rows = self._pieces[[i for each in encoded for i in each.ids]].astype(np.float32)
-            found[some] = np.add.reduceat(rows, starts) / pieces[some, None]
-        return found
+        ids = np.array([i for each in encoded for i in each.ids], np.int64)
+        return Pieces.of_lengths(ids, np.array([len(each.ids) for each in encoded], np.int64))
+
+    def of_pieces(self, pieces: Pieces) -> NDArray[np.float16]:
+        """Return the vectors of words in pieces, float16 (n_words, dimensions)."""
+        starts, lengths = pieces.starts[:-1], np.diff(pieces.starts)
+        total = np.zeros((len(lengths), self.dimensions), np.float32)
+        for place in range(lengths.max(initial=0)):  # few words have more than three
+            some = np.flatnonzero(lengths > place)
+            total[some] += self._of_pieces[pieces.ids[starts[some] + place]]
+        # a word without pieces means nothing
+        return (total / np.maximum(lengths, 1)[:, None]).astype(np.float16)
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer:
+        with needs("embeddings", "a critic with word embeddings"):
+            from tokenizers import Tokenizer  # noqa: PLC0415 - an extra
+        return Tokenizer.from_file(str(self._folder / _PIECES))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 RELEVANT = 0.5
 NO_PAGE = "no page"  # redirects, errors, duplicates, what is no HTML
-FAILING, STAGNATING, DRIFTING = "failing", "stagnating", "drifting"
+BUSY, FAILING, STAGNATING, DRIFTING = "busy", "failing", "stagnating", "drifting"
 _SHOWN = 3
 _LEAST = 0.05  # of the fetches, for a class to be proposed
 
@@ -28,6 +28,7 @@ class Outcome(NamedTuple):
     topic : its most probable class
     from_topic, from_relevant : class of the page it was first found on, and whether that is
         relevant; None and False for a start URL
+    overtakes : the host of the best link that waited meanwhile, if that was much better
     """
 
     relevance: float
@@ -35,6 +36,7 @@ class Outcome(NamedTuple):
     topic: str | None
     from_topic: str | None
     from_relevant: bool
+    overtakes: str | None = None
 
 
 class Share(NamedTuple):
@@ -71,11 +73,13 @@ class Diagnosis:
     ----------
     seq : fetches when it was told
     now, before : harvest rate of the latest fetches, and of all before them
-    cause : of most fetches that are lost. ``failing``: they bring no new page; ``drifting``: they
+    cause : of most fetches that are lost. ``busy``: better links waited for their hosts meanwhile;
+        ``failing``: they bring no new page; ``drifting``: they
         are of other topics though found on relevant pages; ``stagnating``: they were found on
         other pages, as the links of relevant ones are spent
     eating : classes that the fetches go to instead, the largest shares first
     proposals : what could be marked to go on, the largest shares first
+    busy : the host that most of the lost fetches did not wait for; None for another cause
     """
 
     seq: int
@@ -84,15 +88,22 @@ class Diagnosis:
     cause: str
     eating: tuple[Share, ...]
     proposals: tuple[Proposal, ...]
+    busy: str | None = None
 
     def short(self) -> str:
         """Return it for a progress bar."""
+        if self.busy is not None:
+            return f"{self.cause}: {self.busy}"
         eaten = f": {_name(self.eating[0].topic)} {self.eating[0].now:.0%}" if self.eating else ""
         return f"{self.cause}{eaten}"
 
     def describe(self) -> str:
         """Return it in one line."""
         line = f"harvest {self.now:.2f}, {self.before:.2f} before: {self.cause}"
+        if self.busy is not None:
+            line += (
+                f"; your best host is busy, {self.busy}: a larger FOCUSCRAWL_PATIENCE waits for it"
+            )
         if self.eating:
             eaten = [
                 f"{each.topic} {each.now:.0%} (was {each.before:.0%})" for each in self.eating
@@ -149,22 +160,35 @@ def diagnose(latest: Sequence[Outcome], earlier: Tally, marked: Sequence[str]) -
     now = Tally()
     for each in latest:
         now.add(each)
+    cause = _cause(latest)
     return Diagnosis(
         seq=now.fetches + earlier.fetches,
         now=now.rate,
         before=earlier.rate,
-        cause=_cause(latest),
+        cause=cause,
         eating=_eating(now, earlier),
         proposals=_proposals(latest, (earlier, now), marked),
+        busy=_not_waited_for(latest).most_common(1)[0][0] if cause == BUSY else None,
     )
 
 
 def _cause(latest: Sequence[Outcome]) -> str:
     """Return what most of the lost fetches have in common."""
     lost = [each for each in latest if each.relevance <= RELEVANT]
+    if _not_waited_for(latest).total() > len(lost) / 2:
+        return BUSY
     if sum(not each.judged for each in lost) > len(lost) / 2:
         return FAILING
     return DRIFTING if sum(each.from_relevant for each in lost) > len(lost) / 2 else STAGNATING
+
+
+def _not_waited_for(latest: Sequence[Outcome]) -> Counter[str]:
+    """Count the hosts of the better links that waited during fetches that are lost."""
+    return Counter(
+        each.overtakes
+        for each in latest
+        if each.relevance <= RELEVANT and each.overtakes is not None
+    )
 
 
 def _eating(now: Tally, earlier: Tally) -> tuple[Share, ...]:

@@ -56,13 +56,14 @@ class HarvestWatch:
         relevance: float,
         topic: str | None,
         judged: bool,
+        overtakes: str | None = None,
     ) -> str | None:
         """Take note of a fetch.
 
         Parameters
         ----------
         url, referrer : numbers of the page, and of the page it was first found on
-        relevance, topic, judged : see `Outcome`
+        relevance, topic, judged, overtakes : see `Outcome`
 
         Returns
         -------
@@ -73,7 +74,9 @@ class HarvestWatch:
             self._names.append(topic or "")
         from_topic, from_relevant = self._origin(referrer)
         self._page[url] = 2 * number + (relevance > RELEVANT)
-        self._latest.append(Outcome(relevance, judged, topic, from_topic, from_relevant))
+        self._latest.append(
+            Outcome(relevance, judged, topic, from_topic, from_relevant, overtakes)
+        )
         self._recent += relevance
         if len(self._latest) > WINDOW:
             left = self._latest.popleft()

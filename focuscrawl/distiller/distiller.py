@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
 if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Floats, Ints
@@ -104,6 +103,8 @@ class Distiller:
         #: pages with links to authorities, and the authorities, ascending
         self._hubs, row = _compressed(source, graph.n_pages)
         self._authorities, column = _compressed(target, graph.n_pages)
+        from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import, and few crawls distil
+
         shape = len(self._hubs), len(self._authorities)
         forward = given * graph.relevance[target]
         backward = taken * graph.relevance[source]

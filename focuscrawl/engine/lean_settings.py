@@ -15,19 +15,42 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
 _REFERRERS = "scrapy.spidermiddlewares.referer.RefererMiddleware"  # Scrapy's redirects ask it
+#: what switches extensions off that Scrapy imports, with a web server or a shell, to find that out
+_SWITCHES = {
+    "scrapy.extensions.remote_control.RemoteControl": "REMOTE_CONTROL_ENABLED",
+    "scrapy.extensions.telnet.TelnetConsole": "TELNETCONSOLE_ENABLED",
+}
+#: what a recording, which answers at once, takes no notice of
+_FOR_NETWORKS = (
+    "scrapy.downloadermiddlewares.httpauth.HttpAuthMiddleware",
+    "scrapy.downloadermiddlewares.downloadtimeout.DownloadTimeoutMiddleware",
+    "scrapy.downloadermiddlewares.defaultheaders.DefaultHeadersMiddleware",
+    "scrapy.downloadermiddlewares.useragent.UserAgentMiddleware",
+    "scrapy.downloadermiddlewares.httpproxy.HttpProxyMiddleware",
+)
 _DETAILED = ("DEBUG", "NOTSET", logging.DEBUG, logging.NOTSET)
 
 
-def use_lean_settings(settings: BaseSettings) -> None:
-    """Leave out Scrapy's own spider middlewares, and log lines that nobody reads.
+def use_lean_settings(settings: BaseSettings, *, replays: bool) -> None:
+    """Leave out Scrapy's own spider middlewares, extensions that are off, and lines nobody reads.
 
     Each of the middlewares would pass every visit on through generators of its own; a line of
     the log is made whether it is shown or not. What users have set stays.
+
+    Parameters
+    ----------
+    replays : pages come from a recording: nor is anything added to requests for a network
     """
     for path in settings.getdict("SPIDER_MIDDLEWARES_BASE"):
         if path != _REFERRERS:
             component = load_object(path)
             settings.setdefault_in_component_priority_dict("SPIDER_MIDDLEWARES", component, None)
+    for path in _FOR_NETWORKS if replays else ():
+        component = load_object(path)
+        settings.setdefault_in_component_priority_dict("DOWNLOADER_MIDDLEWARES", component, None)
+    for path, switch in _SWITCHES.items():
+        if not settings.getbool(switch):
+            settings["EXTENSIONS_BASE"].pop(path, None)
     if settings.get("LOG_LEVEL") not in _DETAILED and not settings.getpriority("LOG_FORMATTER"):
         settings.set("LOG_FORMATTER", QuietFormatter, priority="spider")
 

@@ -1,4 +1,4 @@
-"""The set-up of a process that ``scrapy crawl focused`` has to itself: memory and threads.
+"""The set-up of a process that ``scrapy crawl focused`` has to itself: memory, threads, pauses.
 
 Nothing here is for a process that belongs to others: they crawl with the add-on, or drive a
 `focuscrawl.crawl.Crawl` themselves.
@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from scrapy import signals
 from threadpoolctl import threadpool_limits
 
+from focuscrawl.engine.private import pause_briefly
+
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
@@ -26,9 +28,11 @@ _CONTAINERS = 10_000
 def set_up_process(crawler: Crawler) -> None:
     """Set up the process for the one crawl of `crawler`, so that it can last for weeks.
 
-    numpy and scipy have to be loaded by now: sharing small vectors out among threads of BLAS takes
-    longer than the work on them, and it is loaded libraries that are told so.
+    numpy has to be loaded by now: sharing small vectors out among threads of BLAS takes longer
+    than the work on them, and it is loaded libraries that are told so. (scipy has a BLAS of its
+    own, which is for training; no crawl needs it.)
     """
+    pause_briefly()
     _return_large_arrays()
     threadpool_limits(1, user_api="blas")
     crawler.signals.connect(_freeze, signal=signals.spider_opened, weak=False)

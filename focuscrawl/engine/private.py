@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from scrapy import Spider
 from scrapy.commands import crawl
 from scrapy.responsetypes import responsetypes
+from scrapy.utils import defer
 from scrapy.utils.defer import deferred_from_coro
 from twisted.python.failure import Failure
 from twisted.web._newclient import HEADER, STATUS
@@ -112,6 +113,19 @@ def wrap_downloads(crawler: Crawler, wrapper: Callable[[Download, Request], Any]
         return response
 
     handlers.download_request_async = wrapped  # type: ignore[method-assign]
+
+
+def pause_briefly() -> None:
+    """Have Scrapy pause for a millisecond before a callback, not for a tenth of a second.
+
+    It lets what has come in be read first. Of a crawl that makes one request at a time, most of
+    the time would be pauses.
+
+    Tested: Scrapy 2.15 to 2.19 (``scrapy.utils.defer._DEFER_DELAY``, which 2.19 does without).
+    Until: the oldest Scrapy that is supported does.
+    """
+    if hasattr(defer, "_DEFER_DELAY"):
+        defer._DEFER_DELAY = 0.001
 
 
 # HTTP ------------------------------------------------------------------------------------------

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scipy.special import expit
-
 from focuscrawl.apprentice.critic_reading import WordReader
 from focuscrawl.page.tokens import tokenize
 
@@ -32,6 +30,8 @@ class RequestWords:
         """Return a score from 0 to 1."""
         if not self._reads:
             return _UNREAD
+        from scipy.special import expit  # noqa: PLC0415 - slow to import, for a few requests
+
         address = request.url.partition("://")[2]
         words, owner = tokenize([f"{address} {request.meta.get('link_text', '')}"])
         evidence = self._words.evidence(words, owner, 1)

@@ -242,6 +242,10 @@ OBEY_META_ROBOTS: Setting[bool | None] = Setting(
     "obey [what pages ask of robots](bad-web.md#what-pages-ask-for): `nofollow` of a page and of "
     "a link, `noindex` of a page"
 )
+PATIENCE = Setting("FOCUSCRAWL_PATIENCE", number(), 5.0).means(
+    "seconds that a live crawl gives for [one more relevant page](usage.md#patience): while a "
+    "better link waits for its host, the budget is not spent on what is far below; 0: none"
+)
 PRIVATE_ADDRESSES = Setting(
     "FOCUSCRAWL_PRIVATE_ADDRESSES", NETWORKS, Networks(), unset="none"
 ).means(

@@ -12,7 +12,7 @@ from focuscrawl.report.harvest_falls import is_page, watch_again
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from focuscrawl.crawl import Visit
+    from focuscrawl.crawl import PageVisit
     from focuscrawl.critic.protocol import Critic
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ class Alarm(Component):
         self._critic = self._crawl.critic
         self._watch, _ = watch_again(self._crawl.store)
 
-    def page_visited(self, visit: Visit) -> None:
+    def page_visited(self, visit: PageVisit) -> None:
         """Watch a fetch; a new definition of the topic makes another crawl of all before it."""
         if self._critic is not self._crawl.critic:
             self._crawl.flush()
@@ -45,6 +45,7 @@ class Alarm(Component):
             relevance=visit.relevance,
             topic=visit.topic,
             judged=is_page(visit.status, visit.error, visit.duplicate_of),
+            overtakes=visit.overtakes,
         )
         if told is None:
             return

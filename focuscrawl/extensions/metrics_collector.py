@@ -46,6 +46,11 @@ class CrawlCollector:
         yield CounterMetricFamily(
             "focuscrawl_relevance", "Sum of the relevance of all fetches", relevance
         )
+        yield CounterMetricFamily(
+            "focuscrawl_overtaken",
+            "Fetches during which a much better link waited for its host",
+            crawl.overtaken,
+        )
         for name, text, value in (
             ("budget", "Fetches the crawl may make; 0: no limit", plan.budget),
             ("frontier_urls", "URLs that wait", len(crawl.frontier)),

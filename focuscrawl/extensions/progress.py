@@ -83,6 +83,7 @@ class Progress(Component):
         stats.inc_value("focuscrawl/fetched")
         stats.set_value("focuscrawl/harvest_rate", self._crawl.harvest_rate)
         stats.set_value("focuscrawl/frontier", len(self._crawl.frontier))
+        stats.set_value("focuscrawl/priority_fidelity", self._crawl.priority_fidelity)
         now = time.monotonic()
         if self._bar is not None:
             self._bar.set_postfix_str(self._state_beside(self._bar), refresh=False)

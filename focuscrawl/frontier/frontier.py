@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+_Offer = tuple[float, int, int]  # key and URL of a host's best link, the host
+
 _FREED = 4  # entries out of date whose memory one `pop` frees; more would hold the event loop
 
 
@@ -31,6 +33,21 @@ class Arrangement(NamedTuple):
     keys: NDArray[np.float64]
     state: NDArray[np.int8]
     runs: list[tuple[int, NDArray[np.float64], NDArray[np.int64]]]
+
+
+class Awaited(NamedTuple):
+    """The best link of a host without room.
+
+    Attributes
+    ----------
+    score, url : of the link
+    seconds : that the host takes for one: its delay, or what is left of a longer wait, or how
+        long it has been silent
+    """
+
+    score: float
+    url: int
+    seconds: float
 
 
 class Frontier:
@@ -64,7 +81,8 @@ class Frontier:
         self._count = [0, 0, 0]  # of URLs in each state
         self._host_of = GrowingArray(np.int32)
         self._hosts: list[Host] = []
-        self._available: list[tuple[float, int, int]] = []  # key, URL, host
+        self._available: list[_Offer] = []  # of hosts with room
+        self._busy: list[_Offer] = []  # of hosts without
         self._timers: list[tuple[float, int]] = []  # ready_at, host
         self._left: set[int] = set()
         self._out_of_date: list[list[Entry]] = []  # heaps from before the last `adopt`
@@ -85,6 +103,11 @@ class Frontier:
     def scores(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return the present scores of URLs that wait, float64 (n,)."""
         scores: NDArray[np.float64] = -self._keys.data[urls]
+        return scores
+
+    def scores_in_queues(self) -> NDArray[np.float64]:
+        """Return the scores of all URLs that wait and are not deferred, float64 (n,)."""
+        scores: NDArray[np.float64] = -self._keys.data[self._state.data == QUEUED]
         return scores
 
     def queued(self) -> NDArray[np.int64]:
@@ -155,14 +178,16 @@ class Frontier:
         for state in self._hosts:
             if heap := state.clear():
                 self._out_of_date.append(heap)
-        self._available = []
+        self._available, self._busy = [], []
         for host, run_keys, run_urls in runs:
             state = self._hosts[host]
             state.replace(run_keys, run_urls)
-            if not state.timed and state.active < self.per_host:
+            if state.ready_at < np.inf:
                 state.offered = float(run_keys[0]), int(run_urls[0])
-                self._available.append((*state.offered, host))
+                offers = self._available if self._has_room(state) else self._busy
+                offers.append((*state.offered, host))
         heapq.heapify(self._available)
+        heapq.heapify(self._busy)
         since = self._state.data == QUEUED
         since[:size] &= (then != QUEUED) | first
         for url in np.flatnonzero(since).tolist():
@@ -212,20 +237,34 @@ class Frontier:
             _, host = heapq.heappop(self._timers)
             self._hosts[host].timed = False
             self._make_available(host, now)
-        while self._available:
-            key, url, host = self._available[0]
-            state = self._hosts[host]
-            if state.offered == (key, url):
-                best = state.best(self._keys.data, self._state.data)
-                if best == (key, url):
-                    return url
-                state.offered = None
-            else:
-                best = None  # the host has offered a better one since
-            heapq.heappop(self._available)
-            if best is not None:
-                self._offer(host, best)
-        return None
+        best = self._first(self._available, room=True)
+        return None if best is None else best[1]
+
+    def awaited(self, now: float, above: float, most: int) -> list[Awaited]:
+        """Return the best links of hosts without room, the best first.
+
+        Hosts held for ever are not among them.
+
+        Parameters
+        ----------
+        above : only scores above this
+        most : hosts, at most
+        """
+        found: list[_Offer] = []
+        while len(found) < most:
+            best = self._first(self._busy, room=False)
+            if best is None or -best[0] <= above:
+                break
+            found.append(heapq.heappop(self._busy))
+        for offer in found:
+            heapq.heappush(self._busy, offer)
+        return [Awaited(-key, url, self._seconds(host, now)) for key, url, host in found]
+
+    def _seconds(self, host: int, now: float) -> float:
+        """Return how long a host without room takes for a link, see `Awaited`."""
+        state, delay = self._hosts[host], self._delays.get(host, self.delay)
+        so_far = now - (state.ready_at - delay) if state.active else 0.0
+        return max(delay, state.ready_at - now, so_far)
 
     def remove(self, url: int) -> None:
         """Take `url` out without fetching it; nothing happens if it does not wait."""
@@ -281,7 +320,8 @@ class Frontier:
         Changes nothing. An offer may be out of date: the host has something worse then.
         """
         for key, url, host in in_order(self._available):
-            if self._hosts[host].offered == (key, url):
+            state = self._hosts[host]
+            if state.offered == (key, url) and self._has_room(state):
                 yield -key, host
 
     def scores_of(self, host: int) -> Iterator[float]:
@@ -328,34 +368,60 @@ class Frontier:
     def _enqueue(self, url: int) -> None:
         """Put `url` into the queue of its host, by its present key."""
         host, entry = int(self._host_of.data[url]), (float(self._keys.data[url]), url)
-        state = self._hosts[host]
-        state.push(entry)
-        if not state.timed and state.active < self.per_host:
-            self._offer(host, entry)
+        self._hosts[host].push(entry)
+        self._offer(host, entry)
+
+    def _has_room(self, state: Host) -> bool:
+        return not state.timed and state.active < self.per_host
 
     def _make_available(self, host: int, now: float) -> None:
-        """Offer the best link of `host`, now or when its delay is over."""
+        """Offer the best link of `host`: to be fetched now, or when it has room."""
         state = self._hosts[host]
-        if state.timed or state.active >= self.per_host:
-            return
-        if state.ready_at > now:
+        if self._has_room(state) and state.ready_at > now:
             state.timed = True
             if state.ready_at < np.inf:
                 heapq.heappush(self._timers, (state.ready_at, host))
-            return
+        state.offered = None  # what it has offered may be in the other heap
         best = state.best(self._keys.data, self._state.data)
         if best is not None:
             self._offer(host, best)
 
     def _offer(self, host: int, entry: Entry) -> None:
         state = self._hosts[host]
-        if state.offered is None or entry < state.offered:
-            state.offered = entry
-            heapq.heappush(self._available, (*entry, host))
-            if len(self._available) > 2 * len(self._hosts) + 1024:
-                self._available = [
-                    (*other.offered, number)
-                    for number, other in enumerate(self._hosts)
-                    if other.offered is not None
-                ]
-                heapq.heapify(self._available)
+        if state.offered is not None and entry >= state.offered:
+            return
+        room = self._has_room(state)
+        if not room and state.ready_at == np.inf:
+            return
+        state.offered = entry
+        heap = self._available if room else self._busy
+        heapq.heappush(heap, (*entry, host))
+        if len(heap) > 2 * len(self._hosts) + 1024:
+            heap[:] = [
+                (*other.offered, number)
+                for number, other in enumerate(self._hosts)
+                if other.offered is not None and self._has_room(other) == room
+            ]
+            heapq.heapify(heap)
+
+    def _first(self, heap: list[_Offer], *, room: bool) -> _Offer | None:
+        """Return what is on top of a heap of hosts, once what is out of date is gone.
+
+        Parameters
+        ----------
+        room : whether it is the heap of the hosts that have room
+        """
+        while heap:
+            key, url, host = heap[0]
+            state = self._hosts[host]
+            if state.offered == (key, url) and self._has_room(state) == room:
+                best = state.best(self._keys.data, self._state.data)
+                if best == (key, url):
+                    return heap[0]
+                state.offered = None
+            else:
+                best = None  # the host has offered another one since
+            heapq.heappop(heap)
+            if best is not None:
+                self._offer(host, best)
+        return None

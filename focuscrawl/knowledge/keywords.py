@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.page.tokens import tokenize
+from focuscrawl.taxonomy.topic_path import OTHER
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,6 +22,7 @@ _UNSEEN = 10.0  # other pages taken as seen, that are written in ordinary Englis
 _WORDS = 20  # in titles, headings and anchors of such a page
 _RAREST = 1e-4  # share of a text: how much rarer a word is cannot be told from a few pages
 _LEAST = 2  # relevant pages a keyword is on
+_SAYS_NOTHING = (OTHER, "good")  # of a topic's path
 
 
 class WordCount(NamedTuple):
@@ -58,10 +60,19 @@ class Keywords:
         """Return what a topic's own name gives before anything was crawled, all of weight 1.
 
         The paper has the user name keywords; the last part of a topic's path is how a user
-        names one here.
+        names one here, the last that says something: ``/Sports/Other`` is about sports, and
+        ``/good`` about nothing that is known.
         """
-        names = [topic.rstrip("/").rpartition("/")[2].replace("_", " ") for topic in topics]
-        return cls(dict.fromkeys(words_of(names), 1.0))
+        names = []
+        for topic in topics:
+            told = [part for part in topic.split("/") if part and part not in _SAYS_NOTHING]
+            names += told[-1:]
+        return cls.of_phrases([name.replace("_", " ") for name in names])
+
+    @classmethod
+    def of_phrases(cls, phrases: Sequence[str]) -> Keywords:
+        """Return the words of some phrases, all of weight 1."""
+        return cls(dict.fromkeys(words_of(phrases), 1.0))
 
     @classmethod
     def of_counts(

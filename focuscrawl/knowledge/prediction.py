@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from focuscrawl.apprentice.hashing import WordHashes
 from focuscrawl.apprentice.sparse_rows import SparseRows, beside
@@ -13,6 +12,8 @@ from focuscrawl.apprentice.url_features import address_features, table_of_keys
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from scipy.sparse import csr_array
 
     from focuscrawl.foundation.arrays import Floats
 
@@ -61,7 +62,7 @@ class NeighbourPrediction:
         # a feature that is on every page is on few if there are few pages
         idf[df > max(_COMMON, n // 20)] = 0.0
         self._idf = idf
-        self._by_feature = csr_array(_unit(rows, idf).T)
+        self._by_feature = _unit(rows, idf).T.tocsr()
         self._describe = LinkDescriber()
 
     def predict(self, urls: Sequence[str], anchors: Sequence[str]) -> Floats:
@@ -69,7 +70,7 @@ class NeighbourPrediction:
         if not len(self._relevance):
             return np.full(len(urls), self._mean)
         asked = _unit(_binary(self._describe(urls, anchors)), self._idf)
-        near = csr_array(asked @ self._by_feature)
+        near = asked @ self._by_feature
         link = np.repeat(np.arange(len(urls)), np.diff(near.indptr))
         # the nearest first within each link; of equals the one kept first
         order = np.lexsort((near.indices, -near.data, link))
@@ -84,6 +85,8 @@ class NeighbourPrediction:
 
 
 def _binary(rows: SparseRows) -> csr_array:
+    from scipy.sparse import csr_array  # noqa: PLC0415 - slow to import, and not for every crawl
+
     matrix = csr_array(
         (np.ones(len(rows.indices)), rows.indices, rows.indptr), shape=(len(rows), 1 << BITS)
     )

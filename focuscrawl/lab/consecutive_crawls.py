@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.report.learning_curves import Curve, learning_curves
 
 if TYPE_CHECKING:
@@ -17,7 +18,9 @@ NOTE = (
     "Area: share of the relevant pages that any crawl of the topic in this table has found, mean "
     "over the fetches. Learning: by how much a crawl's area is above that of the crawl before, "
     "whose knowledge it began with; alone: above that of a crawl from the same start URLs "
-    "without knowledge. Positive: on how many topics. Mean over topics."
+    "without knowledge. Positive: on how many topics. New, new alone: share of the fetches, of "
+    "either, that are relevant pages which no crawl before in the chain has fetched: pages of a "
+    "recording do not change, and one fetched again is nothing gained. Mean over topics."
 )
 
 _WHOSE = ["web", "topic", "draw"]
@@ -63,11 +66,12 @@ def learning_table(results: Results) -> pd.DataFrame:
     Returns
     -------
     ``web``, ``topic``, ``draw``, ``chain`` (label of its first crawl), ``crawl`` (from 1),
-    ``strategy`` (label), ``area``; ``learning`` and ``alone``, the differences that `NOTE` says,
-    NaN where there is nothing to compare with
+    ``strategy`` (label), ``area``; ``learning`` and ``alone``, the differences, and ``new`` and
+    ``new_alone``, the shares that `NOTE` says, NaN where there is nothing to compare with
     """
     rows = []
     for chain in chains(results):
+        new = _new(results, chain)
         for web, topic, draw, curves in curves_of(results, chain):
             for place, label in enumerate(chain):
                 if label not in curves:
@@ -86,9 +90,34 @@ def learning_table(results: Results) -> pd.DataFrame:
                         "area": area,
                         "learning": area - before.area if before else float("nan"),
                         "alone": area - alone.area if alone else float("nan"),
+                        "new": new.get((web, topic, draw, label), float("nan")),
+                        "new_alone": new.get(
+                            (web, topic, draw, results.alone.get(label, "")), float("nan")
+                        ),
                     }
                 )
     return pd.DataFrame(rows)
+
+
+def _new(results: Results, chain: list[str]) -> dict[tuple[str, str, int, str], float]:
+    """Return the share of fetches that are relevant and new to a chain: web, topic, draw, label.
+
+    A crawl alone is held against what the chain knew when the crawl beside it began.
+    """
+    shares: dict[tuple[str, str, int, str], float] = {}
+    known: dict[tuple[str, str, int], set[str]] = {}
+    for label in chain:
+        alone = results.alone.get(label)
+        for each in [*([alone] if alone in results.strategies else []), label]:
+            fetches = results.fetches([*_WHOSE, "url", "relevance"], strategy=each)
+            for (web, topic, draw), run in fetches.groupby(_WHOSE, sort=False, observed=True):
+                whose = (str(web), str(topic), int(str(draw)))
+                before = known.setdefault(whose, set())
+                fresh = (run["relevance"] > RELEVANT) & ~run["url"].isin(before)
+                shares[(*whose, str(each))] = float(fresh.mean())
+                if each == label:
+                    before.update(run["url"])
+    return shares
 
 
 def summary_rows(table: pd.DataFrame) -> list[list[str]]:
@@ -102,5 +131,8 @@ def summary_rows(table: pd.DataFrame) -> list[list[str]]:
                 cells += ["-", "-"]
             else:
                 cells += [f"{gains.mean():+.3f}", f"{int((gains > 0).sum())}/{len(gains)}"]
+        for name in ("new", "new_alone"):
+            share = crawl[name].mean()
+            cells.append("-" if pd.isna(share) else f"{share:.3f}")
         rows.append(cells)
     return rows

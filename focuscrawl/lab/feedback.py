@@ -77,15 +77,18 @@ def study_feedback(task: Task) -> dict[str, pd.DataFrame]:
     The crawl goes on with these judgements and without. The person is the label of a page; of a
     page without one, a discriminative critic that has learned from all training rows. Both tell,
     too, how much of what is fetched is on the topic. The critics are tested on up to 2,000 pages
-    of the ``test`` rows that were not fetched before the judgements; without any, nothing is said
-    of them. The phrase is the study's, or the name of the topic.
+    of the ``test`` rows that were not fetched before the judgements, and that are no copies of
+    pages judged, so a critic has been told of none of them; without any, nothing is said of them.
+    The harvest after is of pages fetched later, so of none that was judged either. The phrase is
+    the study's, or the name of the topic.
 
     Returns
     -------
     ``feedback``: one row a draw and strategy: ``judged``, ``good`` (of these); ``precision``,
     ``recall`` of R > 1/2 on the test rows, as ``..._before`` (before the judgements) and
     ``..._after``; ``harvest``, the share of fetches on the topic, before and after, and
-    ``harvest_without``: of the same fetches, had nobody been asked
+    ``harvest_without``: of the same fetches, had nobody been asked; ``copies``, the test rows left
+    out as copies
     """
     setting = _read(task)
     phrases = phrases_of(task.phrase or phrase_of(task.topic))
@@ -160,7 +163,9 @@ def _crawl(setting: _Setting, strategy: str, scratch: Path) -> dict[str, object]
         "harvest_without": without,
         "harvest_after": after,
     }
-    tests = [url for url in setting.tests if url not in fetched]
+    unseen = {url: bag for url, bag in setting.tests.items() if url not in fetched}
+    tests = without_copies(unseen, [bag for bag in read_bags(setting.web, pages) if bag])
+    found["copies"] = len(unseen) - len(tests)
     true = np.array([setting.labels[url] for url in tests], np.bool_)
     for when, critic in (("before", poor), ("after", str(applied.critic))):
         judge = load_critic(critic, ON_TOPIC)
@@ -169,6 +174,12 @@ def _crawl(setting: _Setting, strategy: str, scratch: Path) -> dict[str, object]
         found[f"precision_{when}"] = float(true[said].mean()) if said.any() else np.nan
         found[f"recall_{when}"] = float(said[true].mean()) if true.any() else np.nan
     return found
+
+
+def without_copies(tests: Mapping[str, Bag], judged: Sequence[Bag]) -> list[str]:
+    """Return the URLs of the test rows whose words are not those of a page that was judged."""
+    told = {frozenset(bag.items()) for bag in judged}
+    return [url for url, bag in tests.items() if frozenset(bag.items()) not in told]
 
 
 def _go_on(setting: _Setting, plan: CrawlPlan, folder: Path, n: int) -> tuple[float, float]:

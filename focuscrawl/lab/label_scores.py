@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +27,9 @@ def score_labels(
 
     A page has the features of its own and those of the link to it, which the chain has in two
     places. Labels are those of `PathStates`; with distances, pages whose distance no path says
-    are left out. The penalty of maximum entropy is that of the chain; naive Bayes counts each
-    feature as 1.
+    are left out. The penalty of maximum entropy is that of the chain, and pages weigh as much, 1/m
+    of m paths that leave the same pages; also told is what it is if each counts once. Naive Bayes
+    counts each feature as 1.
 
     Returns
     -------
@@ -39,15 +41,22 @@ def score_labels(
     x_held, y_held = _pages(model, held)
     sequence, singly = _chain(model, held)
     seen = y_held >= 0
+    weight = page_weights(learned)[y >= 0]
     x, y, x_held = x[y >= 0], y[y >= 0], x_held[seen]
     there, there_held = x.sign(), x_held.sign()
-    entropy = LogisticRegression(C=0.5 / model.crf.l2, max_iter=500)
+
+    def entropy(weight: NDArray[np.float64] | None) -> NDArray[np.int64]:
+        fitted = LogisticRegression(C=0.5 / model.crf.l2, max_iter=500).fit(x, y, weight)
+        told: NDArray[np.int64] = fitted.predict(x_held)
+        return told
+
     names = {
         "CRF, best sequence": sequence[seen],
         "CRF, best label": singly[seen],
         "naive Bayes": MultinomialNB().fit(there, y).predict(there_held),
         "Bernoulli naive Bayes": BernoulliNB().fit(there, y).predict(there_held),
-        "maximum entropy": entropy.fit(x, y).predict(x_held),
+        "maximum entropy": entropy(weight),
+        "maximum entropy, unweighed": entropy(None),
     }
     true = y_held[seen]
     return [
@@ -77,6 +86,13 @@ def _pages(model: PathModel, corpus: Corpus) -> tuple[csr_array, NDArray[np.int6
     known = np.concatenate(known_labels(corpus, model.states))[pages][:, : len(model.states)]
     labels = np.where(known.sum(axis=1) == 1, known.argmax(axis=1), -1)
     return (observed[pages] + links).tocsr(), labels
+
+
+def page_weights(corpus: Corpus) -> NDArray[np.float64]:
+    """Return what each page counts: 1 / m on one of m paths that leave the same pages."""
+    siblings = Counter(path.pages[:-1] for path in corpus.paths)
+    shares = [1.0 / siblings[path.pages[:-1]] for path in corpus.paths]
+    return np.repeat(shares, [len(path.pages) for path in corpus.paths])
 
 
 def _chain(model: PathModel, corpus: Corpus) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

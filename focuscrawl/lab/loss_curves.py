@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from focuscrawl.lab.results import Results
 
 _POINTS = 100  # of a curve
+_JUDGED = "judged"
 _MARKERS = "osD^vPX*<>hpd8"  # beside colour and dashes: a study has a dozen strategies
 
 Curves = dict[str, dict[str, "NDArray[np.float64]"]]
@@ -32,7 +33,8 @@ def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
 
     Parameters
     ----------
-    by : column of the fetches; ``judged`` for the word of the evaluator's judge
+    by : column of the fetches; ``judged`` for the word of the evaluator's judge, without start
+        pages, as in the tables
 
     Returns
     -------
@@ -40,11 +42,14 @@ def mean_curves(results: Results, web: str, by: str = "relevance") -> Curves:
     budget. Fetches that a crawl did not make count as lost, as in the tables.
     """
     sums: dict[str, dict[str, list[NDArray[np.float64]]]] = {}
-    for run, fetches in results.each_run([by], web):
-        lost = np.ones(run.budget)
-        lost[: len(fetches)] -= fetches[by].to_numpy()[: run.budget]
-        rate = lost.cumsum() / np.arange(1, run.budget + 1)
-        after = np.ceil(np.arange(1, _POINTS + 1) / _POINTS * run.budget).astype(np.int64) - 1
+    for run, fetches in results.each_run([by, "referrer"], web):
+        found = fetches[: run.budget]
+        starts = found["referrer"].isna() & (by == _JUDGED)
+        budget = run.budget - int(starts.sum())
+        lost = np.ones(max(budget, 1))
+        lost[: (~starts).sum()] -= found[by].to_numpy()[~starts]
+        rate = lost.cumsum() / np.arange(1, len(lost) + 1)
+        after = np.ceil(np.arange(1, _POINTS + 1) / _POINTS * len(lost)).astype(np.int64) - 1
         sums.setdefault(run.topic, {}).setdefault(run.strategy, []).append(rate[after])
     return {
         topic: {label: np.mean(draws, axis=0) for label, draws in strategies.items()}

@@ -84,6 +84,7 @@ def _learning(web: str, results: Results) -> list[Grid]:
         return []
     table = table[table["web"] == web]
     head = ["crawl", "area", "learning", "positive", "against alone", "positive"]
+    head += ["new", "new alone"]
     title = f"{web}: learning from crawl to crawl"
     return [Grid(f"{web}-learning", title, NOTE, head, summary_rows(table), table)]
 

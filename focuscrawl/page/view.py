@@ -77,3 +77,21 @@ class PageView:
     heading_leaf: NDArray[np.int32] = field(default_factory=_none)
     links_cut: int = 0
     refresh_delay: float = 0.0
+
+    def words_around(
+        self, links: NDArray[np.int64], most: int
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return where the words in some of the links and around them begin and end.
+
+        Parameters
+        ----------
+        links : int64 (n,), places among `links`
+        most : words on either side
+
+        Returns
+        -------
+        Two of int64 (n,), places among `tokens`, the second not included
+        """
+        first = np.searchsorted(self.token_leaf, self.links.left[links])
+        last = np.searchsorted(self.token_leaf, self.links.right[links], side="right")
+        return np.maximum(first - most, 0), np.minimum(last + most, len(self.tokens))

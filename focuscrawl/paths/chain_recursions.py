@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import logsumexp
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,8 +36,7 @@ def backward(nodes: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[
 
 def log_partition(alpha: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return log Z (n,) of chains; -inf where no sequence of states is possible."""
-    z: NDArray[np.float64] = logsumexp(alpha[:, -1], axis=1)
-    return z
+    return _log_sum(alpha[:, -1])
 
 
 def node_marginals(
@@ -114,5 +112,12 @@ def log_product(left: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArra
         logs: NDArray[np.float64] = np.log(product) + top + edge_top
     lost = ((product < _LEAST) & connected).any(axis=1)
     if lost.any():
-        logs[lost] = logsumexp(left[lost][:, :, None] + edges, axis=1)
+        logs[lost] = _log_sum(left[lost][:, :, None] + edges)
     return logs
+
+
+def _log_sum(logs: NDArray[np.float64]) -> NDArray[np.float64]:
+    from scipy.special import logsumexp  # noqa: PLC0415 - slow to import, few crawls need it
+
+    total: NDArray[np.float64] = logsumexp(logs, axis=1)
+    return total

@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize
 
 from focuscrawl.paths import chain_recursions as chains
 
@@ -125,6 +124,8 @@ class ChainCRF:
         ValueError
             The structure does not allow what is known of a chain.
         """
+        from scipy.optimize import minimize  # noqa: PLC0415 - slow to import, needed here only
+
         objective = Objective(self.structure, sequences, known, weight, self.l2)
 
         iterated: Any = lambda _: on_iteration()  # noqa: E731 - scipy's stubs want a name of it

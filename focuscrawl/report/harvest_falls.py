@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from focuscrawl.crawl.parts.priority_fidelity import OVERTAKEN
 from focuscrawl.crawl.parts.topic_change import REDEFINED
 from focuscrawl.diagnosis import ALARM, RECOVERED, HarvestWatch
 from focuscrawl.report.outcome import PAGE, outcome
@@ -23,13 +24,16 @@ def watch_again(store: CrawlStore) -> tuple[HarvestWatch, list[Diagnosis]]:
     topics = store.identity().get("topic", "")
     watch = HarvestWatch([topic for topic in topics.split(",") if topic])
     alarms = []
-    for fetch in History(store).first_fetches():
+    history = History(store)
+    overtakes = {event.seq: event.detail for event in history.events(OVERTAKEN)}
+    for fetch in history.first_fetches():
         told = watch.visited(
             fetch.url,
             fetch.referrer,
             relevance=fetch.relevance,
             topic=fetch.topic,
             judged=is_page(fetch.status, fetch.error, fetch.duplicate_of),
+            overtakes=overtakes.get(fetch.seq),
         )
         if told == ALARM and watch.alarm is not None:
             alarms.append(watch.alarm)

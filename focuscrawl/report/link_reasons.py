@@ -38,6 +38,7 @@ NAMES = {
     "reading": "critic on the link",
     "read_relevance": "critic on the link (probability)",
     "agreement": "critic and pages agree",
+    "around": "critic on what is around the link",
     "prefix": "its directory",
     "prefix_fetches": "fetches in its directory",
     "pattern": "URLs that look alike",

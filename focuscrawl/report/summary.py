@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from focuscrawl.crawl.parts.near_duplicates import NEAR_DUPLICATE
+from focuscrawl.crawl.parts.priority_fidelity import NEARLY, OVERTAKEN
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.report.harvest_falls import last_alarm
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
@@ -54,6 +55,8 @@ class Summary:
     model, models_at : version of the last model and the fetch it was trained at; 0 for none
     best_hosts : those with the largest sums of relevance: ``host``, ``fetches``, ``relevance``
     left : hosts that the last run left alone, and why
+    overtaken : by host, fetches during which the best link waited there, and was much better
+        (`focuscrawl.crawl.parts.priority_fidelity`)
     alarm : why the harvest rate has fallen, if it has (`focuscrawl.diagnosis`)
     again : what came of hubs that were fetched again; not among `fetched`
     recorded : bytes of each recording of its pages, by the name of the file
@@ -77,6 +80,7 @@ class Summary:
     models_at: int
     best_hosts: list[sa.Row[Any]]
     left: dict[str, str]
+    overtaken: dict[str, int] = field(default_factory=dict)
     alarm: str | None = None
     again: Again = field(default_factory=Again)
     recorded: dict[str, int] = field(default_factory=dict)
@@ -120,6 +124,7 @@ class Summary:
             models_at=models_at,
             best_hosts=_best_hosts(store, fetched),
             left=hosts_left(store),
+            overtaken=_overtaken(store),
             alarm=last_alarm(store),
             again=again,
             recorded=_recorded(store),
@@ -129,6 +134,11 @@ class Summary:
     def loss_rate(self) -> float | None:
         """1 - harvest rate; None before the first fetch."""
         return 1.0 - self.harvest_rate if self.fetched else None
+
+    @property
+    def priority_fidelity(self) -> float | None:
+        """Share of the fetches that were of one of the best links known; None before the first."""
+        return 1.0 - sum(self.overtaken.values()) / self.fetched if self.fetched else None
 
     @property
     def pages_per_second(self) -> float | None:
@@ -162,6 +172,8 @@ class Summary:
                 ("errors", self._errors_in_words()),
                 ("links", f"{self.links:,} found, {self.dropped:,} dropped"),
             ]
+        if self.overtaken:
+            lines.append(("priority", self._priority_in_words()))
         if self.left:
             lines.append(("left alone", self._left_in_words()))
         frontier = f"{counted(states.get('queued', 0), 'URL')} waiting"
@@ -220,6 +232,13 @@ class Summary:
         near = self.traps.get(NEAR_DUPLICATE, 0)
         same = f"{self.outcomes.get(DUPLICATE, 0):,}" + (f", {near:,} more nearly" if near else "")
         return f"{same}; {redirects}, {no_html:,} no HTML"
+
+    def _priority_in_words(self) -> str:
+        host = max(self.overtaken, key=lambda name: self.overtaken[name])
+        return (
+            f"{self.priority_fidelity:.0%} of fetches within {NEARLY:g} of the best link known; "
+            f"others most often while {middle(one_line(host), _HOST_WIDTH)} was busy"
+        )
 
     def _left_in_words(self) -> str:
         """Name the first hosts that were left alone; the rest is counted."""
@@ -284,6 +303,12 @@ def _best_hosts(store: CrawlStore, fetched: int) -> list[sa.Row[Any]]:
         .limit(_HOSTS)
     )
     return list(store.rows(statement))
+
+
+def _overtaken(store: CrawlStore) -> dict[str, int]:
+    e = schema.events.c
+    counts = sa.select(e.detail, sa.func.count().label("n")).where(e.kind == OVERTAKEN)
+    return {row.detail: row.n for row in store.rows(counts.group_by(e.detail))}
 
 
 def _recorded(store: CrawlStore) -> dict[str, int]:

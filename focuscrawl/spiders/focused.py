@@ -58,7 +58,7 @@ class FocusedSpider(scrapy.Spider):
         spider = super().from_crawler(crawler, *args, **kwargs)
         place_pipelines(crawler.settings)
         if cls is FocusedSpider:
-            use_lean_settings(crawler.settings)
+            use_lean_settings(crawler.settings, replays=arguments["web"] is not None)
         open_for(spider, arguments, crawler.settings)
         return spider
 

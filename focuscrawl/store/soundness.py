@@ -12,9 +12,9 @@ import os
 import re
 import sqlite3
 from contextlib import contextmanager
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
-import sqlalchemy as sa
 from sqlalchemy import Float, Integer, LargeBinary
 from sqlalchemy.schema import CreateTable
 
@@ -173,7 +173,7 @@ def _check_schema(connection: Connection, where: str, version: int) -> list[Tabl
         kind, sql = found.get(table.name, ("missing", ""))
         if kind != "table":
             raise damaged(where, f"the table {table.name} is {kind}")
-        if not _words(sql) <= {*_words(str(CreateTable(table))), "INTEGER"}:
+        if not _words(sql) <= {*_words_of_ours(table), "INTEGER"}:
             raise damaged(where, f"the table {table.name} is none of a crawl's")
         missing = {*table.c.keys()} - set(_columns(connection, table))
         if missing - _ADDED:
@@ -197,6 +197,11 @@ def _words(sql: str) -> set[str]:
     return set(_WORD.findall(sql.upper()))
 
 
+@cache
+def _words_of_ours(table: Table) -> set[str]:
+    return _words(str(CreateTable(table)))
+
+
 def _of_columns(sql: str) -> bool:
     """Tell whether an index is of columns of ours and nothing computed from them."""
     found = _INDEX.fullmatch(sql)
@@ -215,12 +220,13 @@ def _check_numbers(connection: Connection, where: str, tables: list[Table]) -> i
     (pages,) = connection.exec_driver_sql("PRAGMA page_count").one()
     (page,) = connection.exec_driver_sql("PRAGMA page_size").one()
     for table in tables:
-        found_fast = [c for c in table.c if c.primary_key or c.index or c.unique]
-        for column in found_fast:
-            if not isinstance(column.type, Integer):
+        for column in table.c:
+            found_fast = column.primary_key or column.index or column.unique
+            if not (found_fast and isinstance(column.type, Integer)):
                 continue
-            for end in (sa.func.min(column), sa.func.max(column)):
-                number = connection.execute(sa.select(end)).scalar_one()
+            for end in ("min", "max"):
+                of = f'SELECT {end}("{column.name}") FROM {table.name}'
+                number = connection.exec_driver_sql(of).scalar_one()
                 if number is not None and not 0 <= number <= pages * page // _ROW:
                     raise damaged(where, f"{column} is {number}")
     return int(pages * page)

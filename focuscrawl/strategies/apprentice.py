@@ -44,6 +44,7 @@ class ApprenticeStrategy(Strategy):
     """
 
     learns = True
+    expects_relevance = True
     shareable = True
 
     def __init__(

@@ -39,12 +39,16 @@ class Strategy(ABC):
         order in the page. One that also learns writes `period`, `hand_in`, `pool`, `train` and
         `take_up`
     model_version : of the model that scores links now; 0 before the first lesson
+    expects_relevance : its scores are the relevance that is to be expected of a URL, in [0, 1]; a
+        live crawl then holds back what is far below links that wait for their hosts
+        (`focuscrawl.frontier.patience`)
     lag : how many fetches a replay may go on while a lesson is learned; exactly so many later it
         is adopted. With 0 a replay waits
     """
 
     learns: bool = False
     shareable: bool = False
+    expects_relevance: bool = False
     model_version: int = 0
     lag: int = 0
 
@@ -92,6 +96,17 @@ class Strategy(ABC):
         relevance : R(u), as for `observe`
         """
         return relevance
+
+    def tried(self, url: int, score: float) -> float:
+        """Return the score of a URL that was asked for in vain and waits again.
+
+        By default it is as it was.
+
+        Parameters
+        ----------
+        score : that it was given out with
+        """
+        return score
 
     # -- those that learn ------------------------------------------------------------------
 

@@ -22,6 +22,8 @@ class HardFocus(LinkStrategy):
     runs empty when no page on the topic is left to expand.
     """
 
+    expects_relevance = True
+
     def __init__(self, context: StrategyContext) -> None:
         if not len(context.critic.marked):
             raise UserError(

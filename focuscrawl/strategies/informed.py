@@ -60,6 +60,7 @@ class Informed(Strategy):
         self._known = GrowingArray(np.float64, fill=np.nan)
         self._asked = GrowingArray(np.bool_, fill=False)
         self.lag = learner.lag
+        self.expects_relevance = learner.expects_relevance
 
     def observe(self, url: int, relevance: float, duplicate_of: int | None) -> None:
         """Pass on what came of a fetch."""

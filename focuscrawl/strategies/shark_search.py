@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import expit
 
 from focuscrawl.apprentice.critic_reading import TextReader, WordReader
-from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints
+from focuscrawl.foundation.arrays import Floats, GrowingArray
 from focuscrawl.page.tokens import tokenize
 from focuscrawl.strategies.fish_search import RELEVANT, DepthLimited
 from focuscrawl.strategies.option_checks import check_count, check_number
@@ -16,7 +16,6 @@ from focuscrawl.strategies.option_checks import check_count, check_number
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.page import PageView
     from focuscrawl.strategies.messages import (
         JudgedPage,
         RecalledPage,
@@ -54,6 +53,8 @@ class SharkSearch(DepthLimited):
     context_words : words looked at on either side of the anchor
     """
 
+    expects_relevance = True
+
     def __init__(
         self,
         context: StrategyContext,
@@ -80,7 +81,8 @@ class SharkSearch(DepthLimited):
         view, links = page.view, page.links
         texts = [view.links.anchors[i] for i in links.tolist()]
         anchor = self._similarity(self._anchors.read(texts))
-        around = self._similarity(self._context(view, links))
+        evidence = self._words.evidence_around(view, links, self.context_words)
+        around = self._similarity(evidence)
         context = np.where(anchor > RELEVANT, 1.0, around)
         neighborhood = self.beta * anchor + (1.0 - self.beta) * context
         inherited = self._handed_on(page.url, page.relevance)
@@ -100,18 +102,6 @@ class SharkSearch(DepthLimited):
         if url < len(self._inherited):
             return self.delta * float(self._inherited.data[url])
         return 0.0
-
-    def _context(self, view: PageView, links: Ints) -> NDArray[np.float32]:
-        """Return the critic's evidence of the words in and around each link."""
-        n = len(view.tokens)
-        each = self._words.evidence(view.tokens, np.arange(n), n)
-        until = np.zeros((n + 1, each.shape[1]))
-        np.cumsum(each, axis=0, out=until[1:])
-        first = np.searchsorted(view.token_leaf, view.links.left[links])
-        last = np.searchsorted(view.token_leaf, view.links.right[links], side="right")
-        begin = np.maximum(first - self.context_words, 0)
-        end = np.minimum(last + self.context_words, n)
-        return (until[end] - until[begin]).astype(np.float32)
 
     def _similarity(self, evidence: NDArray[np.float32]) -> Floats:
         return expit(self._words.log_odds(evidence))

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import sqlalchemy as sa
 
 from focuscrawl.crawl import Crawl, CrawlFolder
-from focuscrawl.crawl.assembly import Checked, check, page_parts
+from focuscrawl.crawl.assembly import Checked, check, hosts_keep_waiting, page_parts
+from focuscrawl.crawl.parts.patience import PatientOrder
+from focuscrawl.crawl.parts.priority_fidelity import PriorityFidelity
 from focuscrawl.crawl.parts.traps import Traps
 from focuscrawl.errors import UserError
 from focuscrawl.frontier import Frontier
@@ -157,11 +159,22 @@ def _begin(
         duplicates=duplicates,
         writer=writer,
     )
+    order = None
+    if hosts_keep_waiting(crawl):
+        order = PatientOrder(crawl, share=lambda: len(urls.held) / urls.shards)
     worker = Worker(
-        crawl, urls=urls, duplicates=duplicates, heartbeat=heartbeat, budget=budget, me=me
+        crawl,
+        urls=urls,
+        duplicates=duplicates,
+        heartbeat=heartbeat,
+        budget=budget,
+        order=order,
+        me=me,
     )
     crawl.control = worker
     crawl.parts = [worker, *page_parts(crawl)]
+    if order is not None:
+        crawl.parts += [order, PriorityFidelity(crawl)]
     if plan.distill:
         crawl.parts.append(SharedDistilling(crawl, urls, heartbeat))
     if checked.strategy.learns:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.crawl import Crawl
+    from focuscrawl.crawl.parts.patience import PatientOrder
     from focuscrawl.crawl.visit import PageVisit
     from focuscrawl.workers.budget import BudgetShare
     from focuscrawl.workers.duplicates import SharedDuplicates
@@ -52,6 +53,7 @@ class Worker(Part):
     crawl : `fetched` is of all workers, as far as known here
     urls, duplicates : of the crawl
     heartbeat, budget : of this worker
+    order : of the crawl; None: no host keeps a link waiting
     me : its number
 
     Attributes
@@ -71,12 +73,14 @@ class Worker(Part):
         duplicates: SharedDuplicates,
         heartbeat: Heartbeat,
         budget: BudgetShare,
+        order: PatientOrder | None,
         me: int,
     ) -> None:
         self.name = str(crawl.plan.store)
         self._crawl, self._urls = crawl, urls
         self._paused = False
         self._heartbeat, self._budget, self._me = heartbeat, budget, me
+        self._order = order
         self._own_fetches, self._own_relevance = 0, 0.0
         self._now = self._told_at = 0.0
         self._pace = Throughput()
@@ -208,7 +212,8 @@ class Worker(Part):
         """Return the best scores to tell the others, descending, and their shards.
 
         A link counts as often as it stands for fetches, see `LinkYield`, and one that is being
-        fetched for what it will bring; but where hosts have a delay, each is good for one.
+        fetched for what it will bring; but where hosts have a delay, each is good for one. What
+        this worker waits for is offered as often as anybody asks: then all wait for it.
         """
         crawl, urls = self._crawl, self._urls
         times = 1 if crawl.plan.delay else self._yield.stands_for(_OFFERS)
@@ -220,6 +225,12 @@ class Worker(Part):
         together = np.concatenate([np.repeat(np.array(own), counts), promised])
         of_own = urls.shard_of_host.data[of_hosts]
         of_shards = np.concatenate([np.repeat(of_own, counts), of_promised])
+        reserve = -math.inf if self._order is None else self._order.reserve()
+        if reserve > -math.inf:
+            (best,) = crawl.frontier.awaited(self._now, -math.inf, 1)
+            shard = urls.shard_of_host.data[urls.host(best.url)]
+            together = np.concatenate([together, np.full(_OFFERS, reserve)])
+            of_shards = np.concatenate([of_shards, np.full(_OFFERS, shard)])
         order = np.argsort(-together, kind="stable")[:_OFFERS]
         return together[order], of_shards[order]
 

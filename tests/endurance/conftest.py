@@ -41,6 +41,6 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
         "strategy": "apprentice",
         "budget": 1000 if LONG else 150,
     }
-    done = crawl(tmp_path_factory.mktemp("undisturbed") / "crawl", **arguments)
+    done = crawl(tmp_path_factory.mktemp("undisturbed") / "crawl", fresh=True, **arguments)
     assert done.returncode == 0, done.stderr
     return Undisturbed(arguments, done.kept)

@@ -34,7 +34,7 @@ def kill_often(folder: Path, last: int, kills: int, seed: int, **arguments: obje
     moments = sorted(rng.sample(range(1, last), kills))
     killed = 0
     for i, moment in enumerate(moments):
-        with start_up_to(moment + _FURTHER, folder, **arguments) as running:
+        with start_up_to(moment + _FURTHER, folder, fresh=True, **arguments) as running:
             if i % 5 == 4:
                 time.sleep(rng.uniform(0.0, 2.0))
             else:

@@ -34,7 +34,9 @@ def test_power_is_lost_between_two_writes(tmp_path: Path, undisturbed: Undisturb
     moments = sorted(rng.sample(range(1, undisturbed.budget * 3 // 4), LOSSES))
     folders = [tmp_path / f"lost-{moment}" for moment in moments]
     last = moments[-1] + 10
-    with start_up_to(last, tmp_path / "crawl", **undisturbed.arguments) as running:
+    with start_up_to(
+        last, tmp_path / "crawl", fresh=True, **undisturbed.arguments
+    ) as running:  # a child of this process, which can tell that it has stopped
         for moment, folder in zip(moments, folders, strict=True):
             running.wait_for(moment)
             running.signal(signal.SIGSTOP)

@@ -15,6 +15,8 @@ from typing import Any, Self
 
 from focuscrawl.settings import ITEM_PIPELINES
 
+from .warm import WarmProcess
+
 ROOT = Path(__file__).resolve().parents[2]
 TOPIC = "/Sports/Cycling"
 _AHEAD = 20  # pages that a crawl may be further than it is waited for
@@ -69,9 +71,14 @@ class Run:
 
 def command(crawl_dir: Path | None, *options: str, **arguments: object) -> list[str]:
     """Return the command line; `arguments` are given with ``-a``."""
+    return [sys.executable, "-m", "scrapy", *words(crawl_dir, *options, **arguments)]
+
+
+def words(crawl_dir: Path | None, *options: str, **arguments: object) -> list[str]:
+    """Return what follows ``scrapy`` in the command line."""
     given = {"crawl_dir": crawl_dir, **arguments} if crawl_dir else arguments
     spider = [part for name, value in given.items() for part in ("-a", f"{name}={value}")]
-    return [sys.executable, "-m", "scrapy", "crawl", "focused", *spider, *options]
+    return ["crawl", "focused", *spider, *options]
 
 
 def environment() -> dict[str, str]:
@@ -79,26 +86,16 @@ def environment() -> dict[str, str]:
     return os.environ | {"PYTHONPATH": str(ROOT / "tests")}
 
 
-def crawl(crawl_dir: Path, *options: str, **arguments: object) -> Run:
-    """Crawl to the end."""
-    done = subprocess.run(
-        command(crawl_dir, *options, **arguments),
-        cwd=ROOT,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=_LONG,
-        check=False,
-    )
-    return Run(done.returncode, done.stderr, Kept(crawl_dir))
+def crawl(crawl_dir: Path, *options: str, fresh: object = False, **arguments: object) -> Run:
+    """Crawl to the end; `fresh`: see `start`."""
+    with start(crawl_dir, *options, fresh=fresh, **arguments) as running:
+        return running.end()
 
 
 class Running:
     """A crawl under way; killed at the end of the ``with`` block if it still runs."""
 
-    def __init__(self, process: subprocess.Popen[str], kept: Kept) -> None:
+    def __init__(self, process: WarmProcess | subprocess.Popen[str], kept: Kept) -> None:
         self._process = process
         self._kept = kept
         self._said: list[str] = []
@@ -140,21 +137,36 @@ class Running:
         """Send `signal`, and wait for the end."""
         self.signal(signal)
         self.go_on()  # handlers of signals come before what else a process does
+        return self.end()
+
+    def end(self) -> Run:
+        """Wait for the end."""
         _, stderr = self._process.communicate(timeout=_LONG)
-        return Run(self._process.returncode, "".join(self._said) + stderr, self._kept)
+        return Run(self._process.wait(), "".join(self._said) + stderr, self._kept)
 
 
-def start(crawl_dir: Path, *options: str, **arguments: object) -> Running:
-    """Begin to crawl."""
-    process = subprocess.Popen(
-        command(crawl_dir, *options, **arguments),
-        cwd=ROOT,
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def start(crawl_dir: Path, *options: str, fresh: object = False, **arguments: object) -> Running:
+    """Begin to crawl.
+
+    Parameters
+    ----------
+    fresh : in a process started anew, with hashes of its own; see `integration.warm`
+    """
+    with Path(os.devnull).open("wb") as nowhere:
+        if fresh:
+            process: WarmProcess | subprocess.Popen[str] = subprocess.Popen(
+                command(crawl_dir, *options, **arguments),
+                cwd=ROOT,
+                env=environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=nowhere,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        else:
+            out = nowhere.fileno()
+            line = words(crawl_dir, *options, **arguments)
+            process = WarmProcess(line, cwd=ROOT, env=environment(), stdout=out)
     return Running(process, Kept(crawl_dir))
 
 

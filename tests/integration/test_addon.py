@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from . import warm
 from .running import ROOT, Kept
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from subprocess import CompletedProcess
 
     from .conftest import LocalWeb
 
@@ -46,17 +46,9 @@ def environment(settings: str) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path, "SCRAPY_SETTINGS_MODULE": settings}
 
 
-def scrapy(settings: str, *words: str) -> subprocess.CompletedProcess[str]:
+def scrapy(settings: str, *words: str) -> CompletedProcess[str]:
     """Run a command of Scrapy's in the stranger's project, with one of its settings modules."""
-    return subprocess.run(
-        [sys.executable, "-m", "scrapy", *words],
-        cwd=STRANGER,
-        env=environment(settings),
-        capture_output=True,
-        text=True,
-        timeout=600,  # seconds after which it hangs
-        check=False,
-    )
+    return warm.run(list(words), cwd=STRANGER, env=environment(settings))
 
 
 def run(

@@ -46,7 +46,8 @@ def test_the_second_crawl_begins_with_what_the_first_learned(first: Path, tmp_pa
     result = train(first / "best-first", "--web", "demo", "--out", tmp_path / "model")
     assert result.exit_code == 0, result.output
     assert "learned from" in result.output
-    begun = crawl(tmp_path / "crawl", **GIVEN, budget=60, apprentice=tmp_path / "model")
+    given = {**GIVEN, "apprentice": tmp_path / "model"}
+    begun = crawl(tmp_path / "crawl", fresh=True, **given, budget=60)
     assert begun.returncode == 0, begun.stderr
     fresh = Kept(first / "apprentice").query("SELECT avg(relevance) FROM pages WHERE seq <= 60")
     assert begun.kept.urls != Kept(first / "apprentice").urls[:60]
@@ -55,7 +56,7 @@ def test_the_second_crawl_begins_with_what_the_first_learned(first: Path, tmp_pa
     whole = begun.kept.order
 
     for budget in (25, 60):  # interrupted and resumed, it goes on the same
-        again = crawl(tmp_path / "cut", **GIVEN, budget=budget, apprentice=tmp_path / "model")
+        again = crawl(tmp_path / "cut", **given, budget=budget)
         assert again.returncode == 0, again.stderr
     assert Kept(tmp_path / "cut").order == whole
 

@@ -1,16 +1,17 @@
-"""A critic and a crawl of pages that are not in English: real processes, as a user starts them."""
+"""A critic and a crawl of pages that are not in English."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 from unit.language_pages import LANGUAGES, LanguagePages
 
+from focuscrawl.cli.main import main
+
 from .recording import record
-from .running import ROOT, crawl
+from .running import crawl
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,16 +29,10 @@ def test_a_phrase_and_three_urls_lead_a_crawl(
     good = tmp_path / "good.txt"
     good.write_text("\n".join(sorted(about)[:3]))
     web, critic = tmp_path / "web.warc.gz", tmp_path / "critic"
-    program = [sys.executable, "-c", "from focuscrawl.cli.main import main; main()"]
     topic = ["--words", pages.phrase("cycling"), "--good", str(good), "--name", "/Bikes"]
-    trained = subprocess.run(
-        [*program, "critic", "train", *topic, "--web", str(web), "--out", str(critic)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert trained.returncode == 0, trained.stderr
+    train = ["critic", "train", *topic, "--web", str(web), "--out", str(critic)]
+    trained = CliRunner().invoke(main, train)
+    assert trained.exit_code == 0, trained.output
     done = crawl(tmp_path / "crawl", web=web, critic=critic, topic="/Bikes", seeds=good, budget=60)
     assert done.returncode == 0, done.stderr
     found = {url for (url,) in done.kept.query("SELECT url FROM pages WHERE relevance > 0.5")}

@@ -198,7 +198,7 @@ def test_a_crawl_of_scrapys(demo_crawl: Path) -> None:
 
 def test_a_crawl_that_distils_resumes_after_a_kill(demo: dict[str, str], tmp_path: Path) -> None:
     options = ("-s", "FOCUSCRAWL_DISTILL=30")
-    whole = run_crawl(tmp_path / "whole", *options, **demo, budget=150)
+    whole = run_crawl(tmp_path / "whole", *options, fresh=True, **demo, budget=150)
     assert whole.returncode == 0, whole.stderr
     killed = crawl_until(tmp_path / "crawl", 67, signal.SIGKILL, *options, **demo, budget=150)
     assert killed.returncode == -signal.SIGKILL

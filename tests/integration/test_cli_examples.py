@@ -96,6 +96,25 @@ def test_a_definition_without_a_web_has_its_pages_fetched(local_web: LocalWeb, h
     assert critic.phrases == (("bicycle",),)
 
 
+def test_live_pages_are_classified_and_their_neighbours_proposed(
+    local_web: LocalWeb, here: Path
+) -> None:
+    forum, a = local_web.origins["forum"], local_web.origins["a"]
+    (here / "bookmarks.html").write_text(f'<DL><DT><A HREF="{forum}/topic-2">b</A></DL>')
+    before = len(local_web.requests())
+    marked = ("--bookmarks", "bookmarks.html", "--critic", "demo")
+    done = run("topic", "classify", f"{a}/start", *marked, "--crawl-dir", "fetched", *LIVE)
+    assert done.exit_code == 0, done.output
+    assert "of 2 pages:" in done.output  # one is where it is redirected to
+    asked = {request["path"] for request in local_web.requests()[before:]}
+    assert asked == {"/robots.txt", "/topic-2", "/start", "/middle", "/end"}  # no link is followed
+    (here / "bikes.toml").write_text(f'words = ["bicycle"]\nseeds = ["{forum}/list/1"]\n')
+    near = ("--others", "4", "--out", "q.csv", *LIVE)
+    done = run("topic", "neighbours", "bikes.toml", *near)
+    assert done.exit_code == 0, done.output
+    assert (here / "q.csv").read_text().count(f"\n{forum}/") >= 2
+
+
 @pytest.mark.parametrize("settings", [[], ["-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=nowhere"]])
 def test_nothing_fetched_is_no_critic(
     local_web: LocalWeb, here: Path, settings: list[str]

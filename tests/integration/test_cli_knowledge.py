@@ -133,7 +133,7 @@ def test_a_crawl_with_knowledge_finds_more(
 
 def test_a_revisit_asks_on_condition_and_resumes_exactly(first: Path, tmp_path: Path) -> None:
     revisit = ("-s", "FOCUSCRAWL_REVISIT=1")
-    whole = again(tmp_path / "whole", first / "k.db", *revisit)
+    whole = again(tmp_path / "whole", first / "k.db", *revisit, fresh=True)
     assert whole.returncode == 0, whole.stderr
     known = tmp_path / "k.db"
     shutil.copyfile(first / "k.db", known)

@@ -131,6 +131,22 @@ def test_a_definition_is_made_added_to_and_applied(folder: Path, tmp_path: Path)
     assert kinds[-1] == "redefined"
 
 
+def test_what_an_alarm_proposes_is_marked_in_one_step(folder: Path) -> None:
+    sum_before = sum(float(str(row["relevance"])) for row in pages_of(folder))
+    assert "no class /Sports/Runing; near it: /Sports/Running" in refused(
+        "mark", folder, "/Sports/Runing"
+    )
+    assert f"{TOPIC} is marked already" in refused("mark", folder, TOPIC)
+    assert not (folder / "topic.toml").exists()
+    done = topic("mark", folder, "/Sports")
+    assert done.exit_code == 0, done.output
+    assert "critic-1: topics /Sports" in done.output
+    assert read_definition(folder / "topic.toml").topics == ("/Sports",)
+    assert sum(float(str(row["relevance"])) for row in pages_of(folder)) >= sum_before - 1
+    ((said,),) = Kept(folder).query("SELECT value FROM meta WHERE key = 'topic'")
+    assert said == "/Sports"
+
+
 def test_a_new_crawl_begins_with_a_definition(tmp_path: Path) -> None:
     path, web = tmp_path / "mine.toml", SyntheticWeb()
     cycling, news = web.seeds(TOPIC), web.seeds("/Sports/Running")
@@ -181,6 +197,53 @@ def test_classes_that_fit_pages_are_proposed(tmp_path: Path) -> None:
     assert "left out: 1 page" in done.output
     assert "no http(s) URL" in refused("classify", "x", "--critic", "demo", "--web", "demo")
     assert "classify which pages" in refused("classify", "--critic", "demo", "--web", "demo")
+
+
+def test_a_taxonomy_is_listed_with_counts_and_examples(tmp_path: Path) -> None:
+    listed = topic("tree", "demo", "--under", "/Sports", "--examples", "1")
+    assert listed.exit_code == 0, listed.output
+    head, top, first, example, *_ = listed.output.splitlines()
+    assert head == "demo: flat, 2 topics, 75 examples"
+    assert (top, first) == ("/Sports  75", "  /Sports/Cycling  42")
+    assert example.startswith("      http")
+    assert "no class /Sport; near it: /Sports" in refused("tree", "demo", "--under", "/Sport")
+    words = str(tmp_path / "words")
+    train = ["critic", "train", "--words", "road cycling", "--name", "Bikes", "--out", words]
+    assert CliRunner().invoke(main, train).exit_code == 0
+    of_words = topic("tree", words).output
+    assert "phrases: road cycling" in of_words
+    assert "\n/Bikes\n" in of_words
+    assert "there is no example" in of_words
+
+
+def test_pages_around_the_examples_are_proposed(folder: Path, tmp_path: Path) -> None:
+    path, questions = tmp_path / "mine.toml", tmp_path / "questions.csv"
+    web = SyntheticWeb()
+    start = web.seeds(TOPIC)[0]
+    topic("new", path, "--critic", "demo", "--topic", TOPIC, "--web", "demo", "--good", start)
+    asked = topic("neighbours", path, "--n", "5", "--out", questions)
+    assert asked.exit_code == 0, asked.output
+    with questions.open() as file:
+        rows = list(csv.DictReader(file))
+    assert len({row["url"] for row in rows} - {start}) == 5
+    said = [float(row["relevance"]) for row in rows]
+    assert said == sorted(said, reverse=True)
+    assert said[0] > 0.5
+    questions.write_text(f"url,verdict\n{rows[0]['url']},good\n{rows[1]['url']},bad\n")
+    done = topic("neighbours", path, "--answers", questions)
+    assert "topics /Sports/Cycling, 2 good pages, 1 bad page" in done.output
+    # who links to a page is known by a crawl alone
+    kept = Kept(folder).rows("SELECT * FROM links WHERE target IN (SELECT url FROM pages)")
+    cited = next(r for r in kept if r["source"] != r["target"])
+    path.unlink()
+    topic("new", path, "--critic", "demo", "--topic", TOPIC, "--good", cited["target"])
+    around = topic("neighbours", path, "--crawl", folder, "--n", "500", answers="q\n")
+    assert "neighbour, R " in around.output
+    more = tmp_path / "more.csv"
+    topic("neighbours", path, "--crawl", folder, "--n", "500", "--out", more)
+    assert f"\n{cited['source']}," in more.read_text()
+    path.write_text('words = ["peloton"]\n')
+    assert "topic add --good" in refused("neighbours", path, "--web", "demo")
 
 
 def test_what_the_user_can_put_right_is_one_line(folder: Path, tmp_path: Path) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
-from .running import ROOT, command, crawl, environment
+from . import warm
+from .running import ROOT, crawl, environment, words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,15 +57,7 @@ def test_one_line_and_nothing_written(
         name: value.format(tmp=tmp_path) for name, value in given.items() if value is not None
     }
     folder = tmp_path / "crawls" / "crawl"
-    done = subprocess.run(
-        command(folder, **arguments),
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    done = warm.run(words(folder, **arguments), cwd=ROOT, env=environment())
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith("scrapy crawl focused: ")

@@ -183,6 +183,19 @@ def test_links_that_promise_no_page_stay_out(live: Run) -> None:
     assert all(target.startswith("http://") for target in targets)
 
 
+def test_start_pages_come_before_links_though_their_host_is_busy(
+    local_web: LocalWeb, tmp_path: Path
+) -> None:
+    """Examples are recorded by a budget of as many fetches (docs/usage.md)."""
+    a, b = local_web.origins["a"], local_web.origins["b"]
+    seeds = {f"{b}/", *(f"{a}/{name}" for name in ("end", "twin-1", "master", "dull", "alias"))}
+    options = [part for name, value in SETTINGS.items() for part in ("-s", f"{name}={value}")]
+    told = CRITIC | {"strategy": "breadth-first", "seeds": ",".join(sorted(seeds)), "budget": 6}
+    examples = crawl(tmp_path / "examples", *options, **told)
+    assert examples.returncode == 0, examples.stderr
+    assert set(examples.kept.urls) == seeds
+
+
 def test_the_recording_replays_as_the_same_crawl(
     live: Run, local_web: LocalWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

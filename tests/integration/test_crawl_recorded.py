@@ -73,7 +73,7 @@ def test_a_real_web_is_crawled_the_same_with_and_without_a_break(
         "seeds": webs_dir / "webkb" / "portal.txt",
         "strategy": "best-first",
     }
-    whole = crawl(tmp_path / "whole", **arguments, budget=400)
+    whole = crawl(tmp_path / "whole", fresh=True, **arguments, budget=400)
     assert whole.returncode == 0, whole.stderr
     assert [seq for seq, _ in whole.kept.order] == list(range(1, 401))
     crawl(tmp_path / "parts", **arguments, budget=170)

@@ -25,7 +25,7 @@ FRONTIER = "SELECT * FROM frontier ORDER BY url"
 @pytest.fixture(scope="module")
 def whole(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A crawl that nobody disturbed."""
-    return crawl(tmp_path_factory.mktemp("whole") / "crawl", **demo, budget=BUDGET)
+    return crawl(tmp_path_factory.mktemp("whole") / "crawl", fresh=True, **demo, budget=BUDGET)
 
 
 def assert_same(done: Run, whole: Run) -> None:

@@ -39,7 +39,7 @@ def shuffled(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> 
     folder = tmp_path_factory.mktemp("shuffled")
     arguments = {**demo, "strategy": "random", "budget": BUDGET}
     return {
-        name: crawl(folder / name, **arguments, random_state=state)
+        name: crawl(folder / name, fresh=name == "again", **arguments, random_state=state)
         for name, state in (("first", 3), ("again", 3), ("other", 4))
     }
 

@@ -75,18 +75,49 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "crawl"
 
 
+# `--help` of one command after the other: what is absent is so for each of them
+_HELP = """
+import contextlib, io, json
+from focuscrawl.cli.main import main
+
+codes = []
+for words in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        try:
+            main([*words, "--help"], prog_name="focuscrawl")
+        except SystemExit as end:
+            codes.append([end.code, said.getvalue()])
+print(json.dumps(codes))
+"""
+HELPED = [
+    *([name] for name in sorted(COMMANDS.keys() - EXTRA_OF.keys())),
+    *([], ["topic", "apply"], ["paths", "check"]),
+]
+
+
+@pytest.fixture(scope="module")
+def helped() -> list[tuple[int, str]]:
+    """The exit code and the output of each command's ``--help``, where no extra is installed."""
+    done = run(_HELP, json.dumps(HELPED), absent=EXTRA_MODULES)
+    assert done.returncode == 0, done.stderr
+    return [(code, said) for code, said in json.loads(done.stdout)]
+
+
+@pytest.mark.parametrize("number", range(len(HELPED)), ids=[" ".join(each) for each in HELPED])
+def test_help_needs_no_extra(number: int, helped: list[tuple[int, str]]) -> None:
+    code, said = helped[number]
+    assert code == 0, said
+    assert " ".join(["focuscrawl", *HELPED[number]]) in said
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--help"],
-        *([name, "--help"] for name in sorted(COMMANDS.keys() - EXTRA_OF.keys())),
         ["status", "--once", "{crawl}"],
         ["why", "{crawl}", "{url}"],
         ["apprentice", "train", "{crawl}", "--out", "{tmp}/apprentice"],
         ["knowledge", "learn", "{crawl}", "--topic", TOPIC, "--out", "{tmp}/k.db"],
         ["web", "info", "demo"],
-        ["topic", "apply", "--help"],
-        ["paths", "check", "--help"],
     ],
     ids=" ".join,
 )

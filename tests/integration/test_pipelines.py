@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
 from focuscrawl.settings import DOWNLOADER_MIDDLEWARES, ITEM_PIPELINES
 
-from .running import ROOT, Kept, Run, command, crawl, environment
+from . import warm
+from .running import ROOT, Kept, Run, crawl, environment, words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ def scores(kept: Kept) -> dict[str, float]:
 def alone(demo: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A crawl without anything between."""
     folder = tmp_path_factory.mktemp("alone") / "crawl"
-    return crawl(folder, **demo, budget=BUDGET)
+    return crawl(folder, fresh=True, **demo, budget=BUDGET)
 
 
 def test_a_second_opinion_counts_for_links_and_store(
@@ -248,11 +248,9 @@ def test_a_fetch_that_a_spider_does_not_yield_is_recorded_as_lost(
     demo: dict[str, str], tmp_path: Path
 ) -> None:
     spiders = ("-s", "SPIDER_MODULES=focuscrawl.spiders,server.spiders")
-    line = command(tmp_path / "crawl", *spiders, **demo, budget=12)
+    line = words(tmp_path / "crawl", *spiders, **demo, budget=12)
     line[line.index("focused")] = "forgetful"
-    done = subprocess.run(
-        line, cwd=ROOT, env=environment(), capture_output=True, text=True, check=False, timeout=600
-    )
+    done = warm.run(line, cwd=ROOT, env=environment())
     assert done.returncode == 0, done.stderr
     assert done.stderr.count("no answer and no error came for") == 2
     pages = Kept(tmp_path / "crawl").query("SELECT seq, error FROM pages ORDER BY seq")

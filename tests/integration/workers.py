@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 import time
 from typing import TYPE_CHECKING, Any, Self
 
 import psycopg
 
-from .running import ROOT, command, environment, waiting
+from .running import ROOT, environment, waiting, words
+from .warm import WarmProcess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +43,7 @@ class Workers:
         self._go_on = folder / "go-on"
         held = () if up_to is None else waiting(self._go_on, up_to)
         self.options = (*options, *held)
-        self.processes: list[subprocess.Popen[bytes]] = []
+        self.processes: list[WarmProcess] = []
 
     def __enter__(self) -> Self:
         return self
@@ -53,19 +53,14 @@ class Workers:
             process.kill()
             process.wait()
 
-    def start(self, *options: str, **changed: object) -> subprocess.Popen[bytes]:
+    def start(self, *options: str, **changed: object) -> WarmProcess:
         """Start a worker, with more options or other arguments than the others."""
         number = len(self.processes)
         given = {**self.arguments, **changed}
         with (self.folder / f"{number}.log").open("wb") as log:
-            process = subprocess.Popen(
-                command(self.folder / f"worker-{number}", *self.options, *options, **given),
-                cwd=ROOT,
-                env=environment() | {"OPENBLAS_NUM_THREADS": "1"},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-            )
+            line = words(self.folder / f"worker-{number}", *self.options, *options, **given)
+            told = log.fileno()
+            process = WarmProcess(line, cwd=ROOT, env=environment(), stdout=told, stderr=told)
         self.processes.append(process)
         return process
 

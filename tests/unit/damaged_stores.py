@@ -101,24 +101,29 @@ SAID: dict[str, str] = {
 }
 
 
-def damaged(whole: Path, folder: Path, seed: int = 0) -> Iterator[tuple[str, Path]]:
-    """Make damaged stores of a whole one, each in a folder of its own.
+def with_other_bytes(whole: Path, folder: Path) -> Iterator[tuple[str, Path]]:
+    """Make stores of a whole one that end early, or have another header, or are something else.
 
     Parameters
     ----------
     whole : a crawl's store, with nothing left in its write-ahead log
-    folder : where they are made
+    folder : where they are made, each in a folder of its own
 
     Yields
     ------
     What was done to it, and its path
     """
+    return _written(folder, _bytes_changed(whole.read_bytes()))
+
+
+def with_other_pages(whole: Path, folder: Path, seed: int) -> Iterator[tuple[str, Path]]:
+    """Make stores of a whole one with some of its pages flipped, zeroed and swapped."""
+    return _written(folder, _pages_changed(whole.read_bytes(), seed))
+
+
+def with_other_values(whole: Path, folder: Path) -> Iterator[tuple[str, Path]]:
+    """Make stores of a whole one by what is `SAID`, and another application's."""
     content = whole.read_bytes()
-    for number, (what, changed) in enumerate(_changes(content, seed)):
-        path = folder / str(number) / "crawl.db"
-        path.parent.mkdir(parents=True)
-        path.write_bytes(changed)
-        yield what, path
     for number, (what, said) in enumerate(SAID.items()):
         path = folder / f"said-{number}" / "crawl.db"
         path.parent.mkdir(parents=True)
@@ -147,17 +152,28 @@ def hot_journal(store: Path, victim: Path) -> bytes:
     return header.ljust(512, b"\0") + pending + end + magic
 
 
-def _changes(whole: bytes, seed: int) -> Iterator[tuple[str, bytes]]:
-    """Yield what was done to the bytes of a store, and the bytes."""
-    draw = random.Random(seed)
+def _written(folder: Path, changes: Iterator[tuple[str, bytes]]) -> Iterator[tuple[str, Path]]:
+    for number, (what, changed) in enumerate(changes):
+        path = folder / str(number) / "crawl.db"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(changed)
+        yield what, path
+
+
+def _bytes_changed(whole: bytes) -> Iterator[tuple[str, bytes]]:
     page = int.from_bytes(whole[16:18], "big")
-    pages = len(whole) // page
     for size in (0, 15, 99, 100, 4096, len(whole) // 2, len(whole) - page, len(whole) - 1):
         yield f"cut to {size} bytes", whole[:size]
     yield "all zeros", bytes(len(whole))
     yield "text", b"no database at all\n" * 500
     for at in [*range(0, 72, 3), *range(92, _HEADER)]:
         yield f"byte {at} flipped", _flipped(whole, [at])
+
+
+def _pages_changed(whole: bytes, seed: int) -> Iterator[tuple[str, bytes]]:
+    draw = random.Random(seed)
+    page = int.from_bytes(whole[16:18], "big")
+    pages = len(whole) // page
     for number in (0, *sorted(draw.sample(range(1, pages), min(40, pages - 1)))):
         start = number * page
         head = [start + (_HEADER if number == 0 else 0) + i for i in range(12)]

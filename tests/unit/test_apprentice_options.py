@@ -14,7 +14,9 @@ from focuscrawl.apprentice.critic_reading import WordReader
 from focuscrawl.apprentice.dense_inputs import INPUTS, input_names, prior_of, switched_on
 from focuscrawl.apprentice.evidence import FetchOutcomes
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
+from focuscrawl.apprentice.older_states import with_all_inputs, with_all_weights
 from focuscrawl.apprentice.options import (
+    DEFAULT_GROUPS,
     GROUPS,
     INPUT_GROUPS,
     LINK_GROUPS,
@@ -22,6 +24,7 @@ from focuscrawl.apprentice.options import (
     URL_GROUPS,
     Options,
 )
+from focuscrawl.apprentice.page_facts import PageFacts
 from focuscrawl.apprentice.scorer import Scorer, new_learner
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
@@ -31,7 +34,6 @@ from .toy_crawl import Crawl, Pages, toy_critic
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from focuscrawl.apprentice.page_facts import PageFacts
     from focuscrawl.apprentice.sparse_rows import SparseRows
 
 PAGE = b"""<title>All boats</title><h1>Sailing <i>far</i></h1><p>read
@@ -44,6 +46,7 @@ OF_INPUTS = {
     },
     "reading": {"reading", "read_relevance", "agreement"},
     "rates": {"prefix", "prefix_fetches", "pattern", "alias", "alias_query"},
+    "surroundings": {"around"},
     "hubs": {"hub", "siblings", "best_hub"},
 }
 
@@ -119,7 +122,44 @@ def test_other_groups_leave_links_and_page_alone(group: str) -> None:
     assert rest.page_indices.tolist() == all_on.page_indices.tolist()
     assert bool(len(alone.urls.indices)) == (group == "url") != bool(len(rest.urls.indices))
     assert alone.reading.all() == (group == "reading") != rest.reading.any()
+    assert alone.around.all() == (group == "surroundings") != rest.around.any()
     assert alone.links.lengths.tolist() == [0, 0, 0]
+
+
+def test_surroundings_are_read_in_and_around_a_link_and_not_farther() -> None:
+    far = b"boats knots reef <a href=1>tax</a>" + b" word" * 10 + b" <a href=2>year</a>"
+    view = parse_page(far, "http://boats.example/")
+    reader = FeatureExtractor(WordReader(toy_critic()), groups=("surroundings",))
+    read = reader.read(view, np.arange(2), np.arange(2), np.ones(2, bool), relevance=1.0)
+    assert read.around[0] > 0.0 > read.around[1]
+
+
+def test_facts_kept_before_there_were_surroundings_have_none() -> None:
+    now = facts(*GROUPS)
+    sizes = 4 * sum(len(types.split()) for types in PageFacts.TYPES.values())
+    packed = now.to_bytes()
+    before = packed[: sizes - 4] + packed[sizes : len(packed) - now.around.nbytes]
+    assert PageFacts.from_bytes(packed).around.all()
+    again = PageFacts.from_bytes(before)
+    assert again.around.tolist() == [0.0, 0.0, 0.0]
+    assert again.vocabulary.tobytes() == now.vocabulary.tobytes()
+
+
+@pytest.mark.parametrize("groups", [DEFAULT_GROUPS, (*DEFAULT_GROUPS, "cocitation")])
+def test_what_was_learned_before_there_were_surroundings_is_gone_on_with(
+    groups: tuple[str, ...],
+) -> None:
+    options = Options(groups=groups)
+    now = new_learner(options).get_state()
+    at = INPUTS.index("around")
+    before = {**now, **{name: np.delete(now[name], at) for name in ("dense", "prior")}}
+    assert with_all_weights(before, options)["dense"].tolist() == now["dense"].tolist()
+    assert with_all_weights(now, options)["dense"] is now["dense"]
+    k = len(now["dense"]) - 1
+    inputs = with_all_inputs(np.ones((2, k - 1)), options)
+    assert inputs.shape == (2, k)
+    assert not inputs[:, at].any()
+    assert with_all_inputs(inputs, options) is inputs
 
 
 def test_a_link_is_in_the_section_of_the_heading_it_begins() -> None:

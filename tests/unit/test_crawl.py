@@ -80,6 +80,20 @@ def test_what_is_excluded_or_put_back_costs_no_budget(web: Shelf, tmp_path: Path
     assert states(crawl)[first.url] == "excluded"
 
 
+def test_best_first_by_tries_asks_again_for_what_failed_last(web: Shelf, tmp_path: Path) -> None:
+    crawl = open_crawl(tmp_path, web, "/", strategy="best-first", options={"tries": True})
+    home = crawl.next(0.0)
+    assert home is not None
+    answer(crawl, home)
+    first = crawl.next(0.0)
+    assert first is not None
+    crawl.put_back(first.id, 0.0, tried=True)
+    rest = run(crawl)
+    assert len(rest) > 2
+    assert rest[-2].url == first.url  # what only it links to comes after it
+    crawl.close("finished")
+
+
 def test_nothing_is_written_between_expanding_and_recording(web: Shelf, tmp_path: Path) -> None:
     """A crash there may not leave links queued of a page that is not there."""
     crawl = open_crawl(tmp_path, web, "/")

@@ -10,7 +10,9 @@ import pytest
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.discriminative import LogisticModel, fit_scale
 from focuscrawl.critic.files import read_critic, save_critic
+from focuscrawl.critic.page_vectors import PageVectors
 from focuscrawl.critic.training import learn_critic
+from focuscrawl.critic.word_vectors import Pieces, word_vectors
 from unit.topic_pages import pages_of
 
 if TYPE_CHECKING:
@@ -70,6 +72,28 @@ def test_it_is_the_same_when_read_back(tmp_path: Path) -> None:
     assert again.model.log_posteriors(pages) == pytest.approx(
         critic.model.log_posteriors(pages), abs=1e-4
     )
+
+
+def test_a_file_says_what_words_are_made_of(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    save_critic(trained(*TOPICS), tmp_path / "critic")
+    found = read_critic(str(tmp_path / "critic"))[0].model.vectors  # type: ignore[attr-defined]
+    pages = [*pages_of("birds", 3), {}, {"zyzzyva": 1}]
+    taken_apart = PageVectors(found.words, found.idf, found.centre).read(pages)
+    monkeypatch.setattr(type(word_vectors()), "pieces", None)  # nobody takes words to pieces
+    assert (found.read(pages).meaning == taken_apart.meaning).all()
+
+
+def test_words_are_the_means_of_their_pieces() -> None:
+    pieces = Pieces.of_lengths(np.array([7, 9, 7, 1]), np.array([2, 0, 1, 1]))
+    vectors = word_vectors()
+    seven, none, again = vectors.of_pieces(pieces.take(np.array([2, 1, 2])))
+    assert (seven == again).all()
+    assert not none.any()
+    nine = vectors.of_pieces(Pieces.of_lengths(np.array([9]), np.array([1])))[0]
+    both = vectors.of_pieces(pieces.take(np.array([0])))[0]
+    assert both == pytest.approx((seven.astype(float) + nine) / 2, abs=1e-3)
 
 
 def test_log_odds_are_scaled_to_what_held_out_pages_say() -> None:

@@ -22,11 +22,22 @@ class Told:
         self.n = 0
         self.said: list[tuple[int, str]] = []
 
-    def visit(self, relevance: float, topic: str | None, referrer: int | None = None) -> int:
+    def visit(
+        self,
+        relevance: float,
+        topic: str | None,
+        referrer: int | None = None,
+        overtakes: str | None = None,
+    ) -> int:
         self.n += 1
         url = self.n
         told = self.watch.visited(
-            url, referrer, relevance=relevance, topic=topic, judged=topic is not None
+            url,
+            referrer,
+            relevance=relevance,
+            topic=topic,
+            judged=topic is not None,
+            overtakes=overtakes,
         )
         if told is not None:
             self.said.append((self.n, told))
@@ -101,6 +112,25 @@ def test_causes_are_told_apart() -> None:
         assert told.watch.alarm.cause == cause
         if topic is None:
             assert told.watch.alarm.eating[0].topic == "no page"
+
+
+def test_a_busy_host_is_named_if_most_of_what_is_lost_did_not_wait_for_it() -> None:
+    told = Told()
+    good = told.visit(1.0, ON)
+    told.visits(99, 1.0, ON, referrer=good)
+    for i in range(50):
+        told.visit(0.0, FAR, good, overtakes=None if i % 4 == 0 else "best.example")
+    alarm = told.watch.alarm
+    assert alarm is not None
+    assert (alarm.cause, alarm.busy) == ("busy", "best.example")
+    assert alarm.short() == "busy: best.example"
+    assert "your best host is busy, best.example" in alarm.describe()
+    told = Told()
+    told.visits(100, 1.0, ON, referrer=None)
+    for i in range(50):
+        told.visit(0.0, FAR, overtakes="best.example" if i % 4 == 0 else None)
+    assert told.watch.alarm is not None
+    assert told.watch.alarm.busy is None
 
 
 def test_no_class_is_proposed_that_everything_lies_under() -> None:

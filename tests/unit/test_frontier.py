@@ -121,6 +121,17 @@ class FrontierMachine(RuleBasedStateMachine):
         assert self.frontier.left == len(left)
 
     @invariant()
+    def the_best_links_of_hosts_without_room_are_known(self) -> None:
+        self.frontier.peek(self.now)  # lets in hosts whose time has come
+        best: dict[int, tuple[float, int]] = {}
+        for url, score in self.waiting.items():
+            host = self.host[url]
+            if not self._has_room(host) and self.ready[host] < np.inf:
+                best[host] = min(best.get(host, (np.inf, 0)), (-score, url))
+        awaited = self.frontier.awaited(self.now, -np.inf, 2 * HOSTS)
+        assert {(-each.score, each.url) for each in awaited} == set(best.values())
+
+    @invariant()
     def a_timer_wakes_every_host_that_waits_for_one(self) -> None:
         waits = [
             self.ready[host]

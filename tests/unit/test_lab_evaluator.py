@@ -12,6 +12,7 @@ from focuscrawl.critic.files import read_critic, save_critic
 from focuscrawl.critic.training import train_critic
 from focuscrawl.errors import UserError
 from focuscrawl.lab.evaluator import Evaluator, make_evaluator
+from focuscrawl.lab.loss_curves import mean_curves
 from focuscrawl.lab.results import FETCHES, collect
 from focuscrawl.taxonomy import Label
 from unit.test_critic_training import WORDS, SmallWeb, labelled, url_of
@@ -115,3 +116,6 @@ def test_losses_leave_out_start_pages_and_count_what_was_not_fetched(tmp_path: P
     assert losses[BAD][0] == pytest.approx(1.0, abs=0.02)  # 1 of three was fetched
     table = pq.read_table(results.folder / FETCHES, columns=["judged", "labelled"]).to_pandas()
     assert table["judged"].notna().all()
+    curve = mean_curves(results, "w", "judged")["/A"][BASE]
+    assert curve[-1] == pytest.approx(1 / 3, abs=0.02)  # the pictures say the same
+    assert curve[0] == pytest.approx(1.0, abs=0.02)  # 1, not the start page

@@ -13,7 +13,7 @@ from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.critic.loading import find_model
 from focuscrawl.lab import feedback
 from focuscrawl.lab.agreement import authorities, overlap, study_agreement
-from focuscrawl.lab.feedback import study_feedback
+from focuscrawl.lab.feedback import study_feedback, without_copies
 from focuscrawl.lab.figures.authorities import agreement_table, draw_agreement
 from focuscrawl.lab.topic_tasks import Task
 from focuscrawl.lab.whole_web import WholeWeb
@@ -55,8 +55,14 @@ def test_judgements_are_the_labels_and_the_halves_are_measured_alike(
     for when in ("before", "after"):
         for measure in ("precision", "recall", "harvest"):
             assert 0.0 <= row[f"{measure}_{when}"] <= 1.0, (measure, when)
+    assert row["copies"] >= 0
     # the pages of a topic here are on sites of their own: twenty of them are enough
     assert row["harvest_without"] <= 1.0
+
+
+def test_copies_of_judged_pages_are_no_test_rows() -> None:
+    tests = {"a": {"boat": 2, "tax": 1}, "b": {"boat": 2}, "c": {"tax": 1, "boat": 1}}
+    assert without_copies(tests, [{"tax": 1, "boat": 2}, {"mast": 1}]) == ["b", "c"]
 
 
 def test_without_test_rows_nothing_is_said_of_the_critic(

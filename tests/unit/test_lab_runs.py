@@ -126,7 +126,7 @@ def test_runs_come_behind_those_they_need(tmp_path: Path) -> None:
     [
         (Contender("a", "best-frist"), "did you mean best-first"),
         (Contender("a", "apprentice", {"bach": 1}), "a: strategy apprentice has no option 'bach'"),
-        (Contender("a", "best-first", {"a": 1}), "it has none"),
+        (Contender("a", "hard-focus", {"a": 1}), "it has none"),
     ],
 )
 def test_strategies_that_there_are_not(tmp_path: Path, contender: Contender, said: str) -> None:

@@ -340,6 +340,6 @@ def test_leaving_each_site_out(web: Departments, tmp_path: Path) -> None:
     assert (tmp_path / "results" / "recall-professor.png").stat().st_size > 10_000
     with (tmp_path / "results" / "labels.csv").open() as file:
         scores = list(csv.DictReader(file))
-    assert len(scores) == 20
+    assert len(scores) == 24
     assert all(0.0 <= float(row["macro_f1"]) <= 1.0 for row in scores)
     assert json.dumps(done.output)

@@ -12,6 +12,7 @@ import pytest
 from scipy.sparse import csr_array, vstack
 
 from focuscrawl.errors import UserError
+from focuscrawl.lab.label_scores import page_weights, score_labels
 from focuscrawl.page import parse_page
 from focuscrawl.paths.crf import Sequences
 from focuscrawl.paths.critic import TOPIC
@@ -199,6 +200,19 @@ def test_a_page_that_many_paths_leave_does_not_count_once_for_each(corpus: Corpu
         for pages in leaving
     }
     assert whole == pytest.approx(dict.fromkeys(leaving, 1.0))
+
+
+def test_pages_weigh_as_much_for_the_rivals_of_the_chain(corpus: Corpus, model: PathModel) -> None:
+    weights = page_weights(corpus)
+    assert len(weights) == sum(len(path.pages) for path in corpus.paths)
+    # the ends of all paths that leave the same pages count 1 together
+    ends = np.cumsum([len(path.pages) for path in corpus.paths]) - 1
+    left = {path.pages[:-1] for path in corpus.paths}
+    assert len(left) < len(corpus.paths)
+    assert weights[ends].sum() == pytest.approx(len(left))
+    scores = {row["model"]: row for row in score_labels(model, corpus, corpus, "/goal", "s")}
+    assert {"maximum entropy", "maximum entropy, unweighed"} <= scores.keys()
+    assert all(0.0 <= float(str(row["macro"])) <= 1.0 for row in scores.values())
 
 
 def _whole(found: Examples, corpus: Corpus) -> list[float]:

@@ -67,7 +67,12 @@ def test_chains_of_a_study(tmp_path: Path) -> None:
     assert table.loc["b", "learning"] == pytest.approx(0.75 - 0.5)
     assert table.loc["b", "alone"] == pytest.approx(0.75 - 1 / 12)
     assert table["learning"].isna().tolist() == [True, False]
-    assert summary_rows(table.reset_index())[1] == ["b", "0.750", "+0.250", "1/1", "+0.667", "1/1"]
+    # of a, b and c the second crawl is the first to fetch c; alone it finds a again
+    assert table["new"].tolist() == [0.5, 0.25]
+    assert table.loc["b", "new_alone"] == 0.0
+    assert summary_rows(table.reset_index())[1] == [
+        *("b", "0.750", "+0.250", "1/1", "+0.667", "1/1", "0.250", "0.000"),
+    ]
 
 
 STUDY = """

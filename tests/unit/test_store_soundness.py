@@ -20,9 +20,16 @@ from focuscrawl.report.status import Status
 from focuscrawl.store import CrawlStore, schema, soundness
 from focuscrawl.store.history import History
 
-from .damaged_stores import SAID, damaged, hot_journal
+from .damaged_stores import (
+    SAID,
+    hot_journal,
+    with_other_bytes,
+    with_other_pages,
+    with_other_values,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 FETCHES = 30
@@ -71,10 +78,10 @@ def resume(folder: Path) -> bool:
     return True
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_what_is_damaged_is_said_in_a_line(whole: Path, tmp_path: Path, seed: int) -> None:
+def refusals(stores: Iterator[tuple[str, Path]]) -> dict[str, str | None]:
+    """Show damaged stores to commands; return what `status` says of each, None if nothing."""
     refused = {}
-    for what, path in damaged(whole, tmp_path, seed):
+    for what, path in stores:
         folder = str(path.parent)
         refused[what] = said_in_a_line(["status", folder])
         if refused[what] is not None:
@@ -86,7 +93,20 @@ def test_what_is_damaged_is_said_in_a_line(whole: Path, tmp_path: Path, seed: in
         resumed = resume(path.parent)
         assert refused[what] is None or not resumed, "what cannot be read cannot be resumed"
         shutil.rmtree(path.parent)
-    assert len(refused) > 200
+    return refused
+
+
+def test_bytes_that_are_damaged_are_said_in_a_line(whole: Path, tmp_path: Path) -> None:
+    assert len(refusals(with_other_bytes(whole, tmp_path))) > 40
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_pages_that_are_damaged_are_said_in_a_line(whole: Path, tmp_path: Path, seed: int) -> None:
+    assert len(refusals(with_other_pages(whole, tmp_path, seed))) > 100
+
+
+def test_values_that_are_no_crawls_are_said_in_a_line(whole: Path, tmp_path: Path) -> None:
+    refused = refusals(with_other_values(whole, tmp_path))
     assert {what for what in SAID if refused[what] is None} == UNSEEN
     assert refused["another application's"] is not None
 

@@ -20,6 +20,7 @@ from focuscrawl.strategies import (
     Strategy,
     StrategyContext,
     find_strategy,
+    make_strategy,
     registry,
     strategy_names,
 )
@@ -36,7 +37,11 @@ LINKS = st.lists(st.lists(st.tuples(st.integers(0, 12), st.floats(0, 1)), max_si
 
 #: lessons within the checks' 60 fetches, of those that learn
 OFTEN: dict[str, dict[str, float]] = {
-    **{name: {"every": 7, "growth": 0.0} for name in ("pagerank", "tfidf-centroid", "hubs")},
+    **{
+        name: {"every": 7, "growth": 0.0}
+        for name in ("pagerank", "tfidf-centroid", "hubs", "online-logistic")
+    },
+    "td-values": {"switch": 7},
     **{
         name: {"batch": 7, "growth": 0.0}
         for name in ("apprentice", "intelligent", "context-graphs", "q-values")
@@ -123,6 +128,25 @@ def test_best_first_keeps_the_greatest_relevance() -> None:
     raised = strategy.expand(judged([2, 3], 0.9))
     assert dict(zip(raised.urls.tolist(), raised.scores.tolist(), strict=True)) == {2: 0.9, 3: 0.9}
     assert len(strategy.expand(judged([1, 2, 3], 0.1)).urls) == 0
+
+
+def test_best_first_may_put_what_was_tried_behind_the_rest() -> None:
+    context = StrategyContext(critic=Critic(True, False), random_state=0, web=None)
+    strategy = make_strategy("best-first", context, {"tries": True})
+    strategy.expand(judged([1, 2, 3], 0.3))
+    once = strategy.tried(1, 0.3)
+    twice = strategy.tried(2, strategy.tried(2, 0.3))
+    assert 0.0 > once > twice
+    # a better page that links to them does not bring them forward
+    raised = strategy.expand(judged([1, 2, 3], 1.0))
+    assert raised.urls.tolist() == [1, 2, 3]
+    scores = raised.scores
+    assert 0.0 > scores[0] > once
+    assert scores[0] > scores[1] > twice
+    assert scores[2] == 1.0
+    assert made("best-first").tried(1, 0.3) == 0.3
+    with pytest.raises(UserError, match="tries must be true or false"):
+        make_strategy("best-first", context, {"tries": 1})
 
 
 def test_hard_focus_refuses_the_links_of_a_page_off_the_topic() -> None:

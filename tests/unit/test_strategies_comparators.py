@@ -29,10 +29,15 @@ if TYPE_CHECKING:
     from focuscrawl.page import PageView
     from focuscrawl.strategies import Expansion
 
-NAMES = ["in-degree", "pagerank", "fish-search", "shark-search", "tfidf-centroid", "hubs"]
+NAMES = [
+    *["in-degree", "pagerank", "fish-search", "shark-search", "tfidf-centroid", "hubs"],
+    *["online-logistic", "td-values", "url-keywords"],
+]
+EVERY = ["pagerank", "tfidf-centroid", "hubs", "online-logistic"]
 #: lessons after every second fetch, where there are any
 OPTIONS: dict[str, dict[str, float]] = {
-    **{key: {"every": 2, "growth": 0.0} for key in ["pagerank", "tfidf-centroid", "hubs"]},
+    **{key: {"every": 2, "growth": 0.0} for key in EVERY},
+    "td-values": {"switch": 2},
     "fish-search": {"width": 1, "depth": 1},
     "shark-search": {"depth": 1},
 }

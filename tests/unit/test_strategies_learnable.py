@@ -56,6 +56,34 @@ def test_a_first_crawl_goes_by_the_topics_name_and_the_page() -> None:
     assert scores == pytest.approx([0.4 + 0.3, 0.3, 0.4 / np.sqrt(2) + 0.3, 0.3])
 
 
+def test_keywords_of_a_first_crawl_are_named_or_are_a_name_that_says_something() -> None:
+    weights = {"alpha": 1.0, "beta": 0.0, "gamma": 0.0}
+
+    def scores(topic: str, **options: object) -> list[float]:
+        context = StrategyContext(WordCritic(), 0, None, (topic,))
+        strategy = make_strategy("learnable", context, {**weights, **options})
+        found: list[float] = strategy.expand(page(0.5)).link_scores.tolist()
+        return found
+
+    boats = scores("/Sailing/Boats")
+    assert boats[0] == 1.0
+    assert scores("/Sailing/Boats/Other") == boats
+    assert scores("/good", keywords=["boats"]) == boats
+    assert scores("/good") == [0.0] * 4
+    assert scores("/Tax", keywords=["boats"]) == boats
+
+
+def test_a_page_may_be_held_against_the_keywords() -> None:
+    context = StrategyContext(WordCritic(), 0, None, ("/Sailing/Boats",))
+    options = {"alpha": 0.0, "beta": 0.0, "gamma": 1.0, "page": "keywords"}
+    scores = make_strategy("learnable", context, options).expand(page(0.0)).link_scores
+    # boats is one of the page's four words: boats, tax, sailing, else
+    assert scores == pytest.approx([0.5] * 4)
+    for wrong, named in ({"page": "none"}, "page must be"), ({"keywords": "boats"}, "list of"):
+        with pytest.raises(UserError, match=named):
+            make_strategy("learnable", context, wrong)
+
+
 def test_later_crawls_know_more(knowledge: Knowledge) -> None:
     context = StrategyContext(WordCritic(), 0, None, ("/Sailing/Boats",), knowledge)
     for weights, expected in (

@@ -59,6 +59,7 @@ class Toy:
             targets=targets,
             position=np.arange(n, dtype=np.int32),
             reading=np.zeros(n, np.float32),
+            around=np.zeros(n, np.float32),
             links=SparseRows(words.ravel().astype(np.int32), np.arange(n + 1) * 2),
             new=fresh,
             urls=SparseRows((fresh % 50).astype(np.int32), np.arange(len(fresh) + 1)),

@@ -1,0 +1,98 @@
+"""Patience: whether a link is worth a fetch of the budget now, or a better one worth a wait."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from focuscrawl.frontier.frontier import Frontier
+
+_LOOK = 8  # hosts without room that are looked at, those with the best links
+_PAGES = 50  # the latest, that say what a page brings
+_EVERY = 1.0  # seconds between two looks at all that waits
+_STEPS = 256  # of a score, which is told no more exactly there
+
+
+class Patience:
+    """Tells which score a link must have to be fetched although better ones wait for their hosts.
+
+    A fetch is spent once, a second comes for nothing: a link is passed by if the budget that is
+    left will go to better ones anyway, and one of these is worth the wait. Two things are asked.
+
+    *Is it worth it?* A link w of a host without room costs the seconds s that its host takes for
+    each. It is worth waiting for, rather than to fetch v, if
+
+        score(w) - score(v) > s / patience,
+
+    patience in seconds a relevant page. That s is all the wait there is, however long the
+    host's queue: one fetch less for v is one more for that host, at the end of the crawl.
+
+    *Will v be needed?* With B fetches left, v is fetched in the end if less than B links are
+    better: then nothing is gained by letting it lie. Those are the links that wait, and those
+    that the crawl will find, B times what the latest pages brought on average.
+
+    Parameters
+    ----------
+    frontier : whose scores are expected relevances
+    patience : seconds that one more relevant page is worth, above 0
+    """
+
+    def __init__(self, frontier: Frontier, patience: float) -> None:
+        self._frontier = frontier
+        self._price = 1.0 / patience
+        self._brought: deque[Sequence[float]] = deque(maxlen=_PAGES)
+        self._enough = -math.inf
+        self._looked_at = -math.inf
+
+    def bring(self, scores: Sequence[float]) -> None:
+        """Take in the scores of the links that a page has brought."""
+        if len(self._brought) < _PAGES:
+            self._looked_at = -math.inf  # each page still changes much
+        self._brought.append([score for score in scores if math.isfinite(score)])
+
+    def reserve(self, score: float, left: float, now: float) -> float:
+        """Return the score below which a link is held back; `score` or less: it is not.
+
+        Parameters
+        ----------
+        score : of the best link that may be fetched
+        left : fetches of the budget; inf: there is none, and everything is needed
+        now : seconds on the frontier's clock
+        """
+        if left == math.inf:
+            return -math.inf
+        if now - self._looked_at >= _EVERY:
+            self._looked_at = now
+            self._enough = self._needed(left)
+        if self._enough <= score:
+            return -math.inf
+        awaited = self._frontier.awaited(now, score, _LOOK)
+        worth = [
+            each.score - self._price * each.seconds for each in awaited if each.score < math.inf
+        ]
+        return min(max(worth, default=-math.inf), self._enough)
+
+    def _needed(self, left: float) -> float:
+        """Return the score that as many links have or will have as there are fetches left.
+
+        -inf if there are not so many.
+        """
+        waiting = _by_step(self._frontier.scores_in_queues())
+        brought = _by_step(np.array([score for page in self._brought for score in page]))
+        supply = np.cumsum((waiting + left * brought / max(len(self._brought), 1))[::-1])
+        at = int(np.searchsorted(supply, left))
+        return -math.inf if at == _STEPS else (_STEPS - 1 - at) / (_STEPS - 1)
+
+
+def _by_step(scores: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Count scores by their steps from 0 to 1, int64 (_STEPS,); those beyond are at the ends."""
+    steps = (np.clip(scores, 0.0, 1.0) * (_STEPS - 1)).astype(np.int64)
+    return np.bincount(steps, minlength=_STEPS)

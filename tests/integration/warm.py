@@ -1,0 +1,284 @@
+"""Processes of Scrapy's that are forked from one which has imported what crawls need.
+
+A short crawl takes a tenth of a second, and its imports most of a second. Each process here is one
+of its own: Scrapy's command with its reactor, signals, files, environment and exit code. It only
+begins where all is imported. Texts have the same hashes in all that were forked: of two crawls
+that have to be alike, one is started anew, and so is whatever is about the beginning itself.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from subprocess import CompletedProcess
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TESTS = Path(__file__).resolve().parents[1]
+_NUMBER = struct.Struct("!i")  # of bytes of a request; of a process; its exit code
+LONG = 600.0  # seconds after which a process hangs
+_END = 60.0  # seconds in which a server without a request ends
+_SETTINGS = "focuscrawl.settings"
+#: what is imported beforehand, beside the components of the settings
+_MODULES = (
+    *("scrapy.cmdline", "scrapy.core.downloader.handlers", "scrapy.statscollectors"),
+    *("sqlalchemy.dialects.sqlite", "twisted.internet.asyncioreactor", "psycopg"),
+    *("focuscrawl.commands.crawl", "focuscrawl.scheduler", "focuscrawl.spiders.focused"),
+    *("focuscrawl.engine.own_process", "focuscrawl.workers.joining", "focuscrawl.webs.synthetic"),
+    *("focuscrawl.strategies.apprentice", "focuscrawl.downloadhandlers.live"),
+    "focuscrawl.downloadhandlers.replay",
+)
+
+
+class WarmProcess:
+    """A process of ``scrapy``, with what is used of `subprocess.Popen`.
+
+    Parameters
+    ----------
+    words : what is typed after ``scrapy``
+    cwd, env : folder and environment
+    stdout, stderr : descriptors that it writes to; stderr: None: `stderr` reads what it says
+    """
+
+    def __init__(
+        self,
+        words: list[str],
+        *,
+        cwd: Path,
+        env: Mapping[str, str],
+        stdout: int,
+        stderr: int | None = None,
+    ) -> None:
+        self.returncode: int | None = None
+        self.stderr: IO[str] | None = None
+        said = stderr
+        if said is None:
+            reading, said = os.pipe()
+            self.stderr = os.fdopen(reading, encoding="utf-8")
+        self._told, telling = os.pipe()
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        try:
+            request = {"words": ["scrapy", *words], "cwd": str(cwd), "env": dict(env)}
+            _server().ask(request, [nothing, stdout, said, telling])
+        finally:
+            for mine in {nothing, telling, said} - {stderr}:
+                os.close(mine)
+        self.pid = self._hear()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self.stderr is not None:
+            self.stderr.close()
+        self.wait()
+
+    def poll(self) -> int | None:
+        """Return the exit code, minus the number of a signal, None while it runs."""
+        if self.returncode is None and select.select([self._told], [], [], 0)[0]:
+            self._end()
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end; return the exit code."""
+        if self.returncode is None:
+            if not select.select([self._told], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired("scrapy", timeout or 0.0)
+            self._end()
+        assert self.returncode is not None
+        return self.returncode
+
+    def communicate(self, timeout: float) -> tuple[None, str]:
+        """Read what is said until the end; what hangs is killed."""
+        assert self.stderr is not None
+        hanging = threading.Timer(timeout, self.kill)
+        hanging.daemon = True
+        hanging.start()
+        try:
+            return None, self.stderr.read()
+        finally:
+            hanging.cancel()
+            self.wait(timeout)
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal, if it still runs."""
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it at once."""
+        self.send_signal(signal.SIGKILL)
+
+    def _end(self) -> None:
+        self.returncode = self._hear()
+        os.close(self._told)
+
+    def _hear(self) -> int:
+        told = os.read(self._told, _NUMBER.size)
+        if not told:
+            raise RuntimeError("the process that crawls are forked from has ended")
+        return int(_NUMBER.unpack(told)[0])
+
+
+def run(words: list[str], *, cwd: Path, env: Mapping[str, str]) -> CompletedProcess[str]:
+    """Run ``scrapy`` to its end; return what it has said."""
+    with TemporaryFile("w+", encoding="utf-8") as out:
+        with WarmProcess(words, cwd=cwd, env=env, stdout=out.fileno()) as process:
+            said = process.communicate(LONG)[1]
+        out.seek(0)
+        return CompletedProcess(words, process.wait(), out.read(), said)
+
+
+class _Server:
+    """The process that others are forked from; it ends with this one."""
+
+    def __init__(self) -> None:
+        self._channel, theirs = socket.socketpair()
+        self._asking = threading.Lock()
+        serve = f"from integration.warm import serve; serve({theirs.fileno()})"
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", serve],
+                cwd=TESTS.parent,
+                env=os.environ | {"PYTHONPATH": str(TESTS)},
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+            )
+
+    def ask(self, request: Mapping[str, Any], files: list[int]) -> None:
+        """Have a process forked."""
+        text = json.dumps(request).encode()
+        with self._asking:
+            socket.send_fds(self._channel, [_NUMBER.pack(len(text))], files)
+            self._channel.sendall(text)
+
+    def close(self) -> None:
+        """Have it end, and what it has forked counted among what this process has started."""
+        self._channel.close()
+        try:
+            self._process.wait(_END)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+@cache
+def _server() -> _Server:
+    return _Server()
+
+
+def close() -> None:
+    """End the process that others are forked from, if there is one."""
+    if _server.cache_info().currsize:
+        _server().close()
+        _server.cache_clear()
+
+
+# in the process that others are forked from --------------------------------------------------
+
+
+class _Request(NamedTuple):
+    words: list[str]
+    cwd: str
+    env: dict[str, str]
+
+
+def serve(descriptor: int) -> None:
+    """Fork a process for each request; return when nobody is left to ask."""
+    installed = sys.path[1 + len(os.environ["PYTHONPATH"].split(os.pathsep)) :]
+    _import_what_crawls_need()
+    assert threading.active_count() == 1
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for those who use it
+    with closing(socket.socket(fileno=descriptor)) as channel:
+        while (received := _receive(channel)) is not None:
+            request, files = received
+            if os.fork() == 0:
+                channel.close()
+                _mind(request, files, installed)
+            for file in files:
+                os.close(file)
+            _count_who_has_ended(os.WNOHANG)
+    _count_who_has_ended(0)
+
+
+def _receive(channel: socket.socket) -> tuple[_Request, list[int]] | None:
+    head, files, _, _ = socket.recv_fds(channel, _NUMBER.size, 4)
+    if not head:
+        return None
+    with channel.makefile("rb", buffering=0) as file:
+        left, text = _NUMBER.unpack(head)[0], b""
+        while left > len(text):
+            text += file.read(left - len(text)) or b""
+    return _Request(**json.loads(text)), files
+
+
+def _count_who_has_ended(options: int) -> None:
+    try:
+        while os.waitpid(-1, options) != (0, 0):
+            pass
+    except ChildProcessError:
+        pass
+
+
+def _mind(request: _Request, files: list[int], installed: list[str]) -> None:
+    """Fork the process itself, tell its number and in the end its exit code."""
+    *standard, telling = files
+    pid = os.fork()
+    if pid == 0:
+        os.close(telling)
+        _become(request, standard, installed)
+    try:
+        for file in standard:
+            os.close(file)
+        os.write(telling, _NUMBER.pack(pid))
+        _, status = os.waitpid(pid, 0)
+        os.write(telling, _NUMBER.pack(os.waitstatus_to_exitcode(status)))
+    finally:
+        os._exit(0)
+
+
+def _become(request: _Request, standard: list[int], installed: list[str]) -> None:
+    """Go on as if ``python -m scrapy`` had been typed."""
+    for number, file in enumerate(standard):
+        os.dup2(file, number)
+        os.close(file)
+    os.chdir(request.cwd)
+    os.environ.clear()
+    os.environ.update(request.env)
+    time.tzset()
+    own = request.env.get("PYTHONPATH", "").split(os.pathsep)
+    sys.path[:] = [request.cwd, *filter(None, own), *installed]
+    sys.argv = request.words
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    from scrapy.cmdline import execute  # noqa: PLC0415
+
+    execute()
+    sys.exit()
+
+
+def _import_what_crawls_need() -> None:
+    for module in _MODULES:
+        import_module(module)
+    defaults, ours = import_module("scrapy.settings.default_settings"), import_module(_SETTINGS)
+    for kind in ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "EXTENSIONS", "ITEM_PIPELINES"):
+        for path in (*getattr(defaults, f"{kind}_BASE"), *getattr(ours, kind, ())):
+            if "remote_control.RemoteControl" not in path or path.startswith("focuscrawl."):
+                import_module(path.rpartition(".")[0])
+    assert "twisted.internet.reactor" not in sys.modules, "each process chooses its own"
+    gc.collect()
