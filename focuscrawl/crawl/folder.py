@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import re
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from filelock import FileLock, Timeout, lock_descriptor
+from filelock import FileLock, Timeout
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.plain_files import open_plain, refuse_link
+from focuscrawl.foundation.locks import BETWEEN, TRIES, is_held
+from focuscrawl.foundation.plain_files import refuse_link
 from focuscrawl.store import CrawlStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
-
-#: others look for an instant whether the lock is taken: tries, and seconds between them
-_TRIES, _BETWEEN = 10, 0.01
 
 
 class CrawlFolder:
@@ -37,8 +34,8 @@ class CrawlFolder:
         # the kernel drops it with the process, however that ends: so never a mere file
         self._lock = FileLock(
             path / self.LOCK,
-            _TRIES * _BETWEEN,
-            poll_interval=_BETWEEN,
+            TRIES * BETWEEN,
+            poll_interval=BETWEEN,
             thread_local=False,
             fallback_to_soft=False,
         )
@@ -114,16 +111,7 @@ class CrawlFolder:
     @property
     def in_use(self) -> bool:
         """True while a process crawls into it."""
-        try:
-            lock = open(self.path / self.LOCK, opener=open_plain)  # noqa: SIM115 - closed below
-        except OSError:
-            return False
-        with lock:
-            for _ in range(_TRIES):
-                if lock_descriptor(lock.fileno(), blocking=False):
-                    return False
-                time.sleep(_BETWEEN)
-        return True
+        return is_held(self.path / self.LOCK)
 
     def release(self) -> None:
         """Let others crawl here."""

@@ -58,8 +58,7 @@ class Access:
         by_header = self._is_token(self._bearer(request))
         if not by_header and not self._is_token(request.cookies.get(self.cookie)):
             return HTTPStatus.UNAUTHORIZED, (
-                "Open the address that `focuscrawl studio` has printed: it holds a token, which "
-                "is another one each time the studio is started."
+                "Open the address that `focuscrawl studio` has printed: it holds a token."
             )
         if request.method in _READING:
             return None

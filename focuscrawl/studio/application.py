@@ -13,24 +13,20 @@ from starlette.responses import JSONResponse
 from focuscrawl.errors import UserError
 from focuscrawl.studio import api, assets, pages
 from focuscrawl.studio.access import AccessMiddleware
+from focuscrawl.studio.rendering import PREFIX, message
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
     from focuscrawl.studio.access import Access
-    from focuscrawl.studio.folder import StudioFolder
+    from focuscrawl.studio.desk import Desk
 
 
-def make_application(folder: StudioFolder, access: Access) -> Starlette:
-    """Return the application that serves `folder` to whom `access` lets in."""
-    read_only = access.read_only
+def make_application(desk: Desk, access: Access) -> Starlette:
+    """Return the application that serves what is on `desk` to whom `access` lets in."""
     return Starlette(
-        routes=[
-            *api.routes(folder, read_only=read_only),
-            *assets.routes(),
-            *pages.routes(folder, read_only=read_only),
-        ],
+        routes=[*api.routes(desk), *assets.routes(), *pages.routes(desk)],
         middleware=[Middleware(AccessMiddleware, access=access)],
         exception_handlers={UserError: _user_error, HTTPException: _http_error},
     )
@@ -48,6 +44,6 @@ def _http_error(request: Request, error: Exception) -> Response:
 
 
 def _refuse(request: Request, why: str, status: HTTPStatus) -> Response:
-    if request.url.path.startswith(api.PREFIX):
+    if request.url.path.startswith(PREFIX):
         return JSONResponse({"error": why}, status)
-    return pages.message(status.phrase, why, status)
+    return message(status.phrase, why, status)

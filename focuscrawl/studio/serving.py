@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import socket
 import sys
 from contextlib import suppress
@@ -14,6 +13,9 @@ import uvicorn
 from focuscrawl.errors import UserError
 from focuscrawl.studio.access import Access
 from focuscrawl.studio.application import make_application
+from focuscrawl.studio.desk import Desk
+from focuscrawl.studio.jobs import Jobs
+from focuscrawl.studio.token import token_of
 
 if TYPE_CHECKING:
     from focuscrawl.studio.folder import StudioFolder
@@ -56,11 +58,11 @@ class Studio:
                 "already? Name another with --port, or --port 0 for any that is free"
             ) from None
         port = self._socket.getsockname()[1]
-        token = secrets.token_urlsafe(32)
+        token = token_of(folder.root)
         names = {host, *_LOOPBACK} if host in _LOOPBACK else {host}
         hosts = frozenset(_with_port(name, port) for name in names)
         access = Access(token, hosts, f"focuscrawl-studio-{port}", read_only=read_only)
-        self._application = make_application(folder, access)
+        self._application = make_application(Desk(folder, Jobs(folder.root), read_only), access)
         self.address = f"http://{_with_port(host, port)}/?token={token}"
 
     def serve(self) -> None:

@@ -27,7 +27,8 @@ HOSTILE = "<img src=x onerror=alert(1)>"
 
 def start(*arguments: str, cwd: Path, stdout: int | None = None) -> subprocess.Popen[str]:
     command = [sys.executable, "-P", "-m", "focuscrawl", *arguments]
-    return subprocess.Popen(command, cwd=cwd, stdout=stdout, text=True)
+    environment = os.environ | {"XDG_STATE_HOME": str(cwd / ".state")}  # where tokens are kept
+    return subprocess.Popen(command, cwd=cwd, stdout=stdout, text=True, env=environment)
 
 
 def crawl(cwd: Path, budget: int) -> subprocess.Popen[str]:

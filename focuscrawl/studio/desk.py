@@ -1,0 +1,26 @@
+"""What every page and every address of the API has at hand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from focuscrawl.studio.folder import StudioFolder
+    from focuscrawl.studio.jobs import Jobs
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A studio's folder and what is done in it.
+
+    Attributes
+    ----------
+    folder : topics, critics and crawls
+    jobs : commands that were begun here, running or ended
+    read_only : nobody may change anything; who asks to is refused before a route is found
+    """
+
+    folder: StudioFolder
+    jobs: Jobs
+    read_only: bool

@@ -1,0 +1,41 @@
+"""The process that runs one job, and writes down how it ended: ``python -m ... JOB_FOLDER``."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from filelock import FileLock
+
+from focuscrawl.foundation.drafts import write_whole
+from focuscrawl.foundation.plain_files import open_plain
+from focuscrawl.studio.job_files import LOCK, LOG, ORDER, OUTCOME
+
+
+def main() -> None:
+    """Run the command of the folder that is named; the first byte written says: it is begun."""
+    folder = Path(sys.argv[1])
+    with FileLock(folder / LOCK, fallback_to_soft=False):
+        order = json.loads((folder / ORDER).read_bytes())
+        write_whole(folder / ORDER, json.dumps({**order, "pid": os.getpid()}))
+        os.write(1, b"!")
+        os.close(1)
+        command = [sys.executable, "-P", "-m", "focuscrawl", *order["arguments"]]
+        with open(folder / LOG, "wb", opener=open_plain) as log:
+            process = subprocess.Popen(command, stdout=log, stderr=log)
+
+            def pass_on(signum: int, _: object) -> None:
+                process.send_signal(signum)
+
+            for each in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(each, pass_on)
+            code = process.wait()
+        write_whole(folder / OUTCOME, json.dumps({"exit_code": code}))
+
+
+if __name__ == "__main__":
+    main()
