@@ -29,7 +29,8 @@ def ended(jobs: Jobs, name: str) -> Job:
 
 
 def test_a_job_is_found_with_what_it_said_and_how_it_ended(tmp_path: Path) -> None:
-    begun = Jobs(tmp_path).begin("train", "cycling", ["topic", "train", "missing.toml"])
+    training = ["topic", "train", "missing.toml", "--out", "x"]
+    begun = Jobs(tmp_path).begin("train", "cycling", training)
     assert begun.state is JobState.RUNNING
     jobs = Jobs(tmp_path)  # another studio
     failed = ended(jobs, begun.id)
