@@ -12,7 +12,7 @@
 # make lock     : the versions and hashes in locks/, after a change of what is needed;
 #                 LOCK_OPTIONS=--upgrade takes the newest of all
 # Needs make and Python 3.11 or newer (make PYTHON=...); all else is installed into .venv
-# (and .venv-oldest).
+# (and .venv-oldest), but for the programs that tests start: see .ci/programs
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -73,6 +73,7 @@ lint: .venv/.installed
 	$(BIN)/lint-imports
 
 test: lint
+	@.ci/programs
 	$(BIN)/pytest -n 3 --dist loadscope
 
 test-oldest: .venv-oldest/.installed
