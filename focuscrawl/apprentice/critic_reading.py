@@ -104,11 +104,9 @@ class WordReader:
     def _of(self, words: Sequence[str]) -> NDArray[np.float32]:
         """Return the evidence of each word, float32 (n_words, columns)."""
         known = self._number
-        try:
-            at = np.fromiter(map(known.__getitem__, words), np.int64, len(words))
-        except KeyError:
-            self._learn([*dict.fromkeys(word for word in words if word not in known)])
-            at = np.fromiter(map(known.__getitem__, words), np.int64, len(words))
+        if new := set(words).difference(known):
+            self._learn(sorted(new))
+        at = np.fromiter(map(known.__getitem__, words), np.int64, len(words))
         return self._evidence.data.reshape(-1, self.columns)[at]
 
     def _learn(self, words: list[str]) -> None:

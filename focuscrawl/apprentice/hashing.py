@@ -39,12 +39,8 @@ class WordHashes:
         known = self._known
         if len(known) > self._most:
             known.clear()
-        try:
-            return np.fromiter(map(known.__getitem__, words), np.uint64, len(words))
-        except KeyError:
-            for word in words:
-                if word not in known:
-                    known[word] = crc32(word.encode("utf-8", "surrogatepass"))
+        for word in sorted(set(words).difference(known)):
+            known[word] = crc32(word.encode("utf-8", "surrogatepass"))
         return np.fromiter(map(known.__getitem__, words), np.uint64, len(words))
 
     def rows(self, texts: list[str], salt: int, bits: int) -> SparseRows:
