@@ -19,6 +19,7 @@ ASSETS = {
     "report.css": ("focuscrawl.report", "style.css", "text/css"),
     "studio.css": ("focuscrawl.studio", "static/studio.css", "text/css"),
     "studio.js": ("focuscrawl.studio", "static/studio.js", "text/javascript"),
+    "exploring.js": ("focuscrawl.studio", "static/exploring.js", "text/javascript"),
     "htmx.min.js": ("focuscrawl.studio", "static/htmx.min.js", "text/javascript"),
     "icon.svg": ("focuscrawl.studio", "static/icon.svg", "image/svg+xml"),
 }
