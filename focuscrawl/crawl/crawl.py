@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,11 @@ class Crawl(CrawlState):
         """Begin a run: queue the seeds that are new."""
         self.note("start", self.plan.describe())
         self.add_seeds(seeds)
+
+    def extend(self, budget: int) -> None:
+        """Go on with another budget: exact number of fetches over all runs; 0: no limit."""
+        self.plan = replace(self.plan, budget=budget)
+        self.note("budget", str(budget))
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""
