@@ -1,4 +1,4 @@
-"""Pause, resume, another budget and stop of a crawl in a folder, or of the workers that share one."""
+"""Pause, resume, budget and stop of a crawl in a folder, or of the workers that share one."""
 
 from __future__ import annotations
 

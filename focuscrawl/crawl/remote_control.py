@@ -86,8 +86,9 @@ class FileControl:
     def budget(self) -> int | None:
         """Another budget that is asked for, 0 for no limit; None: none is."""
         budget = self._asked().get("budget")
-        whole = isinstance(budget, int) and not isinstance(budget, bool)
-        return budget if whole and budget >= 0 else None
+        if isinstance(budget, bool) or not isinstance(budget, int):
+            return None
+        return budget if budget >= 0 else None
 
     def ask(self, wanted: Command) -> None:
         """Ask the crawl for something; the file changes as a whole.

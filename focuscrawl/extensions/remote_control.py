@@ -31,7 +31,7 @@ class RemoteControlExtension(Component):
         self.paused = False
 
     def engine_started(self) -> None:
-        """Begin to look; a stop that an earlier run never saw, or a budget, is not meant for this one."""
+        """Begin to look; a stop or budget that an earlier run never saw is not meant for this."""
         self._control.obeyed(Command.STOP)
         earlier = self._control.budget
         if earlier is not None:

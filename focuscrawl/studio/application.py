@@ -11,7 +11,7 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 
 from focuscrawl.errors import UserError
-from focuscrawl.studio import api, assets, pages
+from focuscrawl.studio import api, assets, crawling, pages
 from focuscrawl.studio.access import AccessMiddleware
 from focuscrawl.studio.rendering import PREFIX, message
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def make_application(desk: Desk, access: Access) -> Starlette:
     """Return the application that serves what is on `desk` to whom `access` lets in."""
     return Starlette(
-        routes=[*api.routes(desk), *assets.routes(), *pages.routes(desk)],
+        routes=[*crawling.routes(desk), *api.routes(desk), *assets.routes(), *pages.routes(desk)],
         middleware=[Middleware(AccessMiddleware, access=access)],
         exception_handlers={UserError: _user_error, HTTPException: _http_error},
     )

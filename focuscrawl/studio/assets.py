@@ -20,6 +20,9 @@ ASSETS = {
     "studio.css": ("focuscrawl.studio", "static/studio.css", "text/css"),
     "studio.js": ("focuscrawl.studio", "static/studio.js", "text/javascript"),
     "htmx.min.js": ("focuscrawl.studio", "static/htmx.min.js", "text/javascript"),
+    "uPlot.min.js": ("focuscrawl.studio", "static/uPlot.min.js", "text/javascript"),
+    "uPlot.min.css": ("focuscrawl.studio", "static/uPlot.min.css", "text/css"),
+    "live.js": ("focuscrawl.studio", "static/live.js", "text/javascript"),
     "icon.svg": ("focuscrawl.studio", "static/icon.svg", "image/svg+xml"),
 }
 

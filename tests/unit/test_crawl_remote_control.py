@@ -48,7 +48,7 @@ def test_a_budget_and_a_pause_do_not_undo_each_other(tmp_path: Path) -> None:
     control.extended(20)  # 30 was asked for since
     assert control.budget == 30
     control.extended(30)
-    assert (control.wanted, control.budget) == (Command.PAUSE, None)
+    assert [control.wanted, control.budget] == [Command.PAUSE, None]
     control.extend(0)
     control.ask(Command.RUN)
     assert (control.wanted, control.budget) == (Command.RUN, 0)
@@ -56,7 +56,10 @@ def test_a_budget_and_a_pause_do_not_undo_each_other(tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
-@given(st.binary(max_size=60) | st.sampled_from([b'{"wanted": "fly"}', b"[]", b'"stop"', b'{"budget": true}']))
+@given(
+    st.binary(max_size=60)
+    | st.sampled_from([b'{"wanted": "fly"}', b"[]", b'"stop"', b'{"budget": true}'])
+)
 @settings(max_examples=50, deadline=None)
 def test_a_file_that_says_nothing_asks_for_nothing(content: bytes) -> None:
     with TemporaryDirectory() as folder:
