@@ -35,6 +35,7 @@ TRUTH = Path(__file__).with_suffix(".json")
 PAGES = 20  # drawn of each web
 FEWEST = 30  # words; what says less has no text to extract
 SEED = 1
+#: what the pages of a web are drawn from in turn: hosts, or a column of its labels
 GROUPS = {"uci": "host", "wikipedia": "topic", "webkb": "page_class"}
 
 _TOKEN = re.compile(r"\w+")
@@ -129,10 +130,9 @@ def truths() -> Iterator[Truth]:
     SystemExit
         A page is not the one that was marked, or its words are counted otherwise now.
     """
-    webs: dict[str, RecordedWeb] = {}
+    webs = {name: RecordedWeb(recording(name)) for name in GROUPS}
     for row in json.loads(TRUTH.read_text(encoding="utf-8")):
-        web = webs.setdefault(row["web"], RecordedWeb(recording(row["web"])))
-        answer = HtmlAnswer.of(web.fetch(row["url"]))
+        answer = HtmlAnswer.of(webs[row["web"]].fetch(row["url"]))
         if answer is None or sha256(answer.body).hexdigest() != row["sha256"]:
             raise SystemExit(f"{row['url']} is not the page that was marked")
         page = decoded(answer)
@@ -171,12 +171,13 @@ def draw(name: str) -> Iterator[HtmlAnswer]:
     groups: dict[str, list[str]] = {}
     for url, group in _grouped(name, web):
         groups.setdefault(group, []).append(url)
-    random.seed(SEED)
+    chance = random.Random(SEED)
     order = sorted(groups)
-    random.shuffle(order)
+    chance.shuffle(order)
     for group in order:
         groups[group].sort()
-        random.shuffle(groups[group])
+        chance.shuffle(groups[group])
+    several = len(web.hosts) > 1
     hosts: set[str] = set()
     sketches: list[bytes] = []
     drawn = 0
@@ -185,7 +186,7 @@ def draw(name: str) -> Iterator[HtmlAnswer]:
         while waiting:
             url = waiting.pop()
             page = HtmlAnswer.of(web.fetch(url))
-            if page is None or (name != "wikipedia" and host(url) in hosts):
+            if page is None or (several and host(url) in hosts):
                 continue
             if _fits(page, sketches):
                 hosts.add(host(url))
@@ -197,7 +198,7 @@ def draw(name: str) -> Iterator[HtmlAnswer]:
 
 
 def _grouped(name: str, web: RecordedWeb) -> Iterator[tuple[str, str]]:
-    if name == "uci":  # few of its pages are labelled, and the labels go by host
+    if GROUPS[name] == "host":
         yield from ((url, host(url)) for url in web.urls())
         return
     with (WEBS / name / "labels.csv").open(encoding="utf-8", newline="") as file:
