@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import trafilatura
 from resiliparse.extract.html2text import extract_plain_text
-from text_truth import Truth, blocks, tokens, truths
+from text_truth import PARTS, Truth, blocks, tokens, truths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ROUNDS = 5
 DRAWS = 10_000
 SEED = 1
+ENOUGH = 10  # words of a part of a page
 DEFAULT = "trafilatura"
 KINDS = ("text", "list", "links")
 
@@ -136,6 +137,26 @@ def apparatus(pages: Sequence[Truth], found: dict[str, list[list[str]]]) -> Iter
     yield from table(["extractor", "F1 with them", "F1 without"], rows)
 
 
+def parts(pages: Sequence[Truth], found: dict[str, list[list[str]]]) -> Iterator[str]:
+    """Recall of words that stand in one part of a page only, pages with `ENOUGH` of them."""
+    names = [*PARTS, "text"]
+    having = {part: [len(page.parts.get(part, ())) >= ENOUGH for page in pages] for part in names}
+    rows = []
+    for name, texts in found.items():
+        row = [name]
+        for part in names:
+            recalls = [
+                Score.of(words, page.parts[part]).recall
+                for words, page, has in zip(texts, pages, having[part], strict=True)
+                if has
+            ]
+            row.append(f"{fmean(recalls):.3f}")
+        rows.append(row)
+    counts = {part: sum(having[part]) for part in names}
+    yield f"recall of words that stand nowhere else on the page; pages: {counts}"
+    yield from table(["extractor", *names], rows)
+
+
 def certainty(pages: Sequence[Truth], found: dict[str, list[list[str]]]) -> Iterator[str]:
     """Mean difference of F1 to `DEFAULT`, page by page, with a bootstrap interval over pages."""
     marks = {
@@ -187,6 +208,7 @@ def main() -> None:
     }
     print("\n".join(quality(pages, found)))
     print("\n".join(apparatus(pages, found)))
+    print("\n".join(parts(pages, found)))
     print("\n".join(certainty(pages, found)))
     if options.pages:
         rows = []

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from lxml import etree, html
 from replays import WEBS, recording
@@ -31,12 +31,21 @@ from focuscrawl.webs.pages import HtmlAnswer
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+_T = TypeVar("_T")
+
 TRUTH = Path(__file__).with_suffix(".json")
 PAGES = 20  # drawn of each web
 FEWEST = 30  # words; what says less has no text to extract
 SEED = 1
 #: what the pages of a web are drawn from in turn: hosts, or a column of its labels
 GROUPS = {"uci": "host", "wikipedia": "topic", "webkb": "page_class"}
+
+#: tags of blocks
+PARTS = {
+    "headings": {"h1", "h2", "h3", "h4", "h5", "h6"},
+    "table cells": {"td", "th", "caption"},
+    "list items": {"li", "dt", "dd"},
+}
 
 _TOKEN = re.compile(r"\w+")
 _UNSEEN = {"head", "script", "style", "noscript", "template", "iframe", "svg"}
@@ -111,6 +120,8 @@ class Truth:
     visible : all visible words
     content : those that are content
     apparatus : those of the content that are references, notes, or lists of further links
+    parts : by part of a page (`PARTS`, the rest is "text"), those of the content that stand
+        nowhere else on the page
     """
 
     web: str
@@ -120,6 +131,7 @@ class Truth:
     visible: list[str]
     content: list[str]
     apparatus: list[str]
+    parts: dict[str, list[str]]
 
 
 def truths() -> Iterator[Truth]:
@@ -136,7 +148,8 @@ def truths() -> Iterator[Truth]:
         if answer is None or sha256(answer.body).hexdigest() != row["sha256"]:
             raise SystemExit(f"{row['url']} is not the page that was marked")
         page = decoded(answer)
-        visible = [token for block in blocks(page) for token in tokens(block.text)]
+        words = [(token, _part(block)) for block in blocks(page) for token in tokens(block.text)]
+        visible = [token for token, _ in words]
         if len(visible) != row["tokens"]:
             raise SystemExit(
                 f"{row['url']} has {len(visible)} visible words; {row['tokens']} when marked"
@@ -149,11 +162,29 @@ def truths() -> Iterator[Truth]:
             visible,
             _within(visible, row["content"]),
             _within(visible, row["apparatus"]),
+            _parts(words, row["content"]),
         )
 
 
-def _within(words: list[str], ranges: Iterable[tuple[int, int]]) -> list[str]:
+def _within(words: list[_T], ranges: Iterable[tuple[int, int]]) -> list[_T]:
     return [word for first, end in ranges for word in words[first:end]]
+
+
+def _part(block: Block) -> str:
+    return next((part for part, tags in PARTS.items() if block.tag in tags), "text")
+
+
+def _parts(
+    words: list[tuple[str, str]], ranges: Iterable[tuple[int, int]]
+) -> dict[str, list[str]]:
+    seen: dict[str, set[str]] = {}
+    for word, part in words:
+        seen.setdefault(word, set()).add(part)
+    found: dict[str, list[str]] = {}
+    for word, part in _within(words, ranges):
+        if seen[word] == {part}:
+            found.setdefault(part, []).append(word)
+    return found
 
 
 def decoded(answer: HtmlAnswer) -> str:
