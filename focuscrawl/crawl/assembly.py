@@ -31,6 +31,7 @@ from focuscrawl.crawl.parts.topic_change import TopicChange, following
 from focuscrawl.crawl.parts.traps import Traps
 from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.crawl.restore import restore
+from focuscrawl.crawl.scope import Scope, scope_identity
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.critic import load_critic
@@ -202,7 +203,8 @@ def check(
     if knowledge is not None:
         knowledge.check(",".join(plan.topics), critic.fingerprint)
     resumes = plan.seeds is None and exists  # with the seeds it has
-    seeds = [] if resumes else _seeds(plan, critic, web, knowledge)
+    scope = Scope(plan)
+    seeds = [] if resumes else _confined(scope, _seeds(plan, critic, web, knowledge))
     if folder is not None:
         plan, critic = following(folder, plan, critic)
     within = None if plan.within is None else _fetched_in(Path(plan.within))
@@ -216,6 +218,7 @@ def check(
         "web": web.fingerprint if web is not None else "live",
         "within": plan.within or "",
         "random_state": str(plan.random_state),
+        **scope_identity(plan),
     }
     if "begin_with" in plan.options:  # a path alone does not say which apprentice
         from focuscrawl.apprentice.files import apprentice_digest  # noqa: PLC0415 - slow to import
@@ -274,6 +277,18 @@ def _seeds(
     if not known:
         raise UserError(f"none of the {len(seeds)} seeds is in the recorded web {plan.web}")
     return known
+
+
+def _confined(scope: Scope, seeds: list[str]) -> list[str]:
+    """Return the seeds in a scope, and say so if they are not all."""
+    confined = scope.confine(seeds)
+    if len(confined) < len(seeds):
+        logger.warning(
+            "%d of %d seeds are left out: they are not in the scope of the crawl",
+            len(seeds) - len(confined),
+            len(seeds),
+        )
+    return confined
 
 
 def _fetched_in(folder: Path) -> frozenset[str]:

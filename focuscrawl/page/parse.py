@@ -31,6 +31,7 @@ MAX_HEADINGS = 10_000
 #: words of a page; critics and learners read no more. A book of 300 pages has as many
 MAX_TOKENS = 100_000
 
+_LANGUAGE_TAG = 35  # characters; a longer one is none (RFC 5646, section 4.4.1)
 _NOWHERE = "data:"  # resolves to no URL of the web
 
 
@@ -106,6 +107,7 @@ def parse_page(
         encoding=read_in,
         headings=[text for text, _ in headings],
         heading_leaf=np.array([leaf for _, leaf in headings], np.int32),
+        language="" if root is None else root.get("lang", "")[:_LANGUAGE_TAG],
     )
 
 
