@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from focuscrawl import __version__
 from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.crawl.folder import CrawlFolder
+from focuscrawl.crawl.parts.discovery import FEEDS, Discovery
 from focuscrawl.crawl.parts.distilling import Distilling
 from focuscrawl.crawl.parts.hub_revisits import HubRevisits, any_revisits
 from focuscrawl.crawl.parts.learning import Learning
@@ -36,6 +37,7 @@ from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.frontier import Frontier
 from focuscrawl.paths.files import is_path_model, load_path_critic
@@ -115,6 +117,8 @@ def parts_of(crawl: CrawlState) -> list[Part]:
     """Return the parts of a crawl of one process, by its plan, in the order of their turns."""
     plan = crawl.plan
     parts: list[Part] = [StopRules(crawl), TopicChange(crawl), *page_parts(crawl)]
+    if plan.discover:
+        parts.append(Discovery(crawl))
     if hosts_keep_waiting(crawl):
         parts += [PatientOrder(crawl), PriorityFidelity(crawl)]
     if plan.revisit_hubs or any_revisits(crawl.store):
@@ -198,6 +202,7 @@ def check(
         raise UserError(
             "FOCUSCRAWL_REVISIT_HUBS needs to know the hubs: set FOCUSCRAWL_DISTILL, too"
         )
+    _check_extras(plan)
     web = open_web(plan.web) if plan.web is not None else None
     critic: Critic = _critic(plan)
     if knowledge is not None:
@@ -277,6 +282,17 @@ def _seeds(
     if not known:
         raise UserError(f"none of the {len(seeds)} seeds is in the recorded web {plan.web}")
     return known
+
+
+def _check_extras(plan: CrawlPlan) -> None:
+    """Raise `UserError` if what reads documents is not installed."""
+    # imported to be there: they are used in another process
+    if FEEDS in plan.discover:
+        with needs("feeds", "discover=feeds"):
+            import feedparser  # noqa: F401, PLC0415
+    if plan.pdf:
+        with needs("pdf", "FOCUSCRAWL_PDF"):
+            import pypdf  # noqa: F401, PLC0415
 
 
 def _confined(scope: Scope, seeds: list[str]) -> list[str]:

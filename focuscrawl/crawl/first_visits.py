@@ -13,6 +13,7 @@ from focuscrawl.crawl.link_filter import fits, followed
 from focuscrawl.crawl.redirects import refresh_target
 from focuscrawl.crawl.scope import OTHER_LANGUAGE
 from focuscrawl.crawl.visit import META_REFRESH, NOINDEX, NOT_MODIFIED, answer_of
+from focuscrawl.page.documents import LISTS, SITE_MAP_INDEX
 from focuscrawl.store import VisitRecord
 from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import EXCLUDED, FETCHED
@@ -89,6 +90,9 @@ class FirstVisits:
 
     def judge(self, visit: PageVisit) -> None:
         """Find out what the answer is, and have the critic judge it if it is a page."""
+        if visit.view is not None and visit.view.kind in LISTS:
+            self._take_list(visit, visit.view)
+            return
         visit.refresh = refresh_target(visit.view, self._crawl.plan.meta_refresh)
         if visit.refresh is not None:
             visit.view = None
@@ -115,6 +119,7 @@ class FirstVisits:
             visit.duplicate_of = crawl.urls[visit.twin]
             return
         verdict = judge_page(crawl.critic, view, crawl.scope.languages)
+        visit.other_language = verdict.other_language
         if verdict.other_language is not None:
             visit.events.append((OTHER_LANGUAGE, f"{visit.url}: {verdict.other_language}"))
         crawl.duplicates.add(visit.number, visit.digest, names)
@@ -125,12 +130,21 @@ class FirstVisits:
             part.on_judged(visit)
         visit.answer = answer_of(view, visit.download)
 
+    def _take_list(self, visit: PageVisit, view: PageView) -> None:
+        """Take in a site map or a feed: no page, so of relevance 0, but with links."""
+        visit.title, visit.error = view.title, view.kind
+        visit.links = visit.dropped = len(view.links) + view.links_cut
+        probabilities = self._crawl.critic.judge([view]).probabilities
+        visit.probabilities = None if probabilities is None else probabilities[0]
+        for part in self._crawl.parts:
+            part.on_listed(visit)
+
     def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
         """Let the strategy know what came; return the page if its links are to be scored."""
         if visit.redirects:
             self._redirect(visit)
         self._crawl.strategy.observe(visit.number, visit.relevance, visit.twin)
-        if visit.view is None or visit.twin is not None:
+        if visit.view is None or visit.twin is not None or visit.view.kind == SITE_MAP_INDEX:
             return None
         found = followed_links(self._crawl, visit.view, visit.depth, visit.asked)
         visit.dropped = visit.links - len(found)
@@ -193,7 +207,9 @@ def followed_links(
         return {}
     urls = (crawl.follow if asked is None else crawl.resolve)(view.links.urls)
     any_media = plan.any_media or asked is not None
-    found = followed(view, urls, any_media=any_media, obey_robots=plan.obey_meta_robots)
+    found = followed(
+        view, urls, any_media=any_media, pdf=plan.pdf, obey_robots=plan.obey_meta_robots
+    )
     if asked is None:
         return found
     return {at: url for at, url in found.items() if url in asked}
@@ -214,7 +230,7 @@ def judged_page(
         url=visit.number,
         seq=crawl.fetched + 1,
         depth=visit.depth,
-        relevance=visit.relevance,
+        relevance=visit.relevance if visit.promise is None else visit.promise,
         probabilities=visit.probabilities,
         links=np.array([*found], dtype=np.int64),
         targets=np.array(targets, dtype=np.int64),

@@ -42,6 +42,9 @@ class CrawlPlan:
     deny : parts of URLs as `URL_PATTERNS` reads them; a URL with one of them is not followed
     languages : codes; a page in another language has a relevance of 0; empty: all
     max_depth : clicks from a seed; links of pages there are not followed; None: no limit
+    discover : what leads to pages that no page links to, of
+        `focuscrawl.crawl.parts.discovery`; empty: nothing
+    pdf : read the text of PDF, too
     stagnation : stop after so many fetches without a relevant page; 0: never
     limits, near_duplicates : see `focuscrawl.crawl.parts.traps.Traps`
     any_media : follow links whose ending promises no HTML page, too
@@ -80,6 +83,8 @@ class CrawlPlan:
     deny: tuple[str, ...] = ()
     languages: tuple[str, ...] = ()
     max_depth: int | None = None
+    discover: tuple[str, ...] = ()
+    pdf: bool = False
     stagnation: int = 0
     any_media: bool = False
     obey_meta_robots: bool = False

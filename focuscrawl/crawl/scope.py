@@ -66,11 +66,15 @@ class Scope:
 
 
 def scope_identity(plan: CrawlPlan) -> Mapping[str, str]:
-    """Return what is kept with a crawl of its scope: another one would be another crawl."""
+    """Return what is kept with a crawl of its scope, and of what it discovers.
+
+    With another one it would be another crawl.
+    """
     return {
         "hosts": _in_short(plan.hosts),
         "deny": _in_short(plan.deny),
         "languages": ",".join(plan.languages),
+        "discover": ",".join(plan.discover),
         "max_depth": "" if plan.max_depth is None else str(plan.max_depth),
     }
 

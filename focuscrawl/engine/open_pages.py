@@ -74,9 +74,13 @@ class OpenPages:
         scope = self._crawl.scope
         if page is None or page.visit.view is None or not scope.leads_on(page.visit.depth):
             return []
-        any_media = self._crawl.plan.any_media
+        plan = self._crawl.plan
         urls = dict.fromkeys(page.visit.view.links.urls)
-        return [url for url in urls if (any_media or may_be_page(url)) and scope.admits(url)]
+        return [
+            url
+            for url in urls
+            if (plan.any_media or may_be_page(url, pdf=plan.pdf)) and scope.admits(url)
+        ]
 
     def follow(self, number: int, url: str) -> None:
         """Note that a link of an open page is followed though nobody asked for it."""

@@ -17,7 +17,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
 from focuscrawl.foundation.url_lists import HOSTS as HOST_LIST
 from focuscrawl.foundation.url_lists import LANGUAGES as LANGUAGE_LIST
-from focuscrawl.foundation.url_lists import URL_PATTERNS
+from focuscrawl.foundation.url_lists import URL_PATTERNS, some_of
 from focuscrawl.foundation.values import (
     FLAG,
     IP_ADDRESS,
@@ -153,6 +153,12 @@ LANGUAGES: Setting[tuple[str, ...]] = Argument(
 MAX_DEPTH: Setting[int | None] = Argument(
     "FOCUSCRAWL_MAX_DEPTH", whole_number(), None, unset="no limit"
 ).means("clicks from a seed: [no link](usage.md#scope) of a page that far is followed")
+DISCOVER: Setting[tuple[str, ...]] = Argument(
+    "FOCUSCRAWL_DISCOVER", some_of("sitemaps", "feeds", "hreflang"), (), unset="nothing"
+).means(
+    "[pages that no page links to](usage.md#site-maps-feeds-translations): in site maps and "
+    "feeds of hosts that have brought a relevant page, and in other languages (`hreflang`)"
+)
 KNOWLEDGE = Argument("FOCUSCRAWL_KNOWLEDGE", _TEXT_OR_NONE, None, unset="none").means(
     "file of what earlier crawls of the topic have learned ([knowledge](knowledge.md)); with "
     "`apprentice` and `learnable`"
@@ -256,6 +262,9 @@ OBEY_META_ROBOTS: Setting[bool | None] = Setting(
 PATIENCE = Setting("FOCUSCRAWL_PATIENCE", number(), 5.0).means(
     "seconds that a live crawl gives for [one more relevant page](usage.md#patience): while a "
     "better link waits for its host, the budget is not spent on what is far below; 0: none"
+)
+PDF = Setting("FOCUSCRAWL_PDF", FLAG, False).means(
+    "load PDF, too, and judge it [by its text](usage.md#pdf)"
 )
 PRIVATE_ADDRESSES = Setting(
     "FOCUSCRAWL_PRIVATE_ADDRESSES", NETWORKS, Networks(), unset="none"

@@ -61,6 +61,10 @@ class PageView:
     heading_leaf : int32 (n_headings,), the number of the first leaf of each, ascending
     refresh_delay : seconds after which a browser goes to `refresh`
     language : what ``<html lang>`` says, as written; empty: nothing
+    feeds : URLs of the feeds that it names with ``<link rel=alternate>``
+    translations, translated_to : URLs that it says are the same in other languages, and these
+        languages (``hreflang``)
+    kind : empty for a page; else what it is of `focuscrawl.page.documents`
     """
 
     url: str
@@ -79,6 +83,10 @@ class PageView:
     links_cut: int = 0
     refresh_delay: float = 0.0
     language: str = ""
+    feeds: list[str] = field(default_factory=list)
+    translations: list[str] = field(default_factory=list)
+    translated_to: list[str] = field(default_factory=list)
+    kind: str = ""
 
     def words_around(
         self, links: NDArray[np.int64], most: int
