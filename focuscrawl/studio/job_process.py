@@ -1,4 +1,4 @@
-"""The process that runs one job, and writes down how it ended: ``python -m ... FOLDER ARGUMENTS``."""
+"""The process that runs one job, and writes down how it ended."""
 
 from __future__ import annotations
 
