@@ -40,7 +40,8 @@ _CONFUSIONS = 10
 _FEWEST = 2  # pages on the topic, so that one can be held out
 
 
-class Change(NamedTuple):
+@dataclass(frozen=True)
+class Change:
     """Two critics on the examples that only the later has learned from, each held out there.
 
     Attributes
