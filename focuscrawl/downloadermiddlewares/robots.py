@@ -12,6 +12,7 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler, load_object
+from scrapy.utils.sitemap import sitemap_urls_from_robots
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
@@ -150,6 +151,9 @@ class RobotsMiddleware(Component):
         if not 200 <= response.status < 300:
             return None, 0
         rules = await self._read(response)
+        if self._crawl.plan.discover:
+            text = response.body[:_MOST].decode("utf-8", "replace")
+            self._crawl.told(origin, sitemap_urls_from_robots(text, response.url))
         if _PARSED is not None:
             await self._crawler.signals.send_catch_log_async(
                 _PARSED, robotparser=rules, request=request

@@ -11,7 +11,7 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 
 from focuscrawl.errors import UserError
-from focuscrawl.studio import api, assets, pages
+from focuscrawl.studio import api, assets, crawling, pages
 from focuscrawl.studio.access import AccessMiddleware
 from focuscrawl.studio.judging import routes as judging
 from focuscrawl.studio.rendering import PREFIX, message
@@ -31,6 +31,7 @@ def make_application(desk: Desk, access: Access) -> Starlette:
         routes=[
             *topics.routes(desk),
             *judging.routes(desk),
+            *crawling.routes(desk),
             *api.routes(desk),
             *assets.routes(),
             *pages.routes(desk),

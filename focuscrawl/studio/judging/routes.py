@@ -82,7 +82,12 @@ def routes(desk: Desk) -> list[Route]:
     def shown(request: Request) -> dict[str, Any]:
         path = crawl(request)
         state = listing.crawl(desk.folder, path)
-        return {"crawl": state, "name": state["name"], "small": state["fetched"] <= SMALL}
+        return {
+            "crawl": state["name"],
+            "name": state["name"],
+            "fetched": state["fetched"],
+            "small": state["fetched"] <= SMALL,
+        }
 
     def page(request: Request) -> Response:
         return render(desk, "crawl_judge", shown(request))
