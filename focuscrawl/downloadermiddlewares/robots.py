@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -12,7 +13,6 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler, load_object
-from scrapy.utils.sitemap import sitemap_urls_from_robots
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from scrapy.robotstxt import RobotParser
 
 _PARSED = getattr(signals, "robots_parsed", None)  # documented since Scrapy 2.18
+#: https://www.sitemaps.org/protocol.html#submit_robots
+_SITEMAP = re.compile(r"^[ \t]*sitemap[ \t]*:[ \t]*(\S+)", re.IGNORECASE | re.MULTILINE)
 _MOST = 500 * 1024  # bytes; RFC 9309 section 2.5: no less
 _LARGE = 20_000  # bytes; parsing more would hold the event loop for over 5 ms
 _KEPT = 32 * 1024 * 1024  # bytes of robots.txt whose rules are kept; more than 10,000 hosts'
@@ -153,7 +155,8 @@ class RobotsMiddleware(Component):
         rules = await self._read(response)
         if self._crawl.plan.discover:
             text = response.body[:_MOST].decode("utf-8", "replace")
-            self._crawl.told(origin, sitemap_urls_from_robots(text, response.url))
+            named = [response.urljoin(each) for each in _SITEMAP.findall(text)]
+            self._crawl.told(origin, named)
         if _PARSED is not None:
             await self._crawler.signals.send_catch_log_async(
                 _PARSED, robotparser=rules, request=request

@@ -83,6 +83,11 @@ class StudioFolder:
             return name
         raise UserError(f"no recording {name!r:.200} in {self.root}: name a .warc file in it")
 
+    def holds(self, name: str) -> bool:
+        """Tell whether a path leads to a file in here."""
+        path = self._inside(name)
+        return path is not None and path.is_file()
+
     def new_folder(self, name: str) -> Path:
         """Return a folder that is not there yet.
 

@@ -152,6 +152,7 @@ def go_on(desk: Desk, name: str, budget: int | None = None) -> Job:
             f"{name} was begun on the command line: give the command that began it again{given}"
         )
     arguments = earlier[0].arguments
+    _check_arguments(desk.folder, name, arguments)
     if budget is not None:
         said = f"budget={budget}"
         arguments = [said if each.startswith("budget=") else each for each in arguments]
@@ -182,6 +183,36 @@ def estimate(folder: StudioFolder, crawl: NewCrawl) -> str:
     if len(hosts) > 1:
         said += f", {_in_words(most / len(hosts))} on the {len(hosts)} you start from"
     return f"{said}; faster as it finds more hosts."
+
+
+def _check_arguments(folder: StudioFolder, name: str, arguments: list[str]) -> None:
+    """Refuse what a form cannot have said: who has sent the folder may have written it."""
+    odd = UserError(f"{name} was begun in a way that the studio does not know: begin it by hand")
+    pairs = list(zip(arguments[1::2], arguments[2::2], strict=False))
+    if arguments[:1] != [CRAWL] or len(arguments) != 1 + 2 * len(pairs):
+        raise odd
+    settings = {setting for setting, _ in SETTINGS.values()}
+    for option, said in pairs:
+        key, _, value = said.partition("=")
+        match option, key:
+            case "-a", "critic":
+                folder.critic(value.removeprefix("./"))
+            case "-a", "topic":
+                read_topics(value)
+            case "-a", "seeds" if folder.holds(value):
+                pass
+            case "-a", "web":
+                folder.recording(value.removeprefix("./"))
+            case "-a", "strategy":
+                _strategy(value)
+            case "-a", "budget":
+                read_budget(value)
+            case "-a", "crawl_dir" if value == f"./{name}":
+                pass
+            case "-s", _ if key in settings and _NUMBER.fullmatch(value):
+                pass
+            case _:
+                raise odd
 
 
 def _begun(desk: Desk, name: str, arguments: list[str]) -> Job:
