@@ -13,7 +13,9 @@ from starlette.responses import JSONResponse
 from focuscrawl.errors import UserError
 from focuscrawl.studio import api, assets, crawling, pages
 from focuscrawl.studio.access import AccessMiddleware
+from focuscrawl.studio.judging import routes as judging
 from focuscrawl.studio.rendering import PREFIX, message
+from focuscrawl.studio.topics import routes as topics
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -26,7 +28,14 @@ if TYPE_CHECKING:
 def make_application(desk: Desk, access: Access) -> Starlette:
     """Return the application that serves what is on `desk` to whom `access` lets in."""
     return Starlette(
-        routes=[*crawling.routes(desk), *api.routes(desk), *assets.routes(), *pages.routes(desk)],
+        routes=[
+            *topics.routes(desk),
+            *judging.routes(desk),
+            *crawling.routes(desk),
+            *api.routes(desk),
+            *assets.routes(),
+            *pages.routes(desk),
+        ],
         middleware=[Middleware(AccessMiddleware, access=access)],
         exception_handlers={UserError: _user_error, HTTPException: _http_error},
     )

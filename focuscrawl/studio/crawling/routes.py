@@ -130,7 +130,9 @@ def _pages(desk: Desk) -> list[Route]:
                 each["name"] for each in listing.topics(folder) if "error" not in each
             ],
             "strategies": strategy_names(),
-            "strategy": CrawlPlan.strategy,
+            "strategy": request.query_params.get("strategy", CrawlPlan.strategy),
+            "classes": request.query_params.get("classes", ""),
+            "web": request.query_params.get("web", ""),
             "budget": _FIRST_BUDGET,
             "name": place.rpartition("/")[2] or "first",
             "settings": {field: what for field, (_, what) in SETTINGS.items()},
