@@ -1,4 +1,4 @@
-"""Pause, resume and stop of a crawl in a folder, or of the workers that share one."""
+"""Pause, resume, budget and stop of a crawl in a folder, or of the workers that share one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.remote_control import Command, FileControl
+from focuscrawl.errors import UserError
 from focuscrawl.report.stores import open_store, status_of
 from focuscrawl.store.postgres import is_database_url, read_database, read_database_url
 from focuscrawl.store.worker_registry import ask_pause, ask_stop, is_paused, read_workers
@@ -60,6 +61,15 @@ class ControlledCrawl:
         """Ask for something."""
         FileControl(Path(self._crawl)).ask(wanted)
 
+    def extend(self, budget: int) -> None:
+        """Give it another budget, 0 for none."""
+        FileControl(Path(self._crawl)).extend(budget)
+
+    @property
+    def extending(self) -> bool:
+        """True while it has not taken another budget in."""
+        return FileControl(Path(self._crawl)).budget is not None
+
     def status(self) -> Status | SharedStatus:
         """Return how it is doing."""
         return status_of(self._crawl)
@@ -101,6 +111,13 @@ class ControlledWorkers(ControlledCrawl):
                 ask_stop(store)
             else:
                 ask_pause(store, paused=wanted is Command.PAUSE)
+
+    def extend(self, budget: int) -> None:
+        """Refuse: workers have agreed on the budget."""
+        raise UserError(
+            f"{self.name} is shared by workers, which have agreed on its budget: end them, and "
+            f"begin them anew with -a budget={budget}"
+        )
 
     def _alive(self) -> list[Worker]:
         with closing(self._store()) as store:

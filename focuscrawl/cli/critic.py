@@ -16,12 +16,13 @@ from focuscrawl.cli.critic_from_little import Little, little_options, train_litt
 from focuscrawl.cli.example_crawl import live_options
 from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.errors import UserError
-from focuscrawl.report.plain_text import cell
+from focuscrawl.report.plain_text import cell, counted, one_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from focuscrawl.critic.evaluation import CheckReport, Prediction
+    from focuscrawl.critic.few_examples_estimates import Share
     from focuscrawl.critic.trained import TrainedCritic
     from focuscrawl.foundation.progress_listener import Progress
     from focuscrawl.taxonomy import Label
@@ -219,6 +220,65 @@ def check(
         )
     if table is not None:
         _write_predictions(predictions, table)
+
+
+@critic.command()
+@click.argument("spec", metavar="CRITIC")
+@click.option("--topic", required=True, help="Classes that are on the topic, comma-separated.")
+@click.option("--web", "webs", multiple=True, help="Where its examples are; may be repeated.")
+@click.option("--before", help="A critic to compare with, on what it has not learned from.")
+@options.path("--out", "Write all of it to this JSON file.")
+def quality(
+    *, spec: str, topic: str, webs: tuple[str, ...], before: str | None, out: Path | None
+) -> None:
+    """Tell from the examples of CRITIC how good it is: each is judged by what the others teach.
+
+    Precision and recall of R > 1/2, a reliability table, confusions, the words that weigh most,
+    examples that look mislabelled. A critic from words, good and bad pages has kept their words;
+    the pages of another are read from --web.
+
+    \b
+    focuscrawl critic quality models/birds --topic /good
+    focuscrawl critic quality models/mine --topic /Sports --web pages.warc --out quality.json
+    """
+    from focuscrawl.critic.files import read_critic
+    from focuscrawl.critic.loading import find_model
+    from focuscrawl.critic.quality import Before, Quality
+    from focuscrawl.foundation.drafts import write_whole
+    from focuscrawl.taxonomy import read_topics
+    from focuscrawl.webs import open_web
+
+    trained, _ = read_critic(find_model(spec))
+    marked = read_topics(topic)
+    earlier = None if before is None else Before(read_critic(find_model(before))[0], marked)
+    with closing(Bar("Reading")) as shown:
+        opened = [*map(open_web, webs)]
+        found = Quality.of(trained, marked, opened, before=earlier, progress=shown)
+    if out is not None:
+        try:
+            write_whole(out, found.json())
+        except OSError as error:
+            raise UserError(f"{out}: cannot be written ({error.strerror})") from None
+    click.echo(
+        f"{found.on} examples on the topic, {found.off} off it, {found.others} other pages\n"
+        f"precision {_interval(found.precision)}, recall {_interval(found.recall)}"
+    )
+    if found.change is not None:
+        change = found.change
+        click.echo(
+            f"of {counted(change.pages, 'new example')}, {change.right_before} were judged right "
+            f"before, {change.right} are now"
+        )
+    for page in found.doubtful[:_SHOWN_CONFUSIONS]:
+        click.echo(
+            f"  {page['relevance']:.2f}  {one_line(page['label'])}  {one_line(page['url'])}"
+        )
+
+
+def _interval(share: Share | None) -> str:
+    if share is None:
+        return "unknown: there are too few examples"
+    return "{:.2f} ({:.2f} to {:.2f})".format(*share)
 
 
 def _check_with_labels(

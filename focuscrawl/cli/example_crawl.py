@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from focuscrawl.webs.protocol import Web
 
 _RECORDING, _LOG, _SEEDS = "pages.warc.gz", "crawl.log", "examples.txt"
+REDIRECTS = 5  #: of a page that there is room for, where no link is followed
 _SHOWN, _WIDTH = 5, 100  # URLs, characters of one
 
 #: what a project may have set for its own crawls, and such a crawl is without
@@ -62,6 +63,7 @@ def fetch_examples(
     settings: Sequence[str],
     random_state: int = 0,
     reach: int | None = None,
+    web: str | None = None,
 ) -> Web:
     """Crawl pages, and others that their links lead to; return the recording.
 
@@ -76,6 +78,7 @@ def fetch_examples(
     settings : of the crawl, ``NAME=VALUE`` each
     reach : links that the others are away from the examples, at most, as many of each example;
         0: only where the examples are redirected to; None: any number, at random
+    web : recording to take them from; None: the Web
 
     Raises
     ------
@@ -87,10 +90,12 @@ def fetch_examples(
     seeds = [url for url in wanted.values() if url is not None]
     if not seeds:
         raise UserError(f"{one_line(urls[0], _WIDTH)} is no http(s) URL: name pages to learn from")
+    source = None if web is None else open_web(web)
     folder = _made(crawl_dir or CrawlFolder.new_name(Path(out).name, datetime.now()), seeds)
     recording = folder / _RECORDING
     beside = f" and {counted(others, 'other page')}" if reach != 0 else ""
-    click.echo(f"Fetching {counted(len(seeds), 'example')}{beside} into {recording}", err=True)
+    into = recording if source is None else folder
+    click.echo(f"Fetching {counted(len(seeds), 'example')}{beside} into {into}", err=True)
     strategy, order = "random", list[str]()
     if reach is not None:
         share = {"depth": reach, "width": -(-others // len(seeds))}
@@ -104,23 +109,27 @@ def fetch_examples(
             "budget": str(len(seeds) + others),
             "crawl_dir": str(folder),
             "random_state": str(random_state),
+            "web": web,
         },
         # its summary is of a topic, and says nothing here
-        [f"LOG_FILE={folder / _LOG}", *settings, *order, *_WITHOUT, *_RECORDED],
+        [
+            *(f"LOG_FILE={folder / _LOG}", *settings, *order, *_WITHOUT),
+            *(_RECORDED if source is None else ()),
+        ],
         may_fail=True,
     )
     try:
-        web = open_web(str(recording))
+        opened = open_web(str(recording)) if source is None else source
     except UserError as error:
         raise UserError(f"{_none_of(seeds)} ({error}); see {folder / _LOG}") from None
-    read = read_known([web], seeds)
+    read = read_known([opened], seeds)
     missing = [url for url in wanted if url not in read]
     if not read:
         raise UserError(f"{_none_of(seeds)}: {_listed(missing)}; see {folder / _LOG}")
     if missing:
         told = counted(len(missing), "example")
         click.echo(f"{told} could not be fetched as a page: {_listed(missing)}", err=True)
-    return web
+    return opened
 
 
 def _made(folder: str | Path, seeds: Sequence[str]) -> Path:

@@ -27,6 +27,7 @@ COMMANDS = {
     "crawl": "Crawl the pages of a topic.",
     "critic": "Train and check critics.",
     "distill": "List the hubs and authorities of a crawl.",
+    "extend": "Give a running crawl another budget.",
     "knowledge": "Learn from crawls what the next ones can use.",
     "lab": "Compare strategies on recorded webs.",
     "new": "Begin a project: settings, topic, seeds.",
@@ -46,6 +47,7 @@ COMMANDS = {
 #: subcommand: the module it is in, if that is not the one of its name here
 _MODULE_OF = {
     "crawl": "focuscrawl.commands.anywhere",
+    "extend": "focuscrawl.cli.pause",
     "resume": "focuscrawl.cli.pause",
     "stop": "focuscrawl.cli.pause",
 }

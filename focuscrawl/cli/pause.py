@@ -1,4 +1,4 @@
-"""``focuscrawl pause``, ``resume``, ``stop``: ask something of a crawl that runs."""
+"""``focuscrawl pause``, ``resume``, ``extend``, ``stop``: ask something of a crawl that runs."""
 
 from __future__ import annotations
 
@@ -72,6 +72,25 @@ def stop(crawl: str, wait: float) -> None:
         raise UserError(f"nobody crawls in {asked.name}: nothing to stop")
     asked.ask(Command.STOP)
     _await(asked, wait, "stopped", lambda: asked.stopped)
+
+
+@click.command()
+@_crawl
+@click.argument("budget", type=click.IntRange(min=0))
+@_wait
+def extend(crawl: str, budget: int, wait: float) -> None:
+    """Give a crawl that runs another BUDGET: fetches in all, 0 for no limit.
+
+    One that has ended goes on by the command that began it, with -a budget=BUDGET.
+    """
+    asked = controlled(crawl)
+    if not asked.in_use:
+        raise UserError(
+            f"nobody crawls in {asked.name}: go on with the command that began it, and "
+            f"-a budget={budget}"
+        )
+    asked.extend(budget)
+    _await(asked, wait, "extended", lambda: not asked.extending)
 
 
 def _await(asked: ControlledCrawl, wait: float, what: str, done: Callable[[], bool]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import webbrowser
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def studio(folder: Path, host: str, port: int, read_only: bool, no_browser: bool
     The address that is printed holds a token: who has it can do what you can.
     """
     served = Studio(StudioFolder(folder), host, port, read_only=read_only)
+    os.chdir(folder)  # what definitions and crawls name is named from there
     click.echo(f"The studio is at {served.address}\nCtrl-C ends it; crawls go on without it.")
     if has_browser() and not no_browser:
         webbrowser.open(served.address)

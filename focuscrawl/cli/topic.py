@@ -10,7 +10,7 @@ import click
 
 from focuscrawl.cli import options
 from focuscrawl.cli.critic_from_little import read_description
-from focuscrawl.cli.example_crawl import fetch_examples, live_options
+from focuscrawl.cli.example_crawl import REDIRECTS, fetch_examples, live_options
 from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.cli.topic_classes import classify, refine
 from focuscrawl.cli.topic_feedback import apply, mark, suggest_command
@@ -126,11 +126,43 @@ def add(
 
 
 @topic.command()
+@click.argument("urls", metavar="URL...", nargs=-1, required=True)
+@click.option("--crawl-dir", required=True, help="Where they are kept.")
+@click.option("--web", help="Take them from this recording instead of the Web.")
+@options.SETTINGS
+def fetch(
+    *, urls: tuple[str, ...], crawl_dir: str, web: str | None, settings: tuple[str, ...]
+) -> None:
+    """Fetch pages that are to be judged, or files of their URLs: no link is followed.
+
+    It is a polite crawl that is kept; `topic train` learns from it with --web.
+
+    \b
+    focuscrawl topic fetch https://bikes.example/ --crawl-dir crawls/bikes
+    """
+    wanted = urls_of(urls)
+    fetch_examples(
+        wanted,
+        out="examples",
+        others=REDIRECTS * len(wanted),
+        crawl_dir=crawl_dir,
+        settings=settings,
+        reach=0,
+        web=web,
+    )
+
+
+@topic.command()
 @options.DEFINITION
 @click.option("--out", required=True, help="Folder of the critic, like models/NAME.")
-@click.option("--web", help="Where the pages are, if the definition names no web.")
+@click.option(
+    "--web",
+    "named",
+    multiple=True,
+    help="Where the pages are, if the definition names no web; may be repeated.",
+)
 @live_options
-def train(*, definition: Path, out: str, web: str | None, **live: Any) -> None:
+def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) -> None:
     """Train the critic of TOPIC.toml, for a new crawl.
 
     Pages that no web is named for are fetched, by a polite crawl that is kept.
@@ -142,7 +174,7 @@ def train(*, definition: Path, out: str, web: str | None, **live: Any) -> None:
     """
     FORMAT.check_out(Path(out))
     known = read_definition(definition)
-    webs = [open_web(name) for name in dict.fromkeys((known.web, web)) if name is not None]
+    webs = [open_web(name) for name in dict.fromkeys((known.web, *named)) if name is not None]
     pages = () if webs else pages_learned_from(known)
     if pages:
         webs = [fetch_examples(pages, out=out, **live)]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
 from focuscrawl.cli import options
-from focuscrawl.cli.example_crawl import fetch_examples, kept_options
+from focuscrawl.cli.example_crawl import REDIRECTS, fetch_examples, kept_options
 from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.cli.topic_text import bookmarked
 from focuscrawl.critic.corpus import read_known
@@ -21,13 +20,13 @@ from focuscrawl.foundation.urls import normalize
 from focuscrawl.report.plain_text import counted, middle, one_line, table
 from focuscrawl.taxonomy import read_labels, read_topics
 from focuscrawl.topics import fit_classes, read_definition, write_definition
+from focuscrawl.topics.refining import refined
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 _EACH = 3  # classes shown of a page
-_REDIRECTS = 5  # of a page that there is room for
 
 
 @click.command()
@@ -68,7 +67,7 @@ def classify(
         opened = fetch_examples(
             wanted,
             out="classify",
-            others=_REDIRECTS * len(wanted),
+            others=REDIRECTS * len(wanted),
             crawl_dir=crawl_dir,
             settings=settings,
             reach=0,
@@ -114,35 +113,13 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
     focuscrawl topic apply crawls/cycling cycling.toml
     """
     known = read_definition(definition)
-    if known.critic is None:
-        raise UserError(f"{definition} names no critic: there are no classes to split")
-    trained, _ = read_critic(find_model(known.critic))
     moved: dict[str, list[str]] = {}
     for number, label in enumerate(read_labels(pages), 1):
         url = normalize(label.url)
         if url is None:
             raise UserError(f"{pages}: row {number}: {label.url!r} is no http(s) URL")
         moved.setdefault(label.topic, []).append(url)
-    classes = (*trained.model.classes, *known.classes)
-    for path in moved:
-        if not any(path.startswith(f"{broad}/") for broad in classes):
-            raise UserError(
-                f"{pages}: {path} lies below no class of {known.critic}: name its sub-classes "
-                f"like {classes[0]}/Name"
-            )
-    made = known.splitting(moved)
-    if mark is not None:
-        named = read_topics(mark)
-        unknown = [path for path in named if path not in made.classes]
-        if unknown:
-            raise UserError(f"--mark {unknown[0]}: there is no such sub-class in {definition}")
-        split = {path for path in trained.model.classes if any(_below(m, path) for m in moved)}
-        kept = [path for path in made.topics if path not in split]
-        made = replace(made, topics=tuple(dict.fromkeys([*kept, *named])))
+    made = refined(known, moved, None if mark is None else read_topics(mark))
     write_definition(made, definition)
     for path, urls in sorted(made.classes.items()):
         click.echo(f"{path}: {counted(len(urls), 'page')}")
-
-
-def _below(path: str, topic: str) -> bool:
-    return path.startswith(f"{topic}/")

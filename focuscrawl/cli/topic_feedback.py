@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from contextlib import closing
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,8 +10,7 @@ import click
 from focuscrawl.cli import options
 from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.cli.topic_teacher import ask_teacher, teacher_of
-from focuscrawl.cli.topic_text import in_words, parts, say_left_out
-from focuscrawl.critic.callable_critic import is_callable_spec
+from focuscrawl.cli.topic_text import in_words, say_left_out
 from focuscrawl.errors import UserError
 from focuscrawl.feedback import (
     DEFAULT_KIND,
@@ -26,25 +23,25 @@ from focuscrawl.feedback import (
     suggest,
     write_questions,
 )
+from focuscrawl.feedback.crawl_definition import DEFINITION, definition_of
 from focuscrawl.feedback.judgements import read_verdict
 from focuscrawl.report.plain_text import middle, one_line
 from focuscrawl.report.stores import open_store
 from focuscrawl.taxonomy import lies_under, normalise
 from focuscrawl.topics import (
-    TopicDefinition,
     check_marked,
     pages_learned_from,
     read_definition,
     write_definition,
 )
+from focuscrawl.topics.class_tree import marking
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from focuscrawl.feedback import Suggestion
-    from focuscrawl.store import CrawlStore
-
-DEFINITION = "topic.toml"  # of a crawl, in its folder
+    from focuscrawl.topics import TopicDefinition
 
 _CRAWL = click.argument("crawl_dir", metavar="CRAWL_DIR", type=options.PATH)
 _WEB = click.option("--web", help="Where pages and examples are that the crawl has not.")
@@ -78,13 +75,12 @@ def mark(*, crawl_dir: Path, topic: str, web: str | None) -> None:
     """
     path, wanted = crawl_dir / DEFINITION, normalise(topic)
     with closing(open_store(crawl_dir)) as store:
-        known = read_definition(path) if path.exists() else _of_crawl(store, web)
+        known = definition_of(store, crawl_dir, web)
     if known.critic is None:
         raise UserError(f"{path} names no critic: there are no classes to mark")
     if lies_under(wanted, known.topics):
         raise UserError(f"{wanted} is marked already: {', '.join(known.topics)}")
-    kept = [each for each in known.topics if not lies_under(each, [wanted])]
-    made = replace(known, topics=(*kept, wanted))
+    made = marking(known, wanted)
     check_marked(made)
     check_applicable(made, crawl_dir, web=web)
     write_definition(made, path)
@@ -150,8 +146,8 @@ def suggest_command(
         raise UserError("--teacher asks and tells: leave out --out and --answers")
     path = crawl_dir / DEFINITION if definition is None else definition
     with closing(open_store(crawl_dir)) as store:
-        if definition is None and not path.exists():
-            known = _of_crawl(store, web)
+        if definition is None:
+            known = definition_of(store, crawl_dir, web)
         else:
             known = read_definition(path)
         webs = check_applicable(known, crawl_dir, web=web)
@@ -210,15 +206,3 @@ def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> Non
     say_left_out(definition, applied.trained)
     click.echo(f"{applied.critic}: topics {', '.join(applied.topics)}")
     click.echo(applied.outcome or "the crawl is running: it follows before its next fetch")
-
-
-def _of_crawl(store: CrawlStore, named: str | None) -> TopicDefinition:
-    """Return the definition of a crawl that was begun without one."""
-    identity = store.identity()
-    critic, web = identity["critic_name"], identity.get("web_name")
-    if is_callable_spec(critic) and not Path(critic).exists():
-        raise UserError(f"the crawl's critic {critic} is a program: it cannot be trained")
-    live = identity.get("web", "live") == "live"
-    return TopicDefinition(
-        critic=critic, web=named if live else web, topics=parts(identity["topic"])
-    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 import click
 
 from focuscrawl.cli import options
@@ -11,7 +9,8 @@ from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.loading import find_model
 from focuscrawl.errors import UserError
 from focuscrawl.report.plain_text import counted, middle, one_line
-from focuscrawl.taxonomy import ROOT, Taxonomy, normalise
+from focuscrawl.taxonomy import ROOT, normalise
+from focuscrawl.topics.class_tree import class_tree, pages_below
 
 _WIDTH = 100  # characters of a URL
 
@@ -31,16 +30,13 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
     focuscrawl topic tree models/dmoz --under /Sports --examples 5
     """
     trained, _ = read_critic(find_model(critic))
-    known: dict[str, list[str]] = {path: [] for path in trained.model.classes}
-    for url, path in trained.examples:
-        known.setdefault(path, []).append(url)
-    classes = Taxonomy(known)
+    classes = class_tree(trained)
     top = ROOT if under is None else normalise(under)
     if top not in classes:
         near = classes.nearest(top) or list(classes.leaves[:5])
         raise UserError(f"{critic} has no class {top}; near it: {', '.join(near)}")
     shown = [path for path in (top, *classes.descendants(top)) if path != ROOT]
-    pages = _pages_below(classes)
+    pages = pages_below(classes)
     leaves = len(classes.leaves_under(top))
     click.echo(
         f"{critic}: {trained.model.kind}, {counted(leaves, 'topic')}, "
@@ -60,13 +56,3 @@ def tree(*, critic: str, under: str | None, examples: int) -> None:
         click.echo(f"{one_line(path)}: had no example that could be read; it cannot be marked")
     if not trained.examples:
         click.echo("learned from words alone: there is no example")
-
-
-def _pages_below(classes: Taxonomy) -> dict[str, int]:
-    """Return how many examples each class has, those below it included."""
-    counts: dict[str, int] = defaultdict(int)
-    for path in reversed(classes.topics):  # what is below comes first
-        counts[path] += len(classes.examples(path))
-        if path != ROOT:
-            counts[path.rpartition("/")[0] or ROOT] += counts[path]
-    return counts

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from focuscrawl import __version__
 from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.crawl.folder import CrawlFolder
+from focuscrawl.crawl.parts.discovery import FEEDS, Discovery
 from focuscrawl.crawl.parts.distilling import Distilling
 from focuscrawl.crawl.parts.hub_revisits import HubRevisits, any_revisits
 from focuscrawl.crawl.parts.learning import Learning
@@ -31,10 +32,12 @@ from focuscrawl.crawl.parts.topic_change import TopicChange, following
 from focuscrawl.crawl.parts.traps import Traps
 from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.crawl.restore import restore
+from focuscrawl.crawl.scope import Scope, scope_identity
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.frontier import Frontier
 from focuscrawl.paths.files import is_path_model, load_path_critic
@@ -114,6 +117,8 @@ def parts_of(crawl: CrawlState) -> list[Part]:
     """Return the parts of a crawl of one process, by its plan, in the order of their turns."""
     plan = crawl.plan
     parts: list[Part] = [StopRules(crawl), TopicChange(crawl), *page_parts(crawl)]
+    if plan.discover:
+        parts.append(Discovery(crawl))
     if hosts_keep_waiting(crawl):
         parts += [PatientOrder(crawl), PriorityFidelity(crawl)]
     if plan.revisit_hubs or any_revisits(crawl.store):
@@ -197,12 +202,14 @@ def check(
         raise UserError(
             "FOCUSCRAWL_REVISIT_HUBS needs to know the hubs: set FOCUSCRAWL_DISTILL, too"
         )
+    _check_extras(plan)
     web = open_web(plan.web) if plan.web is not None else None
     critic: Critic = _critic(plan)
     if knowledge is not None:
         knowledge.check(",".join(plan.topics), critic.fingerprint)
     resumes = plan.seeds is None and exists  # with the seeds it has
-    seeds = [] if resumes else _seeds(plan, critic, web, knowledge)
+    scope = Scope(plan)
+    seeds = [] if resumes else _confined(scope, _seeds(plan, critic, web, knowledge))
     if folder is not None:
         plan, critic = following(folder, plan, critic)
     within = None if plan.within is None else _fetched_in(Path(plan.within))
@@ -216,6 +223,7 @@ def check(
         "web": web.fingerprint if web is not None else "live",
         "within": plan.within or "",
         "random_state": str(plan.random_state),
+        **scope_identity(plan),
     }
     if "begin_with" in plan.options:  # a path alone does not say which apprentice
         from focuscrawl.apprentice.files import apprentice_digest  # noqa: PLC0415 - slow to import
@@ -274,6 +282,29 @@ def _seeds(
     if not known:
         raise UserError(f"none of the {len(seeds)} seeds is in the recorded web {plan.web}")
     return known
+
+
+def _check_extras(plan: CrawlPlan) -> None:
+    """Raise `UserError` if what reads documents is not installed."""
+    # imported to be there: they are used in another process
+    if FEEDS in plan.discover:
+        with needs("feeds", "discover=feeds"):
+            import feedparser  # noqa: F401, PLC0415
+    if plan.pdf:
+        with needs("pdf", "FOCUSCRAWL_PDF"):
+            import pypdf  # noqa: F401, PLC0415
+
+
+def _confined(scope: Scope, seeds: list[str]) -> list[str]:
+    """Return the seeds in a scope, and say so if they are not all."""
+    confined = scope.confine(seeds)
+    if len(confined) < len(seeds):
+        logger.warning(
+            "%d of %d seeds are left out: they are not in the scope of the crawl",
+            len(seeds) - len(confined),
+            len(seeds),
+        )
+    return confined
 
 
 def _fetched_in(folder: Path) -> frozenset[str]:

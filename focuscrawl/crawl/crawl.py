@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import math
+from dataclasses import replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl.first_visits import FirstVisits, queue_links, score_links
 from focuscrawl.crawl.state import CrawlState
-from focuscrawl.crawl.visit import Download, Fetch, PageVisit
+from focuscrawl.crawl.visit import UNREADABLE, Download, Fetch, PageVisit
 from focuscrawl.page import Effort, is_html, parse_page
+from focuscrawl.page.documents import PDF, UnreadableError, is_pdf, list_kind, parse_document
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from focuscrawl.crawl.first_visits import ScoredLinks
     from focuscrawl.crawl.part import Part, Visits
@@ -23,6 +25,14 @@ if TYPE_CHECKING:
     from focuscrawl.strategies import JudgedPage
 
 logger = logging.getLogger(__name__)
+
+_UNSAID = ("application/octet-stream", "binary/octet-stream")
+#: media types of what may be PDF; site maps and feeds
+_PDF = ("application/pdf", "application/x-pdf", *_UNSAID)
+_LISTS = (
+    *("application/xml", "text/xml", "text/plain", "application/gzip", "application/x-gzip"),
+    *("application/rss+xml", "application/atom+xml", "application/rdf+xml", *_UNSAID),
+)
 
 
 class Crawl(CrawlState):
@@ -48,6 +58,11 @@ class Crawl(CrawlState):
         """Begin a run: queue the seeds that are new."""
         self.note("start", self.plan.describe())
         self.add_seeds(seeds)
+
+    def extend(self, budget: int) -> None:
+        """Go on with another budget: exact number of fetches over all runs; 0: no limit."""
+        self.plan = replace(self.plan, budget=budget)
+        self.note("budget", str(budget))
 
     def close(self, reason: str) -> None:
         """Record the stop reason and wait until everything is on disk."""
@@ -207,20 +222,54 @@ class Crawl(CrawlState):
         came = visit.download
         return 200 <= came.status < 300 and is_html(came.content_type, came.body)
 
+    def document_kind(self, visit: PageVisit) -> str | None:
+        """Tell which document came that is to be read though it is no HTML; None: none."""
+        came = visit.download
+        if not 200 <= came.status < 300:
+            return None
+        if self.plan.pdf and is_pdf(came.body):
+            return PDF
+        return list_kind(came.body) if self._may_be_list(visit.number) else None
+
+    def may_read(self, number: int, media_type: str) -> bool:
+        """Tell whether a body of a media type that is no HTML may be of use for a URL."""
+        if self.plan.pdf and media_type in _PDF:
+            return True
+        return media_type in _LISTS and self._may_be_list(number)
+
+    def _may_be_list(self, number: int) -> bool:
+        return bool(self.plan.discover) and any(part.lists(number) for part in self.parts)
+
+    def told(self, origin: str, site_maps: Iterable[str]) -> None:
+        """Take note of the site maps that the robots.txt of an origin (`http://host`) names."""
+        for part in self.parts:
+            part.told(origin, site_maps)
+
     def parse(self, visit: PageVisit, most: Effort = Effort.UNBOUNDED) -> PageView | None:
-        """Parse what came; None if it is no page. May run in any thread.
+        """Parse what came; None if it is neither a page nor to be read. May run in any thread.
 
         Raises
         ------
         TooMuchWorkError
             It may take longer than `most` says; nothing was parsed.
         """
-        if self.is_page(visit):
+        kind = self.document_kind(visit)
+        if kind is not None:
+            self.read(visit, kind, parse_document)
+        elif self.is_page(visit):
             came = visit.download
             visit.view = parse_page(
                 came.body, visit.url, encoding=came.encoding, robots=came.robots, most=most
             )
         return visit.view
+
+    @staticmethod
+    def read(visit: PageVisit, kind: str, parse: Callable[[bytes, str, str], PageView]) -> None:
+        """Read a document by a function like `focuscrawl.page.documents.parse_document`."""
+        try:
+            visit.view = parse(visit.download.body, visit.url, kind)
+        except UnreadableError:
+            visit.error = UNREADABLE
 
     def judge(self, visit: PageVisit) -> None:
         """Find out what the answer is, and have the critic judge it if it is a page."""

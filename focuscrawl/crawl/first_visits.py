@@ -11,7 +11,9 @@ import numpy as np
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.link_filter import fits, followed
 from focuscrawl.crawl.redirects import refresh_target
+from focuscrawl.crawl.scope import OTHER_LANGUAGE
 from focuscrawl.crawl.visit import META_REFRESH, NOINDEX, NOT_MODIFIED, answer_of
+from focuscrawl.page.documents import LISTS, SITE_MAP_INDEX
 from focuscrawl.store import VisitRecord
 from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import EXCLUDED, FETCHED
@@ -27,15 +29,20 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.visit import PageVisit, Visit
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.page import PageView
+    from focuscrawl.page.language import Languages
     from focuscrawl.strategies import Expansion, Strategy
 
 
 class Verdict(NamedTuple):
-    """What a critic says of a page: R, posteriors of its classes if it has any, the best one."""
+    """What is said of a page: R, posteriors of the critic's classes if it has any, the best one.
+
+    A page in a language that is not wanted has a relevance of 0; None: it is in none such.
+    """
 
     relevance: float
     probabilities: NDArray[np.float64] | None
     topic: str | None
+    other_language: str | None = None
 
 
 _AT_ONCE = 1000  # URLs; queueing them takes a few milliseconds
@@ -51,14 +58,19 @@ class ScoredLinks(NamedTuple):
     scores: list[float | None]
 
 
-def judge_page(critic: Critic, view: PageView) -> Verdict:
-    """Have a critic judge a page."""
+def judge_page(critic: Critic, view: PageView, languages: Languages) -> Verdict:
+    """Have a critic judge a page; one in none of the languages is not relevant, whatever it says.
+
+    Its links are scored like those of any page that is not relevant: it may lead to one that is.
+    """
     judgement = critic.judge([view])
-    relevance = float(judgement.relevance[0])
+    other = languages.other(view)
+    relevance = float(judgement.relevance[0]) if other is None else 0.0
     if judgement.probabilities is None:
-        return Verdict(relevance, None, None)
+        return Verdict(relevance, None, None, other)
     probabilities = judgement.probabilities[0]
-    return Verdict(relevance, probabilities, critic.classes[int(np.argmax(probabilities))])
+    topic = critic.classes[int(np.argmax(probabilities))]
+    return Verdict(relevance, probabilities, topic, other)
 
 
 class FirstVisits:
@@ -78,6 +90,9 @@ class FirstVisits:
 
     def judge(self, visit: PageVisit) -> None:
         """Find out what the answer is, and have the critic judge it if it is a page."""
+        if visit.view is not None and visit.view.kind in LISTS:
+            self._take_list(visit, visit.view)
+            return
         visit.refresh = refresh_target(visit.view, self._crawl.plan.meta_refresh)
         if visit.refresh is not None:
             visit.view = None
@@ -103,30 +118,42 @@ class FirstVisits:
         if visit.twin is not None:
             visit.duplicate_of = crawl.urls[visit.twin]
             return
-        verdict = judge_page(crawl.critic, view)
+        verdict = judge_page(crawl.critic, view, crawl.scope.languages)
+        visit.other_language = verdict.other_language
+        if verdict.other_language is not None:
+            visit.events.append((OTHER_LANGUAGE, f"{visit.url}: {verdict.other_language}"))
         crawl.duplicates.add(visit.number, visit.digest, names)
         for name in names[1:]:
             crawl.strike_out(name)
-        visit.relevance, visit.probabilities, visit.topic = verdict
+        visit.relevance, visit.probabilities, visit.topic, _ = verdict
         for part in crawl.parts:
             part.on_judged(visit)
         visit.answer = answer_of(view, visit.download)
+
+    def _take_list(self, visit: PageVisit, view: PageView) -> None:
+        """Take in a site map or a feed: no page, so of relevance 0, but with links."""
+        visit.title, visit.error = view.title, view.kind
+        visit.links = visit.dropped = len(view.links) + view.links_cut
+        probabilities = self._crawl.critic.judge([view]).probabilities
+        visit.probabilities = None if probabilities is None else probabilities[0]
+        for part in self._crawl.parts:
+            part.on_listed(visit)
 
     def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
         """Let the strategy know what came; return the page if its links are to be scored."""
         if visit.redirects:
             self._redirect(visit)
         self._crawl.strategy.observe(visit.number, visit.relevance, visit.twin)
-        if visit.view is None or visit.twin is not None:
+        if visit.view is None or visit.twin is not None or visit.view.kind == SITE_MAP_INDEX:
             return None
-        found = followed_links(self._crawl, visit.view, visit.asked)
+        found = followed_links(self._crawl, visit.view, visit.depth, visit.asked)
         visit.dropped = visit.links - len(found)
         return judged_page(self._crawl, visit, visit.view, found)
 
     def _redirect(self, visit: PageVisit) -> None:
         """Queue where a redirect leads in place of what was redirected: it comes next."""
         crawl, location = self._crawl, visit.location
-        target = None if location is None else crawl.resolve([location])[0]
+        target = None if location is None else crawl.follow([location])[0]
         visit.links = visit.dropped = int(location is not None)
         visit.error = crawl.redirects.refusal(visit.number, location, target)
         if target is not None and visit.error is None:
@@ -166,17 +193,23 @@ class FirstVisits:
 
 
 def followed_links(
-    crawl: CrawlState, view: PageView, asked: frozenset[str] | None = None
+    crawl: CrawlState, view: PageView, depth: int, asked: frozenset[str] | None = None
 ) -> dict[int, str]:
     """Return the links of a page that are followed, by their places, and where they lead.
 
     Parameters
     ----------
+    depth : of the page
     asked : see `PageVisit`
     """
-    plan, urls = crawl.plan, crawl.resolve(view.links.urls)
+    plan = crawl.plan
+    if asked is None and not crawl.scope.leads_on(depth):
+        return {}
+    urls = (crawl.follow if asked is None else crawl.resolve)(view.links.urls)
     any_media = plan.any_media or asked is not None
-    found = followed(view, urls, any_media=any_media, obey_robots=plan.obey_meta_robots)
+    found = followed(
+        view, urls, any_media=any_media, pdf=plan.pdf, obey_robots=plan.obey_meta_robots
+    )
     if asked is None:
         return found
     return {at: url for at, url in found.items() if url in asked}
@@ -197,7 +230,7 @@ def judged_page(
         url=visit.number,
         seq=crawl.fetched + 1,
         depth=visit.depth,
-        relevance=visit.relevance,
+        relevance=visit.relevance if visit.promise is None else visit.promise,
         probabilities=visit.probabilities,
         links=np.array([*found], dtype=np.int64),
         targets=np.array(targets, dtype=np.int64),

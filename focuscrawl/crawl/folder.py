@@ -119,13 +119,13 @@ class CrawlFolder:
 
     def _check(self, store: CrawlStore, identity: Mapping[str, str]) -> None:
         kept = store.identity()
-        earlier = {"spider": identity.get("spider")}  # once they did not say
+        earlier = {"spider": identity.get("spider", "")}  # once they did not say
         for key, value in identity.items():
-            if kept.get(key, earlier.get(key)) != value:
+            if kept.get(key, earlier.get(key, "")) != value:
                 store.close()
                 raise UserError(
                     f"crawl_dir {self.path} holds another crawl: its {key} is "
-                    f"{kept.get(key)}, not {value}; name another crawl_dir"
+                    f"{kept.get(key) or 'none'}, not {value or 'none'}; name another crawl_dir"
                 )
 
     def acquire(self) -> None:

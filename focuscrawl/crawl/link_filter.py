@@ -30,12 +30,13 @@ def fits(url: str) -> bool:
     return len(url) <= MAX_URL
 
 
-def may_be_page(url: str) -> bool:
-    """Tell whether a normalised `url` may lead to an HTML page."""
+def may_be_page(url: str, *, pdf: bool = False) -> bool:
+    """Tell whether a normalised `url` may lead to an HTML page, or to PDF if that is read."""
     if len(url) > MAX_URL:
         return False
     dot = url.rfind(".", -_LONGEST - 1)
-    return dot < 0 or url[dot + 1 :].lower() not in _OTHER_MEDIA or "?" in url
+    ending = "" if dot < 0 else url[dot + 1 :].lower()
+    return ending not in _OTHER_MEDIA or (pdf and ending == "pdf") or "?" in url
 
 
 def nofollow_urls(view: PageView) -> frozenset[str]:
@@ -48,7 +49,12 @@ def nofollow_urls(view: PageView) -> frozenset[str]:
 
 
 def followed(
-    view: PageView, urls: Sequence[str | None], *, any_media: bool, obey_robots: bool
+    view: PageView,
+    urls: Sequence[str | None],
+    *,
+    any_media: bool,
+    obey_robots: bool,
+    pdf: bool = False,
 ) -> dict[int, str]:
     """Return the links of a page that are followed, by their places, and where they lead.
 
@@ -56,6 +62,7 @@ def followed(
     ----------
     urls : where its links lead; None: out of the crawl
     any_media : follow what promises no HTML page, too
+    pdf : follow what promises PDF
     obey_robots : follow no link that the page asks robots not to follow: all of them with
         ``<meta name=robots content=nofollow>`` or X-Robots-Tag, one with ``rel=nofollow``
     """
@@ -67,5 +74,5 @@ def followed(
     return {
         place: url
         for place, url in enumerate(urls)
-        if url is not None and (any_media or may_be_page(url))
+        if url is not None and (any_media or may_be_page(url, pdf=pdf))
     }

@@ -159,6 +159,16 @@ class Part:
         """Return what sees to the answer for a URL; None: what does for pages new to the crawl."""
         return None
 
+    def told(self, origin: str, site_maps: Iterable[str]) -> None:
+        """Take note of the site maps that the robots.txt of an origin (`http://host`) names."""
+
+    def lists(self, number: int) -> bool:
+        """Tell whether a URL may be a site map or a feed, and is to be read as one."""
+        return False
+
+    def on_listed(self, visit: PageVisit) -> None:
+        """Look at a site map or a feed, before its links are scored."""
+
     def on_judged(self, visit: PageVisit) -> None:
         """Look at a page that the critic has judged, before its links are scored."""
 

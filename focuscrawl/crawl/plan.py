@@ -37,6 +37,14 @@ class CrawlPlan:
     concurrency : URLs that may be under way at once, until their visits are recorded; 0: no limit
     within : folder of an earlier crawl: only URLs that it fetched are followed [A02 section
         3.6, the recall crawl]
+    hosts : names as `focuscrawl.foundation.url_lists.HOSTS` reads them; only URLs there, and on
+        hosts below them, are followed; empty: all
+    deny : parts of URLs as `URL_PATTERNS` reads them; a URL with one of them is not followed
+    languages : codes; a page in another language has a relevance of 0; empty: all
+    max_depth : clicks from a seed; links of pages there are not followed; None: no limit
+    discover : what leads to pages that no page links to, of
+        `focuscrawl.crawl.parts.discovery`; empty: nothing
+    pdf : read the text of PDF, too
     stagnation : stop after so many fetches without a relevant page; 0: never
     limits, near_duplicates : see `focuscrawl.crawl.parts.traps.Traps`
     any_media : follow links whose ending promises no HTML page, too
@@ -71,6 +79,12 @@ class CrawlPlan:
     patience: float = 5.0
     concurrency: int = 0
     within: str | None = None
+    hosts: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    languages: tuple[str, ...] = ()
+    max_depth: int | None = None
+    discover: tuple[str, ...] = ()
+    pdf: bool = False
     stagnation: int = 0
     any_media: bool = False
     obey_meta_robots: bool = False
@@ -92,7 +106,7 @@ class CrawlPlan:
             ", ".join(
                 f"{each.name}={getattr(self, each.name)}"
                 for each in fields(self)
-                if getattr(self, each.name) not in (each.default, {})
+                if getattr(self, each.name) not in (each.default, {}, ())
             )
         )
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.page.language import Languages
     from focuscrawl.store import CrawlStore, ModelRow
     from focuscrawl.store.history import StoredFetch
     from focuscrawl.strategies import Strategy
@@ -93,6 +94,7 @@ class Rejudging:
     store : of the crawl, which must not be fetching meanwhile
     webs : where the pages are read again, in the order to look for one
     critic, strategy : the new ones; the strategy has seen nothing yet
+    languages : that the crawl is confined to
     on_page : called for every page
     """
 
@@ -103,11 +105,13 @@ class Rejudging:
         *,
         critic: Critic,
         strategy: Strategy,
+        languages: Languages,
         on_page: Callable[[], object] = lambda: None,
     ) -> None:
         self._store = store
         self._critic = critic
         self._strategy = strategy
+        self._languages = languages
         self._on_page = on_page
         self._urls = [*History(store).urls()]
         self._source = PageSource(webs, [row.url for row in self._urls])
@@ -159,7 +163,7 @@ class Rejudging:
             self._recall(fetch)
             return fetch.relevance
         view, places = read
-        relevance, probabilities, topic = judge_page(self._critic, view)
+        relevance, probabilities, topic, _ = judge_page(self._critic, view, self._languages)
         self._strategy.observe(fetch.url, relevance, None)
         self._found.pages.append((fetch.seq, relevance, topic))
         page = JudgedPage(

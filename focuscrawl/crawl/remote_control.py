@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
@@ -42,15 +42,25 @@ class RemoteControl(Protocol):
         """What is asked at the moment."""
         ...
 
+    @property
+    def budget(self) -> int | None:
+        """Another budget that is asked for; None: none is."""
+        ...
+
     def obeyed(self, wanted: Command) -> None:
         """Take note that what was asked is done."""
+        ...
+
+    def extended(self, budget: int) -> None:
+        """Take note that the crawl has this budget now."""
         ...
 
 
 class FileControl:
     """Passes on what people want of the crawl in `folder`, whether it runs or not.
 
-    A pause holds until it is taken back, also over a restart. A stop is for the run that sees it.
+    A pause holds until it is taken back, also over a restart. A stop is for the run that sees it,
+    and so is another budget.
 
     Attributes
     ----------
@@ -68,11 +78,17 @@ class FileControl:
     def wanted(self) -> Command:
         """What is asked at the moment; a file that nobody understands asks nothing."""
         try:
-            with open(self._path, "rb", opener=open_plain) as file:
-                said = json.loads(file.read(_LONGEST))
-            return Command(said["wanted"])
-        except (OSError, UserError, ValueError, LookupError, TypeError, RecursionError):
+            return Command(self._asked()["wanted"])
+        except (ValueError, LookupError, TypeError):
             return Command.RUN
+
+    @property
+    def budget(self) -> int | None:
+        """Another budget that is asked for, 0 for no limit; None: none is."""
+        budget = self._asked().get("budget")
+        if isinstance(budget, bool) or not isinstance(budget, int):
+            return None
+        return budget if budget >= 0 else None
 
     def ask(self, wanted: Command) -> None:
         """Ask the crawl for something; the file changes as a whole.
@@ -82,18 +98,41 @@ class FileControl:
         UserError
             The folder cannot be written.
         """
-        try:
-            if wanted is Command.RUN:
-                self._path.unlink(missing_ok=True)
-                return
-            at = datetime.now(UTC).isoformat(timespec="seconds")
-            write_whole(self._path, json.dumps({"wanted": wanted, "at": at}) + "\n")
-        except OSError as error:
-            raise UserError(
-                f"{self._path} cannot be written ({error.strerror}): do it as the user who crawls"
-            ) from None
+        self._write(wanted, self.budget)
+
+    def extend(self, budget: int) -> None:
+        """Give the crawl that runs another budget, 0 for none; raises as `ask` does."""
+        self._write(self.wanted, budget)
 
     def obeyed(self, wanted: Command) -> None:
         """Take back a request that was for one run only, if nothing else was asked since."""
         if wanted is Command.STOP and self.wanted is Command.STOP:
             self._path.unlink(missing_ok=True)
+
+    def extended(self, budget: int) -> None:
+        """Take back a budget, if no other was asked for since."""
+        if self.budget == budget:
+            self._write(self.wanted, None)
+
+    def _asked(self) -> dict[str, Any]:
+        try:
+            with open(self._path, "rb", opener=open_plain) as file:
+                said = json.loads(file.read(_LONGEST))
+        except (OSError, UserError, ValueError, RecursionError):
+            return {}
+        return said if isinstance(said, dict) else {}
+
+    def _write(self, wanted: Command, budget: int | None) -> None:
+        try:
+            if wanted is Command.RUN and budget is None:
+                self._path.unlink(missing_ok=True)
+                return
+            at = datetime.now(UTC).isoformat(timespec="seconds")
+            asked: dict[str, Any] = {"wanted": wanted, "at": at}
+            if budget is not None:
+                asked["budget"] = budget
+            write_whole(self._path, json.dumps(asked) + "\n")
+        except OSError as error:
+            raise UserError(
+                f"{self._path} cannot be written ({error.strerror}): do it as the user who crawls"
+            ) from None

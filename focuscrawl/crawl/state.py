@@ -9,6 +9,7 @@ from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.link_filter import fits
 from focuscrawl.crawl.redirects import Redirects
 from focuscrawl.crawl.remote_control import FileControl
+from focuscrawl.crawl.scope import Scope
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.crawl.visit import NOT_MODIFIED, RELEVANT
 from focuscrawl.foundation.urls import MAX_URL
@@ -46,6 +47,7 @@ class CrawlState:
 
     Attributes
     ----------
+    scope : what it is confined to by its plan
     parts : what takes part in it, in the order in which the loop calls them
     fetched : fetches recorded, those of earlier runs included
     reached : those of them that brought something, or the news that it has not changed
@@ -75,6 +77,7 @@ class CrawlState:
         self.critic, self.strategy, self.frontier = critic, strategy, frontier
         self.store, self.folder, self.web, self.plan = store, folder, web, plan
         self._within = within
+        self.scope = Scope(plan)
         self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates() if duplicates is None else duplicates
         self.redirects = Redirects(self.urls)
@@ -177,6 +180,14 @@ class CrawlState:
         if within is not None:
             known = [url if url in within else None for url in known]
         return [url if url is not None and len(url) <= MAX_URL else None for url in known]
+
+    def follow(self, urls: Sequence[str]) -> Sequence[str | None]:
+        """Map URLs to those the crawl goes on to by itself: in its scope, too; else as `resolve`.
+
+        What a project's own spider asks for is its own choice.
+        """
+        admits = self.scope.admits
+        return [url if url and admits(url) else None for url in self.resolve(urls)]
 
     def queue(self, number: int, score: float) -> bool:
         """Give a URL its new score, and a place in the frontier unless it has left it.

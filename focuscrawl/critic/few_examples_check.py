@@ -150,25 +150,31 @@ def check_few_examples(
         raise UserError(f"{web.name} has no other pages than the examples: name another --web")
     topic = next(path for path in trained.model.classes if path != OFF_TOPIC)
     ordered = [*good, *(example for example in examples if not example.good)]
-    judged = _judge(trained, ordered, [bag for _, bag in others], topic)
+    judged = judge_held_out(
+        trained,
+        [Counter(example.tokens) for example in good],
+        [Counter(example.tokens) for example in ordered[len(good) :]],
+        [bag for _, bag in others],
+        topic,
+    )
     recall = None
     if good and len(judged.examples):
         recall = recall_of(judged.examples[: len(good)])
     on_topic: list[Bag] = [Counter(example.tokens) for example in good]
     if not good:
         on_topic = [bag for (_, bag), odds in zip(others, judged.others, strict=True) if odds > 0]
-    words_for, words_against = _weightiest(
+    words_for, words_against = weightiest(
         trained.model, topic, on_topic, [bag for _, bag in others]
     )
     return FewExamplesReport(
         topic=topic,
         examples=tuple(
             JudgedPage(example.url, topic if example.good else OFF_TOPIC, relevance)
-            for example, relevance in zip(ordered, _relevance(judged.examples), strict=False)
+            for example, relevance in zip(ordered, relevance_of(judged.examples), strict=False)
         ),
         others=tuple(
             JudgedPage(url, "", relevance)
-            for (url, _), relevance in zip(others, _relevance(judged.others), strict=True)
+            for (url, _), relevance in zip(others, relevance_of(judged.others), strict=True)
         ),
         recall=recall,
         words_for=words_for,
@@ -191,24 +197,26 @@ def phrases_of_critic(trained: TrainedCritic) -> Sequence[Sequence[str]]:
     return model.phrases if isinstance(model, WordsModel) else trained.phrases
 
 
-class _Judged(NamedTuple):
-    """Log-odds of the examples, or of none of them, and of other pages."""
+class Judged(NamedTuple):
+    """Log-odds of the examples, good ones first, or of none of them, and of other pages."""
 
     examples: NDArray[np.float64]
     others: NDArray[np.float64]
     cohesion: Cohesion | None
 
 
-def _judge(
-    trained: TrainedCritic, examples: Sequence[Example], others: Sequence[Bag], topic: str
-) -> _Judged:
+def judge_held_out(
+    trained: TrainedCritic,
+    good: Sequence[Bag],
+    bad: Sequence[Bag],
+    others: Sequence[Bag],
+    topic: str,
+) -> Judged:
     """Hold pages out where there are enough of them; else let the critic judge as it is."""
-    good = [Counter(example.tokens) for example in examples if example.good]
-    bad = [Counter(example.tokens) for example in examples if not example.good]
-    if not examples or (len(good) < 2 and not trained.phrases):
+    if not (good or bad) or (len(good) < 2 and not trained.phrases):
         log = trained.model.log_posteriors(others)
         yes = trained.model.classes.index(topic)
-        return _Judged(np.zeros(0), log[:, yes] - log[:, 1 - yes], None)
+        return Judged(np.zeros(0), log[:, yes] - log[:, 1 - yes], None)
     languages = languages_of(others, [*good, *bad], trained.phrases)
     filled = [*others, *missing_others(len(others), trained.random_state, languages)]
     vectors, pages = read_little(
@@ -220,14 +228,15 @@ def _judge(
         languages=languages,
     )
     odds = hold_out(vectors, trained.phrases, pages, trained.random_state)
-    return _Judged(
+    return Judged(
         np.concatenate([odds.good, odds.bad]),
         odds.unlabelled[: len(others)],
         cohesion_of(vectors, pages) if len(good) > 1 else None,
     )
 
 
-def _relevance(log_odds: NDArray[np.float64]) -> list[float]:
+def relevance_of(log_odds: NDArray[np.float64]) -> list[float]:
+    """Return R of log-odds."""
     relevance: list[float] = (0.5 + 0.5 * np.tanh(log_odds / 2.0)).tolist()
     return relevance
 
@@ -236,7 +245,7 @@ def _agreement(page: JudgedPage, topic: str) -> float:
     return page.relevance if page.label == topic else 1.0 - page.relevance
 
 
-def _weightiest(
+def weightiest(
     model: TopicModel, topic: str, on_topic: Sequence[Bag], others: Sequence[Bag]
 ) -> tuple[list[str], list[str]]:
     """Return the words that part pages on the topic from others, for the topic and against it.

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+    from scipy import sparse
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.foundation.progress_listener import Progress
@@ -187,21 +188,12 @@ def _learn_discriminative(
     bags = [bag for _, bag in usable]
     if all(bag.keys() == bags[0].keys() for bag in bags):
         raise _alike(len(bags))
-    topics = np.array([leaf for (_, leaf), _ in usable])
-    classes, truth, pages_of = np.unique(topics, return_inverse=True, return_counts=True)
-    # as if each class had as many pages
-    weight = len(bags) / (len(classes) * pages_of[truth]) if uniform_prior else np.ones(len(bags))
     languages = languages_of(bags)
     vectors = PageVectors.learn(bags, embeddings=word_vectors_installed(), languages=languages)
     pages = as_matrix(vectors.read(bags), len(vectors.words))
-    folds = _folds(truth, random_state)
-    held_out = np.full((len(bags), len(classes)), -np.log(1e6))
-    for number in np.unique(folds):
-        test, rest = np.flatnonzero(folds == number), np.flatnonzero(folds != number)
-        if len(set(truth[rest])) > 1:
-            learned = fit_logistic(pages[rest], topics[rest], weight[rest])
-            columns = np.searchsorted(classes, learned.classes)
-            held_out[np.ix_(test, columns)] = learned.log_posteriors(pages[test])
+    topics = np.array([leaf for (_, leaf), _ in usable])
+    weight = _weights(topics, uniform_prior=uniform_prior)
+    held_out, truth, folds = _held_out(pages, topics, weight, random_state)
     scale = fit_scale(held_out, truth)
     lengths = np.array([float(sum(bag.values())) for bag in bags])
     counts = TrainingRows.from_bags(read_as(bags, languages), list(topics)).count()
@@ -214,6 +206,71 @@ def _learn_discriminative(
         calibrated=calibrate,
         cross_validation=_summary(held_out, truth, folds),
     )
+
+
+def held_out_posteriors(
+    usable: Sequence[tuple[tuple[str, str], Bag]],
+    *,
+    kind: str,
+    uniform_prior: bool = False,
+    random_state: int = 0,
+) -> NDArray[np.float64]:
+    """Judge every example by a critic that has learned from the others.
+
+    Parameters
+    ----------
+    usable, kind, uniform_prior, random_state : as in `learn_critic`; of two classes at least
+
+    Returns
+    -------
+    log Pr(c|u), float64 (n_examples, n_classes), the classes sorted; of a discriminative critic
+    scaled as its own are
+    """
+    bags, topics = [bag for _, bag in usable], [leaf for (_, leaf), _ in usable]
+    languages = languages_of(bags)
+    if kind != LogisticModel.kind:
+        rows = TrainingRows.from_bags(read_as(bags, languages), topics)
+        model = KINDS[kind](rows.count(), uniform_prior=uniform_prior, languages=languages)
+        return _cross_validate(model, rows, _folds(rows.truth, random_state))[0]
+    vectors = PageVectors.learn(bags, embeddings=word_vectors_installed(), languages=languages)
+    pages = as_matrix(vectors.read(bags), len(vectors.words))
+    named = np.array(topics)
+    weight = _weights(named, uniform_prior=uniform_prior)
+    held_out, truth, _ = _held_out(pages, named, weight, random_state)
+    return log_normalised(held_out * fit_scale(held_out, truth))
+
+
+def _weights(topics: NDArray[np.str_], *, uniform_prior: bool) -> NDArray[np.float64]:
+    """Return what each example counts: with a uniform prior, each class as much."""
+    if not uniform_prior:
+        return np.ones(len(topics))
+    classes, truth, pages_of = np.unique(topics, return_inverse=True, return_counts=True)
+    weight: NDArray[np.float64] = len(topics) / (len(classes) * pages_of[truth])
+    return weight
+
+
+def _held_out(
+    pages: sparse.csr_matrix,
+    topics: NDArray[np.str_],
+    weight: NDArray[np.float64],
+    random_state: int,
+) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    """Judge every page by a linear function fitted to the other folds.
+
+    Returns
+    -------
+    log-posteriors (n, n_classes), and of each page the number of its class, and its fold
+    """
+    classes, truth = np.unique(topics, return_inverse=True)
+    folds = _folds(truth, random_state)
+    held_out = np.full((len(topics), len(classes)), -np.log(1e6))
+    for number in np.unique(folds):
+        test, rest = np.flatnonzero(folds == number), np.flatnonzero(folds != number)
+        if len(set(truth[rest])) > 1:
+            learned = fit_logistic(pages[rest], topics[rest], weight[rest])
+            columns = np.searchsorted(classes, learned.classes)
+            held_out[np.ix_(test, columns)] = learned.log_posteriors(pages[test])
+    return held_out, truth, folds
 
 
 def read_urls(path: str | Path) -> list[str]:

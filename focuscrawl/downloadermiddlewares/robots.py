@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import OrderedDict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from scrapy.robotstxt import RobotParser
 
 _PARSED = getattr(signals, "robots_parsed", None)  # documented since Scrapy 2.18
+#: https://www.sitemaps.org/protocol.html#submit_robots
+_SITEMAP = re.compile(r"^[ \t]*sitemap[ \t]*:[ \t]*(\S+)", re.IGNORECASE | re.MULTILINE)
 _MOST = 500 * 1024  # bytes; RFC 9309 section 2.5: no less
 _LARGE = 20_000  # bytes; parsing more would hold the event loop for over 5 ms
 _KEPT = 32 * 1024 * 1024  # bytes of robots.txt whose rules are kept; more than 10,000 hosts'
@@ -150,6 +153,10 @@ class RobotsMiddleware(Component):
         if not 200 <= response.status < 300:
             return None, 0
         rules = await self._read(response)
+        if self._crawl.plan.discover:
+            text = response.body[:_MOST].decode("utf-8", "replace")
+            named = [response.urljoin(each) for each in _SITEMAP.findall(text)]
+            self._crawl.told(origin, named)
         if _PARSED is not None:
             await self._crawler.signals.send_catch_log_async(
                 _PARSED, robotparser=rules, request=request

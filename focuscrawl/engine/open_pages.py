@@ -69,13 +69,18 @@ class OpenPages:
         self._pages[visit.number] = _OpenPage(visit)
 
     def links_of(self, number: int) -> list[str]:
-        """Return the URLs of an open page's links that may be pages; none of other pages."""
+        """Return the URLs of an open page's links that the crawl may go on to by itself."""
         page = self._pages.get(number)
-        if page is None or page.visit.view is None:
+        scope = self._crawl.scope
+        if page is None or page.visit.view is None or not scope.leads_on(page.visit.depth):
             return []
-        any_media = self._crawl.plan.any_media
+        plan = self._crawl.plan
         urls = dict.fromkeys(page.visit.view.links.urls)
-        return [url for url in urls if any_media or may_be_page(url)]
+        return [
+            url
+            for url in urls
+            if (plan.any_media or may_be_page(url, pdf=plan.pdf)) and scope.admits(url)
+        ]
 
     def follow(self, number: int, url: str) -> None:
         """Note that a link of an open page is followed though nobody asked for it."""

@@ -20,6 +20,8 @@ from focuscrawl.page import Effort, ParserApart, TooMuchWorkError
 from focuscrawl.page.effort import SMALL_SIZE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scrapy.crawler import Crawler
 
     from focuscrawl.crawl import PageVisit
@@ -32,6 +34,8 @@ TOO_HARD = "too hard to parse"
 
 class PageParsing:
     """Parses pages: small ones at once, large ones in a thread, and what may never end apart.
+
+    Documents that are no HTML are read apart, too, whatever their size.
 
     Those that are not parsed at once take turns: parsed side by side they would take memory, and
     no less time. In a replay nobody waits for the event loop, so large ones are parsed at once.
@@ -55,8 +59,11 @@ class PageParsing:
             The crawl ends; the URL is queued again.
         """
         try:
-            if not self._parse_at_once(visit) and self._crawl.is_page(visit):
-                await self._parse_aside(visit)
+            kind = self._crawl.document_kind(visit)
+            if kind is not None:
+                await self._aside(self._read_blocking, visit, kind)
+            elif not self._parse_at_once(visit) and self._crawl.is_page(visit):
+                await self._aside(self._parse_blocking, visit)
         except TooMuchWorkError:
             if self._given_up:
                 self._crawl.put_back(visit.number, time.monotonic())
@@ -85,14 +92,17 @@ class PageParsing:
             return False
         return True
 
-    async def _parse_aside(self, visit: PageVisit) -> None:
+    async def _aside(self, parse: Callable[..., None], *given: object) -> None:
         await maybe_deferred_to_future(self._one_aside.acquire())
         try:
             if self._given_up:
                 raise TooMuchWorkError
-            await maybe_deferred_to_future(deferToThread(self._parse_blocking, visit))
+            await maybe_deferred_to_future(deferToThread(parse, *given))
         finally:
             self._one_aside.release()
+
+    def _read_blocking(self, visit: PageVisit, kind: str) -> None:
+        self._crawl.read(visit, kind, self._apart.parse_document)
 
     def _parse_blocking(self, visit: PageVisit) -> None:
         if visit.bytes <= _LARGE:

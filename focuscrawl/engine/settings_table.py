@@ -15,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
+from focuscrawl.foundation.url_lists import HOSTS as HOST_LIST
+from focuscrawl.foundation.url_lists import LANGUAGES as LANGUAGE_LIST
+from focuscrawl.foundation.url_lists import URL_PATTERNS, some_of
 from focuscrawl.foundation.values import (
     FLAG,
     IP_ADDRESS,
     NETWORKS,
-    PATTERN,
     TEXT,
     Reader,
     file_name,
@@ -30,7 +32,6 @@ from focuscrawl.foundation.values import (
 )
 
 if TYPE_CHECKING:
-    import re
     from collections.abc import Mapping
     from typing import Self
 
@@ -138,6 +139,26 @@ APPRENTICE = Argument("FOCUSCRAWL_APPRENTICE", _TEXT_OR_NONE, None, unset="from 
 WITHIN = Argument("FOCUSCRAWL_WITHIN", _TEXT_OR_NONE, None, unset="no limit").means(
     "folder of an earlier crawl: only URLs that it fetched are followed (a recall crawl)"
 )
+HOSTS: Setting[tuple[str, ...]] = Argument("FOCUSCRAWL_HOSTS", HOST_LIST, (), unset="all").means(
+    "only [these hosts](usage.md#scope) and those below them: with commas, or a file with one a "
+    "line"
+)
+DENY: Setting[tuple[str, ...]] = Argument("FOCUSCRAWL_DENY", URL_PATTERNS, (), unset="none").means(
+    "no URL that [one of these](usage.md#scope) is found in, `*` for anything and `$` for its "
+    "end: with commas, or a file with one a line. Not what your own spider asks for"
+)
+LANGUAGES: Setting[tuple[str, ...]] = Argument(
+    "FOCUSCRAWL_LANGUAGES", LANGUAGE_LIST, (), unset="all"
+).means("codes with commas, `en,de`: a page in [another language](usage.md#scope) has relevance 0")
+MAX_DEPTH: Setting[int | None] = Argument(
+    "FOCUSCRAWL_MAX_DEPTH", whole_number(), None, unset="no limit"
+).means("clicks from a seed: [no link](usage.md#scope) of a page that far is followed")
+DISCOVER: Setting[tuple[str, ...]] = Argument(
+    "FOCUSCRAWL_DISCOVER", some_of("sitemaps", "feeds", "hreflang"), (), unset="nothing"
+).means(
+    "[pages that no page links to](usage.md#site-maps-feeds-translations): in site maps and "
+    "feeds of hosts that have brought a relevant page, and in other languages (`hreflang`)"
+)
 KNOWLEDGE = Argument("FOCUSCRAWL_KNOWLEDGE", _TEXT_OR_NONE, None, unset="none").means(
     "file of what earlier crawls of the topic have learned ([knowledge](knowledge.md)); with "
     "`apprentice` and `learnable`"
@@ -145,11 +166,10 @@ KNOWLEDGE = Argument("FOCUSCRAWL_KNOWLEDGE", _TEXT_OR_NONE, None, unset="none").
 
 # Settings only.
 
-ALLOW: Setting[re.Pattern[str] | None] = Setting(
-    "FOCUSCRAWL_ALLOW", PATTERN, None, unset="all"
-).means(
+ALLOW: Setting[tuple[str, ...]] = Setting("FOCUSCRAWL_ALLOW", URL_PATTERNS, (), unset="all").means(
     "of the links that your spider did not ask for, [only "
-    "those](addon.md#links-you-did-not-ask-for) whose URL this is found in"
+    "those](addon.md#links-you-did-not-ask-for) whose URL one of these is found in, written as "
+    "for `deny`"
 )
 ANY_MEDIA = Setting("FOCUSCRAWL_ANY_MEDIA", FLAG, False).means(
     "load and follow what is no HTML, too: no link is left out for its ending (`.pdf`, "
@@ -174,9 +194,6 @@ CALLBACK = Setting("FOCUSCRAWL_CALLBACK", TEXT, "parse").means(
 CLOSED = Setting("FOCUSCRAWL_CLOSED", FLAG, True).means(
     "in a replay, drop links to what is not recorded; otherwise they answer 404 and cost a fetch"
 )
-DENY: Setting[re.Pattern[str] | None] = Setting(
-    "FOCUSCRAWL_DENY", PATTERN, None, unset="none"
-).means("of the links that your spider did not ask for, none whose URL this is found in")
 DISTILL = Setting("FOCUSCRAWL_DISTILL", whole_number(), 0).means(
     "after every so many fetches, what the top [hubs](distiller.md#while-crawling) link to "
     "comes first; 0: never"
@@ -245,6 +262,9 @@ OBEY_META_ROBOTS: Setting[bool | None] = Setting(
 PATIENCE = Setting("FOCUSCRAWL_PATIENCE", number(), 5.0).means(
     "seconds that a live crawl gives for [one more relevant page](usage.md#patience): while a "
     "better link waits for its host, the budget is not spent on what is far below; 0: none"
+)
+PDF = Setting("FOCUSCRAWL_PDF", FLAG, False).means(
+    "load PDF, too, and judge it [by its text](usage.md#pdf)"
 )
 PRIVATE_ADDRESSES = Setting(
     "FOCUSCRAWL_PRIVATE_ADDRESSES", NETWORKS, Networks(), unset="none"

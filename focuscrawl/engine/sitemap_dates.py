@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from scrapy.spiders import SitemapSpider
 
 from focuscrawl.foundation.urls import normalize
+from focuscrawl.foundation.w3c_dates import changed_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -55,16 +55,3 @@ class SitemapDates:
 
     def _take(self, url: str) -> float:
         return self._at.pop(normalize(url) or url, -math.inf)
-
-
-def changed_at(lastmod: str) -> float | None:
-    """Return the seconds since 1970 of a W3C date, such as 2024, 2024-05-01T10:00+02:00.
-
-    Without a time zone it is UTC; None if it is no such date.
-    """
-    missing = {4: "-01-01", 7: "-01"}.get(len(lastmod), "")
-    try:
-        at = datetime.fromisoformat(lastmod + missing)
-    except ValueError:
-        return None
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()

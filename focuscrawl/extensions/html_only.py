@@ -21,7 +21,8 @@ class HtmlOnly(Component):
     """Stops a download once its headers name another media type than HTML.
 
     Off with ``FOCUSCRAWL_ANY_MEDIA = True``. The fetch counts, its body is not loaded. What a
-    project's own spider asks for it gets.
+    project's own spider asks for it gets; so does the crawl what it reads besides: PDF, site
+    maps and feeds, if it is told to.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -33,5 +34,7 @@ class HtmlOnly(Component):
         """Look at the Content-Type of what the crawl itself asked for."""
         media_type, _ = read_content_type((headers.get("Content-Type") or b"").decode("latin-1"))
         followed = URL_ID in request.meta and OWN not in request.meta
-        if followed and media_type is not None and not is_html(media_type):
+        if not followed or media_type is None or is_html(media_type):
+            return
+        if not self._crawl.may_read(request.meta[URL_ID], media_type):
             raise StopDownload(fail=False)

@@ -86,6 +86,7 @@ class Progress(Component):
         stats.set_value("focuscrawl/priority_fidelity", self._crawl.priority_fidelity)
         now = time.monotonic()
         if self._bar is not None:
+            self._bar.total = self._crawl.plan.budget or None  # a person may give another
             self._bar.set_postfix_str(self._state_beside(self._bar), refresh=False)
             self._bar.update(self._crawl.fetched - self._bar.n)  # others may fetch, too
         elif self._shown and now >= self._next_line:

@@ -1,4 +1,4 @@
-"""Pauses, resumes and stops the engine as ``focuscrawl pause``, ``resume`` and ``stop`` ask."""
+"""Obeys ``focuscrawl pause``, ``resume``, ``stop`` and ``extend`` while the engine runs."""
 
 from __future__ import annotations
 
@@ -31,8 +31,11 @@ class RemoteControlExtension(Component):
         self.paused = False
 
     def engine_started(self) -> None:
-        """Begin to look; a stop that an earlier run never saw is not meant for this one."""
+        """Begin to look; a stop or budget that an earlier run never saw is not meant for this."""
         self._control.obeyed(Command.STOP)
+        earlier = self._control.budget
+        if earlier is not None:
+            self._control.extended(earlier)
         self._look()
 
     def spider_closed(self) -> None:
@@ -50,10 +53,19 @@ class RemoteControlExtension(Component):
             close_spider(self._crawler, "stopped")
             return
         call_later(self._control.every, self._look)
+        budget = self._control.budget
+        if budget is not None:
+            self._extend(budget)
         if (wanted is Command.PAUSE) != self.paused:
             self._turn(wanted)
         if self.paused:
             self._crawl.poll(time.monotonic())  # workers stay in step with each other
+
+    def _extend(self, budget: int) -> None:
+        self._control.extended(budget)
+        self._crawl.extend(budget)
+        logger.info("the budget is %s now", f"{budget:,} fetches" if budget else "without limit")
+        wake(self._crawler)
 
     def _turn(self, wanted: Command) -> None:
         self.paused = wanted is Command.PAUSE

@@ -16,9 +16,12 @@ _REPORT = ("jinja2", "matplotlib", "pandas")
 EXTRAS: dict[str, tuple[str, ...]] = {
     "report": _REPORT,
     "lab": (*_REPORT, "pyarrow"),
+    "feeds": ("feedparser",),
+    "languages": ("py3langid",),
     "metrics": ("prometheus_client",),
     "migrations": ("alembic",),
     "parquet": ("pyarrow",),
+    "pdf": ("pypdf",),
     "embeddings": ("wordllama", "safetensors", "tokenizers"),
     "studio": ("jinja2", "starlette", "uvicorn"),
     "workers": ("alembic", "psycopg"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ipaddress
 import json
 import math
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
@@ -42,7 +41,7 @@ class Reader(Generic[T_co]):
         """
         try:
             return self.value_of(written)
-        except (TypeError, ValueError, re.error):
+        except (TypeError, ValueError):
             raise UserError(f"{name} must be {self.accepts}, not {written!r}") from None
 
 
@@ -62,18 +61,12 @@ def _networks(written: Any) -> Networks:
     return Networks.of(name for name in names if name != "")
 
 
-def _pattern(written: Any) -> re.Pattern[str] | None:
-    each = [written] if isinstance(written, str) else list(written)
-    return re.compile("|".join(f"(?:{one})" for one in each if one)) if any(each) else None
-
-
 def _address(written: object) -> str:
     return str(ipaddress.ip_address(str(written)))
 
 
 FLAG = Reader("0 or 1", _flag)
 TEXT = Reader("a text", _text)  # a list of texts becomes one with commas between
-PATTERN = Reader("a regular expression, or a list of them", _pattern)
 IP_ADDRESS = Reader("an IP address", _address)
 NETWORKS = Reader("addresses and networks, with commas between", _networks)
 

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import subprocess
 import sys
+from contextlib import suppress
+from pathlib import Path
 from threading import Event, Lock
 from typing import TYPE_CHECKING, BinaryIO
 
+from focuscrawl.page.documents import UnreadableError, parse_document
 from focuscrawl.page.packed_view import pack_view, unpack_view
 from focuscrawl.page.parse import TooMuchWorkError, parse_page
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from focuscrawl.page.view import PageView
 
@@ -22,6 +26,8 @@ LONGEST = 10.0
 
 # The code runs as `-c`: the program that crawls is not loaded again, whatever it is.
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from focuscrawl.page.apart import serve; serve()"
+_READABLE, _UNREADABLE = b"readable\n", b"unreadable\n"
+_MEMORY = 512 * 1024 * 1024  # bytes that reading a document may take, where that can be told
 _MOST = 100  # pages; after so many a new process begins, with little memory
 
 
@@ -54,6 +60,26 @@ class ParserApart:
             The page took too long, or too much memory, or was given up by `close`.
         """
         asked = {"url": url, "encoding": encoding, "robots": [*robots], "size": len(body)}
+        view = self._ask(asked, body)
+        assert view is not None
+        return view
+
+    def parse_document(self, body: bytes, url: str, kind: str) -> PageView:
+        """Do what `focuscrawl.page.documents.parse_document` does; blocks until it is done.
+
+        Raises
+        ------
+        TooMuchWorkError
+            See `parse_page`.
+        UnreadableError
+            It cannot be read.
+        """
+        view = self._ask({"url": url, "kind": kind, "size": len(body)}, body)
+        if view is None:
+            raise UnreadableError
+        return view
+
+    def _ask(self, asked: Mapping[str, object], body: bytes) -> PageView | None:
         with self._one:
             process = self._running()
             assert process.stdin is not None
@@ -61,8 +87,11 @@ class ParserApart:
             try:
                 process.stdin.write(json.dumps(asked).encode() + b"\n" + body)
                 process.stdin.flush()
-                view = unpack_view(process.stdout)  # type: ignore[arg-type]  # a BufferedReader
-            except (OSError, ValueError):  # it has ended
+                readable = process.stdout.readline()
+                view = unpack_view(process.stdout) if readable == _READABLE else None  # type: ignore[arg-type]  # a BufferedReader
+                if readable not in (_READABLE, _UNREADABLE):
+                    raise EOFError
+            except (EOFError, OSError, ValueError):  # it has ended
                 self._end()
                 raise TooMuchWorkError from None
             self._parsed += 1
@@ -117,7 +146,33 @@ def serve() -> None:
 def _answer(page: dict[str, object], asked: BinaryIO, answers: BinaryIO, longest: float) -> None:
     body = asked.read(page.pop("size"))  # type: ignore[arg-type]
     signal.setitimer(signal.ITIMER_PROF, longest)  # SIGPROF ends the process, wherever it is
-    view = parse_page(body, **page)  # type: ignore[arg-type]
+    view = _document(body, **page) if "kind" in page else parse_page(body, **page)  # type: ignore[arg-type]
     signal.setitimer(signal.ITIMER_PROF, 0.0)
-    answers.writelines(pack_view(view))
+    if view is None:
+        answers.write(_UNREADABLE)
+    else:
+        answers.write(_READABLE)
+        answers.writelines(pack_view(view))
     answers.flush()
+
+
+def _document(body: bytes, url: str, kind: str) -> PageView | None:
+    """Read a document, with so much memory more; None if it cannot be."""
+    used = _address_space()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    if used is not None and before[1] == resource.RLIM_INFINITY:
+        resource.setrlimit(resource.RLIMIT_AS, (used + _MEMORY, before[1]))
+    try:
+        return parse_document(body, url, kind)
+    except UnreadableError:
+        return None
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def _address_space() -> int | None:
+    """Return the bytes that this process has asked for; None where there is no telling."""
+    with suppress(OSError):
+        pages = Path("/proc/self/statm").read_text(encoding="ascii").split()[0]
+        return int(pages) * resource.getpagesize()
+    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ _REFRESH = re.compile(
     r"""\s*(\d*+)[\d.]*+\s*[;,\s]\s*(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|(.*))""",
     re.IGNORECASE | re.DOTALL,
 )
+_FEEDS = ("application/rss+xml", "application/atom+xml")
+_MAX_FEEDS, _MAX_TRANSLATIONS = 10, 100  # that are kept; more are made, not written
+_LANGUAGE = 35  # characters (RFC 5646, section 4.4.1)
 _MAX_REFRESHES = 16  # `meta` elements that are looked at; one is the rule
 #: rules of X-Robots-Tag that have a value; another word before a colon names a crawler
 _VALUED = frozenset({"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"})
@@ -30,6 +33,8 @@ class Metadata:
     ----------
     refresh, refresh_delay : where a browser goes by itself, and after how many seconds
     noindex, nofollow : what robots are asked not to do
+    feeds : where the page has feeds
+    translations : where it is in other languages, and in which
     """
 
     base: str | None = None
@@ -38,6 +43,8 @@ class Metadata:
     refresh_delay: float = 0.0
     noindex: bool = False
     nofollow: bool = False
+    feeds: list[str] = field(default_factory=list)
+    translations: list[tuple[str, str]] = field(default_factory=list)
 
     def add_robots_rules(self, rules: str) -> None:
         """Take in rules as in ``noindex, nofollow``; they add up, whoever says them."""
@@ -83,12 +90,25 @@ def read_metadata(elements: list[etree._Element]) -> Metadata:
         if element.tag == "base":
             if found.base is None:
                 found.base = href
-        elif found.canonical is None and "canonical" in element.get("rel", "").lower().split():
+            continue
+        relations = element.get("rel", "").lower().split()
+        if found.canonical is None and "canonical" in relations:
             found.canonical = href
+        elif "alternate" in relations:
+            _read_alternate(found, element, href)
     for meta, content in refreshes[:_MAX_REFRESHES]:
         if found.refresh is None:
             _read_refresh(found, meta, content)
     return found
+
+
+def _read_alternate(found: Metadata, link: etree._Element, href: str) -> None:
+    language = link.get("hreflang", "").strip()
+    if link.get("type", "").strip().lower() in _FEEDS:
+        if len(found.feeds) < _MAX_FEEDS:
+            found.feeds.append(href)
+    elif language and len(found.translations) < _MAX_TRANSLATIONS:
+        found.translations.append((language[:_LANGUAGE], href))
 
 
 def _read_refresh(found: Metadata, meta: etree._Element, content: str) -> None:

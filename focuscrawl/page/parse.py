@@ -10,7 +10,7 @@ import numpy as np
 from focuscrawl.foundation import urls
 from focuscrawl.page.effort import Effort, effort
 from focuscrawl.page.encoding import to_utf8
-from focuscrawl.page.metadata import read_metadata
+from focuscrawl.page.metadata import Metadata, read_metadata
 from focuscrawl.page.tokens import tokenize
 from focuscrawl.page.tree import parse_tree
 from focuscrawl.page.view import Links, PageView
@@ -31,6 +31,7 @@ MAX_HEADINGS = 10_000
 #: words of a page; critics and learners read no more. A book of 300 pages has as many
 MAX_TOKENS = 100_000
 
+_LANGUAGE_TAG = 35  # characters; a longer one is none (RFC 5646, section 4.4.1)
 _NOWHERE = "data:"  # resolves to no URL of the web
 
 
@@ -88,6 +89,7 @@ def parse_page(
         base, [meta.canonical or "", meta.refresh or "", *seen.references]
     )
     links_cut += seen.cut(_fitting(targets))
+    feeds, translations = _alternates(base, meta)
     headings = seen.headings[:MAX_HEADINGS]
     tokens, token_leaf = tokenize(seen.leaves)
     return PageView(
@@ -106,7 +108,26 @@ def parse_page(
         encoding=read_in,
         headings=[text for text, _ in headings],
         heading_leaf=np.array([leaf for _, leaf in headings], np.int32),
+        feeds=feeds,
+        translations=[target for _, target in translations],
+        translated_to=[language for language, _ in translations],
+        language="" if root is None else root.get("lang", "")[:_LANGUAGE_TAG],
     )
+
+
+def _alternates(base: str, meta: Metadata) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return where a page has feeds, and where it is in other languages, in which."""
+    if not meta.feeds and not meta.translations:
+        return [], []
+    languages = [language for language, _ in meta.translations]
+    found = _resolve(base, meta.feeds + [target for _, target in meta.translations])
+    n = len(meta.feeds)
+    translations = [
+        (language, target)
+        for language, target in zip(languages, found[n:], strict=True)
+        if target is not None
+    ]
+    return [feed for feed in found[:n] if feed is not None], translations
 
 
 def _resolve(base: str, references: list[str]) -> list[str | None]:

@@ -60,6 +60,11 @@ class PageView:
     headings : texts of ``<h1>`` to ``<h6>``, white space folded, at most 300 characters
     heading_leaf : int32 (n_headings,), the number of the first leaf of each, ascending
     refresh_delay : seconds after which a browser goes to `refresh`
+    language : what ``<html lang>`` says, as written; empty: nothing
+    feeds : URLs of the feeds that it names with ``<link rel=alternate>``
+    translations, translated_to : URLs that it says are the same in other languages, and these
+        languages (``hreflang``)
+    kind : empty for a page; else what it is of `focuscrawl.page.documents`
     """
 
     url: str
@@ -77,6 +82,11 @@ class PageView:
     heading_leaf: NDArray[np.int32] = field(default_factory=_none)
     links_cut: int = 0
     refresh_delay: float = 0.0
+    language: str = ""
+    feeds: list[str] = field(default_factory=list)
+    translations: list[str] = field(default_factory=list)
+    translated_to: list[str] = field(default_factory=list)
+    kind: str = ""
 
     def words_around(
         self, links: NDArray[np.int64], most: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from focuscrawl.crawl.visit import META_REFRESH, NOT_MODIFIED
+from focuscrawl.page.documents import LISTS
 
 PAGE = "page"
 DUPLICATE = "duplicate"
@@ -23,9 +24,9 @@ def outcome(status: int, error: str | None, duplicate: bool) -> str:
     Returns
     -------
     ``page`` and ``not modified`` (the only ones with a relevance; the latter was asked for only
-    if it had changed), ``duplicate``, ``redirect``, ``no HTML``,
-    ``HTTP <status>``, or the cause when no answer came or a redirect, of a page that refreshes
-    to another, too, leads nowhere.
+    if it had changed), ``duplicate``, ``redirect``, ``no HTML``, ``site map``,
+    ``site map index``, ``feed``, ``HTTP <status>``, or the cause when no answer came or a
+    redirect, of a page that refreshes to another, too, leads nowhere.
     """
     if duplicate:
         return DUPLICATE
@@ -41,4 +42,4 @@ def outcome(status: int, error: str | None, duplicate: bool) -> str:
 
 def is_error(name: str) -> bool:
     """Tell whether an outcome is a failure of the server, the network or the link."""
-    return name not in (PAGE, DUPLICATE, REDIRECT, NO_HTML, UNCHANGED)
+    return name not in (PAGE, DUPLICATE, REDIRECT, NO_HTML, UNCHANGED, *LISTS)

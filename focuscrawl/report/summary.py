@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from focuscrawl.crawl.parts.near_duplicates import NEAR_DUPLICATE
 from focuscrawl.crawl.parts.priority_fidelity import NEARLY, OVERTAKEN
 from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.page.documents import LISTS
 from focuscrawl.report.harvest_falls import last_alarm
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
 from focuscrawl.report.plain_text import counted, middle, one_line, printable, table
@@ -231,7 +232,9 @@ class Summary:
         no_html = self.outcomes.get(NO_HTML, 0)
         near = self.traps.get(NEAR_DUPLICATE, 0)
         same = f"{self.outcomes.get(DUPLICATE, 0):,}" + (f", {near:,} more nearly" if near else "")
-        return f"{same}; {redirects}, {no_html:,} no HTML"
+        lists = sum(self.outcomes.get(kind, 0) for kind in LISTS)
+        said = f"{same}; {redirects}, {no_html:,} no HTML"
+        return f"{said}, {counted(lists, 'site map')} or feeds" if lists else said
 
     def _priority_in_words(self) -> str:
         host = max(self.overtaken, key=lambda name: self.overtaken[name])

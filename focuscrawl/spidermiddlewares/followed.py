@@ -9,7 +9,8 @@ from scrapy.exceptions import NotConfigured
 
 from focuscrawl.engine.meta import FOLLOWED, URL_ID
 from focuscrawl.engine.open_pages import open_pages_of
-from focuscrawl.engine.settings_table import ALLOW, DENY, FOLLOW
+from focuscrawl.engine.settings_table import ALLOW, FOLLOW
+from focuscrawl.foundation.url_lists import UrlPatterns
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -28,7 +29,7 @@ class FollowedMiddleware:
 
     def __init__(self, crawler: Crawler) -> None:
         self._pages = open_pages_of(crawler)
-        self._allow, self._deny = ALLOW.of(crawler.settings), DENY.of(crawler.settings)
+        self._allow = UrlPatterns(ALLOW.of(crawler.settings))
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
@@ -45,7 +46,5 @@ class FollowedMiddleware:
             yield each
         assert response.request is not None
         for url in self._pages.links_of(response.request.meta.get(URL_ID, -1)):
-            if (not self._allow or self._allow.search(url)) and not (
-                self._deny and self._deny.search(url)
-            ):
+            if not self._allow or self._allow.match(url):
                 yield Request(url, meta={FOLLOWED: True})

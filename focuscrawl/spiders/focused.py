@@ -111,6 +111,10 @@ def open_for(spider: scrapy.Spider, arguments: dict[str, Any], settings: BaseSet
     feed_of(settings)
     plan, store = plan_from(settings, arguments), arguments["store"]
     if not getattr(spider, "yields_visits", False):
+        if plan.discover:
+            raise UserError(
+                "discover is for the spider focused: yours reads site maps and feeds itself"
+            )
         plan = replace(plan, spider=spider.name)
     bind_crawl(
         spider.crawler,

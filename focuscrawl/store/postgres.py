@@ -284,10 +284,11 @@ def _check(store: CrawlStore, database: Database, identity: Mapping[str, str]) -
     if version < schema.SCHEMA_VERSION:
         store.migrate(version)
     for key, value in identity.items():
-        if kept.get(key) != value:
+        if kept.get(key, "") != value:
             raise UserError(
-                f"store {database.shown} holds another crawl: its {key} is {kept.get(key)}, not "
-                f"{value}; give this one another name with ?crawl=NAME"
+                f"store {database.shown} holds another crawl: its {key} is "
+                f"{kept.get(key) or 'none'}, not {value or 'none'}; "
+                "give this one another name with ?crawl=NAME"
             )
 
 

@@ -11,10 +11,12 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 
 from focuscrawl.errors import UserError
-from focuscrawl.studio import api, assets, pages
+from focuscrawl.studio import api, assets, crawling, pages
 from focuscrawl.studio.access import AccessMiddleware
 from focuscrawl.studio.exploring import routes as exploring
+from focuscrawl.studio.judging import routes as judging
 from focuscrawl.studio.rendering import PREFIX, message
+from focuscrawl.studio.topics import routes as topics
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -28,6 +30,9 @@ def make_application(desk: Desk, access: Access) -> Starlette:
     """Return the application that serves what is on `desk` to whom `access` lets in."""
     return Starlette(
         routes=[
+            *topics.routes(desk),
+            *judging.routes(desk),
+            *crawling.routes(desk),
             *exploring(desk),
             *api.routes(desk),
             *assets.routes(),

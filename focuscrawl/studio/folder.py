@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.critic.files import FORMAT
+from focuscrawl.critic.loading import find_model
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.model_folder import MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from importlib.resources.abc import Traversable
 
 _DEEPEST = 3  # folders below the one that is served
 _TOML = ".toml"
+_NEW_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}", re.ASCII)
+_COMES_ALONG = re.compile(r"models/[\w-]{1,80}", re.ASCII)  # with the package
+_DEMO = re.compile(r"demo(:[\d.]{1,8})?", re.ASCII)
 
 
 class StudioFolder:
@@ -44,6 +50,60 @@ class StudioFolder:
         path = self._inside(name)
         if path is None or not CrawlFolder(path).exists:
             raise UserError(f"no crawl {name!r:.200} in {self.root}: see the list of crawls")
+        return path
+
+    def topic(self, name: str) -> Path:
+        """Return the definition called so; UserError if it is not one in here."""
+        path = self._inside(name)
+        if path is None or path.suffix != _TOML or not path.is_file():
+            raise UserError(f"no topic {name!r:.200} in {self.root}: see the list of topics")
+        return path
+
+    def critic(self, name: str) -> Traversable:
+        """Return the folder of a critic in here, or of one that comes with the package.
+
+        Raises
+        ------
+        UserError
+            There is no such critic.
+        """
+        path = self._inside(name)
+        if path is not None and FORMAT.is_in(path):
+            return path
+        if path is None and _COMES_ALONG.fullmatch(name):
+            return find_model(name)
+        raise UserError(f"no critic {name!r:.200} in {self.root}: see the list of critics")
+
+    def recording(self, name: str) -> str:
+        """Return what a recorded web is called; UserError if it is not in here."""
+        path = self._inside(name)
+        if path is not None and path.is_file():
+            return f"./{self.name_of(path)}"
+        if path is None and _DEMO.fullmatch(name):
+            return name
+        raise UserError(f"no recording {name!r:.200} in {self.root}: name a .warc file in it")
+
+    def holds(self, name: str) -> bool:
+        """Tell whether a path leads to a file in here."""
+        path = self._inside(name)
+        return path is not None and path.is_file()
+
+    def new_folder(self, name: str) -> Path:
+        """Return a folder that is not there yet.
+
+        Raises
+        ------
+        UserError
+            The name is none for a folder, or taken.
+        """
+        if not _NEW_NAME.fullmatch(name):
+            raise UserError(
+                f"{name!r:.80} is no name: begin with a letter or digit, go on with these, "
+                "and . _ -, 80 at most"
+            )
+        path = self.root / name
+        if path.exists() or path.is_symlink():
+            raise UserError(f"{name} is there already: take another name")
         return path
 
     def name_of(self, path: Path) -> str:

@@ -1,4 +1,4 @@
-"""The process that runs one job, and writes down how it ended: ``python -m ... JOB_FOLDER``."""
+"""The process that runs one job, and writes down how it ended."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from filelock import FileLock
 
 from focuscrawl.foundation.drafts import write_whole
 from focuscrawl.foundation.plain_files import open_plain
-from focuscrawl.studio.job_files import LOCK, LOG, ORDER, OUTCOME
+from focuscrawl.studio.job_files import LOCK, LOG, OUTCOME, PROCESS
 
 
 def main() -> None:
-    """Run the command of the folder that is named; the first byte written says: it is begun."""
-    folder = Path(sys.argv[1])
+    """Run ``focuscrawl ARGUMENTS``; the first byte written says: it is begun."""
+    folder, arguments = Path(sys.argv[1]), sys.argv[2:]
     with FileLock(folder / LOCK, fallback_to_soft=False):
-        order = json.loads((folder / ORDER).read_bytes())
-        write_whole(folder / ORDER, json.dumps({**order, "pid": os.getpid()}))
+        write_whole(folder / PROCESS, json.dumps({"pid": os.getpid()}))
         os.write(1, b"!")
         os.close(1)
-        command = [sys.executable, "-P", "-m", "focuscrawl", *order["arguments"]]
+        command = [sys.executable, "-P", "-m", "focuscrawl", *arguments]
         with open(folder / LOG, "wb", opener=open_plain) as log:
             process = subprocess.Popen(command, stdout=log, stderr=log)
 

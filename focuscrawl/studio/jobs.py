@@ -19,7 +19,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
 from focuscrawl.foundation.locks import is_held
 from focuscrawl.foundation.plain_files import open_plain
-from focuscrawl.studio.job_files import LOCK, LOG, ORDER, OUTCOME
+from focuscrawl.studio.job_files import LOCK, LOG, ORDER, OUTCOME, PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,6 +98,7 @@ class Jobs:
         except OSError as error:
             raise UserError(f"{folder} cannot be written: {error.strerror}") from None
         command = [sys.executable, "-P", "-m", "focuscrawl.studio.job_process", str(folder)]
+        command += arguments  # nothing is run that only a file says
         # a session of its own: Ctrl-C at the studio's terminal is not for it
         process = subprocess.Popen(
             command,
@@ -134,9 +135,9 @@ class Jobs:
         """Ask a running job to end, as Ctrl-C does; see `job`."""
         job = self.job(name)
         if job.state is JobState.RUNNING:
-            order = self._load(name, ORDER)
-            with suppress(ProcessLookupError, KeyError, TypeError, PermissionError):
-                os.kill(int(order["pid"]), signal.SIGINT)
+            said = self._load(name, PROCESS)
+            with suppress(ProcessLookupError, KeyError, TypeError, ValueError, PermissionError):
+                os.kill(int(said["pid"]), signal.SIGINT)
         return job
 
     def _names(self) -> list[str]:

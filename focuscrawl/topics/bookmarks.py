@@ -51,18 +51,29 @@ def read_bookmarks(path: str | Path, folder: str | None = None) -> list[Bookmark
         text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
         raise UserError(f"{path}: {error.strerror}; export the bookmarks of a browser") from None
+    return bookmarks_in(text, str(path), folder)
+
+
+def bookmarks_in(text: str, where: str, folder: str | None = None) -> list[Bookmark]:
+    """Return the bookmarks in the text of such a file; `where` it is from, for the message.
+
+    Raises
+    ------
+    UserError
+        As `read_bookmarks`.
+    """
     first: dict[str, Bookmark] = {}
-    for each in _bookmarks(text.encode()):
+    for each in _bookmarks(text.encode(errors="replace")):
         first.setdefault(each.url, each)
     bookmarks = list(first.values())
     if not bookmarks:
-        raise UserError(f"{path}: no bookmark of a web page in it; export bookmarks as HTML")
+        raise UserError(f"{where}: no bookmark of a web page in it; export bookmarks as HTML")
     if folder is None:
         return bookmarks
     inside = [each for each in bookmarks if folder in each.folder.split("/")]
     if not inside:
         names = sorted({name for each in bookmarks for name in each.folder.split("/") if name})
-        raise UserError(f"{path}: no folder {folder}; there are {', '.join(names) or 'none'}")
+        raise UserError(f"{where}: no folder {folder}; there are {', '.join(names) or 'none'}")
     return inside
 
 

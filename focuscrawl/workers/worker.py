@@ -259,6 +259,14 @@ class Worker(Part):
         self._paused = wanted is Command.PAUSE
 
     @property
+    def budget(self) -> int | None:
+        """None: all workers have the one that the crawl was made with."""
+        return None
+
+    def extended(self, budget: int) -> None:
+        """Do nothing: no other budget is asked for."""
+
+    @property
     def totals(self) -> tuple[int, float]:
         """Fetches and relevance of all workers, as recorded: an estimate may go down again."""
         return self._heartbeat.state.fetched, self._heartbeat.state.relevance

@@ -229,6 +229,27 @@ def test_paused_before_it_is_started(demo: dict[str, str], tmp_path: Path) -> No
     assert FileControl(folder).wanted is Command.PAUSE
 
 
+def test_another_budget_is_exact(demo: dict[str, str], tmp_path: Path) -> None:
+    folder = tmp_path / "crawl"
+    crawl(folder, **demo, budget=10)
+    FileControl(folder).ask(Command.PAUSE)
+    FileControl(folder).extend(3)  # of an earlier run: not meant for this one
+    with start(folder, **demo, budget=20) as running:
+        until = time.monotonic() + 300
+        while status(folder)["state"] != "paused" and time.monotonic() < until:
+            time.sleep(0.05)
+        assert "extended" in ask("extend", folder, 14)
+        ask("resume", folder)
+        run = running.end()
+    assert run.returncode == 0
+    assert run.kept.stop_reasons == ["budget", "budget"]
+    assert len(run.kept.urls) == 14
+    assert not (folder / FileControl.FILE).exists()
+    refused = ask("extend", folder, 30, code=2)
+    assert "nobody crawls" in refused
+    assert "-a budget=30" in refused
+
+
 def test_a_terminated_crawl_waits_for_no_slow_server(local_web: LocalWeb, tmp_path: Path) -> None:
     """The server would never answer: what it was asked for is for the next run."""
     seeds = f"{local_web.origins['slow']}/,{local_web.origins['b']}/"

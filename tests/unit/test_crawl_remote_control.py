@@ -40,12 +40,32 @@ def test_a_stop_is_for_one_run_and_a_pause_for_all(tmp_path: Path) -> None:
     assert control.wanted is Command.PAUSE
 
 
-@given(st.binary(max_size=60) | st.sampled_from([b'{"wanted": "fly"}', b"[]", b'"stop"']))
+def test_a_budget_and_a_pause_do_not_undo_each_other(tmp_path: Path) -> None:
+    control = FileControl(tmp_path)
+    control.extend(30)
+    control.ask(Command.PAUSE)
+    assert (control.wanted, control.budget) == (Command.PAUSE, 30)
+    control.extended(20)  # 30 was asked for since
+    assert control.budget == 30
+    control.extended(30)
+    assert [control.wanted, control.budget] == [Command.PAUSE, None]
+    control.extend(0)
+    control.ask(Command.RUN)
+    assert (control.wanted, control.budget) == (Command.RUN, 0)
+    control.extended(0)
+    assert not [*tmp_path.iterdir()]
+
+
+@given(
+    st.binary(max_size=60)
+    | st.sampled_from([b'{"wanted": "fly"}', b"[]", b'"stop"', b'{"budget": true}'])
+)
 @settings(max_examples=50, deadline=None)
 def test_a_file_that_says_nothing_asks_for_nothing(content: bytes) -> None:
     with TemporaryDirectory() as folder:
         Path(folder, FileControl.FILE).write_bytes(content)
-        assert FileControl(Path(folder)).wanted is Command.RUN
+        control = FileControl(Path(folder))
+        assert (control.wanted, control.budget) == (Command.RUN, None)
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ ASSIGNED = {
     "engine/visits.py": {"visit.excluded"},
     "commands/anywhere.py": {"Command.called"},
     "commands/crawl.py": {"parser.usage"},
+    "extensions/progress.py": {"self._bar.total"},  # tqdm's, of a bar that grows
     "engine/sitemap_dates.py": {"spider.sitemap_filter"},  # documented, and to be overridden
     "engine/open_pages.py": {"page.finishing", "visit.asked"},
     "downloadermiddlewares/focus.py": {"visit.asked"},

@@ -10,7 +10,8 @@ from scrapy.http import XmlResponse
 from scrapy.spiders import SitemapSpider
 
 from focuscrawl.engine import sitemap_dates
-from focuscrawl.engine.sitemap_dates import SitemapDates, changed_at
+from focuscrawl.engine.sitemap_dates import SitemapDates
+from focuscrawl.foundation.w3c_dates import changed_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

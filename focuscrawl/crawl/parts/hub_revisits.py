@@ -82,7 +82,8 @@ class HubRevisits(Distilling):
             return
         visit.links = len(self._new_links(visit))
         if visit.links:
-            visit.relevance, visit.probabilities, _ = judge_page(crawl.critic, view)
+            verdict = judge_page(crawl.critic, view, crawl.scope.languages)
+            visit.relevance, visit.probabilities = verdict.relevance, verdict.probabilities
 
     def begin_expansion(self, visit: PageVisit) -> JudgedPage | None:
         """Return the page if it has new links, with these."""
@@ -142,7 +143,8 @@ class HubRevisits(Distilling):
 
     def _new_links(self, visit: PageVisit) -> dict[int, str]:
         assert visit.view is not None
-        found, urls = followed_links(self._crawl, visit.view, visit.asked), self._crawl.urls
+        found = followed_links(self._crawl, visit.view, visit.depth, visit.asked)
+        urls = self._crawl.urls
         known = set(self.targets_of(visit.number).tolist())
         return {place: url for place, url in found.items() if urls.get(url) not in known}
 

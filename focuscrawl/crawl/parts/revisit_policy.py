@@ -99,7 +99,7 @@ class KnownPages(Part):
         waiting = [*self._knowledge.waiting(most)]
         found = [*pages, *waiting]
         urls = [normalize(url) or "" for url, _ in found]
-        for url, (_, score) in zip(crawl.resolve(urls), found, strict=True):
+        for url, (_, score) in zip(crawl.follow(urls), found, strict=True):
             if url and crawl.urls.get(url) is None:
                 crawl.queue(crawl.urls.add(url, 0, None), score)
         told = f"{len(pages)} pages to visit again, {len(waiting)} never fetched"

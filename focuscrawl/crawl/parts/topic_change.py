@@ -19,6 +19,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
 from focuscrawl.foundation.model_folder import UNSOUND, reason
 from focuscrawl.foundation.plain_files import open_plain, refuse_link
+from focuscrawl.page.language import Languages
 from focuscrawl.store.history import History
 from focuscrawl.store.rewrite import rewrite
 from focuscrawl.store.soundness import taking_in
@@ -130,7 +131,10 @@ def follow(
     def fresh() -> Strategy:
         return make_strategy(identity.get("strategy", "apprentice"), context, options)
 
-    found = Rejudging(store, sources, critic=critic, strategy=fresh(), on_page=on_page).run()
+    languages = Languages(filter(None, identity.get("languages", "").split(",")))
+    found = Rejudging(
+        store, sources, critic=critic, strategy=fresh(), languages=languages, on_page=on_page
+    ).run()
     now = {
         "critic": critic.fingerprint,
         "critic_name": str(folder / critic_name),

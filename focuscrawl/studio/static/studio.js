@@ -13,6 +13,11 @@ document.addEventListener("htmx:beforeRequest", (event) => {
   if (event.detail.requestConfig.verb !== "get") say("");
 });
 
+// what is clicked before htmx has seen it must not leave the page
+document.addEventListener("submit", (event) => {
+  if (event.target.matches("[hx-post]")) event.preventDefault();
+});
+
 document.addEventListener("htmx:responseError", (event) => {
   const text = event.detail.xhr.responseText;
   try {

@@ -1,0 +1,158 @@
+"""Addresses about crawls that begin, go on and end: API and pages."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from focuscrawl.crawl import CrawlFolder
+from focuscrawl.crawl.plan import CrawlPlan
+from focuscrawl.crawl.remote_control import FileControl
+from focuscrawl.critic.phrase_model import OFF_TOPIC
+from focuscrawl.errors import UserError
+from focuscrawl.strategies.registry import strategy_names
+from focuscrawl.studio import listing
+from focuscrawl.studio.crawling.beginning import (
+    SETTINGS,
+    begin,
+    choice,
+    estimate,
+    go_on,
+    read_budget,
+    read_crawl,
+)
+from focuscrawl.studio.crawling.events import stream
+from focuscrawl.studio.crawling.watches import Watches
+from focuscrawl.studio.posted import text_of, with_values
+from focuscrawl.studio.rendering import PREFIX, render
+from focuscrawl.taxonomy import read_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from focuscrawl.studio.desk import Desk
+
+_NAMED = f"{PREFIX}/crawls/{{name:path}}"
+_FIRST_BUDGET = 300  # fetches of a first run: minutes on the live Web
+
+
+def routes(desk: Desk) -> list[Route]:
+    """Return the routes of this subject."""
+    return [*_api(desk), *_pages(desk)]
+
+
+def _api(desk: Desk) -> list[Route]:
+    watches = Watches(desk.folder)
+
+    def create(_: Request, values: Mapping[str, Any]) -> Response:
+        made = read_crawl(desk.folder, values)
+        job = begin(desk, made)
+        # htmx opens the page of the crawl, scripts read what was begun
+        headers = {"HX-Redirect": f"/crawls/{quote(made.name)}/live"}
+        begun = {"crawl": made.name, "job": job.plain()}
+        return JSONResponse(begun, HTTPStatus.ACCEPTED, headers=headers)
+
+    def more(request: Request, values: Mapping[str, Any]) -> Response:
+        name = request.path_params["name"]
+        path = desk.folder.crawl(name)
+        budget = read_budget(text_of(values, "budget"))
+        if CrawlFolder(path).in_use:
+            FileControl(path).extend(budget)
+        else:
+            go_on(desk, name, budget)
+        return JSONResponse(listing.crawl(desk.folder, path), HTTPStatus.ACCEPTED)
+
+    def again(request: Request, _: Mapping[str, Any]) -> Response:
+        name = request.path_params["name"]
+        path = desk.folder.crawl(name)
+        go_on(desk, name)
+        return JSONResponse(listing.crawl(desk.folder, path), HTTPStatus.ACCEPTED)
+
+    def mark(request: Request, values: Mapping[str, Any]) -> Response:
+        name = request.path_params["name"]
+        desk.folder.crawl(name)
+        marked = read_topics(text_of(values, "class"))
+        if len(marked) != 1:
+            raise UserError("mark which class? Name one")
+        job = desk.jobs.begin("mark", name, ["topic", "mark", f"./{name}", marked[0]])
+        return JSONResponse(job.plain(), HTTPStatus.ACCEPTED)
+
+    async def events(request: Request) -> Response:
+        name = request.path_params["name"]
+        desk.folder.crawl(name)
+        return stream(request, watches, name, desk.over)
+
+    def state(request: Request) -> Response:
+        return JSONResponse(watches.look(request.path_params["name"]))
+
+    return [
+        Route(f"{PREFIX}/crawls", with_values(create), methods=["POST"]),
+        Route(f"{_NAMED}/budget", with_values(more), methods=["POST"]),
+        Route(f"{_NAMED}/go-on", with_values(again), methods=["POST"]),
+        Route(f"{_NAMED}/mark", with_values(mark), methods=["POST"]),
+        Route(f"{_NAMED}/events", events),
+        Route(f"{_NAMED}/live", state),
+    ]
+
+
+def _pages(desk: Desk) -> list[Route]:
+    folder = desk.folder
+
+    def new(request: Request) -> Response:
+        wanted = request.query_params.get("topic", "")
+        critics = listing.critics(folder)
+        if not any(each["name"] == CrawlPlan.critic for each in critics):
+            critics.append({"name": CrawlPlan.critic, "classes": ["/Sports/Cycling"]})
+        place = wanted.rpartition("/")[0]
+        choices = [
+            {
+                "critic": each["name"],
+                "classes": [
+                    {"name": topic, "value": choice(each["name"], topic)}
+                    for topic in each["classes"]
+                    if topic != OFF_TOPIC
+                ],
+                "wanted": bool(place) and each["name"].startswith(f"{place}/"),
+            }
+            for each in critics
+        ]
+        shown = {
+            "choices": choices,
+            "wanted": wanted,
+            "definitions": [
+                each["name"] for each in listing.topics(folder) if "error" not in each
+            ],
+            "strategies": strategy_names(),
+            "strategy": request.query_params.get("strategy", CrawlPlan.strategy),
+            "classes": request.query_params.get("classes", ""),
+            "web": request.query_params.get("web", ""),
+            "budget": _FIRST_BUDGET,
+            "name": place.rpartition("/")[2] or "first",
+            "settings": {field: what for field, (_, what) in SETTINGS.items()},
+        }
+        return render(desk, "new_crawl", shown)
+
+    def guess(_: Request, values: Mapping[str, Any]) -> Response:
+        try:
+            said = estimate(folder, read_crawl(folder, values))
+        except UserError as error:
+            said = str(error)
+        return render(desk, "estimate", {"said": said})
+
+    def live(request: Request) -> Response:
+        name = request.path_params["name"]
+        crawl = listing.crawl(folder, folder.crawl(name))
+        return render(desk, "live", {"crawl": crawl, "tab": "live"})
+
+    return [
+        Route("/crawls/new", new),
+        Route("/parts/estimate", with_values(guess), methods=["POST"]),
+        Route("/crawls/{name:path}/live", live),
+    ]

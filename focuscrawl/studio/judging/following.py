@@ -1,0 +1,122 @@
+"""Having a crawl follow the judgements, and what that moves at the top of its frontier."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import dataclass
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from focuscrawl.crawl import CrawlFolder
+from focuscrawl.crawl.parts.topic_change import REQUEST
+from focuscrawl.feedback.crawl_definition import DEFINITION
+from focuscrawl.report.frontier_top import frontier_top
+from focuscrawl.report.stores import open_store
+from focuscrawl.studio.jobs import JobState
+from focuscrawl.topics import read_definition
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from focuscrawl.report.frontier_top import WaitingUrl
+    from focuscrawl.studio.desk import Desk
+    from focuscrawl.studio.jobs import Job
+
+FOLLOW = "follow"
+_TOP = 20  # of the frontier
+
+
+@dataclass
+class _Turn:
+    """One time that a crawl is made to follow: its frontier before, and what was judged then."""
+
+    job: str
+    before: list[WaitingUrl]
+    judged: frozenset[str]
+    after: list[WaitingUrl] | None = None
+
+
+class Following:
+    """Begins ``focuscrawl topic apply`` when pages were judged, one at a time for a crawl.
+
+    What is judged meanwhile is followed the next time: an answer never waits for the crawl.
+    """
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._turns: dict[Path, _Turn] = {}
+        self._lock = Lock()
+
+    def begin(self, crawl: Path) -> Job | None:
+        """Have a crawl follow its definition; None if it does so at the moment."""
+        name = self._desk.folder.name_of(crawl)
+        with self._lock:
+            if self._busy(crawl):
+                return None
+            before = _top(crawl)
+            judged = _judged(crawl)
+            arguments = ["topic", "apply", f"./{name}", f"./{name}/{DEFINITION}"]
+            job = self._desk.jobs.begin(FOLLOW, name, arguments)
+            self._turns[crawl] = _Turn(job.id, before, judged)
+            return job
+
+    def state(self, crawl: Path) -> dict[str, Any]:
+        """Return what following has come to.
+
+        Returns
+        -------
+        ``busy``: it is under way; ``failed``: why the last one did, or empty; ``left``: whether
+        pages were judged since; ``moved``: rows of ``url``, ``rank`` and ``score``, and
+        ``rank_before`` and ``score_before`` (None: it was not at the top, or did not wait)
+        """
+        with self._lock:
+            busy = self._busy(crawl)
+            turn = self._turns.get(crawl)
+            job = next(iter(self._desk.jobs.all(kind=FOLLOW, subject=self._name(crawl))), None)
+            failed = job.said.split("\n")[-1] if job and job.state is JobState.FAILED else ""
+            if turn is not None and turn.after is None and not busy and not failed:
+                turn.after = _top(crawl)
+            left = turn is not None and not busy and turn.judged != _judged(crawl)
+        moved = [] if turn is None or turn.after is None else _moved(turn.before, turn.after)
+        return {"busy": busy, "failed": failed, "left": left and not failed, "moved": moved}
+
+    def _busy(self, crawl: Path) -> bool:
+        """Tell whether a critic is trained for a crawl, or the crawl has word of one."""
+        jobs = self._desk.jobs.all(kind=FOLLOW, subject=self._name(crawl))
+        running = bool(jobs) and jobs[0].state is JobState.RUNNING
+        return running or ((crawl / REQUEST).exists() and _runs(crawl))
+
+    def _name(self, crawl: Path) -> str:
+        return self._desk.folder.name_of(crawl)
+
+
+def _runs(crawl: Path) -> bool:
+
+    return CrawlFolder(crawl).in_use
+
+
+def _top(crawl: Path) -> list[WaitingUrl]:
+    with closing(open_store(crawl)) as store:
+        return frontier_top(store, _TOP)
+
+
+def _judged(crawl: Path) -> frozenset[str]:
+    path = crawl / DEFINITION
+    return read_definition(path).judged if path.exists() else frozenset()
+
+
+def _moved(before: list[WaitingUrl], after: list[WaitingUrl]) -> list[dict[str, Any]]:
+    old = {each.url: (rank, each.score) for rank, each in enumerate(before, 1)}
+    rows = []
+    for rank, each in enumerate(after, 1):
+        rank_before, score_before = old.get(each.url, (None, None))
+        rows.append(
+            {
+                "url": each.url,
+                "rank": rank,
+                "score": each.score,
+                "rank_before": rank_before,
+                "score_before": score_before,
+            }
+        )
+    return rows

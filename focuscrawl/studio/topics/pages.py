@@ -1,0 +1,107 @@
+"""The pages of topics, and of the classes of critics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from starlette.routing import Route
+
+from focuscrawl.studio import listing
+from focuscrawl.studio.rendering import render
+from focuscrawl.studio.topics import classes
+from focuscrawl.studio.topics.examples import new_judgements
+from focuscrawl.studio.topics.reliability_curve import curve
+from focuscrawl.studio.topics.room import TopicRoom
+from focuscrawl.studio.topics.training import ENOUGH, quality_of, training_state
+from focuscrawl.topics import read_definition
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from focuscrawl.studio.desk import Desk
+    from focuscrawl.studio.topics.examples import Examples
+
+
+def routes(desk: Desk, examples: Examples) -> list[Route]:
+    """Return the routes of these pages."""
+
+    def room(request: Request) -> TopicRoom:
+        return TopicRoom(desk.folder, desk.folder.topic(request.path_params["name"]))
+
+    def page(name: str, about: TopicRoom, here: str, **values: Any) -> Response:
+        shown = {"topic": about, "definition": read_definition(about.path), "here": here}
+        return render(desk, name, {**shown, **training_state(desk, about), **values})
+
+    def new(request: Request) -> Response:
+        asked = {name: request.query_params.get(name, "") for name in ("critic", "classes")}
+        return render(desk, "topic_new", {"critics": listing.critics(desk.folder), **asked})
+
+    def definition(request: Request) -> Response:
+        about = room(request)
+        text = about.path.read_text(encoding="utf-8")
+        return page("topic_definition", about, "definition", text=text)
+
+    def training(request: Request) -> Response:
+        return page("topic_training", room(request), "")
+
+    def judging(request: Request) -> Response:
+        about = room(request)
+        return page("topic_examples", about, "examples", **_example(about))
+
+    def example(request: Request) -> Response:
+        about = room(request)
+        return page("topic_example", about, "", **_example(about))
+
+    def _example(about: TopicRoom) -> dict[str, Any]:
+        card = examples.next(about)
+        left = len(examples.waiting(about))
+        return {"card": card, "left": left, "new": new_judgements(about), "enough": ENOUGH}
+
+    def quality(request: Request) -> Response:
+        about = room(request)
+        found = [quality_of(critic) for critic in about.critics()]
+        earlier = found[-2] if len(found) > 1 else None
+        bins = curve(found[-1]["bins"]) if found and found[-1] else None
+        return page("topic_quality", about, "quality", earlier=earlier, curve=bins)
+
+    def tree(request: Request) -> Response:
+        return render(desk, "critic_classes", _tree(request))
+
+    def tree_rows(request: Request) -> Response:
+        return render(desk, "critic_class_rows", _tree(request))
+
+    def _tree(request: Request) -> dict[str, Any]:
+        name, query = request.path_params["name"], request.query_params
+        known = classes.tree_of(desk.folder.critic(name))
+        under, search, of = query.get("under", "/"), query.get("q", ""), query.get("topic", "")
+        about = TopicRoom(desk.folder, desk.folder.topic(of)) if of else None
+        definition = None if about is None else read_definition(about.path)
+        rows, cut = classes.rows(known, definition, under=under, search=search)
+        topics = [
+            each["name"] for each in listing.topics(desk.folder) if each.get("critic") == name
+        ]
+        return {
+            "name": name,
+            "under": under,
+            "search": search,
+            "about": about,
+            "definition": definition,
+            "rows": rows,
+            "cut": cut,
+            "total": len(known.leaves),
+            "examples": classes.examples(known, under, definition) if under != "/" else [],
+            "topics": topics,
+        }
+
+    one = "/topics/{name:path}"
+    return [
+        Route("/topics/new", new),
+        Route(f"{one}/definition", definition),
+        Route(f"{one}/examples", judging),
+        Route(f"{one}/quality", quality),
+        Route("/parts/topics/{name:path}/training", training),
+        Route("/parts/topics/{name:path}/example", example),
+        Route("/critics/{name:path}/classes", tree),
+        Route("/parts/critics/{name:path}/classes", tree_rows),
+    ]

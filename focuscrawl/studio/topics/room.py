@@ -1,0 +1,182 @@
+"""Where in the folder the things of a topic lie: its critics, and pages fetched for it."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import closing
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from focuscrawl.crawl import CrawlFolder
+from focuscrawl.crawl.page_source import LIVE, webs_of
+from focuscrawl.critic.files import FORMAT, read_critic
+from focuscrawl.critic.loading import find_model, load_trained
+from focuscrawl.critic.phrase_model import OFF_TOPIC
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.model_folder import MANIFEST
+from focuscrawl.report.stores import open_store
+from focuscrawl.topics import read_definition
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from focuscrawl.critic.focused_critic import FocusedCritic
+    from focuscrawl.studio.folder import StudioFolder
+    from focuscrawl.webs.protocol import Web
+
+_TOPIC = "topic.toml"
+_NUMBERED = re.compile(r"critic-(\d{1,9})")
+_EXAMPLES = ".examples"  # hidden: each is a crawl of a few pages, which nobody looks for in a list
+_URLS = "examples.txt"  # in such a crawl: the pages that were asked for
+
+
+class TopicRoom:
+    """What belongs to one definition.
+
+    Its critics are ``critic-1``, ``critic-2``, ... beside a ``topic.toml``, or in a folder called
+    as a file of another name; pages that are fetched for it are in ``.examples`` there.
+
+    Parameters
+    ----------
+    folder : that is served
+    path : of the definition
+
+    Attributes
+    ----------
+    name : of the definition in the folder
+    """
+
+    def __init__(self, folder: StudioFolder, path: Path) -> None:
+        self.path = path
+        self.name = folder.name_of(path)
+        self._root = folder.root
+        self._base = path.parent if path.name == _TOPIC else path.with_suffix("")
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return self.name.removesuffix(f"/{_TOPIC}")
+
+    @property
+    def is_of_crawl(self) -> bool:
+        """Whether a crawl follows it, which has critics of its own, and pages to judge."""
+        return CrawlFolder(self.path.parent).exists
+
+    def critics(self) -> list[Path]:
+        """Return its critics, the latest last."""
+        numbered = []
+        for path in self._base.glob("critic-*"):
+            match = _NUMBERED.fullmatch(path.name)
+            if match is not None and not path.is_symlink() and FORMAT.is_in(path):
+                numbered.append((int(match[1]), path))
+        return [path for _, path in sorted(numbered)]
+
+    def next_critic(self) -> str:
+        """Return what the next critic is to be called, from the folder that is served."""
+        taken = {path.name for path in self._base.glob("critic-*")}
+        number = 1
+        while f"critic-{number}" in taken:
+            number += 1
+        return self.shown(self._base / f"critic-{number}")
+
+    def next_examples(self) -> str:
+        """Return where pages are to be fetched to next."""
+        numbers = [int(path.name) for path in self._fetched()]
+        return self.shown(self._base / _EXAMPLES / str(max(numbers, default=0) + 1))
+
+    def shown(self, path: Path) -> str:
+        """Return a path as commands take it: from the folder, and never like an option."""
+        return f"./{path.relative_to(self._root).as_posix()}"
+
+    def marked(self, critic: Path) -> tuple[str, ...]:
+        """Return the classes of one of its critics that are on the topic."""
+        definition = read_definition(self.path)
+        if definition.topics:
+            return definition.topics
+        classes = load_classes(critic)
+        return tuple(path for path in classes if path != OFF_TOPIC)
+
+    def latest(self) -> FocusedCritic | None:
+        """Return the critic that was trained last, pointed at the topic; None if there is none."""
+        critics = self.critics()
+        if not critics:
+            return None
+        critic = critics[-1]
+        topics = ",".join(self.marked(critic))
+        return _load(str(critic), topics, (critic / MANIFEST).stat().st_mtime_ns)
+
+    def learned_from(self) -> frozenset[str]:
+        """Return the pages that its latest critic has learned from; none if there is no critic."""
+        critics = self.critics()
+        if not critics:
+            return frozenset()
+        changed = (critics[-1] / MANIFEST).stat().st_mtime_ns
+        return _examples_of(str(critics[-1]), changed)
+
+    def recordings(self) -> list[str]:
+        """Return where the pages that were fetched for it are, as commands take it."""
+        found: dict[str, None] = {}
+        for path in self._fetched():
+            files = sorted(path.glob("*.warc.gz"))
+            if files:
+                found |= dict.fromkeys(map(self.shown, files))
+            elif CrawlFolder(path).exists:
+                with closing(open_store(path)) as store:
+                    identity = store.identity()
+                if identity.get("web", LIVE) != LIVE:
+                    found[identity.get("web_name", "")] = None
+        return list(found)
+
+    def fetched(self) -> dict[str, Path]:
+        """Return the pages that were asked for, in order, with the crawl that fetched each.
+
+        Crawls that still fetch are left out.
+        """
+        found: dict[str, Path] = {}
+        for path in self._fetched():
+            crawl = CrawlFolder(path)
+            if not crawl.exists or crawl.in_use:
+                continue
+            try:
+                lines = (path / _URLS).read_text(encoding="utf-8").splitlines()
+            except OSError:
+                continue
+            found |= {line.strip(): path for line in lines if line.strip()}
+        return found
+
+    def webs(self, fetched: Path) -> list[Web]:
+        """Open what a crawl that fetched pages has recorded, if it has."""
+        if not CrawlFolder(fetched).exists:
+            return []
+        try:
+            with closing(open_store(fetched)) as store:
+                return webs_of(store.identity(), fetched)
+        except UserError:
+            return []
+
+    def _fetched(self) -> list[Path]:
+        folder = self._base / _EXAMPLES
+        if not folder.is_dir() or folder.is_symlink():
+            return []
+        found = [each for each in folder.iterdir() if each.name.isdecimal()]
+        return sorted((each for each in found if not each.is_symlink()), key=_number)
+
+
+def _number(path: Path) -> int:
+    return int(path.name)
+
+
+def load_classes(critic: Path) -> tuple[str, ...]:
+    """Return the classes of a critic, by its manifest."""
+    return tuple(map(str, json.loads((critic / MANIFEST).read_bytes()).get("classes", ())))
+
+
+@lru_cache(maxsize=8)
+def _load(spec: str, topics: str, _changed: int) -> FocusedCritic:
+    return load_trained(spec, topics)
+
+
+@lru_cache(maxsize=8)
+def _examples_of(spec: str, _changed: int) -> frozenset[str]:
+    return frozenset(url for url, _ in read_critic(find_model(spec))[0].examples)

@@ -1,0 +1,60 @@
+"""A site of a few answers, served by this process."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+#: media type and body by path
+Answers = dict[str, tuple[str, bytes]]
+
+
+class Site:
+    """A server on loopback.
+
+    Attributes
+    ----------
+    origin : ``http://127.0.0.1:port``
+    asked : the paths that it was asked for, in their order
+    """
+
+    def __init__(self, address: str = "127.0.0.1") -> None:
+        self.asked: list[str] = []
+        self.answers: Mapping[str, tuple[str, bytes]] = {}
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                site.asked.append(self.path)
+                media_type, body = site.answers.get(self.path, ("text/html", b""))
+                self.send_response(200 if self.path in site.answers else 404)
+                self.send_header("Content-Type", media_type)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer((address, 0), Handler)
+        self.origin = f"http://{address}:{self.server.server_port}"
+
+
+@contextmanager
+def serve(answers: Callable[[str], Answers], address: str = "127.0.0.1") -> Iterator[Site]:
+    """Serve what `answers` says for an origin, until the end of the block."""
+    site = Site(address)
+    site.answers = answers(site.origin)
+    thread = Thread(target=site.server.serve_forever)
+    thread.start()
+    try:
+        yield site
+    finally:
+        site.server.shutdown()
+        thread.join()
+        site.server.server_close()

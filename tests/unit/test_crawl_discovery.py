@@ -1,0 +1,183 @@
+"""Pages that no page links to: in site maps and feeds, and in other languages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl.parts.discovery import LISTED, MOST_FILES, Discovery
+from focuscrawl.store.history import History
+
+from .shelves import Shelf, at, open_crawl, run, urls
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from focuscrawl.crawl import Crawl
+
+ALL = ("sitemaps", "feeds", "hreflang")
+XML = "application/xml"
+
+
+def site_map(*paths: str, index: bool = False) -> str:
+    outer, inner = ("sitemapindex", "sitemap") if index else ("urlset", "url")
+    each = "".join(f"<{inner}><loc>{at(path)}</loc></{inner}>" for path in paths)
+    return f"<{outer}>{each}</{outer}>"
+
+
+@pytest.fixture
+def web() -> Shelf:
+    """A jazz page, a dull one that links to others, a site map and a feed."""
+    shelf = Shelf()
+    alternate = "<link rel=alternate type=application/rss+xml href=/feed>"
+    alternate += (
+        "<link rel=alternate hreflang=de href=/de><link rel=alternate hreflang=fr href=/fr>"
+    )
+    shelf.page("/", "start jazz", "/dull", "/jazz", head=alternate)
+    shelf.page("/dull", "nothing", "/d1")
+    shelf.page("/jazz", "jazz", "/j1")
+    for name in ("d1", "j1", "fed", "mapped", "mapped2", "de", "fr"):
+        shelf.page(f"/{name}", name)
+    shelf.put("/sitemap.xml", site_map("/jazz", "/mapped", "/mapped2"), content_type=XML)
+    rss = f"<rss><channel><item><title>t</title><link>{at('/fed')}</link></item></channel></rss>"
+    shelf.put("/feed", rss, content_type="application/rss+xml")
+    return shelf
+
+
+def test_nothing_is_asked_for_that_nobody_asked_for(web: Shelf, tmp_path: Path) -> None:
+    crawl = open_crawl(tmp_path, web, "/")
+    found = set(urls(run(crawl)))
+    crawl.close("frontier_empty")
+    assert not found & {at(f"/{name}") for name in ("sitemap.xml", "feed", "mapped", "fed", "de")}
+
+
+def test_site_maps_and_feeds_are_fetches_and_lead_to_pages(web: Shelf, tmp_path: Path) -> None:
+    crawl = open_crawl(tmp_path, web, "/", discover=ALL)
+    visits = {visit.url: visit for visit in run(crawl)}
+    crawl.close("frontier_empty")
+    paths = ("mapped", "mapped2", "fed", "de", "fr")
+    assert {at(f"/{name}") for name in paths} <= set(visits)
+    listed = visits[at("/sitemap.xml")]
+    assert (listed.error, listed.relevance, listed.title) == (
+        "site map",
+        0.0,
+        "site map of a.example",
+    )
+    assert visits[at("/feed")].error == "feed"
+    assert (listed.depth, listed.referrer) == (0, at("/"))
+    assert visits[at("/mapped")].referrer == at("/sitemap.xml")
+    assert crawl.fetched == len(visits) == len(web_paths(web))
+
+
+def web_paths(web: Shelf) -> list[str]:
+    return [*web.urls()]
+
+
+def test_what_they_lead_to_does_not_come_before_better_links(web: Shelf, tmp_path: Path) -> None:
+    """Their links are worth what pages of the host have been, those of jazz pages 0.9."""
+    crawl = open_crawl(tmp_path, web, "/", discover=("sitemaps",))
+    visits = run(crawl)
+    crawl.close("frontier_empty")
+    order = urls(visits)
+    scores = {visit.url: visit.score for visit in visits}
+    mapped = scores[at("/mapped")]
+    assert mapped is not None
+    assert 0.2 < mapped < 0.9
+    assert order.index(at("/j1")) < order.index(at("/mapped")) < order.index(at("/d1"))
+
+
+def test_a_host_without_a_relevant_page_is_asked_for_nothing(tmp_path: Path) -> None:
+    shelf = Shelf()
+    shelf.page("/", "dull")
+    shelf.put("/sitemap.xml", site_map("/x"), content_type=XML)
+    crawl = open_crawl(tmp_path, shelf, "/", discover=ALL)
+    assert urls(run(crawl)) == [at("/")]
+    crawl.close("frontier_empty")
+
+
+def test_robots_txt_says_where_site_maps_are(web: Shelf, tmp_path: Path) -> None:
+    web.put("/maps/1.xml", site_map("/mapped"), content_type=XML)
+    crawl = open_crawl(tmp_path, web, "/", discover=("sitemaps",))
+    crawl.told("http://a.example", [at("/maps/1.xml")])
+    found = urls(run(crawl))
+    crawl.close("frontier_empty")
+    assert at("/maps/1.xml") in found
+    assert at("/sitemap.xml") not in found
+
+
+def test_a_start_page_may_be_a_site_map(web: Shelf, tmp_path: Path) -> None:
+    crawl = open_crawl(tmp_path, web, "/sitemap.xml", discover=("sitemaps",))
+    assert at("/mapped2") in urls(run(crawl))
+    crawl.close("frontier_empty")
+
+
+def test_the_languages_of_a_crawl_are_those_it_looks_for(web: Shelf, tmp_path: Path) -> None:
+    crawl = open_crawl(tmp_path, web, "/", discover=("hreflang",), languages=("de",))
+    found = set(urls(run(crawl)))
+    crawl.close("frontier_empty")
+    assert at("/de") in found
+    assert at("/fr") not in found
+
+
+def ring(web: Shelf) -> None:
+    """Ten thousand indices of site maps, each of which leads to the next, over ten hosts."""
+    n = 10_000
+    for i in range(n):
+        here, there = (f"{'abcdefghij'[k % 10]}/maps/{k}.xml" for k in (i, (i + 1) % n))
+        others = [f"{'abcdefghij'[k % 10]}/maps/{k}.xml" for k in range(i, i + 30)]
+        web.put(here, site_map(there, *others, index=True), content_type=XML)
+    web.put("/sitemap.xml", site_map("a/maps/0.xml", index=True), content_type=XML)
+
+
+def test_a_ring_of_indices_comes_to_an_end(web: Shelf, tmp_path: Path) -> None:
+    ring(web)
+    crawl = open_crawl(tmp_path, web, "/", discover=("sitemaps",))
+    errors = [visit.error for visit in run(crawl)]
+    crawl.close("frontier_empty")
+    assert errors.count("site map index") == MOST_FILES
+
+
+def test_redirects_of_a_site_map_lead_to_one(web: Shelf, tmp_path: Path) -> None:
+    web.put("/sitemap.xml", "", 301, location="/real.xml")
+    web.put("/real.xml", site_map("/mapped"), content_type=XML)
+    crawl = open_crawl(tmp_path, web, "/", discover=("sitemaps",))
+    found = {visit.url: visit.error for visit in run(crawl)}
+    crawl.close("frontier_empty")
+    assert found[at("/real.xml")] == "site map"
+    assert at("/mapped") in found
+
+
+@pytest.mark.parametrize("strategy", ["best-first", "apprentice", "breadth-first"])
+def test_a_resumed_crawl_goes_on_as_it_would_have(
+    strategy: str, web: Shelf, tmp_path: Path
+) -> None:
+    whole = open_crawl(tmp_path / "whole", web, "/", discover=ALL, strategy=strategy)
+    order = urls(run(whole))
+    whole.close("frontier_empty")
+    parts: list[str] = []
+    for fetches in (1, 2, 1, 2, 100):
+        crawl = open_crawl(tmp_path / "parts", web, "/", discover=ALL, strategy=strategy)
+        parts += urls(run(crawl, fetches))
+        crawl.close("interrupted")
+    assert parts == order
+    assert listed(whole) == listed(crawl)
+
+
+def listed(crawl: Crawl) -> list[str]:
+    return [event.detail for event in History(crawl.store).events(LISTED)]
+
+
+def test_only_what_is_asked_for_is_read_as_a_list(web: Shelf, tmp_path: Path) -> None:
+    crawl = open_crawl(tmp_path, web, "/", discover=("hreflang",))
+    (part,) = (part for part in crawl.parts if isinstance(part, Discovery))
+    run(crawl)
+    numbers = {path: crawl.urls.get(at(path)) for path in ("/", "/jazz")}
+    assert numbers["/jazz"] is not None
+    assert not part.lists(numbers["/jazz"])
+    crawl.close("frontier_empty")
+
+
+def test_a_plan_says_what_it_discovers() -> None:
+    assert "discover=('feeds',)" in CrawlPlan(topic="/A", discover=("feeds",)).describe()

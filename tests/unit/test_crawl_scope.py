@@ -1,0 +1,203 @@
+"""What a crawl is confined to: hosts, parts of URLs, languages, clicks from a seed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from scrapy.settings import Settings
+
+from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl import open_crawl as open_plan
+from focuscrawl.crawl.scope import OTHER_LANGUAGE, Scope
+from focuscrawl.engine.settings_table import read_arguments
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.url_lists import Hosts, UrlPatterns
+from focuscrawl.page import parse_page
+from focuscrawl.page.language import Languages
+from focuscrawl.store.history import History
+
+from .shelves import Shelf, at, open_crawl, run, urls
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ENGLISH = "jazz is the music that we play in the old house by the river every night " * 3
+GERMAN = "jazz ist die musik die wir jeden abend in dem alten haus am fluss spielen " * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "there"),
+    [
+        ("a.example", True),
+        ("www.a.example", True),
+        ("a.example:8080", True),
+        ("a.example.", True),
+        ("ba.example", False),
+        ("example", False),
+        ("b.example", False),
+        ("b.example:81", True),
+        ("deep.b.example:81", True),
+        ("b.example:82", False),
+        ("[::1]", True),
+        ("[::1]:80", True),
+        ("xn--mnchen-3ya.example", True),
+    ],
+)
+def test_a_host_and_what_is_below_it(name: str, there: bool) -> None:
+    given = "A.example, b.example:81,[::1],m\u00fcnchen.example"
+    assert Hosts(read_arguments(Settings(), {"hosts": given})["hosts"]).has(name) is there
+
+
+@pytest.mark.parametrize(
+    ("pattern", "found"),
+    [
+        ("/login", True),
+        ("/Login", False),
+        ("a.example/*/login", True),
+        ("a.example/*/x*login", True),
+        (".html$", True),
+        ("login$", False),
+        ("x/login.html*.html$", False),  # no part of a URL counts for two
+        ("login*$", True),
+        ("/gr\u00fcn", True),
+    ],
+)
+def test_parts_of_urls(pattern: str, found: bool) -> None:
+    patterns = read_arguments(Settings(), {"deny": pattern})["deny"]
+    url = "http://a.example/gr%C3%BCn/x/login.html"
+    assert UrlPatterns(patterns).match(url) is found
+
+
+def test_a_url_made_for_it_takes_no_longer() -> None:
+    """An expression that goes back and forth would take for ever."""
+    patterns = UrlPatterns(["a*" * 40 + "b"])
+    assert not patterns.match("http://a.example/" + "a" * 2000)
+
+
+def test_lists_are_files_too(tmp_path: Path) -> None:
+    listed = tmp_path / "hosts.txt"
+    listed.write_text("# ours\nb.example\n\n a.example \n")
+    assert read_arguments(Settings(), {"hosts": str(listed)})["hosts"] == (
+        "b.example",
+        "a.example",
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"hosts": "https://a.example/"}, "is no host: write it as in www.example.org"),
+        ({"hosts": "*.a.example"}, "is no host"),
+        ({"deny": r"/login|/out"}, "is a regular expression: write a part of the URL"),
+        ({"deny": "/print/.*"}, "is a regular expression"),
+        ({"deny": "*"}, "stands for every URL"),
+        ({"languages": "english"}, "languages must be codes of languages"),
+        ({"max_depth": "-1"}, "max_depth must be a whole number"),
+    ],
+)
+def test_slips_are_one_line(given: dict[str, str], said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        read_arguments(Settings(), given)
+
+
+def test_a_language_that_nobody_can_tell_is_one_line() -> None:
+    with pytest.raises(UserError, match="languages: xq is none that can be told"):
+        Scope(CrawlPlan(topic="/A", languages=("xq",)))
+
+
+@pytest.mark.parametrize(
+    ("body", "other"),
+    [
+        (f"<html lang=en>{GERMAN}", "de"),  # as templates say
+        (f"<html lang=de>{ENGLISH}", None),
+        ("<html lang=de-AT>Jazz", "de"),
+        ("<html lang=en-GB>Jazz", None),
+        ("<html>Jazz", None),  # nobody knows
+    ],
+)
+def test_words_tell_the_language_where_there_are_enough(body: str, other: str | None) -> None:
+    view = parse_page(body.encode(), "http://a.example/")
+    assert Languages(["en"]).other(view) == other
+
+
+@pytest.fixture
+def web() -> Shelf:
+    """A chain of pages, and some that are on another host, denied, or in German."""
+    shelf = Shelf()
+    shelf.page("/", "start jazz", "/near", "b/", "/log/in", "/moved", "/german")
+    shelf.page("/near", "jazz", "/far")
+    shelf.page("/far", "jazz", "/farther")
+    shelf.page("/farther", "jazz")
+    shelf.page("b/", "jazz")
+    shelf.page("/log/in", "jazz")
+    shelf.put("/moved", "", 301, location="b/")
+    shelf.page("/german", GERMAN, "/english")
+    shelf.page("/english", ENGLISH)
+    return shelf
+
+
+def test_a_crawl_stays_within_its_hosts_and_out_of_what_is_denied(
+    web: Shelf, tmp_path: Path
+) -> None:
+    crawl = open_crawl(tmp_path, web, "/", hosts=("a.example",), deny=("/log*",))
+    found = urls(run(crawl))
+    crawl.close("frontier_empty")
+    left_out = {at("b/"), at("/log/in")}
+    assert set(found) == {at(path) for path in web_paths()} - left_out
+    assert at("/moved") in found  # and where it leads is left out
+
+
+def web_paths() -> list[str]:
+    return ["/", "/near", "/far", "/farther", "b/", "/log/in", "/moved", "/german", "/english"]
+
+
+def test_pages_as_far_as_max_depth_are_fetched(web: Shelf, tmp_path: Path) -> None:
+    crawl = open_crawl(tmp_path, web, "/", max_depth=2)
+    visits = run(crawl)
+    crawl.close("frontier_empty")
+    assert max(visit.depth for visit in visits) == 2
+    assert at("/far") in urls(visits)
+    assert at("/farther") not in urls(visits)
+
+
+def test_a_page_in_another_language_is_not_relevant_and_may_lead_to_one_that_is(
+    web: Shelf, tmp_path: Path
+) -> None:
+    crawl = open_crawl(tmp_path, web, "/", languages=("en",))
+    relevance = {visit.url: visit.relevance for visit in run(crawl)}
+    crawl.flush()
+    events = History(crawl.store).events(OTHER_LANGUAGE)
+    crawl.close("frontier_empty")
+    assert relevance[at("/german")] == 0.0
+    assert relevance[at("/english")] == 0.9
+    assert [event.detail for event in events] == [f"{at('/german')}: de"]
+
+
+def test_another_scope_is_another_crawl(tmp_path: Path) -> None:
+    plan = {"topic": "/Sports/Cycling", "web": "demo", "seeds": "models/demo/seeds.csv"}
+    plan |= {"crawl_dir": str(tmp_path / "crawl"), "strategy": "best-first"}
+    open_plan(CrawlPlan(**plan, hosts=("demo.example",))).close("interrupted")  # type: ignore[arg-type]
+    open_plan(CrawlPlan(**plan, hosts=("demo.example",))).close("interrupted")  # type: ignore[arg-type]
+    for another, what in [
+        ({}, "its hosts is demo.example, not none"),
+        ({"hosts": ("demo.example",), "max_depth": 3}, "its max_depth is none, not 3"),
+    ]:
+        with pytest.raises(UserError, match=what):
+            open_plan(CrawlPlan(**plan, **another))  # type: ignore[arg-type]
+
+
+def test_seeds_outside_are_left_out_and_none_at_all_is_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plan = {"topic": "/Sports/Cycling", "web": "demo", "strategy": "best-first"}
+    kept, denied = (
+        "zenith-55.demo.example/notes/23.html",
+        "exploit-20.demo.example/people/112.html",
+    )
+    seeds = f"https://{kept},https://{denied}"
+    plan |= {"crawl_dir": str(tmp_path / "crawl"), "seeds": seeds}
+    open_plan(CrawlPlan(**plan, deny=("exploit-20.",))).close("interrupted")  # type: ignore[arg-type]
+    assert "1 of 2 seeds are left out" in caplog.text
+    with pytest.raises(UserError, match="none of the 2 seeds is in the scope"):
+        open_plan(CrawlPlan(**plan, hosts=("else.example",)))  # type: ignore[arg-type]

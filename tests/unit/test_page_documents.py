@@ -1,0 +1,235 @@
+"""Site maps, feeds and PDF as pages: what they say, and what hostile ones cost."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from typing import TYPE_CHECKING
+
+import pytest
+from pypdf import PdfWriter
+from pypdf.annotations import Link
+from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+from focuscrawl.page import ParserApart, TooMuchWorkError
+from focuscrawl.page.apart import _MEMORY
+from focuscrawl.page.documents import (
+    FEED,
+    PDF,
+    SITE_MAP,
+    SITE_MAP_INDEX,
+    UnreadableError,
+    list_kind,
+    parse_document,
+)
+from focuscrawl.page.parse import MAX_LINKS
+from focuscrawl.page.pdf import MOST_PAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+URL = "http://a.example/map.xml"
+_NAMESPACE = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
+
+
+def site_map(*entries: str, head: str = "") -> bytes:
+    inside = "".join(f"<url>{entry}</url>" for entry in entries)
+    return f'<?xml version="1.0"?>{head}<urlset {_NAMESPACE}>{inside}</urlset>'.encode()
+
+
+def feed(items: str, head: str = "") -> bytes:
+    text = f'<?xml version="1.0"?>{head}<rss version="2.0"><channel><title>News</title>{items}'
+    return f"{text}</channel></rss>".encode()
+
+
+def laughs() -> str:
+    """Entities of entities: the last one is a hundred billion times three letters long."""
+    each = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 12))
+    return f'<!DOCTYPE x [<!ENTITY l0 "lol">{each}]>'
+
+
+def pdf(texts: Sequence[str], target: str = "") -> bytes:
+    writer = PdfWriter()
+    font = DictionaryObject(
+        {
+            NameObject("/Type"): NameObject("/Font"),
+            NameObject("/Subtype"): NameObject("/Type1"),
+            NameObject("/BaseFont"): NameObject("/Helvetica"),
+        }
+    )
+    for text in texts:
+        page = writer.add_blank_page(200, 200)
+        fonts = DictionaryObject({NameObject("/F1"): font})
+        page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+        stream = DecodedStreamObject()
+        stream.set_data(f"BT /F1 12 Tf 10 100 Td ({text}) Tj ET".encode())
+        page[NameObject("/Contents")] = writer._add_object(stream)
+    if target:
+        writer.add_annotation(0, Link(rect=(0, 0, 9, 9), url=target))
+    writer.add_metadata({"/Title": "A  paper"})
+    return written(writer)
+
+
+def written(writer: PdfWriter) -> bytes:
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
+
+
+@pytest.fixture(scope="module")
+def apart() -> Iterator[ParserApart]:
+    parser = ParserApart()
+    yield parser
+    parser.close()
+
+
+def test_a_site_map_is_a_page_of_links_the_latest_first_in_words_of_their_urls() -> None:
+    body = site_map(
+        "<loc> /old-news.html </loc><lastmod>2020-01-01</lastmod>",
+        "<loc>http://a.example/undated?a=1&amp;b=2</loc>",
+        "<loc>/New%20Wheels/</loc><lastmod>2024-05-01T10:00:00+02:00</lastmod>",
+        "<loc>mailto:x@a.example</loc>",
+    )
+    view = parse_document(gzip.compress(body), URL, SITE_MAP)
+    assert (view.kind, view.title) == (SITE_MAP, "site map of a.example")
+    assert view.links.urls == [
+        "http://a.example/New%20Wheels/",
+        "http://a.example/old-news.html",
+        "http://a.example/undated?a=1&b=2",
+    ]
+    assert view.links.anchors == ["New Wheels", "old news html", "undated a 1 b 2"]
+    assert [view.tokens[i] for i in range(len(view.tokens)) if view.token_leaf[i] == 1] == [
+        "new",
+        "wheels",
+    ]
+    assert view.links.left.tolist() == view.links.right.tolist() == [1, 2, 3]
+
+
+def test_an_index_is_told_from_a_site_map() -> None:
+    body = site_map().replace(b"urlset", b"sitemapindex")
+    body = body.replace(b"></", b"><sitemap><loc>/1.xml.gz</loc></sitemap></")
+    assert list_kind(body) == SITE_MAP
+    assert parse_document(body, URL, SITE_MAP).kind == SITE_MAP_INDEX
+
+
+def test_a_feed_is_a_page_of_links_with_their_titles() -> None:
+    items = "<item><title>Old</title><link>/1</link><pubDate>Mon, 01 Jan 2024 10:00 GMT</pubDate>"
+    items += "</item><item><title>A  new one</title><link>http://b.example/2</link>"
+    items += "<pubDate>Tue, 02 Jan 2024 10:00 GMT</pubDate></item><item><title>No</title></item>"
+    view = parse_document(feed(items), URL, FEED)
+    assert (view.kind, view.title) == (FEED, "News")
+    assert view.links.urls == ["http://b.example/2", "http://a.example/1"]
+    assert view.links.anchors == ["A new one", "Old"]
+    assert view.tokens == ["news", "a", "new", "one", "old"]
+
+
+def test_a_pdf_is_a_page_of_its_text_and_links(apart: ParserApart) -> None:
+    view = apart.parse_document(pdf(["Road cycling", "and more"], "../b.html"), URL, PDF)
+    assert (view.kind, view.title) == (PDF, "A paper")
+    assert view.tokens == ["a", "paper", "road", "cycling", "and", "more"]
+    assert view.links.urls == ["http://a.example/b.html"]
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (site_map(), SITE_MAP),
+        (b"<feed xmlns='http://www.w3.org/2005/Atom'>", FEED),
+        (b"<?xml version='1.0'?><rdf:RDF xmlns:rdf='x'>", FEED),
+        (gzip.compress(site_map()), SITE_MAP),
+        (b"<html><p>about feed and urlset</p>", None),
+        (b"\x1f\x8bnothing", None),
+        (b"", None),
+    ],
+)
+def test_lists_are_told_by_how_they_begin(body: bytes, kind: str | None) -> None:
+    assert list_kind(body) == kind
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (site_map(), SITE_MAP),
+        (gzip.compress(site_map("<loc>/a</loc>"))[:30], SITE_MAP),
+        (feed(""), FEED),
+        (b"%PDF-1.7 and then nothing", PDF),
+        (pdf(["x"])[:-200], PDF),
+        (pdf(["x"]).replace(b"/Pages", b"/Gone."), PDF),
+    ],
+)
+def test_what_is_empty_or_broken_cannot_be_read(
+    body: bytes, kind: str, apart: ParserApart
+) -> None:
+    try:
+        view = apart.parse_document(body, URL, kind)
+    except UnreadableError:
+        return
+    assert kind == PDF  # its reader mends some
+    assert not view.links.urls
+
+
+def test_a_locked_pdf_cannot_be_read(apart: ParserApart) -> None:
+    writer = PdfWriter()
+    writer.add_blank_page(9, 9)
+    writer.encrypt("secret", algorithm="RC4-128")
+    with pytest.raises(UnreadableError):
+        apart.parse_document(written(writer), URL, PDF)
+
+
+@pytest.mark.parametrize("kind", [SITE_MAP, FEED])
+def test_entities_are_not_spelled_out(kind: str, apart: ParserApart) -> None:
+    if kind == SITE_MAP:
+        body = site_map("<loc>/&l11;</loc>", "<loc>/ok</loc>", head=laughs())
+        with pytest.raises(UnreadableError):
+            apart.parse_document(body, URL, kind)
+        return
+    items = "<item><title>&l11;</title><link>/ok</link></item>"
+    view = apart.parse_document(feed(items, head=laughs()), URL, kind)
+    assert "http://a.example/ok" in view.links.urls
+    assert "lol" not in "".join(view.links.urls + view.links.anchors)
+
+
+@pytest.mark.parametrize("kind", [SITE_MAP, FEED])
+def test_no_entity_reads_a_file(kind: str, apart: ParserApart) -> None:
+    head = '<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/hostname">]>'
+    if kind == SITE_MAP:
+        body = site_map("<loc>/x</loc>", "<loc>/&f;</loc>", head=head)
+    else:
+        body = feed("<item><title>t &f;</title><link>/x</link></item>", head=head)
+    with open("/etc/hostname", encoding="utf-8") as file:  # noqa: PTH123 - as the entity names it
+        name = file.read().strip()
+    view = apart.parse_document(body, URL, kind)
+    assert name not in "".join(view.links.urls + view.links.anchors)
+
+
+def test_of_a_packed_site_map_so_much_is_unpacked_as_one_may_have(apart: ParserApart) -> None:
+    one = b"<url><loc>http://a.example/%09d</loc></url>"
+    entries = b"".join(one % i for i in range(60_000))
+    bomb = gzip.compress(site_map()[:-9] + entries + b" " * 400_000_000)
+    assert len(bomb) < 1_000_000
+    view = apart.parse_document(bomb, URL, SITE_MAP)
+    assert (len(view.links), view.links_cut) == (MAX_LINKS, 50_000 - MAX_LINKS)
+
+
+def test_of_ten_thousand_pages_of_pdf_the_first_are_read(apart: ParserApart) -> None:
+    writer = PdfWriter()
+    for _ in range(10_000):
+        writer.add_blank_page(9, 9)
+    assert apart.parse_document(written(writer), URL, PDF).n_leaves == MOST_PAGES + 1
+
+
+def test_a_pdf_that_unpacks_to_gigabytes_is_given_up(apart: ParserApart) -> None:
+    """And what reads the next one is there."""
+    stream = DecodedStreamObject()
+    stream.set_data(b"(x) Tj " * (_MEMORY // 4))
+    writer = PdfWriter()
+    page = writer.add_blank_page(9, 9)
+    page[NameObject("/Contents")] = writer._add_object(stream.flate_encode())
+    body = written(writer)
+    assert len(body) < 10_000_000
+    try:
+        tokens = apart.parse_document(body, URL, PDF).tokens
+    except (UnreadableError, TooMuchWorkError):
+        tokens = []
+    assert len(tokens) <= 2
+    assert apart.parse_document(pdf(["next"]), URL, PDF).tokens == ["a", "paper", "next"]
