@@ -22,8 +22,8 @@ class LinksAround:
 
     Attributes
     ----------
-    out : in the order they were found: ``url``, ``anchor``, ``score`` (None: not followed),
-        ``seq`` and ``relevance`` (None: not fetched)
+    out : in the order they were found: ``id``, ``url``, ``anchor``, ``score`` (None: not
+        followed), ``seq`` and ``relevance`` (None: not fetched)
     more_out : whether there are others
     into : of pages that link to it, by number: the same
     n_into : how many links lead to it
@@ -58,7 +58,7 @@ def _links(other: sa.ColumnElement[int]) -> sa.Select[Any]:
     """Select links with what is at their other end."""
     link, u, p = schema.link.c, schema.url.c, schema.page.c
     return (
-        sa.select(u.url, link.anchor, link.score, p.seq, p.relevance)
+        sa.select(link.id, u.url, link.anchor, link.score, p.seq, p.relevance)
         .select_from(schema.link)
         .join(schema.url, u.id == other)
         .outerjoin(schema.page, p.url == other)
@@ -89,13 +89,13 @@ def _out(store: CrawlStore, url: int, n: int) -> list[dict[str, Any]]:
         _links(link.target).where(link.id >= low, link.id < low + n, link.source == url)
         .order_by(link.id)
     )  # fmt: skip
-    found = [dict(row._mapping) for row in rows]
+    found = {row.id: dict(row._mapping) for row in rows}
     for first, length, _, of in again:
         if of == url and len(found) < n:
             inside = link.id.between(first, first + length - 1)
             more = store.rows(_links(link.target).where(inside).order_by(link.id))
-            found += [dict(row._mapping) for row in more]
-    return found[:n]
+            found |= {row.id: dict(row._mapping) for row in more}
+    return [found[number] for number in sorted(found)][:n]
 
 
 def _again(store: CrawlStore) -> list[tuple[int, int, int, int]]:

@@ -72,7 +72,7 @@ def _jsonl(_: Path, file: BinaryIO) -> dict[str, Any]:
 def _parquet(path: Path, file: BinaryIO) -> dict[str, Any]:
     with needs("parquet", f"a preview of {path.name}"):
         import pyarrow.parquet as pq  # noqa: PLC0415 - only where asked for
-    with pq.ParquetFile(file) as table:  # type: ignore[no-untyped-call]
+    with pq.ParquetFile(file) as table:
         batch = next(table.iter_batches(batch_size=_ROWS), None)
         names = list(map(str, table.schema_arrow.names))
     return _table(names, [list(row.values()) for row in batch.to_pylist()] if batch else [])

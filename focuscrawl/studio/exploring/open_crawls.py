@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +14,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import sqlalchemy as sa
+
 from focuscrawl.crawl import CrawlFolder
+from focuscrawl.errors import UserError
 from focuscrawl.report.sorted_urls import reading_sorted, sort_urls
 from focuscrawl.report.stores import open_store
 
@@ -65,7 +70,8 @@ class OpenCrawls:
     def __init__(self) -> None:
         self._crawls: OrderedDict[Path, _Crawl] = OrderedDict()
         self._lock = threading.Lock()
-        self._folder = tempfile.TemporaryDirectory(prefix="focuscrawl-studio-")
+        self._folder = Path(tempfile.mkdtemp(prefix="focuscrawl-studio-"))
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         self._made = 0
 
     @contextmanager
@@ -77,7 +83,7 @@ class OpenCrawls:
         UserError
             It cannot be read.
         """
-        with closing(self._crawl(path).store.reopened()) as store:
+        with self._readable(path), closing(self._crawl(path).store.reopened()) as store:
             yield store
 
     @contextmanager
@@ -86,13 +92,24 @@ class OpenCrawls:
 
         A copy that is out of date is made anew in the background.
         """
-        crawl = self._crawl(path)
-        copy = self._copy(crawl, path)
-        if copy is None:
-            yield None
-            return
-        with reading_sorted(crawl.store, copy.path) as connection:
-            yield connection, copy
+        with self._readable(path):
+            crawl = self._crawl(path)
+            copy = self._copy(crawl, path)
+            if copy is None:
+                yield None
+                return
+            with reading_sorted(crawl.store, copy.path) as connection:
+                yield connection, copy
+
+    @contextmanager
+    def _readable(self, path: Path) -> Iterator[None]:
+        """Say in a sentence what is wrong with a store that was sound, and check it next time."""
+        try:
+            yield
+        except sa.exc.DatabaseError as error:
+            with self._lock:
+                self._crawls.pop(path, None)
+            raise UserError(f"the store in {path} cannot be read ({error.orig})") from None
 
     def _crawl(self, path: Path) -> _Crawl:
         about = CrawlFolder(path).store_path.stat()
@@ -135,7 +152,7 @@ class OpenCrawls:
     def _sort(self, crawl: _Crawl, stamp: tuple[int, ...], done: threading.Event) -> None:
         with self._lock:
             self._made += 1
-            path = Path(self._folder.name) / f"{self._made}.db"
+            path = self._folder / f"{self._made}.db"
         begun, now = time.monotonic(), datetime.now(UTC)
         copy, wrong = None, None
         try:
