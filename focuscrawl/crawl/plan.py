@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from focuscrawl.completeness import StopExpression
 from focuscrawl.foundation.urls import without_credentials
 from focuscrawl.taxonomy import read_topics
 
@@ -37,6 +38,7 @@ class CrawlPlan:
     concurrency : URLs that may be under way at once, until their visits are recorded; 0: no limit
     within : folder of an earlier crawl: only URLs that it fetched are followed [A02 section
         3.6, the recall crawl]
+    stop : rules by which the crawl ends itself
     stagnation : stop after so many fetches without a relevant page; 0: never
     limits, near_duplicates : see `focuscrawl.crawl.parts.traps.Traps`
     any_media : follow links whose ending promises no HTML page, too
@@ -71,6 +73,7 @@ class CrawlPlan:
     patience: float = 5.0
     concurrency: int = 0
     within: str | None = None
+    stop: StopExpression = field(default_factory=StopExpression)
     stagnation: int = 0
     any_media: bool = False
     obey_meta_robots: bool = False
@@ -92,7 +95,7 @@ class CrawlPlan:
             ", ".join(
                 f"{each.name}={getattr(self, each.name)}"
                 for each in fields(self)
-                if getattr(self, each.name) not in (each.default, {})
+                if getattr(self, each.name) not in (each.default, {}, StopExpression())
             )
         )
 
