@@ -13,6 +13,7 @@ from focuscrawl.crawl.parts.near_duplicates import NEAR_DUPLICATE
 from focuscrawl.crawl.parts.priority_fidelity import NEARLY, OVERTAKEN
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.page.documents import LISTS
+from focuscrawl.report.completeness import estimates_of
 from focuscrawl.report.harvest_falls import last_alarm
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
 from focuscrawl.report.plain_text import counted, middle, one_line, printable, table
@@ -25,6 +26,7 @@ from focuscrawl.store.postgres import is_database_url
 if TYPE_CHECKING:
     from datetime import timedelta
 
+    from focuscrawl.completeness import Estimate
     from focuscrawl.store import CrawlStore
 
 RECENT = 100  # fetches of the harvest rate at the end
@@ -61,6 +63,7 @@ class Summary:
     alarm : why the harvest rate has fallen, if it has (`focuscrawl.diagnosis`)
     again : what came of hubs that were fetched again; not among `fetched`
     recorded : bytes of each recording of its pages, by the name of the file
+    completeness : its last estimate of how complete it is; None before the first
     """
 
     identity: dict[str, str]
@@ -85,6 +88,7 @@ class Summary:
     alarm: str | None = None
     again: Again = field(default_factory=Again)
     recorded: dict[str, int] = field(default_factory=dict)
+    completeness: Estimate | None = None
 
     @classmethod
     def of(cls, store: CrawlStore) -> Summary:
@@ -129,6 +133,7 @@ class Summary:
             alarm=last_alarm(store),
             again=again,
             recorded=_recorded(store),
+            completeness=next(reversed(estimates_of(store)), None),
         )
 
     @property
@@ -168,7 +173,7 @@ class Summary:
             lines += [
                 ("harvest rate", f"{self.harvest_rate:.3f}  ({last}: {recent:.3f})"),
                 ("loss rate", f"{loss:.3f}  ({last}: {1.0 - recent:.3f})"),
-                ("relevant", f"{counted(self.relevant, 'page')} with R > {RELEVANT}"),
+                ("relevant", self._relevant_in_words()),
                 ("duplicates", self._duplicates_in_words()),
                 ("errors", self._errors_in_words()),
                 ("links", f"{self.links:,} found, {self.dropped:,} dropped"),
@@ -226,6 +231,10 @@ class Summary:
         if self.pages_per_second is not None:
             words += f" in {_duration(self.time)}, {self.pages_per_second:.1f} pages/s"
         return f"{words}; {self.again.in_words()}" if self.again.fetches else words
+
+    def _relevant_in_words(self) -> str:
+        words = f"{counted(self.relevant, 'page')} with R > {RELEVANT}"
+        return words if self.completeness is None else f"{words}, {self.completeness.in_words()}"
 
     def _duplicates_in_words(self) -> str:
         redirects = counted(self.outcomes.get(REDIRECT, 0), "redirect")
