@@ -13,6 +13,7 @@ from starlette.responses import JSONResponse
 from focuscrawl.errors import UserError
 from focuscrawl.studio import api, assets, crawling, pages
 from focuscrawl.studio.access import AccessMiddleware
+from focuscrawl.studio.collecting import routes as collecting
 from focuscrawl.studio.exploring import routes as exploring
 from focuscrawl.studio.judging import routes as judging
 from focuscrawl.studio.rendering import PREFIX, message
@@ -34,6 +35,7 @@ def make_application(desk: Desk, access: Access) -> Starlette:
             *judging.routes(desk),
             *crawling.routes(desk),
             *exploring(desk),
+            *collecting(desk),
             *api.routes(desk),
             *assets.routes(),
             *pages.routes(desk),

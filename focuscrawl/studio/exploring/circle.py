@@ -24,8 +24,8 @@ def draw_circle(hosts: Sequence[dict[str, Any]], links: Sequence[Sequence[int]])
     Returns
     -------
     ``hosts`` with ``place``, ``name``, ``x``, ``y``, ``size``, ``degrees`` (of its name),
-    ``flipped`` (the name ends at the host); and ``links``, the heaviest 120, with ``source``,
-    ``target``, ``path`` (of SVG), ``width``; around (0, 0), in the same unit.
+    ``flipped`` (the name ends at the host), ``gap``; and ``links``, the heaviest 120, with
+    ``source``, ``target``, ``path`` (of SVG), ``width``; around (0, 0), in the same unit.
     """
     n = len(hosts)
     around = _around(n, links)

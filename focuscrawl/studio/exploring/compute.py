@@ -23,18 +23,14 @@ _NICE = 10  # the crawl beside it comes first
 
 
 def _hubs(store: CrawlStore, *, option: str) -> dict[str, Any]:
-    import pandas as pd  # noqa: PLC0415 - it takes a while
-
-    from focuscrawl.report.prestige import Distillation  # noqa: PLC0415 - pandas
+    from focuscrawl.report.prestige import Distillation  # noqa: PLC0415 - pandas takes a while
 
     found = Distillation.of(store, option or None)
 
     def listed(score: str) -> list[dict[str, Any]]:
         rows = found.best(score, _TOP).rename(columns={score: "best"})
-        return [
-            {str(name): None if pd.isna(value) else value for name, value in row.items()}
-            for row in rows.to_dict("records")
-        ]
+        rows = rows.astype(object).where(rows.notna(), None)
+        return [{str(name): row[name] for name in row} for row in rows.to_dict("records")]
 
     sites = found.popular.head(_TOP).reset_index().to_dict("records")
     return {

@@ -90,7 +90,8 @@ class _Shown:
             query = {k: v for k, v in request.query_params.items() if v}
             filters = {k: v for k, v in query.items() if k not in ("after", "before")}
             found = queries.table(self._crawls, path, which, query)
-            shown = {"crawl": name, "which": which, "query": query, "filters": filters}
+            shown: dict[str, Any] = {"crawl": name, "which": which}
+            shown |= {"query": query, "filters": filters}
             shown |= {"begun": query != filters, "backwards": "before" in query}
             return {**shown, **_TABLES[which], "found": found}
 
