@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 #: reasons of stopping
 RECALL, LITTLE, TIME = "recall_reached", "little_expected", "time_over"
 
+_SURE = 5 / 6  # of the recall asked for: where the interval has to begin
+
 NEXT_FETCHES = 100  # whose harvest is told where nothing else is asked for
 
 _SECONDS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
@@ -32,7 +34,8 @@ class StopExpression:
     Attributes
     ----------
     text : as written
-    recall : ends when so much of what is in reach is here, by estimate
+    recall : ends when so much of what is in reach is here, by estimate, and five sixths of that
+        by the lower end of its interval
     next_fetches, harvest : ends when less is expected of so many next fetches
     seconds : ends after so many seconds of one run
     """
@@ -81,7 +84,9 @@ class StopExpression:
         if estimate is None:
             return None
         if self.recall is not None and estimate.recall >= self.recall:
-            return RECALL
+            low, _ = estimate.interval
+            if low >= _SURE * self.recall:
+                return RECALL
         told = estimate.next_fetches == self.next_fetches
         if self.harvest is not None and told and estimate.next_harvest < self.harvest:
             return LITTLE

@@ -100,6 +100,8 @@ def test_the_first_rule_that_applies_ends_the_crawl() -> None:
     assert rules.reason(None, 0.0) is None
     assert rules.reason(None, 5400.0) == "time_over"
     assert rules.reason(here, 0.0) == "recall_reached"
+    # an interval that is too wide: hardly a page off the topic has been seen
+    assert rules.reason(Estimate(100, 99, 50, 1.0, 1.0, 0.9, 50, 0.5), 0.0) is None
     assert rules.reason(Estimate(100, 50, 10, 50.0, 1.0, 0.2, 50, 0.5), 0.0) is None
     assert rules.reason(Estimate(100, 50, 10, 50.0, 1.0, 0.2, 50, 0.05), 0.0) == "little_expected"
     assert not StopExpression.parse(" ")
