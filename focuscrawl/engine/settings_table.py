@@ -191,6 +191,13 @@ BACKOFF_MAX = Setting("FOCUSCRAWL_BACKOFF_MAX", number(), 120.0).means(
     "longest such wait; a host that asks for more in `Retry-After` is left alone until the "
     "crawl is resumed"
 )
+BROWSER: Setting[str | None] = Setting(
+    "FOCUSCRAWL_BROWSER", file_name("1"), None, unset="none"
+).means(
+    "pages that have no text without their scripts are shown to "
+    "[a browser](usage.md#pages-that-need-a-browser): 1: Chromium, where it is installed; or the "
+    "path of one"
+)
 CALIBRATED: Setting[bool | None] = Setting(
     "FOCUSCRAWL_CALIBRATED", FLAG, None, unset="as the critic was trained"
 ).means("whether the critic's calibrated probabilities are the relevance")
