@@ -96,11 +96,7 @@ class StudioFolder:
         UserError
             The name is none for a folder, or taken.
         """
-        if not _NEW_NAME.fullmatch(name):
-            raise UserError(
-                f"{name!r:.80} is no name: begin with a letter or digit, go on with these, "
-                "and . _ -, 80 at most"
-            )
+        check_name(name)
         path = self.root / name
         if path.exists() or path.is_symlink():
             raise UserError(f"{name} is there already: take another name")
@@ -149,6 +145,15 @@ class StudioFolder:
                 if not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)
             ]
             waiting += [(path, depth + 1) for path in reversed(below)]
+
+
+def check_name(name: str) -> None:
+    """Raise `UserError` unless a new folder can be called so."""
+    if not _NEW_NAME.fullmatch(name):
+        raise UserError(
+            f"{name!r:.80} is no name: begin with a letter or digit, go on with these, "
+            "and . _ -, 80 at most"
+        )
 
 
 def _entries(folder: Path) -> list[os.DirEntry[str]]:

@@ -15,6 +15,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.strategies.registry import strategy_names
+from focuscrawl.studio.folder import check_name
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.posted import text_of, texts_of
 from focuscrawl.taxonomy import read_topics
@@ -230,7 +231,7 @@ def _begun(desk: Desk, name: str, arguments: list[str]) -> Job:
 
 
 def _new_name(folder: StudioFolder, name: str) -> str:
-    folder.new_folder(name)  # whether it is a name; the crawl itself is kept among the crawls
+    check_name(name)
     path = folder.root / _CRAWLS / name
     if CrawlFolder(path).exists:
         raise UserError(

@@ -10,7 +10,8 @@ function say(text) {
 
 // a page fetched of itself every few seconds does not take back what was said of an act
 document.addEventListener("htmx:beforeRequest", (event) => {
-  if (event.detail.requestConfig.verb !== "get") say("");
+  const { verb, path } = event.detail.requestConfig;
+  if (verb !== "get" && path.startsWith("/api/")) say("");
 });
 
 // what is clicked before htmx has seen it must not leave the page

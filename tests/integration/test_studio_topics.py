@@ -1,0 +1,188 @@
+"""Topics in a browser: from a phrase and three pages to a critic, examples, classes, judging."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.topics import read_definition
+from focuscrawl.webs import open_web
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import BrowserContext, Page
+
+MINUTE = 60_000  # milliseconds: a loaded machine is slow
+LONG = 5 * MINUTE
+CYCLING = "/Sports/Cycling"
+
+
+def start(*arguments: str, cwd: Path, stdout: int | None = None) -> subprocess.Popen[str]:
+    command = [sys.executable, "-P", "-m", "focuscrawl", *arguments]
+    environment = os.environ | {"XDG_STATE_HOME": str(cwd / ".state")}  # where tokens are kept
+    return subprocess.Popen(command, cwd=cwd, stdout=stdout, text=True, env=environment)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a crawl of thirty pages."""
+    path = tmp_path_factory.mktemp("topics")
+    arguments = {"web": "demo", "topic": CYCLING, "strategy": "best-first"}
+    arguments |= {"budget": "30", "crawl_dir": "crawls/cycling"}
+    given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
+    assert start("crawl", *given, cwd=path).wait() == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    """The address of a studio, with its token."""
+    arguments = ["studio", ".", "--port", "0", "--no-browser"]
+    studio = start(*arguments, cwd=folder, stdout=subprocess.PIPE)
+    assert studio.stdout is not None
+    found = re.search(r"http://\S+", studio.stdout.readline())
+    assert found is not None
+    yield found[0]
+    studio.send_signal(signal.SIGINT)
+    assert studio.wait() == 0
+    studio.stdout.close()
+
+
+@pytest.fixture
+def browser(address: str) -> Iterator[BrowserContext]:
+    """A real browser that has opened the studio."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("there is no chromium: apt-get install chromium")
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=chromium, args=flags)
+        context = opened.new_context()
+        context.set_default_timeout(LONG)
+        playwright.expect.set_options(timeout=LONG)
+        context.new_page().goto(address)
+        yield context
+        opened.close()
+
+
+def pages(n: int, *, on_topic: bool) -> list[str]:
+    found = [
+        label.url for label in open_web("demo").labels() if (label.topic == CYCLING) == on_topic
+    ]
+    return found[:n]
+
+
+def judge(tab: Page, verdict: str) -> str:
+    """Judge the page that is shown, by a key, and wait until it is gone."""
+    url = tab.locator("article").get_attribute("data-url")
+    assert url is not None
+    tab.keyboard.press(verdict)
+    tab.locator(f'article[data-url="{url}"]').wait_for(state="detached")
+    return url
+
+
+def test_a_topic_from_a_phrase_is_trained_judged_in_two_tabs_and_measured(
+    folder: Path, browser: BrowserContext
+) -> None:
+    expect = pytest.importorskip("playwright.sync_api").expect
+    tab = browser.pages[0]
+    wrong: list[str] = []
+    tab.on("console", lambda said: wrong.append(said.text))
+    tab.on("pageerror", lambda error: wrong.append(str(error)))
+    on, off = pages(6, on_topic=True), pages(5, on_topic=False)
+
+    tab.get_by_role("link", name="New topic").click()
+    tab.fill("#name", "cycling")
+    tab.fill("#words", "road cycling, peloton")
+    bookmarks = "".join(f'<DT><A HREF="{url}">page</A>' for url in on[:3])
+    html = f"<!DOCTYPE NETSCAPE-Bookmark-file-1><DL>{bookmarks}</DL>"
+    dropped = {"name": "bookmarks.html", "mimeType": "text/html", "buffer": html.encode()}
+    tab.locator("input[type=file]").set_input_files(dropped)
+    expect(tab.locator("#urls")).to_have_value("\n".join(on[:3]))
+    tab.locator("summary").click()
+    tab.fill("#web", "demo")
+    tab.get_by_role("button", name="Begin, and train its critic").click()
+    expect(tab.get_by_text("how good it is")).to_be_visible()
+    expect(tab.get_by_role("link", name="Crawl with it")).to_be_visible()
+
+    tab.get_by_role("link", name="Examples").click()
+    tab.fill("#urls", "\n".join([*off, *on[3:]]))
+    tab.get_by_role("button", name="Get the pages").click()
+    expect(tab.locator("article")).to_be_visible()
+    expect(tab.locator("article")).to_contain_text("cycling")  # why, in words
+    tab.locator("h1").click()  # out of the field
+    other = browser.new_page()
+    other.goto(tab.url)
+    passed = judge(other, "s")
+    tab.reload()
+    said = {judge(tab, "b") for _ in range(2)}
+    other.reload()
+    said |= {judge(other, "b")}
+    tab.reload()
+    said |= {judge(tab, "b")}
+    assert said | {passed} == set(off)
+    said |= {judge(tab, "g") for _ in range(3)}
+    expect(tab.get_by_text("No page waits to be judged")).to_be_visible()
+    known = read_definition(folder / "cycling" / "topic.toml")
+    assert known.judged - set(on[:3]) == said
+    assert set(known.good) == set(on)
+
+    # the fifth judgement had a critic trained, which is compared with the one before
+    expect(tab.get_by_text("the critic before judged")).to_be_visible()
+    tab.get_by_role("link", name="Quality").first.click()
+    expect(tab.get_by_role("row", name=re.compile("^precision"))).to_contain_text("to")
+    expect(tab.locator(".curve circle").first).to_be_visible()
+    assert not wrong
+
+
+def test_classes_are_found_marked_and_split_by_keys(folder: Path, browser: BrowserContext) -> None:
+    expect = pytest.importorskip("playwright.sync_api").expect
+    tab = browser.pages[0]
+    root = tab.url
+    tab.goto(f"{root}topics/new?critic=models/demo&classes={CYCLING}")
+    tab.fill("#name", "wheels")
+    tab.get_by_role("button", name="Begin only").press("Enter")
+    tab.get_by_role("link", name="Classes").press("Enter")
+    tab.locator("#q").press_sequentially("running")
+    expect(tab.locator(".tree tbody tr")).to_have_count(1)
+    tab.get_by_role("button", name="Good: /Sports/Running").press("Enter")
+    expect(tab.get_by_role("button", name="Good: /Sports/Running")).to_have_text("good ✓")
+    path = folder / "wheels" / "topic.toml"
+    assert read_definition(path).topics == (CYCLING, "/Sports/Running")
+    tab.goto(f"{root}critics/models/demo/classes?topic=wheels/topic.toml&under={CYCLING}")
+    first = tab.locator(".pages input").first
+    url = first.get_attribute("value")
+    first.press("Space")
+    tab.fill("#sub", "Mountain")
+    tab.locator("#sub").press("Enter")
+    expect(tab.get_by_text(f"in {CYCLING}/Mountain")).to_be_visible()
+    assert read_definition(path).classes == {f"{CYCLING}/Mountain": (url,)}
+
+
+def test_judging_pages_of_a_crawl_moves_its_frontier(
+    folder: Path, browser: BrowserContext
+) -> None:
+    expect = pytest.importorskip("playwright.sync_api").expect
+    tab = browser.pages[0]
+    tab.goto(f"{tab.url}crawls/crawls/cycling/judge")
+    expect(tab.locator("article")).to_be_visible()
+    bad = judge(tab, "b")
+    judge(tab, "s")
+    good = judge(tab, "g")
+    expect(tab.locator("#moved table tbody tr").first).to_be_visible()
+    # what was judged while the crawl followed is followed, too
+    following = tab.get_by_text("The crawl takes up what you said")
+    expect(following).to_have_count(0)
+    known = read_definition(folder / "crawls" / "cycling" / "topic.toml")
+    assert (known.good, known.bad) == ((good,), (bad,))
+    assert (folder / "crawls" / "cycling" / "critic-1").is_dir()

@@ -1,0 +1,131 @@
+"""What is told of a critic from its own examples, and why it judges a page as it does."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from focuscrawl.critic.discriminative import LogisticModel
+from focuscrawl.critic.little_training import train_from_little
+from focuscrawl.critic.naive_bayes import NaiveBayes
+from focuscrawl.critic.quality import Before, Quality
+from focuscrawl.critic.training import train_critic
+from focuscrawl.critic.word_reasons import word_reasons
+from focuscrawl.errors import UserError
+from focuscrawl.taxonomy import Label
+
+from .shelves import Shelf, at
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from focuscrawl.critic.trained import TrainedCritic
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep words of pages apart: all shelves have one fingerprint."""
+    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def shelf() -> Shelf:
+    shelf = Shelf()
+    for i in range(80):
+        if i < 21:
+            shelf.page(f"/knots{i}", f"knots rope splice hitch number{i} sea")
+        shelf.page(f"/tax{i}", f"tax form revenue audit number{i} office")
+    return shelf
+
+
+def little(shelf: Shelf, good: int, bad: int) -> TrainedCritic:
+    on = [at(f"/knots{i}") for i in range(good)]
+    off = [at(f"/tax{i}") for i in range(bad)]
+    return train_from_little([["knots"]], on, off, [shelf])
+
+
+def trained(shelf: Shelf, kind: str) -> TrainedCritic:
+    """A critic of two classes; one page of each is labelled as the other."""
+    topics = [("/Knots", "knots"), ("/Money/Tax", "tax")]
+    labels = [Label(at(f"/{name}{i}"), path, "train") for path, name in topics for i in range(12)]
+    labels += [
+        Label(at("/tax20"), "/Knots", "train"),
+        Label(at("/knots20"), "/Money/Tax", "train"),
+    ]
+    return train_critic(labels, shelf, kind=kind)
+
+
+def test_a_critic_from_little_is_measured_without_any_web(shelf: Shelf) -> None:
+    found = Quality.of(little(shelf, 12, 6), ["/good"])
+    assert (found.on, found.off) == (12, 6)
+    assert found.others > 0
+    assert found.precision is not None
+    assert found.recall is not None
+    assert found.precision.value == found.recall.value == 1.0
+    assert found.precision.low < 1.0  # so few pages prove little
+    assert sum(each["pages"] for each in found.bins) == 18
+    assert "rope" in found.words_for
+    assert json.loads(found.json())["recall"][0] == 1.0
+
+
+def test_without_bad_pages_nothing_is_said_of_precision(shelf: Shelf) -> None:
+    found = Quality.of(little(shelf, 4, 0), ["/good"])
+    assert found.precision is None
+    assert found.recall is not None
+    assert not found.bins
+
+
+def test_two_critics_are_compared_on_what_the_first_has_not_learned(shelf: Shelf) -> None:
+    before = Before(little(shelf, 3, 0), ["/good"])
+    change = Quality.of(little(shelf, 5, 6), ["/good"], before=before).change
+    assert change is not None
+    assert change.pages == 2 + 6
+    assert change.right == 8
+    assert change.precision == 1.0
+    again = Quality.of(before.trained, ["/good"], before=before)
+    assert again.change is None  # nothing is new
+
+
+@pytest.mark.parametrize("kind", ["discriminative", "flat"])
+def test_what_is_mislabelled_is_named_and_confused(shelf: Shelf, kind: str) -> None:
+    found = Quality.of(trained(shelf, kind), ["/Money"], [shelf])
+    assert {each["url"] for each in found.doubtful} == {at("/tax20"), at("/knots20")}
+    assert set(found.confusions) == {("/Knots", "/Money/Tax", 1), ("/Money/Tax", "/Knots", 1)}
+    assert found.precision is not None
+    assert found.precision.value == pytest.approx(12 / 13)
+
+
+def test_examples_that_cannot_be_read_are_asked_for(shelf: Shelf) -> None:
+    with pytest.raises(UserError, match="--web"):
+        Quality.of(trained(shelf, "flat"), ["/Money"], [Shelf()])
+
+
+@pytest.mark.parametrize("kind", ["discriminative", "flat"])
+def test_the_words_of_a_page_add_up_to_its_odds(shelf: Shelf, kind: str) -> None:
+    model = trained(shelf, kind).model
+    bag = Counter(["rope", "splice", "splice", "tax", "number3"])
+    marked = np.array([path == "/Knots" for path in model.classes])
+    found = word_reasons(model, marked, bag)
+    assert found.on[0].word in {"rope", "splice"}
+    assert "tax" in {each.word for each in found.off}
+    assert all(each.weight > 0 for each in found.on)
+    assert all(each.weight < 0 for each in found.off)
+    log = model.log_posteriors([bag, {}])[0]
+    odds = float(log[0] - log[1])  # of /Knots, the first
+    weights = sum(each.weight for each in (*found.on, *found.off)) + found.meaning
+    if isinstance(model, LogisticModel):
+        assert weights == pytest.approx(odds + float(model.linear.intercept[0]), abs=1e-6)
+    else:
+        assert isinstance(model, NaiveBayes)
+        without = model.log_posteriors([{}])[0]
+        assert weights == pytest.approx(odds - float(without[0] - without[1]), abs=1e-6)
+
+
+def test_where_all_classes_are_marked_no_word_speaks(shelf: Shelf) -> None:
+    model = trained(shelf, "flat").model
+    found = word_reasons(model, np.ones(2, np.bool_), {"rope": 1})
+    assert (found.on, found.off) == ([], [])

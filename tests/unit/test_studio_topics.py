@@ -1,0 +1,117 @@
+"""Topics in the studio: begun, changed by several at once, shown as the texts of strangers."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from focuscrawl.critic.word_reasons import WordReason, WordReasons
+from focuscrawl.errors import UserError
+from focuscrawl.report.templates import load_template
+from focuscrawl.studio.editing import edit_definition
+from focuscrawl.studio.folder import StudioFolder
+from focuscrawl.studio.page_cards import PageCard
+from focuscrawl.studio.topics.api import judged
+from focuscrawl.studio.topics.beginning import begin_topic
+from focuscrawl.studio.topics.classes import rows, tree_of
+from focuscrawl.topics import TopicDefinition, read_definition, write_definition
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HOSTILE = "<img src=x onerror=alert(1)>\"'"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> StudioFolder:
+    return StudioFolder(tmp_path)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    found = tmp_path / "topic.toml"
+    write_definition(TopicDefinition(words=("knots",)), found)
+    return found
+
+
+def test_a_phrase_and_pages_make_a_topic(folder: StudioFolder) -> None:
+    said = {"name": "knots", "words": "knots, rope work", "urls": "HTTP://A.example\nb.example"}
+    with pytest.raises(UserError, match="no http"):
+        begin_topic(folder, said)
+    assert not (folder.root / "knots").exists()
+    made = begin_topic(folder, {**said, "urls": "HTTP://A.example\n\n# mine\nhttp://b.example/x"})
+    found = read_definition(made)
+    assert made == folder.topic("knots/topic.toml")
+    assert found.words == ("knots", "rope work")
+    assert found.good == found.seeds == ("http://a.example/", "http://b.example/x")
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"name": "-x", "words": "knots"}, "no name"),
+        ({"name": "../x", "words": "knots"}, "no name"),
+        ({"name": "x"}, "say what the topic is"),
+        ({"name": "x", "words": "knots", "classes": "/A"}, "name it, too"),
+        ({"name": "x", "words": "knots", "web": "/etc/passwd"}, "no recording"),
+        ({"name": "x", "critic": "models/demo", "classes": "/Nowhere"}, "no class /Nowhere"),
+        ({"name": "x", "critic": "os:getcwd", "classes": "/A"}, "no critic"),
+    ],
+)
+def test_what_makes_no_sense_leaves_nothing(
+    folder: StudioFolder, said: dict[str, Any], why: str
+) -> None:
+    with pytest.raises(UserError, match=why):
+        begin_topic(folder, said)
+    assert not list(folder.root.iterdir())
+
+
+def test_judgements_at_the_same_time_lose_nothing(path: Path) -> None:
+    urls = [f"http://a.example/{i}" for i in range(24)]
+
+    def judge(url: str) -> None:
+        edit_definition(path, lambda known: judged(known, url, good=url.endswith("2")))
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(judge, urls))
+    assert read_definition(path).judged == set(urls)
+
+
+def test_what_another_program_writes_meanwhile_stays(path: Path) -> None:
+    others = [replace(read_definition(path), words=("knots", "rope"))]
+
+    def change(known: TopicDefinition) -> TopicDefinition:
+        if others:  # an editor saves while we think
+            write_definition(others.pop(), path)
+        return judged(known, "http://a.example/", good=True)
+
+    made = edit_definition(path, change)
+    assert made == read_definition(path)
+    assert (made.words, made.good) == (("knots", "rope"), ("http://a.example/",))
+
+
+def test_classes_are_searched_and_opened_level_by_level(folder: StudioFolder) -> None:
+    tree = tree_of(folder.critic("models/demo"))
+    definition = TopicDefinition(critic="models/demo", topics=("/Sports",))
+    found, cut = rows(tree, definition, search="cycl")
+    assert [(each["path"], each["marked"]) for each in found] == [("/Sports/Cycling", "above")]
+    assert not cut
+    below, _ = rows(tree, None, under="/Sports")
+    assert all(each["path"].startswith("/Sports/") for each in below)
+    with pytest.raises(UserError, match="no class /Nowhere"):
+        rows(tree, None, under="/Nowhere")
+
+
+def test_a_hostile_page_is_shown_as_text() -> None:
+    word = [WordReason(HOSTILE, 1.0)]
+    card = PageCard(
+        "http://a.example/%22", HOSTILE, [HOSTILE], True, 0.5, WordReasons(word, [], 0.0), HOSTILE
+    )
+    cards = load_template("templates/page_card.html.j2", "focuscrawl.studio").module
+    shown = "".join(str(getattr(cards, part)(card)) for part in ("shown", "text"))
+    shown += str(cards.asked(card, "/x"))  # type: ignore[attr-defined]
+    assert "<img" not in shown
+    assert "&lt;img" in shown
