@@ -55,7 +55,7 @@ class StartPage:
 
 
 def start_pages(store: CrawlStore) -> list[StartPage]:
-    """Return the start pages of a crawl that it has tried to fetch."""
+    """Return the start pages of a crawl that it has tried to fetch, the best first."""
     history, found = History(store), list[StartPage]()
     for event in history.events("excluded"):
         url, _, why = event.detail.rpartition(": ")
@@ -68,7 +68,7 @@ def start_pages(store: CrawlStore) -> list[StartPage]:
             found.append(StartPage(fetch.name, PAGE, fetch.relevance, fetch.topic))
         elif came != REDIRECT:  # where it leads is a start page, too
             found.append(StartPage(fetch.name, came))
-    return sorted(found, key=lambda page: -1.0 if page.relevance is None else page.relevance)[::-1]
+    return sorted(found, key=lambda page: 1.0 if page.relevance is None else -page.relevance)
 
 
 def in_lines(pages: Sequence[StartPage]) -> list[str]:
