@@ -33,6 +33,7 @@ COMMANDS = {
     "new": "Begin a project: settings, topic, seeds.",
     "paths": "Learn paths to goal pages; forage other sites.",
     "pause": "Let a running crawl wait.",
+    "plan": "Judge start pages; what a crawl takes.",
     "recrawl": "Crawl a topic again: what is new, changed.",
     "report": "Summarise crawls and draw their curves.",
     "resume": "Let a paused crawl go on.",
@@ -48,6 +49,7 @@ COMMANDS = {
 _MODULE_OF = {
     "crawl": "focuscrawl.commands.anywhere",
     "extend": "focuscrawl.cli.pause",
+    "plan": "focuscrawl.commands.plan",
     "resume": "focuscrawl.cli.pause",
     "stop": "focuscrawl.cli.pause",
 }

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 def crawl(arguments: tuple[str, ...]) -> None:
     """Crawl the pages of a topic."""
     Command.called = "focuscrawl crawl"
-    run_command(["focuscrawl", "crawl", "focused", *arguments], _settings())
+    run_command(["focuscrawl", "crawl", "focused", *arguments], project_settings())
 
 
-def _settings() -> Settings:
+def project_settings() -> Settings:
     """Return the settings of the Scrapy project we are in, or ours if it has no focused crawl."""
     settings = get_project_settings()
     if not {*SPIDER_MODULES} & {*settings.getlist("SPIDER_MODULES")}:

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from focuscrawl import __version__
 from focuscrawl.crawl.crawl import Crawl
 from focuscrawl.crawl.folder import CrawlFolder
+from focuscrawl.crawl.parts.completeness import Completeness
 from focuscrawl.crawl.parts.discovery import FEEDS, Discovery
 from focuscrawl.crawl.parts.distilling import Distilling
 from focuscrawl.crawl.parts.hub_revisits import HubRevisits, any_revisits
@@ -119,6 +120,7 @@ def parts_of(crawl: CrawlState) -> list[Part]:
     parts: list[Part] = [StopRules(crawl), TopicChange(crawl), *page_parts(crawl)]
     if plan.discover:
         parts.append(Discovery(crawl))
+    parts.append(Completeness(crawl))
     if hosts_keep_waiting(crawl):
         parts += [PatientOrder(crawl), PriorityFidelity(crawl)]
     if plan.revisit_hubs or any_revisits(crawl.store):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from focuscrawl.completeness import StopExpression
 from focuscrawl.foundation.urls import without_credentials
 from focuscrawl.taxonomy import read_topics
 
@@ -45,6 +46,7 @@ class CrawlPlan:
     discover : what leads to pages that no page links to, of
         `focuscrawl.crawl.parts.discovery`; empty: nothing
     pdf : read the text of PDF, too
+    stop : rules by which the crawl ends itself
     stagnation : stop after so many fetches without a relevant page; 0: never
     limits, near_duplicates : see `focuscrawl.crawl.parts.traps.Traps`
     any_media : follow links whose ending promises no HTML page, too
@@ -85,6 +87,7 @@ class CrawlPlan:
     max_depth: int | None = None
     discover: tuple[str, ...] = ()
     pdf: bool = False
+    stop: StopExpression = field(default_factory=StopExpression)
     stagnation: int = 0
     any_media: bool = False
     obey_meta_robots: bool = False
@@ -106,7 +109,7 @@ class CrawlPlan:
             ", ".join(
                 f"{each.name}={getattr(self, each.name)}"
                 for each in fields(self)
-                if getattr(self, each.name) not in (each.default, {}, ())
+                if getattr(self, each.name) not in (each.default, {}, (), StopExpression())
             )
         )
 

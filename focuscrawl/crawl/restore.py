@@ -11,6 +11,7 @@ from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.part import RestoredFetch
 from focuscrawl.crawl.redirects import has_moved
 from focuscrawl.crawl.state import ASIDE
+from focuscrawl.crawl.visit import RENDERED
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import QUEUED
 from focuscrawl.store.soundness import taking_in
@@ -96,7 +97,7 @@ def _recall(crawl: CrawlState, history: History) -> None:
             names = Duplicates.names(crawl.urls[fetch.url], fetch.canonical)
             crawl.duplicates.add(fetch.url, fetch.digest, names)
         fetch = following
-    for _ in history.events(ASIDE):
+    for _ in history.events(ASIDE, RENDERED):
         crawl.count_again(200)
     for part in crawl.parts:
         part.restored()

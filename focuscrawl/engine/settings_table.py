@@ -13,6 +13,7 @@ import difflib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from focuscrawl.completeness import STOP_EXPRESSION, StopExpression
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
 from focuscrawl.foundation.url_lists import HOSTS as HOST_LIST
@@ -127,6 +128,12 @@ WEB = Argument("FOCUSCRAWL_WEB", _TEXT_OR_NONE, None, unset="the live Web").mean
 CRAWL_DIR = Argument(
     "FOCUSCRAWL_CRAWL_DIR", _TEXT_OR_NONE, None, unset="`crawls/<topic>-<time>`"
 ).means("folder of the crawl; made if need be, resumed if it holds this crawl")
+STOP = Argument("FOCUSCRAWL_STOP", STOP_EXPRESSION, StopExpression(), unset="none").means(
+    "[when the crawl ends itself](stopping.md), rules with commas between: `recall 0.9` (so much "
+    "of what is in reach is here, by estimate), `next 100 < 0.1` (less harvest is expected of so "
+    "many next fetches), `time 8h` (of this run; `s`, `m`, `h`, `d`). The first that applies "
+    "does; budget and stagnation hold as well"
+)
 STORE = Argument("FOCUSCRAWL_STORE", _TEXT_OR_NONE, None, unset="the folder").means(
     "`postgresql://USER@HOST/DATABASE?crawl=NAME`: the crawl is kept there instead of in the "
     "folder, and [any number of processes](workers.md) may be at it"
@@ -183,6 +190,13 @@ BACKOFF = Setting("FOCUSCRAWL_BACKOFF", number(), 1.0).means(
 BACKOFF_MAX = Setting("FOCUSCRAWL_BACKOFF_MAX", number(), 120.0).means(
     "longest such wait; a host that asks for more in `Retry-After` is left alone until the "
     "crawl is resumed"
+)
+BROWSER: Setting[str | None] = Setting(
+    "FOCUSCRAWL_BROWSER", file_name("1"), None, unset="none"
+).means(
+    "pages that have no text without their scripts are shown to "
+    "[a browser](usage.md#pages-that-need-a-browser): 1: Chromium, where it is installed; or the "
+    "path of one"
 )
 CALIBRATED: Setting[bool | None] = Setting(
     "FOCUSCRAWL_CALIBRATED", FLAG, None, unset="as the critic was trained"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.diagnosis import ALARM
 from focuscrawl.engine.component import Component
 from focuscrawl.report.harvest_falls import is_page, watch_again
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_FIRST = 10  # fetches of a crawl, one of which at least should be on the topic
+
 
 class Alarm(Component):
     """Watches the harvest rate [F99 section 2]; see `focuscrawl.diagnosis`."""
@@ -24,6 +27,8 @@ class Alarm(Component):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._critic: Critic | None = None
+        self._best = ""  # of the first fetches
+        self._best_relevance = -1.0
 
     def spider_opened(self) -> None:
         """Watch what there is of a resumed crawl again."""
@@ -36,6 +41,7 @@ class Alarm(Component):
             self._crawl.flush()
             self.spider_opened()
             return
+        self._look_at_the_first(visit)
         urls = self._crawl.urls
         number = urls.get(visit.url)
         assert number is not None
@@ -57,3 +63,18 @@ class Alarm(Component):
         else:
             self._crawl.note(told, f"harvest {self._crawl.harvest_rate:.2f} overall")
             self._crawler.stats.set_value("focuscrawl/alarm", "")
+
+    def _look_at_the_first(self, visit: PageVisit) -> None:
+        """Say so if nothing that the crawl has begun with is on the topic."""
+        if visit.seq > _FIRST:
+            return
+        if visit.relevance > self._best_relevance:
+            self._best, self._best_relevance = visit.url, visit.relevance
+        if visit.seq == _FIRST and self._best_relevance <= RELEVANT:
+            logger.warning(
+                "none of the first %d fetches is on the topic, the best has R %.2f (%s): "
+                "`focuscrawl plan` with the same arguments says more",
+                _FIRST,
+                self._best_relevance,
+                self._best,
+            )

@@ -15,6 +15,7 @@ from twisted.internet.defer import CancelledError
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.page_parsing import parsing_of
 from focuscrawl.engine.private import is_closing, wrap_downloads
+from focuscrawl.engine.rendering import rendering_of
 from focuscrawl.engine.settings_table import STOP_TIMEOUT
 from focuscrawl.errors import GivenUpError
 from focuscrawl.report.plain_text import counted
@@ -75,6 +76,7 @@ class BoundedStop(Component):
         for download in list(self._under_way):
             download.cancel()
         parsing_of(self._crawler).give_up()
+        rendering_of(self._crawler).give_up()
 
     async def _download(self, download: Download, request: Request) -> Response:
         if self._given_up:

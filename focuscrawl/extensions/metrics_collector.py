@@ -41,6 +41,8 @@ class CrawlCollector:
         fetched, relevance = crawl.totals
         if plan.store is not None:
             yield from self._of_worker()
+        else:
+            yield from self._of_parts()
         # of the crawl, not of this run: a restart is no reset
         yield CounterMetricFamily("focuscrawl_fetches", "Fetches recorded", fetched)
         yield CounterMetricFamily(
@@ -72,6 +74,12 @@ class CrawlCollector:
         for each in metrics:
             kind = CounterMetricFamily if each.counter else GaugeMetricFamily
             yield kind(f"focuscrawl_worker_{each.name}", each.text, each.value)
+
+    def _of_parts(self) -> Iterator[Metric]:
+        """Yield what the parts of a crawl of one process tell."""
+        for part in self._crawl.parts:
+            for each in part.metrics():
+                yield GaugeMetricFamily(f"focuscrawl_{each.name}", each.text, each.value)
 
     def _downloads(self) -> Iterator[Metric]:
         stats = dict(self._crawler.stats.get_stats())  # a copy: the crawl goes on meanwhile

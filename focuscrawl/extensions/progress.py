@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tqdm import tqdm
 from tqdm.contrib.logging import logging_redirect_tqdm
 
+from focuscrawl.crawl.parts.completeness import Completeness
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.settings_table import LOG_JSON, PROGRESS
 from focuscrawl.errors import UserError
@@ -144,6 +145,9 @@ class Progress(Component):
             f"harvest {self._harvest_now:.2f} now, {self._crawl.harvest_rate:.2f} overall, "
             f"frontier {len(self._crawl.frontier):,}"
         )
+        for part in self._crawl.parts:
+            if isinstance(part, Completeness) and part.latest is not None:
+                state += f", {part.latest.short()}"
         told = self._crawler.stats.get_value("focuscrawl/alarm") if alarm else None
         return f"{state}, {one_line(told, 60)}" if told else state
 

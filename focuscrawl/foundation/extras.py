@@ -16,6 +16,7 @@ _REPORT = ("jinja2", "matplotlib", "pandas")
 EXTRAS: dict[str, tuple[str, ...]] = {
     "report": _REPORT,
     "lab": (*_REPORT, "pyarrow"),
+    "browser": ("scrapy_playwright", "playwright"),
     "feeds": ("feedparser",),
     "languages": ("py3langid",),
     "metrics": ("prometheus_client",),

@@ -109,6 +109,7 @@ def parse_page(
         headings=[text for text, _ in headings],
         heading_leaf=np.array([leaf for _, leaf in headings], np.int32),
         feeds=feeds,
+        scripts=seen.scripts,
         translations=[target for _, target in translations],
         translated_to=[language for language, _ in translations],
         language="" if root is None else root.get("lang", "")[:_LANGUAGE_TAG],

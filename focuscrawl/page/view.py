@@ -64,6 +64,7 @@ class PageView:
     feeds : URLs of the feeds that it names with ``<link rel=alternate>``
     translations, translated_to : URLs that it says are the same in other languages, and these
         languages (``hreflang``)
+    scripts : it has scripts that a browser would run
     kind : empty for a page; else what it is of `focuscrawl.page.documents`
     """
 
@@ -86,6 +87,7 @@ class PageView:
     feeds: list[str] = field(default_factory=list)
     translations: list[str] = field(default_factory=list)
     translated_to: list[str] = field(default_factory=list)
+    scripts: bool = False
     kind: str = ""
 
     def words_around(

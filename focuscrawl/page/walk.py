@@ -14,6 +14,7 @@ LINK_ATTRIBUTE = {"a": "href", "area": "href", "frame": "src", "iframe": "src"}
 # Programs and what only programs show. `noscript` is not among them: we run no scripts, so
 # its content is what the page has for us.
 _HIDDEN = frozenset({"script", "style", "template"})
+_PROGRAMS = frozenset({"", "module", "text/javascript", "application/javascript"})  # not data
 _METADATA = frozenset({"base", "link", "meta"})
 # What holds the page or describes it is no leaf, even when there is nothing in it.
 _NO_LEAF = _HIDDEN | _METADATA | {"body", "head", "html", "noframes", "title"}
@@ -45,6 +46,7 @@ class Outline:
     references, left, right, nofollow : one entry a link element, in document order
     captions : for links without text, by their place in `references`, what stands in for it:
         the ``alt`` of an area or of the first image inside, or the ``title``
+    scripts : there are programs, or places to load them from
     metadata : the ``base``, ``link`` and ``meta`` elements
     headings : text of each heading, white space folded, and the number of the next leaf
     """
@@ -57,6 +59,7 @@ class Outline:
     nofollow: list[bool] = field(default_factory=list)
     captions: dict[int, str] = field(default_factory=dict)
     metadata: list[etree._Element] = field(default_factory=list)
+    scripts: bool = False
     headings: list[tuple[str, int]] = field(default_factory=list)
 
     def cut(self, most: int) -> int:
@@ -206,6 +209,7 @@ def _shows_text(
     """Enter an element that is no leaf; tell whether the text directly in it may be one."""
     tag = element.tag
     if tag in _HIDDEN or element is title:
+        page.scripts |= tag == "script" and element.get("type", "") in _PROGRAMS
         walk.skip_subtree()
         return False
     if tag in _METADATA:

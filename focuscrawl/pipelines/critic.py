@@ -9,6 +9,7 @@ from scrapy.exceptions import DropItem
 from focuscrawl.crawl import PageVisit
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.page_parsing import parsing_of
+from focuscrawl.engine.rendering import rendering_of
 from focuscrawl.engine.visits import halting
 from focuscrawl.errors import GivenUpError
 
@@ -26,12 +27,14 @@ class CriticPipeline(Component):
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._parsing = parsing_of(crawler)
+        self._rendering = rendering_of(crawler)
 
     async def process_item(self, item: Any) -> Any:
         """Judge a fetch; items of other kinds pass."""
         if isinstance(item, PageVisit) and item.excluded is None:
             try:
                 await self._parsing.parse(item)
+                await self._rendering.render(item)
             except GivenUpError as error:
                 raise DropItem(str(error), log_level="DEBUG") from None
             with halting(self._crawl, item.number):

@@ -9,6 +9,8 @@ import sqlalchemy as sa
 
 from focuscrawl.crawl.visit import NOINDEX, RELEVANT
 from focuscrawl.report import comparison, measures
+from focuscrawl.report.completeness import estimates_of
+from focuscrawl.report.completeness_figure import completeness_figure
 from focuscrawl.report.figure_style import png
 from focuscrawl.report.figures import relevance_figure
 from focuscrawl.report.harvest_falls import watch_again
@@ -55,11 +57,13 @@ def section(
     hosts = measures.by_host(pages)
     rich = hosts["mean_relevance"] >= pages["relevance"].mean()
     best_hosts, others = hosts[rich & (hosts["relevance"] > 0)], hosts[~rich]
+    estimates = estimates_of(store)
     wasted = others.sort_values("wasted", ascending=False, kind="stable")
     return {
         "label": label,
         "summary": summary.lines(),
         "relevance": png(relevance_figure(pages, number)),
+        "completeness": png(completeness_figure(estimates, number)) if estimates else None,
         "best_hosts": rows_of(best_hosts.head(_ROWS)),
         "worst_hosts": rows_of(wasted.head(_ROWS)),
         "best_pages": rows_of(_best_pages(store, pages)),

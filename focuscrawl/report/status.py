@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from focuscrawl.report.completeness import estimates_of
 from focuscrawl.report.plain_text import counted, one_line, table
 from focuscrawl.report.stop_reasons import BREAK, in_words
 from focuscrawl.report.summary import RECENT, newest_lesson
@@ -93,6 +94,8 @@ class Status:
     waiting, hosts : URLs that wait, and on how many hosts
     model : lessons learned; 0 where the strategy learns nothing
     behind : fetches since the newest lesson was begun
+    recall : its own estimate of how much of what is in reach is here, with its 90 % interval:
+        (estimate, low, high); None before the first
     workers : one where a process crawls alone
     """
 
@@ -104,6 +107,7 @@ class Status:
     hosts: int
     model: int
     behind: int
+    recall: tuple[float, float, float] | None
     workers: list[WorkerStatus]
 
     @classmethod
@@ -122,6 +126,7 @@ class Status:
         waiting, hosts = store.row(queued)
         version, begun = newest_lesson(store)
         state = state_of(store, fetched, running=running)
+        complete = next(reversed(estimates_of(store)), None)
         recent = Recent.of(last_pages(store, fetched)[None], now or datetime.now(UTC))
         return cls(
             about=of_whom(store),
@@ -132,6 +137,7 @@ class Status:
             hosts=hosts,
             model=version,
             behind=fetched - begun,
+            recall=None if complete is None else (complete.recall, *complete.interval),
             workers=[WorkerStatus(**vars(recent), name="alone", state=state, fetched=fetched)],
         )
 
@@ -158,6 +164,9 @@ class Status:
             f"{self.waiting:,} URLs wait on {counted(self.hosts, 'host')}",
             *lesson_in_words(self.model, self.behind),
         ]
+        if self.recall is not None:
+            recall, low, high = self.recall
+            crawl.insert(2, f"recall about {recall:.2f} ({low:.2f} to {high:.2f})")
         return "\n".join([f"{self.about}: {self.state}", ", ".join(crawl), *table(rows, {0, 1})])
 
     def plain(self) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from focuscrawl.completeness.stop_expression import LITTLE, RECALL, TIME
 from focuscrawl.frontier.host_backoff import LEFT
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
@@ -23,6 +24,9 @@ _WORDS = {
     "seeds_unreachable": "no start page could be had, so there was nothing to follow",
     "hosts_unavailable": "what waits is on hosts left alone; the same command tries them again",
     "no_relevant_page": "no relevant page for too many fetches",
+    RECALL: "the recall asked for is reached, by estimate, after {fetched} fetches",
+    LITTLE: "less harvest is expected of the next fetches than asked for",
+    TIME: "the time of this run is over; the same command goes on from here",
     "interrupted": "interrupted; the same command goes on from here",
     "lease_lost": "a worker was away for longer than its lease",
     "stopped": "stopped by `focuscrawl stop`; the same command goes on from here",

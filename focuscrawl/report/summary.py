@@ -11,8 +11,9 @@ import sqlalchemy as sa
 
 from focuscrawl.crawl.parts.near_duplicates import NEAR_DUPLICATE
 from focuscrawl.crawl.parts.priority_fidelity import NEARLY, OVERTAKEN
-from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.crawl.visit import RELEVANT, RENDERED
 from focuscrawl.page.documents import LISTS
+from focuscrawl.report.completeness import estimates_of
 from focuscrawl.report.harvest_falls import last_alarm
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
 from focuscrawl.report.plain_text import counted, middle, one_line, printable, table
@@ -20,11 +21,13 @@ from focuscrawl.report.revisits import Again
 from focuscrawl.report.stop_reasons import hosts_left, in_words, stop_reason, time_crawling
 from focuscrawl.report.trap_events import limits_in_words, trap_events
 from focuscrawl.store import schema
+from focuscrawl.store.history import History
 from focuscrawl.store.postgres import is_database_url
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
+    from focuscrawl.completeness import Estimate
     from focuscrawl.store import CrawlStore
 
 RECENT = 100  # fetches of the harvest rate at the end
@@ -60,7 +63,9 @@ class Summary:
         (`focuscrawl.crawl.parts.priority_fidelity`)
     alarm : why the harvest rate has fallen, if it has (`focuscrawl.diagnosis`)
     again : what came of hubs that were fetched again; not among `fetched`
+    rendered : pages whose scripts a browser ran; not among `fetched`, but of the budget
     recorded : bytes of each recording of its pages, by the name of the file
+    completeness : its last estimate of how complete it is; None before the first
     """
 
     identity: dict[str, str]
@@ -85,6 +90,8 @@ class Summary:
     alarm: str | None = None
     again: Again = field(default_factory=Again)
     recorded: dict[str, int] = field(default_factory=dict)
+    completeness: Estimate | None = None
+    rendered: int = 0
 
     @classmethod
     def of(cls, store: CrawlStore) -> Summary:
@@ -106,10 +113,11 @@ class Summary:
         time, timed = time_crawling(store, fetched)
         outcomes, again = _outcomes(store, fetched), Again.of(store)
         unchanged = outcomes.get(UNCHANGED, 0) + again.unchanged
+        rendered = len(History(store).events(RENDERED))
         return cls(
             identity=store.identity(),
             where=store.where,
-            stopped=in_words(stop_reason(store), fetched + again.fetches, unchanged),
+            stopped=in_words(stop_reason(store), fetched + again.fetches + rendered, unchanged),
             fetched=fetched,
             harvest_rate=totals.relevance / fetched if fetched else 0.0,
             recent_harvest_rate=recent.relevance,
@@ -129,6 +137,8 @@ class Summary:
             alarm=last_alarm(store),
             again=again,
             recorded=_recorded(store),
+            completeness=next(reversed(estimates_of(store)), None),
+            rendered=rendered,
         )
 
     @property
@@ -168,7 +178,7 @@ class Summary:
             lines += [
                 ("harvest rate", f"{self.harvest_rate:.3f}  ({last}: {recent:.3f})"),
                 ("loss rate", f"{loss:.3f}  ({last}: {1.0 - recent:.3f})"),
-                ("relevant", f"{counted(self.relevant, 'page')} with R > {RELEVANT}"),
+                ("relevant", self._relevant_in_words()),
                 ("duplicates", self._duplicates_in_words()),
                 ("errors", self._errors_in_words()),
                 ("links", f"{self.links:,} found, {self.dropped:,} dropped"),
@@ -225,7 +235,13 @@ class Summary:
         words = f"{self.fetched:,}"
         if self.pages_per_second is not None:
             words += f" in {_duration(self.time)}, {self.pages_per_second:.1f} pages/s"
+        if self.rendered:
+            words += f"; {self.rendered:,} of them in a browser once more"
         return f"{words}; {self.again.in_words()}" if self.again.fetches else words
+
+    def _relevant_in_words(self) -> str:
+        words = f"{counted(self.relevant, 'page')} with R > {RELEVANT}"
+        return words if self.completeness is None else f"{words}, {self.completeness.in_words()}"
 
     def _duplicates_in_words(self) -> str:
         redirects = counted(self.outcomes.get(REDIRECT, 0), "redirect")

@@ -10,11 +10,12 @@ from scrapy.utils.misc import load_object
 
 from focuscrawl.crawl import open_crawl
 from focuscrawl.engine.binding import bind_crawl, crawl_of
+from focuscrawl.engine.browser import use_browser
 from focuscrawl.engine.instance_feed import feed_of
 from focuscrawl.engine.lean_settings import use_lean_settings
 from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.plan_from_settings import plan_from
-from focuscrawl.engine.settings_table import LEASE, SHARDS, check_settings, read_arguments
+from focuscrawl.engine.settings_table import BROWSER, LEASE, SHARDS, check_settings, read_arguments
 from focuscrawl.engine.visits import visit_of_response
 from focuscrawl.errors import UserError
 from focuscrawl.exporters import check_feeds
@@ -110,6 +111,7 @@ def open_for(spider: scrapy.Spider, arguments: dict[str, Any], settings: BaseSet
     check_port(settings)
     feed_of(settings)
     plan, store = plan_from(settings, arguments), arguments["store"]
+    _check_browser(spider, plan, store, settings)
     if not getattr(spider, "yields_visits", False):
         if plan.discover:
             raise UserError(
@@ -120,6 +122,24 @@ def open_for(spider: scrapy.Spider, arguments: dict[str, Any], settings: BaseSet
         spider.crawler,
         open_crawl(plan) if store is None else _join(spider, plan, store, settings),
     )
+
+
+def _check_browser(
+    spider: scrapy.Spider, plan: CrawlPlan, store: str | None, settings: BaseSettings
+) -> None:
+    browser = BROWSER.of(settings)
+    if browser is None:
+        return
+    if plan.web is not None:
+        raise UserError("FOCUSCRAWL_BROWSER is for the live Web: leave out web, or this")
+    if store is not None:
+        raise UserError("FOCUSCRAWL_BROWSER is for crawls of one worker: leave out store, or this")
+    if not getattr(spider, "yields_visits", False):
+        raise UserError(
+            "FOCUSCRAWL_BROWSER is for the spider focused: requests of yours ask for a browser "
+            "with the meta of scrapy-playwright"
+        )
+    use_browser(settings, browser)
 
 
 def _join(spider: scrapy.Spider, plan: CrawlPlan, store: str, settings: BaseSettings) -> Crawl:

@@ -54,6 +54,7 @@ class StoredFetch(NamedTuple):
     digest : of its body, None for what was no page
     minhash : of its words, None for few of them or where nobody asked
     memo : what the strategy wanted back of its links
+    score : that it was fetched with; None for a seed, and for where a redirect leads
     again : the page was fetched before, and is here for the links that were new on it
     """
 
@@ -74,6 +75,7 @@ class StoredFetch(NamedTuple):
     minhash: bytes | None = None
     links: tuple[StoredLink, ...] = ()
     again: bool = False
+    score: float | None = None
 
     @property
     def is_page(self) -> bool:
@@ -177,14 +179,14 @@ class History:
         address = (p.url, u.url, u.depth, u.referrer)
         judged = (p.relevance, p.topic, p.title, p.canonical, p.digest, p.duplicate_of)
         memo = m.data if memos else sa.null()
-        pages = sa.select(p.seq, *address, p.status, p.error, *judged, memo)
+        pages = sa.select(p.seq, *address, p.status, p.error, *judged, memo, p.score)
         pages = pages.join(schema.url, u.id == p.url).order_by(p.seq)
         if memos:
             pages = pages.outerjoin(schema.memo, m.seq == p.seq)
         found = _Links(self._store) if links else None
         again = self._again()
         for row in self._store.rows(pages):
-            fetch = StoredFetch(*tuple(row))
+            fetch = StoredFetch(*tuple(row)[:-1])._replace(score=row.score)
             if fetch.digest is not None:
                 minhash = fetch.digest[DIGEST:] or None
                 fetch = fetch._replace(digest=fetch.digest[:DIGEST], minhash=minhash)

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 _READING = ("GET", "HEAD")
 _TOKEN = "token"
 _BEARER = "Bearer "
+_POLICY = "Content-Security-Policy"
 
 #: of every answer: nothing runs, loads or is shown but what the studio itself serves
 HEADERS = {
-    "Content-Security-Policy": (
+    _POLICY: (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
         "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
@@ -107,7 +108,11 @@ class AccessMiddleware:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                headers = MutableHeaders(scope=message)
+                own = headers.get(_POLICY)  # an answer may be held to more, never to less
+                headers.update(HEADERS)
+                if own is not None:
+                    headers[_POLICY] += f"; {own}"
             await send(message)
 
         request = Request(scope)

@@ -13,6 +13,8 @@ from starlette.responses import JSONResponse
 from focuscrawl.errors import UserError
 from focuscrawl.studio import api, assets, crawling, pages
 from focuscrawl.studio.access import AccessMiddleware
+from focuscrawl.studio.collecting import routes as collecting
+from focuscrawl.studio.exploring import routes as exploring
 from focuscrawl.studio.judging import routes as judging
 from focuscrawl.studio.rendering import PREFIX, message
 from focuscrawl.studio.topics import routes as topics
@@ -32,6 +34,8 @@ def make_application(desk: Desk, access: Access) -> Starlette:
             *topics.routes(desk),
             *judging.routes(desk),
             *crawling.routes(desk),
+            *exploring(desk),
+            *collecting(desk),
             *api.routes(desk),
             *assets.routes(),
             *pages.routes(desk),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from threading import Event
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,8 +20,10 @@ class Desk:
     folder : topics, critics and crawls
     jobs : commands that were begun here, running or ended
     read_only : nobody may change anything; who asks to is refused before a route is found
+    over : set when the studio ends, so that streams end, too
     """
 
     folder: StudioFolder
     jobs: Jobs
     read_only: bool
+    over: Event = field(default_factory=Event)

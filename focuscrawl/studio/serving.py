@@ -18,6 +18,9 @@ from focuscrawl.studio.jobs import Jobs
 from focuscrawl.studio.token import token_of
 
 if TYPE_CHECKING:
+    from threading import Event
+    from types import FrameType
+
     from focuscrawl.studio.folder import StudioFolder
 
 _LOOPBACK = ("127.0.0.1", "localhost")
@@ -62,7 +65,8 @@ class Studio:
         names = {host, *_LOOPBACK} if host in _LOOPBACK else {host}
         hosts = frozenset(_with_port(name, port) for name in names)
         access = Access(token, hosts, f"focuscrawl-studio-{port}", read_only=read_only)
-        self._application = make_application(Desk(folder, Jobs(folder.root), read_only), access)
+        self._desk = Desk(folder, Jobs(folder.root), read_only)
+        self._application = make_application(self._desk, access)
         self.address = f"http://{_with_port(host, port)}/?token={token}"
 
     def serve(self) -> None:
@@ -77,7 +81,25 @@ class Studio:
             timeout_graceful_shutdown=2,
         )
         with self._socket, suppress(KeyboardInterrupt):
-            uvicorn.Server(config).run(sockets=[self._socket])
+            _Server(config, self._desk.over).run(sockets=[self._socket])
+
+
+class _Server(uvicorn.Server):
+    """Tells streams to end when it is told to, and so has not to break them off.
+
+    Parameters
+    ----------
+    over : is set then
+    """
+
+    def __init__(self, config: uvicorn.Config, over: Event) -> None:
+        super().__init__(config)
+        self._over = over
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Obey a signal."""
+        self._over.set()
+        super().handle_exit(sig, frame)
 
 
 def has_browser() -> bool:

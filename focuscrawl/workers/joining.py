@@ -74,6 +74,8 @@ def open_shared_crawl(plan: CrawlPlan, store: str, options: SharingOptions) -> C
         )
     if plan.discover:
         raise UserError("discover is for crawls of one worker: leave out store, or this")
+    if plan.stop:
+        raise UserError("stop is for crawls of one worker: leave out store, or this")
     if plan.knowledge is not None or plan.revisit:
         raise UserError("knowledge is for crawls of one worker: leave out store, or this")
     checked = check(plan, None, exists=holds_crawl(database))

@@ -32,6 +32,7 @@ SEED = "http://velo-59.demo.example/"
         pytest.param({"web": "{tmp}/other.csv"}, ["other.csv"], id="no-warc"),
         pytest.param({"budget": "abc"}, ["budget", "abc"], id="budget-word"),
         pytest.param({"budget": "-1"}, ["budget", "-1"], id="budget-negative"),
+        pytest.param({"stop": "recall 9"}, ["stop", "recall 0.9", "'recall 9'"], id="stop"),
         pytest.param({"strategy": "bestfirst"}, ["bestfirst", "best-first"], id="strategy"),
         pytest.param({"web": " "}, ["web", "empty"], id="empty-argument"),
         pytest.param({"buget": "5"}, ["buget", "budget"], id="argument"),

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import shutil
-import signal
-import subprocess
-import sys
 import urllib.error
 import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
 
+from .studio import MINUTE, serving, start, tab
+
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
     from playwright.sync_api import Page
 
-MINUTE = 60_000  # milliseconds: a loaded machine is slow
 HOSTILE = "<img src=x onerror=alert(1)>"
-
-
-def start(*arguments: str, cwd: Path, stdout: int | None = None) -> subprocess.Popen[str]:
-    command = [sys.executable, "-P", "-m", "focuscrawl", *arguments]
-    environment = os.environ | {"XDG_STATE_HOME": str(cwd / ".state")}  # where tokens are kept
-    return subprocess.Popen(command, cwd=cwd, stdout=stdout, text=True, env=environment)
 
 
 def crawl(cwd: Path, budget: int) -> subprocess.Popen[str]:
@@ -51,29 +41,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
     """The address of a studio, with its token."""
-    arguments = ["studio", ".", "--port", "0", "--no-browser"]
-    studio = start(*arguments, cwd=folder, stdout=subprocess.PIPE)
-    assert studio.stdout is not None
-    found = re.search(r"http://\S+", studio.stdout.readline())
-    assert found is not None
-    yield found[0]
-    studio.send_signal(signal.SIGINT)
-    assert studio.wait() == 0
-    studio.stdout.close()
+    with serving(folder) as found:
+        yield found
 
 
 @pytest.fixture
 def page() -> Iterator[Page]:
     """A tab of a real browser."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("there is no chromium: apt-get install chromium")
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-    with playwright.sync_playwright() as started:
-        browser = started.chromium.launch(executable_path=chromium, args=flags)
-        yield browser.new_page()
-        browser.close()
+    with tab() as found:
+        yield found
 
 
 def ask(address: str, path: str, method: str = "GET") -> tuple[int, dict[str, object]]:

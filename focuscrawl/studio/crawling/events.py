@@ -13,6 +13,7 @@ from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+    from threading import Event
 
     from starlette.requests import Request
 
@@ -20,21 +21,27 @@ if TYPE_CHECKING:
 
 _EVERY = 1.0  # seconds between two looks while it crawls
 _AT_REST = 3.0
+_STEP = 0.1  # seconds after which it is seen that the studio ends
 _SIGN = 15.0  # seconds after which a tab hears something, so that both ends know of each other
 
 
-def stream(request: Request, watches: Watches, name: str) -> StreamingResponse:
-    """Return a stream of events ``state``, each all that `Watch.look` tells, when it changes."""
+def stream(request: Request, watches: Watches, name: str, over: Event) -> StreamingResponse:
+    """Return a stream of events ``state``, each all that `Watch.look` tells, when it changes.
+
+    It ends with the tab, and when `over` is set.
+    """
     return StreamingResponse(
-        _events(request, watches, name),
+        _events(request, watches, name, over),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
     )
 
 
-async def _events(request: Request, watches: Watches, name: str) -> AsyncIterator[str]:
+async def _events(
+    request: Request, watches: Watches, name: str, over: Event
+) -> AsyncIterator[str]:
     sent, silent = "", 0.0
-    while not await request.is_disconnected():
+    while not (over.is_set() or await request.is_disconnected()):
         try:
             seen = await run_in_threadpool(watches.look, name)
         except UserError as error:
@@ -50,7 +57,10 @@ async def _events(request: Request, watches: Watches, name: str) -> AsyncIterato
             if silent >= _SIGN:
                 silent = 0.0
                 yield ": here\n\n"
-        await asyncio.sleep(pause if seen["read"] == seen["fetched"] else 0.05)
+        waits = pause if seen["read"] == seen["fetched"] else _STEP
+        while waits > 0.0 and not over.is_set():
+            await asyncio.sleep(_STEP)
+            waits -= _STEP
 
 
 def _event(kind: str, data: str) -> str:

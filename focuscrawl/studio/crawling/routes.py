@@ -87,7 +87,7 @@ def _api(desk: Desk) -> list[Route]:
     async def events(request: Request) -> Response:
         name = request.path_params["name"]
         desk.folder.crawl(name)
-        return stream(request, watches, name)
+        return stream(request, watches, name, desk.over)
 
     def state(request: Request) -> Response:
         return JSONResponse(watches.look(request.path_params["name"]))

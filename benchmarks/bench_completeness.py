@@ -1,0 +1,249 @@
+"""Estimates of completeness against the truth of closed replays, and where they end a crawl.
+
+Run: ``python benchmarks/bench_completeness.py --out docs/stopping.md`` (some hours; crawls that
+are done are kept). What follows its heading in the document is replaced, with a figure beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+from replays import KEPT, ROOT, WEBS, critic, recording, run, seeds, topics
+
+from focuscrawl.completeness import FILE, StopExpression, read_estimates
+from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.critic import load_critic
+from focuscrawl.lab.whole_web import whole_web
+from focuscrawl.report.measures import load_pages
+from focuscrawl.taxonomy import lies_under
+from focuscrawl.webs import RecordedWeb
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from focuscrawl.completeness import Estimate
+
+FETCHES = {"wikipedia": 2000, "webkb": 0, "uci": 12_000}  # of a crawl; 0: to its end
+CHOSEN_ON = "uci"  # and on the demo web
+QUARTERS = (0.25, 0.5, 0.75, 1.0)
+NEAR, ENOUGH, ASKED, MORE = 0.15, 0.85, 0.9, 1.25
+HEADING = "## Measured"
+CLASSES = ("course", "department", "faculty", "project", "staff", "student")
+
+INTRODUCTION = f"""\
+Written by `python benchmarks/bench_completeness.py --out docs/stopping.md`: closed replays with
+the apprentice and a critic of the web's own labels; fetches: {{lengths}}. The truth is every page
+in reach with R > ½. How to estimate was chosen on three topics of {CHOSEN_ON} and on the demo web.
+
+| web | topics | within {NEAR} | mean error | within {NEAR}, by labels | interval holds \
+| stops at ≥ {ENOUGH} | fetches / needed, median | ≤ {MORE} |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|"""
+LEGEND = f"""\
+![Estimated against true recall](pictures/stopping.png)
+
+Estimates are the last ones before a quarter, a half, three quarters and the whole of a crawl are
+over. *By labels*: against the recall of the labelled pages in reach, whatever the critic says of
+them. *Stops*: what `recall {ASKED}` would have done; *needed* are the fetches to a true recall of
+{ASKED}; where the crawl was too short for that, as many as it has stand in. **!**: the interval
+does not hold. In the picture a line is a crawl, and the dot where the rule would end it."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A crawl of a topic: its estimates, and the truth.
+
+    Attributes
+    ----------
+    relevant : pages with R > ½ that the seeds can reach
+    found : int64 (n_fetches,), how many of them were here after each fetch
+    labelled : recall of the pages in reach that have the topic's label, at each fetch
+    """
+
+    web: str
+    topic: str
+    relevant: int
+    found: np.ndarray
+    labelled: np.ndarray
+    estimates: list[Estimate]
+
+    @property
+    def needed(self) -> int | None:
+        """Fetches to the recall that is asked for; None: the crawl was too short."""
+        at = int(np.searchsorted(self.found, np.ceil(ASKED * self.relevant - 1e-9))) + 1
+        return at if at <= len(self.found) else None
+
+    @property
+    def stopped(self) -> Estimate:
+        """The estimate by which ``stop="recall 0.9"`` would have ended the crawl, or the last."""
+        rule = StopExpression.parse(f"recall {ASKED}")
+        ends = (each for each in self.estimates if rule.reason(each, 0.0) is not None)
+        return next(ends, self.estimates[-1])
+
+    def recall(self, estimate: Estimate) -> float:
+        """Return the true recall when an estimate was made."""
+        return float(self.found[estimate.fetched - 1]) / self.relevant
+
+    def at_quarters(self) -> list[Estimate]:
+        """Return the last estimates before each quarter of the crawl is over."""
+        ends = [max(share * len(self.found), 20) for share in QUARTERS]
+        return [max((e for e in self.estimates if e.fetched <= end), key=_fetched) for end in ends]
+
+    def holds(self, estimate: Estimate) -> bool:
+        low, high = estimate.interval
+        return low - 1e-9 <= self.recall(estimate) <= high + 1e-9
+
+
+def _fetched(estimate: Estimate) -> int:
+    return estimate.fetched
+
+
+def prepared(web: str) -> tuple[Path, Path, list[str], list[tuple[str, str]]]:
+    """Return critic, seeds, topics and labels (url, topic) of a web."""
+    if web != "webkb":
+        with (WEBS / web / "labels.csv").open(encoding="utf-8", newline="") as file:
+            labels = [(row["url"], row["topic"]) for row in csv.DictReader(file)]
+        return critic(web), seeds(web), topics(web), labels
+    table, folder = KEPT / "webkb.csv", KEPT / "critics" / "webkb"
+    script = [sys.executable, str(ROOT / "studies" / "webkb_labels.py")]
+    made = subprocess.run(
+        [*script, str(WEBS / web / "labels.csv")], capture_output=True, text=True, check=True
+    )
+    table.parent.mkdir(parents=True, exist_ok=True)
+    table.write_text(made.stdout, encoding="utf-8")
+    if not folder.exists():
+        command = [str(Path(sys.executable).with_name("focuscrawl")), "critic", "train"]
+        run([*command, str(table), "--web", str(recording(web)), "--out", str(folder)])
+    labels = [(row["url"], row["topic"]) for row in csv.DictReader(made.stdout.splitlines())]
+    return folder, WEBS / web / "portal.txt", [f"/{name}" for name in CLASSES], labels
+
+
+def measure(web: str, kept: Path) -> list[Outcome]:
+    """Crawl every topic of a web that was not crawled yet; return what came of it."""
+    judge, start, paths, labels = prepared(web)
+    recorded, outcomes = RecordedWeb(recording(web)), list[Outcome]()
+    whole = whole_web(recorded, load_critic(str(judge), paths[0]))
+    for topic in paths:
+        folder = kept / web / topic.strip("/").replace("/", "-")
+        if not (folder / "done").exists():
+            arguments = {"topic": topic, "seeds": start, "critic": judge, "crawl_dir": folder}
+            arguments |= {"web": recording(web), "budget": FETCHES[web]}
+            given = [
+                part for name, value in arguments.items() for part in ("-a", f"{name}={value}")
+            ]
+            command = [sys.executable, "-m", "focuscrawl", "crawl", *given, "-L", "ERROR"]
+            run([*command, "-s", "FOCUSCRAWL_PROGRESS=0"])
+            (folder / "done").touch()
+        pages = load_pages(folder)[: FETCHES[web] or None]
+        begin = [url for url in recorded.resolve(read_seeds(str(start), (topic,))) if url]
+        reach = whole.reachable(whole.numbers(begin))
+        named = {url for url, path in labels if lies_under(path, [topic])}
+        wanted = {whole.urls[page] for page in reach} & {
+            u for u in recorded.resolve([*named]) if u
+        }
+        outcomes.append(
+            Outcome(
+                web,
+                topic,
+                int((whole.relevance(topic)[reach] > 0.5).sum()),
+                np.cumsum(pages["relevance"].to_numpy() > 0.5),
+                np.cumsum(pages["url"].isin(wanted).to_numpy()) / max(len(wanted), 1),
+                [each for each in read_estimates(folder / FILE) if each.fetched <= len(pages)],
+            )
+        )
+    return outcomes
+
+
+def table(outcomes: Sequence[Outcome]) -> list[str]:
+    """One row a topic: truth, estimate and interval at each quarter, and where it would stop."""
+    heads = [f"{share:.0%}: true, estimate" for share in QUARTERS]
+    lines = [
+        "| topic | relevant | fetches | "
+        + " | ".join(heads)
+        + " | stops after | at recall | needed |"
+    ]
+    lines.append("|---|--:|--:|" + "---|" * len(QUARTERS) + "--:|--:|--:|")
+    for each in outcomes:
+        cells = []
+        for made in each.at_quarters():
+            low, high = made.interval
+            mark = "" if each.holds(made) else " **!**"
+            cells.append(
+                f"{each.recall(made):.2f}, {made.recall:.2f} ({low:.2f} to {high:.2f}){mark}"
+            )
+        end, needed = each.stopped, "-" if each.needed is None else f"{each.needed:,}"
+        row = [each.topic, f"{each.relevant:,}", f"{len(each.found):,}", *cells]
+        row += [f"{end.fetched:,}", f"{each.recall(end):.2f}", needed]
+        lines.append(f"| {' | '.join(row)} |")
+    return lines
+
+
+def summary(name: str, outcomes: Sequence[Outcome]) -> str:
+    """A row of how often the estimates and the rule were good enough."""
+    made = [(each, estimate) for each in outcomes for estimate in each.at_quarters()]
+    errors = np.array([abs(each.recall(e) - e.recall) for each, e in made])
+    by_label = np.array([abs(each.labelled[e.fetched - 1] - e.recall) for each, e in made])
+    held = np.mean([each.holds(e) for each, e in made])
+    reached = np.mean([each.recall(each.stopped) >= ENOUGH for each in outcomes])
+    # of a crawl that was too short for it: at least so many
+    more = [each.stopped.fetched / (each.needed or len(each.found)) for each in outcomes]
+    cells = [name, str(len(outcomes)), f"{np.mean(errors <= NEAR):.0%}", f"{errors.mean():.3f}"]
+    cells += [f"{np.mean(by_label <= NEAR):.0%}", f"{held:.0%}", f"{reached:.0%}"]
+    cells += [f"{np.median(more):.2f}", f"{np.mean(np.array(more) <= MORE):.0%}"]
+    return f"| {' | '.join(cells)} |"
+
+
+def picture(found: dict[str, list[Outcome]]) -> Figure:
+    """Draw estimated against true recall, crawl by crawl; a dot is where ``recall 0.9`` stops."""
+    figure = Figure(figsize=(4 * len(found), 4), layout="constrained")
+    plots = figure.subplots(1, len(found), sharey=True, squeeze=False)[0]
+    for plot, (name, outcomes) in zip(plots, found.items(), strict=True):
+        plot.fill_between([0, 1], [-NEAR, 1 - NEAR], [NEAR, 1 + NEAR], color="0.93", lw=0)
+        plot.plot([0, 1], [0, 1], color="0.6", lw=0.8)
+        for each in outcomes:
+            true = [each.recall(e) for e in each.estimates]
+            (line,) = plot.plot(true, [e.recall for e in each.estimates], lw=0.9, alpha=0.8)
+            end = each.stopped
+            plot.plot(each.recall(end), end.recall, "o", ms=5, color=line.get_color())
+        plot.set(title=name, xlabel="true recall", xlim=(0, 1.02), ylim=(0, 1.02))
+    plots[0].set_ylabel("estimated recall")
+    return figure
+
+
+def text(found: dict[str, list[Outcome]]) -> str:
+    lengths = ", ".join(f"{web} {n:,}" if n else f"{web} to its end" for web, n in FETCHES.items())
+    others = [each for web, outcomes in found.items() if web != CHOSEN_ON for each in outcomes]
+    rows = [summary(web, outcomes) for web, outcomes in found.items()]
+    rows.append(summary(f"all but {CHOSEN_ON}", others))
+    rows.append(summary("all", [each for outcomes in found.values() for each in outcomes]))
+    lines = [HEADING, INTRODUCTION.format(lengths=lengths), *rows, "", LEGEND, ""]
+    for web, outcomes in found.items():
+        lines += [f"### {web}", "", *table(outcomes), ""]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Estimates of completeness against the truth.")
+    parser.add_argument("webs", nargs="*", default=[*FETCHES], help="recorded webs with labels")
+    parser.add_argument("--out", type=Path, help="Markdown file whose last section is replaced")
+    parser.add_argument("--kept", type=Path, default=KEPT / "completeness", help="of the crawls")
+    options = parser.parse_args()
+    found = {web: measure(web, options.kept) for web in options.webs}
+    print(text(found))
+    if options.out is not None:
+        before = options.out.read_text(encoding="utf-8").partition(HEADING)[0]
+        options.out.write_text(before + text(found), encoding="utf-8")
+        pictures = options.out.parent / "pictures"
+        pictures.mkdir(exist_ok=True)
+        picture(found).savefig(pictures / "stopping.png", dpi=110)
+
+
+if __name__ == "__main__":
+    main()

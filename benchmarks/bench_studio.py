@@ -1,0 +1,273 @@
+"""What the studio costs: first paint, memory, and the crawl beside it; see docs/benchmarks.md.
+
+``python benchmarks/bench_studio.py paint`` opens each page of a crawl of 100,000 pages and
+1,000,000 waiting URLs, made for it, in a headless Chromium; ``beside`` crawls the demo web with a
+tab that shows it and without one, by turns; ``hour`` keeps a tab open beside a crawl.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+import psutil
+import sqlalchemy as sa
+from playwright.sync_api import sync_playwright
+
+from focuscrawl.store import CrawlStore, schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from playwright.sync_api import Browser, Page
+
+_PAGES, _WAITING, _HOSTS, _LINKS = 100_000, 1_000_000, 5_000, 12
+_AT_ONCE = 50_000  # rows
+_CRAWLS = ("live", "judge", "pages", "frontier", "hubs", "hosts", "take-home")
+_FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+
+
+def make_crawl(path: Path, pages: int = _PAGES, waiting: int = _WAITING, seed: int = 1) -> None:
+    """Make the store of a crawl that never was, in a folder."""
+    rng = Random(seed)
+    path.mkdir(parents=True)
+    about = {
+        "topic": "/Sports/Cycling",
+        "strategy": "best-first",
+        "critic": "models/demo",
+        "web": "live",
+        "random_state": "0",
+    }
+    store = CrawlStore.create(path / "crawl.db", about)
+    total = pages + waiting
+    began = datetime(2026, 1, 1, tzinfo=UTC)
+    first = rng.random
+
+    def url(n: int) -> dict[str, Any]:
+        host = n % _HOSTS
+        fetched = n < pages
+        return {
+            "id": n,
+            "url": f"https://host-{host}.example/section-{n % 97}/page-{n}.html",
+            "host": host,
+            "depth": min(n // 1000, 20),
+            "referrer": None if n < 10 else int(n * first() % pages),
+            "score": None if n < 10 else round(first(), 6),
+            "state": schema.FETCHED if fetched else schema.QUEUED,
+        }
+
+    def page(n: int) -> dict[str, Any]:
+        relevance = round(first() ** (1 + n / pages), 6)
+        return {
+            "seq": n + 1,
+            "url": n,
+            "status": 200 if n % 50 else 404,
+            "relevance": relevance if n % 50 else 0.0,
+            "topic": "/Sports/Cycling" if relevance > 0.5 else "/Home/Cooking",
+            "score": round(first(), 6),
+            "fetched_at": (began + timedelta(seconds=n)).isoformat(),
+            "content_type": "text/html",
+            "size": 30_000,
+            "title": f"A page about wheels, number {n}",
+            "digest": n.to_bytes(16, "big"),
+            "links": _LINKS,
+            "dropped": 2,
+        }
+
+    def link(n: int) -> dict[str, Any]:
+        return {
+            "id": n,
+            "source": n // _LINKS,
+            "target": int(first() * total),
+            "anchor": f"words of link {n}",
+            "dom_position": n % 300,
+            "score": round(first(), 6),
+            "model_version": 0,
+        }
+
+    hosts = ({"id": n, "name": f"host-{n}.example"} for n in range(_HOSTS))
+    with store.engine.begin() as connection:
+        for table, rows in (
+            (schema.host, hosts),
+            (schema.url, map(url, range(total))),
+            (schema.page, map(page, range(pages))),
+            (schema.link, map(link, range(pages * _LINKS))),
+        ):
+            for some in _chunks(rows):
+                connection.execute(sa.insert(table), some)
+        event = {"at": began.isoformat(), "seq": 0, "kind": "start", "detail": "budget=200000"}
+        connection.execute(sa.insert(schema.events), [event])
+    store.close()
+
+
+def _chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
+    some: list[dict[str, Any]] = []
+    for row in rows:
+        some.append(row)
+        if len(some) == _AT_ONCE:
+            yield some
+            some = []
+    if some:
+        yield some
+
+
+@contextmanager
+def studio(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
+    """Serve a folder; give the address and the process."""
+    command = [sys.executable, "-m", "focuscrawl", "studio", str(folder), "--port", "0"]
+    process = subprocess.Popen([*command, "--no-browser"], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    found = re.search(r"http://\S+", process.stdout.readline())
+    assert found is not None
+    try:
+        yield found[0], psutil.Process(process.pid)
+    finally:
+        process.terminate()
+        process.wait()
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """Start a browser without a screen."""
+    path = os.environ.get("CHROMIUM") or shutil.which("chromium")
+    with sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=path, args=_FLAGS)
+        yield browser
+        browser.close()
+
+
+def paint(rounds: int) -> None:
+    """Print when each page is painted first."""
+    with TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        began = time.monotonic()
+        make_crawl(folder / "crawls" / "large")
+        print(f"made in {time.monotonic() - began:.0f} s")
+        addresses = ["/", "/crawls/new", "/topics/new"]
+        addresses += [f"/crawls/crawls/large/{part}" for part in _CRAWLS]
+        url = "https://host-5.example/section-5/page-5.html"
+        addresses.append(f"/crawls/crawls/large/page?url={url}")
+        with studio(folder) as (address, _), chromium() as browser:
+            tab = browser.new_context().new_page()
+            tab.goto(address)
+            for each in addresses:
+                page = address.partition("/?")[0] + each
+                seconds = sorted(_first_paint(tab, page) for _ in range(rounds))
+                median = statistics.median(seconds)
+                print(f"{each:60} {median:.3f} s ({seconds[0]:.3f} to {seconds[-1]:.3f})")
+
+
+def _first_paint(tab: Page, address: str) -> float:
+    answer = tab.goto(address, wait_until="load")
+    assert answer is not None
+    assert answer.ok, f"{address}: HTTP {answer.status}"
+    script = """() => new Promise(done => {
+      const seen = () => performance.getEntriesByName('first-contentful-paint')[0];
+      const look = () => seen() ? done(seen().startTime) : setTimeout(look, 5);
+      look();
+    })"""
+    painted: float = tab.evaluate(script)
+    return painted / 1000.0
+
+
+def _crawl(folder: Path, name: str, budget: int) -> subprocess.Popen[bytes]:
+    arguments = {"web": "demo:4", "topic": "/Sports/Cycling", "strategy": "best-first"}
+    arguments |= {"budget": str(budget), "crawl_dir": name}
+    given = [part for key, value in arguments.items() for part in ("-a", f"{key}={value}")]
+    command = [sys.executable, "-m", "focuscrawl", "crawl", *given]
+    return subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
+
+
+def beside(rounds: int, budget: int) -> None:
+    """Print pages/s of a crawl with a tab that shows it, as a ratio to one without."""
+    ratios = []
+    with TemporaryDirectory() as temporary, chromium() as browser:
+        folder = Path(temporary)
+        with studio(folder) as (address, _):
+            tab = browser.new_context().new_page()
+            tab.goto(address)
+            for number in range(2 * rounds):
+                shown = number % 2 == (number // 2) % 2
+                name = f"crawl-{number}"
+                tab.goto("about:blank")
+                began = time.monotonic()
+                process = _crawl(folder, name, budget)
+                if shown:
+                    while not (folder / name / "crawl.db").exists():
+                        time.sleep(0.01)
+                    tab.goto(f"{address.partition('/?')[0]}/crawls/{name}/live")
+                assert process.wait() == 0
+                seconds = time.monotonic() - began
+                ratios.append((shown, seconds))
+                print(f"{'with' if shown else 'without'} a tab: {budget / seconds:.1f} pages/s")
+    pairs = [sorted(ratios[at : at + 2]) for at in range(0, len(ratios), 2)]
+    found = [without[1] / shown[1] for without, shown in pairs]
+    shown_ratios = ", ".join(f"{each:.2f}" for each in found)
+    print(f"with / without: {statistics.median(found):.3f} ({shown_ratios})")
+
+
+def hour(minutes: float) -> None:
+    """Print memory of studio and tab every minute, beside a crawl that goes on."""
+    with TemporaryDirectory() as temporary, chromium() as browser:
+        folder = Path(temporary)
+        with studio(folder) as (address, process):
+            tab = browser.new_context().new_page()
+            tab.goto(address)
+            crawling = _crawl(folder, "crawl", 0)
+            while not (folder / "crawl" / "crawl.db").exists():
+                time.sleep(0.01)
+            tab.goto(f"{address.partition('/?')[0]}/crawls/crawl/live")
+            session = tab.context.new_cdp_session(tab)
+            number = 0
+            for minute in range(int(minutes) + 1):
+                session.send("HeapProfiler.collectGarbage")
+                heap = session.send("Runtime.getHeapUsage")["usedSize"] / 1e6
+                nodes = tab.evaluate("document.getElementsByTagName('*').length")
+                state = {"minute": minute, "studio_mb": round(process.memory_info().rss / 1e6, 1)}
+                state |= {"heap_mb": round(heap, 2), "elements": nodes}
+                print(json.dumps(state), flush=True)
+                until = time.monotonic() + 60
+                while time.monotonic() < until:
+                    if crawling.poll() is not None:  # the web has run out: the next one
+                        number += 1
+                        crawling = _crawl(folder, f"crawl-{number}", 0)
+                        while not (folder / f"crawl-{number}" / "crawl.db").exists():
+                            time.sleep(0.01)
+                        tab.goto(f"{address.partition('/?')[0]}/crawls/crawl-{number}/live")
+                        session = tab.context.new_cdp_session(tab)
+                    time.sleep(0.2)
+            crawling.terminate()
+            crawling.wait()
+
+
+def main() -> None:
+    """Run what was asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("paint", "beside", "hour"))
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--budget", type=int, default=2000)
+    parser.add_argument("--minutes", type=float, default=60)
+    given = parser.parse_args()
+    if given.what == "paint":
+        paint(given.rounds)
+    elif given.what == "beside":
+        beside(given.rounds, given.budget)
+    else:
+        hour(given.minutes)
+
+
+if __name__ == "__main__":
+    main()

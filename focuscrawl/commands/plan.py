@@ -1,0 +1,177 @@
+"""``focuscrawl plan``: what a crawl would begin with, before a night is spent on it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from focuscrawl.cli import options
+from focuscrawl.cli.crawling import crawl
+from focuscrawl.commands.anywhere import project_settings
+from focuscrawl.crawl.seeds import read_seeds
+from focuscrawl.critic.corpus import read_known
+from focuscrawl.critic.loading import load_critic
+from focuscrawl.engine.settings_table import RECORDING, check_settings, read_arguments
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import host, normalize
+from focuscrawl.paths.files import is_path_model, load_path_critic
+from focuscrawl.report.plain_text import counted
+from focuscrawl.report.start_pages import in_lines, start_pages, warnings_of
+from focuscrawl.report.stores import open_store
+from focuscrawl.report.summary import Summary
+from focuscrawl.store.history import History
+from focuscrawl.taxonomy import read_topics
+from focuscrawl.webs import open_web
+
+if TYPE_CHECKING:
+    from scrapy.settings import Settings
+
+    from focuscrawl.critic.protocol import Critic
+    from focuscrawl.report.start_pages import StartPage
+
+#: what has no say in how a crawl begins, or would have it begin elsewhere
+_LEFT_OUT = ("budget", "crawl_dir", "knowledge", "stop", "store")
+_REDIRECTS = 5  # one after the other
+_WORDS, _SHOWN = 300, 12  # that are tried, and shown
+_UNREACHABLE = 3  # exit code
+_EMPTY = 110_000  # bytes of a crawl without a page
+
+
+@click.command()
+@click.option("-a", "given", multiple=True, metavar="NAME=VALUE", help="As for a crawl.")
+@options.SETTINGS
+@options.number("--most", "Start pages to fetch.", 50)
+def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int) -> None:
+    r"""Judge the start pages of a crawl, and say what it would take.
+
+    The arguments are those of `focuscrawl crawl`. Start pages are fetched as it would fetch
+    them, from the live Web or a recorded one, and nothing is kept.
+
+    \b
+    focuscrawl plan -a topic=/Sports/Cycling -a seeds=seeds.txt -a critic=models/cycling
+    """
+    written, of_project = _read(given), project_settings()
+    of_project.update(_read(settings), priority="cmdline")
+    check_settings(of_project)
+    arguments = read_arguments(of_project, written)
+    topics = read_topics(arguments["topic"])
+    if not topics:
+        raise UserError("no topic given: add -a topic=..., as for focuscrawl crawl")
+    critic = _critic(arguments["critic"], topics)
+    examples = [url for url in map(normalize, critic.examples) if url is not None]
+    seeds = examples if arguments["seeds"] is None else read_seeds(arguments["seeds"], topics)
+    if not seeds:
+        raise UserError(
+            "the critic has no example pages to start from: add -a seeds=URL,... or a file"
+        )
+    with tempfile.TemporaryDirectory(prefix="focuscrawl-plan-") as name:
+        folder = Path(name)
+        _fetch(written, settings, seeds[:most], folder)
+        with closing(open_store(folder / "crawl")) as store:
+            pages, summary = start_pages(store), Summary.of(store)
+        click.echo("\n".join(in_lines(pages)))
+        if len(seeds) > most:
+            click.echo(f"             of {len(seeds):,} seeds: --most {len(seeds)} fetches all")
+        web = arguments["web"] or folder / "crawl" / RECORDING
+        if (words := _words(critic, pages, str(web))) is not None:
+            click.echo(f"words        {words}")
+        for line in _costs(arguments, of_project, pages, summary, folder / "crawl"):
+            click.echo(line)
+    for warning in warnings_of(pages, examples):
+        click.echo(f"warning: {warning}", err=True)
+    if all(page.relevance is None for page in pages):
+        raise SystemExit(_UNREACHABLE)
+
+
+def _read(given: tuple[str, ...]) -> dict[str, str]:
+    """Return what was given as NAME=VALUE."""
+    for each in given:
+        if "=" not in each:
+            raise UserError(f"what is {each}? Arguments and settings are given as NAME=VALUE")
+    return dict(each.split("=", 1) for each in given)
+
+
+def _critic(name: str, topics: tuple[str, ...]) -> Critic:
+    if is_path_model(name):
+        return load_path_critic(name, ",".join(topics))
+    return load_critic(name, ",".join(topics))
+
+
+def _fetch(
+    written: dict[str, str], settings: tuple[str, ...], seeds: list[str], folder: Path
+) -> None:
+    """Crawl the start pages and where they are redirected to, and nothing else.
+
+    Seeds come before every link, and so do the targets of redirects: a budget of as many as
+    there are is spent on them.
+    """
+    listed, budget = folder / "seeds.txt", len(seeds)
+    listed.write_text("\n".join(seeds), encoding="utf-8")
+    arguments = {name: value for name, value in written.items() if name not in _LEFT_OUT}
+    quiet = (f"LOG_FILE={folder / 'crawl.log'}", "FOCUSCRAWL_STORE=", "FOCUSCRAWL_KNOWLEDGE=")
+    for _ in range(1 + _REDIRECTS):
+        crawl(
+            {
+                **arguments,
+                "seeds": str(listed),
+                "budget": str(budget),
+                "crawl_dir": str(folder / "crawl"),
+            },
+            [*settings, *quiet, "FOCUSCRAWL_PROGRESS=0"],
+            may_fail=True,
+        )
+        with closing(open_store(folder / "crawl")) as store:
+            history = History(store)
+            waiting = sum(url.score is None and url.state == 0 for url in history.urls())
+            budget = history.n_fetches() + waiting
+        if not waiting:
+            return
+
+
+def _words(critic: Critic, pages: list[StartPage], web: str) -> str | None:
+    """Return the words of the good start pages by which the critic knows its topic."""
+    judge = getattr(critic, "judge_words", None)
+    good = [page.url for page in pages if page.is_good]
+    if judge is None or not good:
+        return None
+    counts: Counter[str] = Counter()
+    for page in read_known([open_web(web)], good).values():
+        counts.update(dict.fromkeys(page.bag, 1))
+    words = [word for word, _ in counts.most_common() if len(word) > 2 and word.isalpha()]
+    if not (words := words[:_WORDS]):
+        return None
+    relevance = judge(words).relevance.tolist()
+    ranked = sorted(zip(relevance, words, strict=True), key=lambda each: -each[0])
+    return ", ".join(word for _, word in ranked[:_SHOWN])
+
+
+def _costs(
+    arguments: dict[str, Any],
+    settings: Settings,
+    pages: list[StartPage],
+    summary: Summary,
+    folder: Path,
+) -> list[str]:
+    """Return what the budget would take, in time and on disk."""
+    budget, fetched = arguments["budget"], max(summary.fetched, 1)
+    if not budget:
+        return ["budget       no limit: time and disk have none either"]
+    kept = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
+    size = max(kept - _EMPTY, 0) / fetched * budget
+    disk = f"disk         about {size / 1e6:,.0f} MB for {counted(budget, 'fetch')}"
+    if arguments["web"] is not None:
+        return ["time         a replay waits for nobody: minutes", disk]
+    delay, most = settings.getfloat("DOWNLOAD_DELAY"), settings.getint("CONCURRENT_REQUESTS")
+    at_once = min(len({host(page.url) for page in pages}), most)
+    few, many = (timedelta(seconds=round(budget * delay / n)) for n in (at_once, most))
+    return [
+        f"time         {few} for {counted(budget, 'fetch')} if it stays on these hosts, "
+        f"{delay:g} s apart on each; {many} on many; more where servers are slow",
+        disk,
+    ]

@@ -1,0 +1,103 @@
+"""How complete the crawl is, estimated now and then; ends it when it is complete enough."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from focuscrawl.completeness import FILE, EstimateRecord, Estimator
+from focuscrawl.crawl.part import Metric, Part
+from focuscrawl.crawl.visit import RELEVANT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from focuscrawl.completeness import Estimate
+    from focuscrawl.crawl.part import RestoredFetch
+    from focuscrawl.crawl.state import CrawlState
+    from focuscrawl.crawl.visit import PageVisit
+
+_FIRST = 20  # fetches before the first estimate
+_EVERY, _SHARE = 10, 50  # fetches between two: so many, or one in so many of those made
+
+
+class Completeness(Part):
+    """Estimates after so many fetches, whatever the clock says: a replay has the same ones."""
+
+    def __init__(self, crawl: CrawlState) -> None:
+        self._crawl = crawl
+        self._rules = crawl.plan.stop
+        self._began = time.monotonic()
+        self._record: EstimateRecord | None = None
+
+    def reset(self) -> None:
+        """Forget every fetch."""
+        self._estimator = Estimator(promises=self._crawl.strategy.expects_relevance)
+        self._due = _FIRST
+
+    def restore(self, fetch: RestoredFetch) -> None:
+        """Take in a fetch of an earlier run."""
+        stored = fetch.stored
+        if not stored.again:
+            relevant = stored.relevance > RELEVANT
+            self._estimator.visited(stored.url, stored.referrer, stored.score, relevant=relevant)
+            self._is_due()
+
+    def restored(self) -> None:
+        """Go on with the estimates of the earlier run; of another topic they were others."""
+        path, fetched = self._crawl.folder.path / FILE, self._estimator.fetched
+        again = self._record is not None
+        self._record = EstimateRecord(path, 0 if again else fetched)
+        if fetched >= _FIRST and self._record.latest is None:
+            self._estimate()
+
+    def on_recorded(self, visit: PageVisit) -> None:
+        """Take in a fetch, and estimate if it is time."""
+        referrer = self._crawl.urls.found_on(visit.number)
+        relevant = visit.relevance > RELEVANT
+        self._estimator.visited(visit.number, referrer, visit.score, relevant=relevant)
+        if self._is_due():
+            self._estimate()
+
+    def stop_reason(self) -> str | None:
+        """Return which of the plan's rules ends the crawl."""
+        if not self._rules:
+            return None
+        return self._rules.reason(self.latest, time.monotonic() - self._began)
+
+    @property
+    def latest(self) -> Estimate | None:
+        """The last estimate; None before the first."""
+        return None if self._record is None else self._record.latest
+
+    def metrics(self) -> Iterable[Metric]:
+        """Tell the last estimate."""
+        latest = self.latest
+        if latest is None:
+            return
+        low, high = latest.interval
+        yield Metric(
+            "recall", "Relevant pages here, of those in reach, by estimate", latest.recall
+        )
+        yield Metric("recall_low", "Lower end of its 90 % interval", low)
+        yield Metric("recall_high", "Upper end of its 90 % interval", high)
+        yield Metric(
+            "relevant_discovered", "Relevant pages expected of URLs that wait", latest.discovered
+        )
+        yield Metric(
+            "relevant_undiscovered", "Relevant pages expected beyond them", latest.undiscovered
+        )
+        yield Metric("next_harvest", "Harvest expected of the next fetches", latest.next_harvest)
+
+    def _is_due(self) -> bool:
+        fetched = self._estimator.fetched
+        if fetched < self._due:
+            return False
+        self._due = fetched + max(_EVERY, fetched // _SHARE)
+        return True
+
+    def _estimate(self) -> None:
+        assert self._record is not None
+        frontier = self._crawl.frontier
+        scores = frontier.scores(frontier.queued())
+        self._record.add(self._estimator.estimate(scores, self._rules.next_fetches))

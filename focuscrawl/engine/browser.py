@@ -1,0 +1,236 @@
+"""A browser that runs the scripts of a page, and has no network of its own.
+
+Chromium, by scrapy-playwright. What a page asks for is not the browser's to fetch: each request is
+made by the crawl, as polite as any other, held to robots.txt and to the addresses that it may
+connect to. What gets past that (sockets, look-ups) meets a proxy and names that are not there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+from collections import OrderedDict
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from scrapy import Request
+from scrapy.http.request import NO_CALLBACK
+
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.urls import host, normalize
+
+if TYPE_CHECKING:
+    from playwright.async_api import Page, Route
+    from scrapy.crawler import Crawler
+    from scrapy.http import Response
+    from scrapy.settings import BaseSettings
+
+    from focuscrawl.crawl import PageVisit
+
+logger = logging.getLogger(__name__)
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")  # of what is looked for
+_RESTLESS = 10.0  # seconds that a page may go on asking for something; half its time at most
+_MOST_REQUESTS = 60  # of a page
+_MOST_BYTES = 10 * 1024 * 1024  # of a page when its scripts have run; and of what is kept for all
+_LOADED = ("script", "xhr", "fetch")
+_NOT_PASSED_ON = ("content-encoding", "content-length", "transfer-encoding", "set-cookie")
+# a text that is too long is left where it is
+_READ = """most => {
+    const html = document.documentElement.outerHTML;
+    return html.length > most ? null : html;
+}"""
+_NOWHERE = "http://127.0.0.1:1"
+_ARGUMENTS = (
+    *(f"--proxy-server={_NOWHERE}", "--proxy-bypass-list=<-loopback>"),
+    *("--host-resolver-rules=MAP * ~NOTFOUND", "--dns-prefetch-disable"),
+    *("--force-webrtc-ip-handling-policy=disable_non_proxied_udp", "--disable-webrtc"),
+    *("--disable-background-networking", "--disable-component-update", "--no-pings"),
+    *("--js-flags=--max-old-space-size=256", "--disable-gpu"),
+)
+
+
+def use_browser(settings: BaseSettings, executable: str) -> None:
+    """Have scrapy-playwright start a browser, when one is needed.
+
+    Parameters
+    ----------
+    executable : path of it; 1: what there is
+
+    Raises
+    ------
+    UserError
+        There is none, or what drives it is not installed.
+    """
+    with needs("browser", "FOCUSCRAWL_BROWSER"):
+        import scrapy_playwright.handler  # noqa: F401, PLC0415
+    found = executable
+    if executable == "1":
+        found = next(filter(None, map(shutil.which, _NAMES)), "")
+    if not found:
+        raise UserError(
+            f"FOCUSCRAWL_BROWSER: there is none of {', '.join(_NAMES)}: install one (on Debian: "
+            "apt-get install chromium), or name the path of it"
+        )
+    if not (Path(found).is_file() and os.access(found, os.X_OK)):
+        raise UserError(f"FOCUSCRAWL_BROWSER: {found} is no program: name the path of a browser")
+    launch = {
+        "executable_path": found,
+        "args": [*_ARGUMENTS],
+        "chromium_sandbox": os.geteuid() != 0,  # it refuses to run as root
+    }
+    logging.getLogger("scrapy-playwright").setLevel(logging.ERROR)
+    settings.set("PLAYWRIGHT_LAUNCH_OPTIONS", launch, priority="spider")
+    settings.set("PLAYWRIGHT_BROWSER_TYPE", "chromium", priority="spider")
+
+
+class Browser:
+    """Runs the scripts of pages; it is started with the first.
+
+    Make it before the engine starts.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        from scrapy_playwright.handler import ScrapyPlaywrightDownloadHandler  # noqa: PLC0415
+
+        self._crawler = crawler
+        self._seconds = crawler.settings.getfloat("DOWNLOAD_TIMEOUT")  # for all of a page
+        self._handler = ScrapyPlaywrightDownloadHandler(crawler)
+        self._kept: OrderedDict[str, Response] = OrderedDict()  # scripts, which pages share
+        self._size = 0
+        self._pages = 0
+        self._complained = False
+
+    async def rendered(self, visit: PageVisit) -> bytes | None:
+        """Return a page as it is when its scripts have run, in UTF-8; None if that failed."""
+        self._pages += 1
+        request = Request(
+            visit.url,
+            meta={
+                "playwright": True,
+                "playwright_include_page": True,
+                "playwright_context": f"page {self._pages}",  # none knows of another
+                "playwright_context_kwargs": {
+                    "service_workers": "block",
+                    "accept_downloads": False,
+                    "user_agent": self._crawler.settings["USER_AGENT"],
+                },
+                "playwright_page_init_callback": _Routes(self, visit).install,
+                "playwright_page_goto_kwargs": {"wait_until": "commit"},
+            },
+            callback=NO_CALLBACK,
+        )
+        try:
+            return await asyncio.wait_for(self._run(request), self._seconds)
+        except Exception as error:  # a page can make a browser fail in any way
+            self._tell(visit.url, error, began="playwright_page" in request.meta)
+            return None
+        finally:
+            page = request.meta.get("playwright_page")
+            if page is not None:
+                with suppress(Exception):  # it may be gone
+                    await asyncio.wait_for(page.context.close(), self._seconds)
+
+    def _tell(self, url: str, error: Exception, *, began: bool) -> None:
+        """Say once if it is the browser that fails; what pages do is the web's everyday."""
+        said = next(iter(str(error).splitlines()), "") or type(error).__name__
+        if began or self._complained:
+            logger.debug("%s was not rendered: %s", url, said)
+            return
+        self._complained = True
+        logger.error("the browser cannot be used, pages stay as they are sent: %s", said)
+
+    async def _run(self, request: Request) -> bytes | None:
+        from playwright.async_api import TimeoutError as LateError  # noqa: PLC0415
+
+        await self._handler.download_request(request)
+        page: Page = request.meta["playwright_page"]
+        longest = min(_RESTLESS, self._seconds / 2) * 1000
+        with suppress(LateError):
+            await page.wait_for_load_state("networkidle", timeout=longest)
+        html: str | None = await page.evaluate(_READ, _MOST_BYTES)
+        return None if html is None else html.encode("utf-8", "replace")
+
+    async def close(self) -> None:
+        """End the browser."""
+        await self._handler.close()
+
+    async def fetch(self, url: str, kind: str, accept: str) -> Response:
+        """Have the crawl fetch what a page asks for; a script is asked for once."""
+        known = self._kept.get(url)
+        if known is not None:
+            self._kept.move_to_end(url)
+            return known
+        request = Request(
+            url,
+            headers={"Accept": accept} if accept else None,
+            meta={"download_slot": host(url), "dont_retry": True},
+            callback=NO_CALLBACK,
+        )
+        assert self._crawler.engine is not None
+        response = await self._crawler.engine.download_async(request)
+        self._crawler.stats.inc_value("focuscrawl/rendering_requests")
+        if kind == "script" and response.status == 200:
+            self._keep(url, response)
+        return response
+
+    def _keep(self, url: str, response: Response) -> None:
+        self._kept[url] = response
+        self._size += len(response.body)
+        while self._size > _MOST_BYTES:
+            _, forgotten = self._kept.popitem(last=False)
+            self._size -= len(forgotten.body)
+
+
+class _Routes:
+    """Answers what one page asks its browser for."""
+
+    def __init__(self, browser: Browser, visit: PageVisit) -> None:
+        self._browser = browser
+        self._visit = visit
+        self._served = False
+        self._left = _MOST_REQUESTS
+
+    async def install(self, page: Page, _: Request) -> None:
+        """Stand before all requests of the page, and of those that it opens."""
+        await page.context.route("**", self._answer)
+        await page.route("**", self._answer)  # before scrapy-playwright's own
+
+    async def _answer(self, route: Route) -> None:
+        with suppress(Exception):  # the page may be gone by now
+            if not await self._fulfil(route):
+                await route.abort("aborted")
+
+    async def _fulfil(self, route: Route) -> bool:
+        asked = route.request
+        if asked.is_navigation_request():
+            if self._served or asked.frame.parent_frame is not None:
+                return False
+            self._served = True
+            came = self._visit.download
+            kind = came.content_type or "text/html"
+            charset = f"; charset={came.encoding}" if came.encoding else ""
+            await route.fulfill(status=200, body=came.body, content_type=f"{kind}{charset}")
+            return True
+        url = normalize(asked.url)
+        if asked.method != "GET" or asked.resource_type not in _LOADED or url is None:
+            return False
+        self._left -= 1
+        if self._left < 0:
+            return False
+        accept = asked.headers.get("accept", "")
+        try:
+            response = await self._browser.fetch(url, asked.resource_type, accept)
+        except Exception:  # refused, forbidden, not there: to the page it is all the same
+            return False
+        headers = {
+            name.decode("latin-1"): b", ".join(values).decode("latin-1")
+            for name, values in response.headers.items()
+            if name.decode("latin-1").lower() not in _NOT_PASSED_ON
+        }
+        await route.fulfill(status=response.status, headers=headers, body=response.body)
+        return True

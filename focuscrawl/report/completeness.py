@@ -1,0 +1,20 @@
+"""How complete a crawl is, by the estimates that it has made of itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from focuscrawl.completeness import FILE, read_estimates
+from focuscrawl.store.postgres import is_database_url
+
+if TYPE_CHECKING:
+    from focuscrawl.completeness import Estimate
+    from focuscrawl.store import CrawlStore
+
+
+def estimates_of(store: CrawlStore) -> list[Estimate]:
+    """Return the estimates of a crawl; none where several workers share it."""
+    if is_database_url(store.where):
+        return []
+    return read_estimates(Path(store.where).parent / FILE)

@@ -1,0 +1,68 @@
+"""``focuscrawl plan``, and what the crawl says of the same when nothing relevant comes."""
+
+from __future__ import annotations
+
+import csv
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from .running import ROOT, crawl, environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CYCLING = {"web": "demo", "topic": "/Sports/Cycling"}
+
+
+def plan(*options: str, **arguments: str) -> subprocess.CompletedProcess[str]:
+    given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
+    return subprocess.run(
+        [sys.executable, "-m", "focuscrawl", "plan", *given, *options],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_seeds_of_another_topic_are_told_before_the_crawl_and_by_it(tmp_path: Path) -> None:
+    with (ROOT / "models/demo/examples.csv").open(encoding="utf-8") as file:
+        seeds = [row["url"] for row in csv.DictReader(file) if row["topic"] == "/Arts/Music/Jazz"]
+    seeds = seeds[:10]
+    done = plan(**CYCLING, seeds=",".join(seeds))
+    assert done.returncode == 0
+    assert "10 of 10 could be had, 0 of them on the topic" in done.stdout
+    assert "/Arts/Music/Jazz" in done.stdout
+    assert "warning: no start page is on the topic" in done.stderr
+    begun = crawl(tmp_path / "crawl", **CYCLING, seeds=",".join(seeds), budget=10)
+    assert "none of the first 10 fetches is on the topic" in begun.stderr
+
+
+def test_a_plan_judges_the_start_pages_and_says_what_they_cost(tmp_path: Path) -> None:
+    done = plan(
+        **CYCLING, seeds="models/demo/seeds.csv", budget="500", crawl_dir=str(tmp_path / "c")
+    )
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "5 of 5 could be had, 5 of them on the topic" in done.stdout
+    (words,) = [line for line in done.stdout.splitlines() if line.startswith("words")]
+    assert "peloton" in words
+    assert "for 500 fetches" in done.stdout
+    assert not (tmp_path / "c").exists()
+
+
+def test_start_pages_that_cannot_be_had_are_no_plan() -> None:
+    done = plan(
+        *("-s", "RETRY_TIMES=0", "-s", "FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.2"),
+        critic="server.critic:judge",
+        topic="bicycle",
+        seeds="http://127.0.0.1:9/,http://127.0.0.2:9/",  # where nobody answers
+    )
+    assert done.returncode == 3
+    assert "0 of 2 could be had" in done.stdout
+    assert "no start page could be had" in done.stderr
+    wrong = plan(topic="bicycle", stop="recall 2")
+    assert wrong.returncode == 2
+    assert len(wrong.stderr.splitlines()) == 1

@@ -1,0 +1,228 @@
+"""Pages that scripts make, crawled by a real browser, and the same site without scripts."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.engine.browser import _MOST_REQUESTS
+
+from .running import Run, crawl
+from .small_site import Answers, Site, serve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+HTML, SCRIPT, JSON = "text/html", "text/javascript", "application/json"
+WORDS = "a bicycle has two wheels and a chain that the rider turns with both feet " * 3
+OFF_TOPIC = "taxes are due in the spring of the year and forms are sent by post " * 3
+#: by page, its text and where it leads
+PAGES = {
+    "/": (WORDS, ["/wheels", "/taxes", "/plain"]),
+    "/wheels": (WORDS + "spokes", ["/chains", "/"]),
+    "/taxes": (OFF_TOPIC, ["/forms"]),
+    "/chains": (WORDS + "oil", []),
+    "/forms": (OFF_TOPIC + "more", []),
+}
+_PLAIN = f"<title>Plain</title><p>{WORDS} without scripts</p><script src=/app.js></script>"
+_SHELL = "<title>A site</title><div id=app>Loading</div><script src=/app.js></script>"
+_APP = """
+fetch("/data" + location.pathname + ".json").then(r => r.json()).then(page => {
+  document.getElementById("app").innerHTML = "<p>" + page.text + "</p>" +
+    page.links.map(link => "<a href=" + link + ">" + link.slice(1) + "</a>").join(" ");
+});
+"""
+# What a page may try to reach a network that the crawler stands in; then it is like the others.
+_TRAP = """
+const inner = "INNER";
+const tries = [
+  () => fetch(inner + "/fetch", {mode: "no-cors"}),
+  () => fetch(inner + "/post", {method: "POST", mode: "no-cors", body: "x"}),
+  () => { new Image().src = inner + "/image"; },
+  () => { new WebSocket(inner.replace("http", "ws") + "/socket"); },
+  () => { new EventSource(inner + "/events"); },
+  () => navigator.sendBeacon(inner + "/beacon", "x"),
+  () => { for (const tag of ["iframe", "script", "embed"]) {
+    const each = document.createElement(tag);
+    each.src = inner + "/" + tag;
+    document.body.append(each);
+  } },
+  () => { for (const rel of ["preconnect", "prefetch", "prerender", "stylesheet"]) {
+    const each = document.createElement("link");
+    each.rel = rel;
+    each.href = inner + "/" + rel;
+    document.head.append(each);
+  } },
+  () => { window.open(inner + "/open"); },
+  () => { new Worker(URL.createObjectURL(new Blob([`fetch("${inner}/worker")`]))); },
+  () => { new RTCPeerConnection({iceServers: [{urls: inner.replace("http://", "stun:")}]})
+            .createDataChannel("x"); },
+];
+for (const each of tries) { try { const came = each(); came && came.catch(() => {}); } catch {} }
+document.getElementById("app").innerHTML = "<p>WORDS</p>";
+setTimeout(() => { location.href = inner + "/elsewhere"; }, 200);
+"""
+_ENDLESS = "<title>Endless</title><div id=app></div><script>while (true) {}</script>"
+
+
+def static(_: str) -> Answers:
+    """Return the site with the links and texts in its pages."""
+    pages = {
+        path: f"<title>A site</title><div id=app><p>{text}</p>{' '.join(map(_link, links))}</div>"
+        for path, (text, links) in PAGES.items()
+    }
+    return {path: (HTML, page.encode()) for path, page in (pages | {"/plain": _PLAIN}).items()}
+
+
+def _link(path: str) -> str:
+    return f"<a href={path}>{path[1:]}</a>"
+
+
+def scripted(_: str) -> Answers:
+    """Return the site with the links and texts made by a script."""
+    pages = {path: (HTML, _SHELL.encode()) for path in PAGES}
+    data = {
+        f"/data{path}.json": (JSON, json.dumps({"text": text, "links": links}).encode())
+        for path, (text, links) in PAGES.items()
+    }
+    return pages | data | {"/plain": (HTML, _PLAIN.encode()), "/app.js": (SCRIPT, _APP.encode())}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> None:
+    """Skip where there is no browser, but not where it counts."""
+    if shutil.which("chromium") is None:
+        missing = "Chromium is not installed (on Debian: apt-get install chromium)"
+        if os.environ.get("CI"):
+            pytest.fail(missing)
+        pytest.skip(missing)
+
+
+@dataclass(frozen=True)
+class Crawled:
+    """What became of a site."""
+
+    run: Run
+    site: Site
+
+    @property
+    def judged(self) -> dict[str, float]:
+        """R of each page, by path."""
+        rows = self.run.kept.query("SELECT url, relevance FROM pages")
+        return {url.removeprefix(self.site.origin): relevance for url, relevance in rows}
+
+    @property
+    def rendered(self) -> list[str]:
+        """What is told of the pages that were rendered."""
+        rows = self.run.kept.query("SELECT detail FROM events WHERE kind = 'rendered'")
+        return [detail.removeprefix(self.site.origin) for (detail,) in rows]
+
+
+def go(
+    site: Site,
+    folder: Path,
+    *seeds: str,
+    browser: int = 1,
+    budget: int = 50,
+    opened: str = "127.0.0.1",
+    seconds: int = 60,
+) -> Crawled:
+    settings = {
+        "DOWNLOAD_TIMEOUT": seconds,
+        "DOWNLOAD_DELAY": 0,
+        "AUTOTHROTTLE_ENABLED": 0,
+        "FOCUSCRAWL_BROWSER": browser,
+        "FOCUSCRAWL_PRIVATE_ADDRESSES": opened,
+        "FOCUSCRAWL_NEAR_DUPLICATES": 0,
+    }
+    options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
+    arguments = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "best-first"}
+    started = ",".join(f"{site.origin}{seed}" for seed in seeds or ("/",))
+    run = crawl(folder, *options, **arguments, seeds=started, budget=budget)
+    assert run.returncode == 0, run.stderr
+    assert "Traceback" not in run.stderr
+    return Crawled(run, site)
+
+
+@pytest.fixture(scope="module")
+def twin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
+    with serve(static) as site:
+        yield go(site, tmp_path_factory.mktemp("static") / "crawl", browser=0)
+
+
+@pytest.fixture(scope="module")
+def made(chromium: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
+    with serve(scripted) as site:
+        yield go(site, tmp_path_factory.mktemp("scripted") / "crawl")
+
+
+def test_a_site_made_by_scripts_is_crawled_like_its_static_twin(
+    made: Crawled, twin: Crawled
+) -> None:
+    assert made.judged == twin.judged
+    assert len(twin.judged) == len(PAGES) + 1
+    order = "SELECT url, depth, links FROM pages ORDER BY seq"
+    kept = [(url.removeprefix(made.site.origin), *row) for url, *row in made.run.kept.query(order)]
+    assert kept == [
+        (url.removeprefix(twin.site.origin), *row) for url, *row in twin.run.kept.query(order)
+    ]
+
+
+def test_only_pages_that_need_it_are_rendered(made: Crawled, twin: Crawled) -> None:
+    assert sorted(each.partition(": ")[0] for each in made.rendered) == sorted(PAGES)
+    assert all(": more, 1 to " in each for each in made.rendered)
+    assert twin.rendered == []
+
+
+def test_a_page_is_asked_for_once_and_a_script_once_for_all(made: Crawled) -> None:
+    asked = made.site.asked
+    assert sorted(asked) == sorted([*made.site.answers, "/robots.txt"])
+
+
+def test_each_rendering_counts_against_the_budget(made: Crawled, tmp_path: Path) -> None:
+    cut = go(made.site, tmp_path / "crawl", budget=5)
+    assert len(cut.judged) + len(cut.rendered) == 5
+    assert cut.run.kept.stop_reasons == ["budget"]
+    more = go(made.site, tmp_path / "crawl", budget=7)  # an earlier run is counted, too
+    assert len(more.judged) + len(more.rendered) == 7
+
+
+@pytest.mark.parametrize("opened", ["127.0.0.1", "127.0.0.0/8"])
+def test_a_browser_reaches_what_the_crawl_may_and_nothing_by_itself(
+    opened: str, chromium: None, tmp_path: Path
+) -> None:
+    with serve(lambda _: {}, "127.0.0.2") as inner:
+        trap = _TRAP.replace("INNER", inner.origin).replace("WORDS", WORDS)
+        shell = _SHELL.replace("/app.js", "/trap.js").encode()
+        pages = {"/trap": (HTML, shell), "/trap.js": (SCRIPT, trap.encode())}
+        with serve(lambda _: pages) as site:
+            crawled = go(site, tmp_path / "crawl", "/trap", opened=opened)
+        asked = set(inner.asked)
+    assert crawled.judged["/trap"] == 0.9  # all of it ran
+    if opened == "127.0.0.1":
+        assert not asked
+        return
+    assert "/fetch" in asked
+    # the crawl follows the frame as a link; the rest is what a page may load
+    assert asked <= {"/robots.txt", "/fetch", "/script", "/worker", "/iframe"}
+
+
+def test_a_page_has_so_many_requests(chromium: None, tmp_path: Path) -> None:
+    script = "for (let i = 0; i < 500; i++) fetch('/data?' + i).catch(() => {});"
+    page = f"<title>Greedy</title><div id=app></div><script>{script}</script>"
+    with serve(lambda _: {"/greedy": (HTML, page.encode())}) as site:
+        go(site, tmp_path / "crawl", "/greedy")
+        assert len([path for path in site.asked if path.startswith("/data")]) == _MOST_REQUESTS
+
+
+def test_a_script_without_an_end_is_given_up(chromium: None, tmp_path: Path) -> None:
+    with serve(lambda _: {"/endless": (HTML, _ENDLESS.encode())}) as site:
+        crawled = go(site, tmp_path / "crawl", "/endless", seconds=5)
+    assert crawled.judged == {"/endless": 0.1}
+    assert [each.partition(",")[0] for each in crawled.rendered] == ["/endless: no more"]

@@ -1,0 +1,160 @@
+"""Crawls looked through, compared and taken home in a browser; one of them is hostile."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from .networks import explore, listening
+from .studio import MINUTE, serving, start, tab
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from playwright.sync_api import Page
+
+
+def crawl(cwd: Path, strategy: str) -> None:
+    arguments = {"web": "demo", "topic": "/Sports/Cycling", "strategy": strategy}
+    arguments |= {"budget": "120", "crawl_dir": f"crawls/{strategy}"}
+    given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
+    assert start("crawl", *given, cwd=cwd).wait() == 0
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two crawls of one topic, and one of a page that tries everything."""
+    path = tmp_path_factory.mktemp("studio")
+    for strategy in ("best-first", "breadth-first"):
+        crawl(path, strategy)
+    options = ["FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8", "FOCUSCRAWL_WARC=1"]
+    given = [part for option in options for part in ("-s", option)]
+    with listening(path / "connections", {"links": ["/evil"], "moves": {}}) as nets:
+        front = nets.url("http://127.0.0.21:{port}/")
+        assert explore(path / "crawls" / "evil", front, *given).returncode == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def address(folder: Path) -> Iterator[str]:
+    """The address of a studio, with its token."""
+    with serving(folder) as found:
+        yield found
+
+
+class Watched:
+    """A tab, and what it must never do."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page = page
+        self.root = address.partition("?")[0]
+        self._wrong: list[str] = []
+        self._asked: list[str] = []
+        page.on("console", lambda said: self._wrong.append(said.text))
+        page.on("pageerror", lambda error: self._wrong.append(str(error)))
+        page.on("dialog", lambda dialog: self._wrong.append(dialog.message))
+        page.on("request", lambda request: self._asked.append(request.url))
+        page.goto(address, timeout=MINUTE)
+
+    def check(self) -> None:
+        assert not self._wrong
+        assert all(url.startswith(self.root) for url in self._asked)
+
+
+@pytest.fixture
+def watched(address: str) -> Iterator[Watched]:
+    with tab() as page:
+        page.set_default_timeout(MINUTE)
+        found = Watched(page, address)
+        yield found
+        found.check()
+
+
+def test_pages_are_filtered_and_one_is_looked_at(watched: Watched) -> None:
+    expect = pytest.importorskip("playwright.sync_api").expect
+    page = watched.page
+    page.get_by_role("link", name="crawls/best-first").click()
+    page.get_by_role("navigation", name="crawl").get_by_role("link", name="Pages").click()
+    rows = page.get_by_role("region", name="pages").locator("tbody tr")
+    expect(rows).to_have_count(100)
+    page.get_by_role("link", name="Next").press("Enter")
+    expect(rows).to_have_count(20)
+    page.get_by_role("link", name="Previous").press("Enter")
+    expect(rows).to_have_count(100)
+    page.get_by_label("In title and URL").fill("cycling")
+    page.get_by_label("Order").select_option("most relevant")
+    page.get_by_label("R from").fill("0.9")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text(re.compile("found among"))).to_be_visible()
+    expect(rows.first).to_contain_text(re.compile("cycling", re.IGNORECASE))
+    rows.first.get_by_role("link").press("Enter")
+    expect(page.get_by_role("region", name="text of the page")).to_be_visible()
+    expect(page.get_by_text("of the topic").first).to_be_visible()
+    expect(page.get_by_text("when it left the frontier")).to_be_visible()
+    expect(page.get_by_role("region", name="links on it", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Frontier").press("Enter")
+    page.get_by_label("State").select_option("excluded")
+    page.get_by_role("button", name="Show").press("Enter")
+    expect(page.locator("#rows")).to_contain_text("URLs in all")
+    page.get_by_label("Host").fill("nobody.example")
+    page.keyboard.press("Enter")
+    expect(page.locator("#rows")).to_contain_text("Nothing fits")
+
+
+def test_hubs_hosts_and_two_crawls(watched: Watched) -> None:
+    expect = pytest.importorskip("playwright.sync_api").expect
+    page = watched.page
+    page.goto(f"{watched.root}crawls/crawls/best-first/hubs")
+    hubs = page.get_by_role("region", name="Hubs")
+    expect(hubs.locator("tbody tr").first).to_be_visible(timeout=MINUTE)
+    page.get_by_role("link", name="Hosts").press("Enter")
+    host = page.locator(".map .host").first
+    expect(host).to_be_visible(timeout=MINUTE)
+    host.focus()
+    expect(page.locator(".map svg")).to_have_class("chosen")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("region", name="pages")).to_be_visible()
+    page.get_by_role("link", name="Studio").press("Enter")
+    page.get_by_role("link", name="Compare two crawls").press("Enter")
+    page.get_by_label("Crawl", exact=True).select_option("crawls/best-first")
+    page.get_by_label("with").select_option("crawls/breadth-first")
+    page.get_by_role("button", name="Compare").press("Enter")
+    expect(page.locator(".curves polyline").first).to_be_visible(timeout=MINUTE)
+    expect(page.get_by_role("heading", name="Only in crawls/breadth-first")).to_be_visible()
+
+
+def test_a_hostile_page_is_text_everywhere(watched: Watched) -> None:
+    expect = pytest.importorskip("playwright.sync_api").expect
+    page = watched.page
+    for part in ("pages", "frontier", "hubs", "hosts", "take-home"):
+        page.goto(f"{watched.root}crawls/crawls/evil/{part}")
+        expect(page.get_by_role("heading").first).to_be_visible()
+    page.goto(f"{watched.root}crawls/crawls/evil/pages")
+    page.get_by_role("link", name=re.compile("HYPERLINK")).press("Enter")
+    expect(page.get_by_role("heading", name=re.compile("HYPERLINK"))).to_be_visible()
+    expect(page.locator("#text-heading + div")).not_to_contain_text("Read …", timeout=MINUTE)
+    expect(page.locator("#why-heading + div")).to_contain_text("fetched as number")
+    expect(page.get_by_text("<script>").first).to_be_visible()
+
+
+def test_a_report_is_made_looked_at_and_downloaded(watched: Watched) -> None:
+    expect = pytest.importorskip("playwright.sync_api").expect
+    page = watched.page
+    page.goto(f"{watched.root}crawls/crawls/evil/take-home")
+    expect(page.get_by_text("Nothing was made yet")).to_be_visible()
+    page.get_by_role("button", name="Make report").press("Enter")
+    rows = page.get_by_role("button", name="First rows of fetches.csv")
+    expect(rows).to_be_visible(timeout=MINUTE)
+    rows.press("Enter")
+    expect(page.locator("#preview")).to_contain_text("HYPERLINK")
+    with page.expect_download() as coming:
+        page.get_by_role("link", name="Download report").press("Enter")
+    assert coming.value.suggested_filename == "report.zip"
+    answer = page.request.get(
+        f"{watched.root}api/v1/crawls/crawls/evil/take-home/file?file=fetches.csv"
+    )
+    assert answer.headers["content-disposition"].startswith("attachment")
+    assert answer.headers["content-security-policy"].endswith("; sandbox")

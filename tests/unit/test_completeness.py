@@ -1,0 +1,160 @@
+"""How complete a crawl is, by its own estimate, and the rules that end it by that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from focuscrawl.completeness import (
+    FILE,
+    STOP_EXPRESSION,
+    Estimate,
+    EstimateRecord,
+    Estimator,
+    StopExpression,
+    read_estimates,
+)
+from focuscrawl.errors import UserError
+
+from .shelves import Shelf, open_crawl, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def estimator(brought: list[bool], score: float = 0.5) -> Estimator:
+    """Return one that has seen fetches of links with `score`, all found on the first page."""
+    seen = Estimator(promises=True)
+    seen.visited(0, None, None, relevant=True)
+    for url, relevant in enumerate(brought, 1):
+        seen.visited(url, 0, score, relevant=relevant)
+    return seen
+
+
+def test_links_are_worth_what_such_links_brought_of_late() -> None:
+    waiting = np.full(100, 0.5)
+    as_promised = estimator([True, False] * 100).estimate(waiting, 10)
+    assert as_promised.discovered == pytest.approx(50, abs=2)
+    assert as_promised.next_harvest == pytest.approx(0.5, abs=0.02)
+    spent = estimator([True] * 100 + [False] * 100).estimate(waiting, 10)
+    assert spent.discovered < 25
+    # of links with other scores nothing is known but what they promise
+    other = estimator([True] * 100 + [False] * 100).estimate(np.full(100, 0.2), 10)
+    assert other.discovered == pytest.approx(20)
+
+
+def test_scores_that_promise_nothing_count_by_the_harvest_alone() -> None:
+    seen = Estimator(promises=False)
+    for url in range(200):
+        seen.visited(url, None if url == 0 else 0, -float(url), relevant=url % 4 == 0)
+    assert seen.estimate(np.full(100, -1000.0), 10).discovered == pytest.approx(25, abs=5)
+
+
+def test_a_harvest_that_has_not_fallen_promises_as_much_again() -> None:
+    rich = estimator([True] * 200).estimate(np.full(5, 0.5), 10)
+    assert rich.recall == pytest.approx(0.5, abs=0.02)
+    low, high = rich.interval
+    assert low < 0.15
+    assert high > 0.85
+    fallen = estimator([True] * 200 + [False] * 50).estimate(np.full(5, 0.01), 10)
+    assert fallen.recall > 0.98
+
+
+def test_pages_off_the_topic_that_led_somewhere_make_others_worth_more() -> None:
+    barren, fruitful = Estimator(promises=True), Estimator(promises=True)
+    for each in (barren, fruitful):
+        each.visited(0, None, None, relevant=True)
+        for url in range(1, 200, 2):  # a page off the topic; a relevant one, found on one of them
+            each.visited(url, 0, 0.05, relevant=False)
+            each.visited(url + 1, url if each is fruitful else 0, 0.9, relevant=True)
+    waiting = np.full(100, 0.01)
+    there, here = (each.estimate(waiting, 10) for each in (barren, fruitful))
+    assert here.discovered == there.discovered
+    assert here.undiscovered > there.undiscovered + 90
+
+
+def test_nothing_is_left_where_nothing_waits() -> None:
+    done = estimator([True] * 30).estimate(np.zeros(0), 100)
+    assert done.recall == 1.0
+    assert done.interval == (1.0, 1.0)
+    assert done.next_harvest == 0.0
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("recall", "recall 0", "recall 1.5", "recall nan", "next 100 > 0.1", "next 0 < 0.1"),
+        *("8h", "time 8", "time -1h", "recall 0.9 time 8h", "recall 0.8, recall 0.9"),
+    ],
+)
+def test_what_is_no_rule_is_refused_with_what_is(written: str) -> None:
+    with pytest.raises(UserError, match=r"stop must be .*`recall 0.9`.*`time 8h`"):
+        STOP_EXPRESSION.read("stop", written)
+
+
+def test_the_first_rule_that_applies_ends_the_crawl() -> None:
+    rules = StopExpression.parse("recall 0.9, next 50<.1, TIME 1.5 h")
+    here = Estimate(100, 50, 10, 1.0, 1.0, 0.2, 50, 0.5)
+    assert rules.reason(None, 0.0) is None
+    assert rules.reason(None, 5400.0) == "time_over"
+    assert rules.reason(here, 0.0) == "recall_reached"
+    # an interval that is too wide: hardly a page off the topic has been seen
+    assert rules.reason(Estimate(100, 99, 50, 1.0, 1.0, 0.9, 50, 0.5), 0.0) is None
+    assert rules.reason(Estimate(100, 50, 10, 50.0, 1.0, 0.2, 50, 0.5), 0.0) is None
+    assert rules.reason(Estimate(100, 50, 10, 50.0, 1.0, 0.2, 50, 0.05), 0.0) == "little_expected"
+    assert not StopExpression.parse(" ")
+
+
+def test_a_record_ends_at_a_line_that_was_cut(tmp_path: Path) -> None:
+    path = tmp_path / FILE
+    record = EstimateRecord(path, 0)
+    for fetched in (20, 30, 40):
+        record.add(Estimate(fetched, 5, 10, 1.25, 0.1, 1 / 3, 100, 0.1))
+    kept = read_estimates(path)
+    assert [each.fetched for each in kept] == [20, 30, 40]
+    assert kept[0] == Estimate(20, 5, 10, 1.25, 0.1, 1 / 3, 100, 0.1)
+    path.write_text(path.read_text()[:-60])
+    assert [each.fetched for each in read_estimates(path)] == [20, 30]
+    resumed = EstimateRecord(path, 25)  # the store does not know of a fetch after these
+    assert resumed.latest is not None
+    assert resumed.latest.fetched == 20
+    resumed.add(Estimate(30, 6, 10, 1.0, 0.1, 0.3, 100, 0.1))
+    assert [each.relevant for each in read_estimates(path)] == [5, 6]
+
+
+@pytest.fixture
+def web() -> Shelf:
+    """Forty pages on the topic in a ring with leaps, and two hundred that are not, in a chain."""
+    shelf = Shelf()
+    for i in range(40):
+        shelf.page(
+            f"/jazz{i}", "jazz", f"/jazz{(i + 1) % 40}", f"/jazz{(i * 7 + 3) % 40}", "/dull0"
+        )
+    for i in range(200):
+        shelf.page(f"/dull{i}", "nothing", f"/dull{i + 1}", f"/dull{i + 2}")
+    return shelf
+
+
+def test_a_crawl_that_was_interrupted_estimates_and_stops_as_one_that_was_not(
+    web: Shelf, tmp_path: Path
+) -> None:
+    rules = StopExpression.parse("recall 0.9")
+    for name, pieces in (("whole", (1000,)), ("resumed", (33, 2, 1000)), ("again", (1000, 1000))):
+        for most in pieces:
+            crawl = open_crawl(tmp_path / name, web, "/jazz0", stop=rules)
+            run(crawl, most)
+            crawl.close(crawl.stop_reason or "interrupted")
+        assert crawl.stop_reason == "recall_reached"
+        assert 40 <= crawl.fetched < 80
+    whole = (tmp_path / "whole" / FILE).read_text()
+    assert (tmp_path / "resumed" / FILE).read_text() == whole
+    assert (tmp_path / "again" / FILE).read_text() == whole
+    assert read_estimates(tmp_path / "whole" / FILE)[-1].fetched == crawl.fetched
+
+
+def test_a_crawl_without_rules_goes_on(web: Shelf, tmp_path: Path) -> None:
+    crawl = open_crawl(tmp_path, web, "/jazz0")
+    assert len(run(crawl)) == 240
+    crawl.close("frontier_empty")

@@ -1,0 +1,49 @@
+"""What is said of the start pages of a crawl, and what may be wrong with them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from focuscrawl.report.start_pages import StartPage, in_lines, start_pages, warnings_of
+
+from .small_crawl import being_written
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GOOD = [StartPage(f"http://{name}.example/", "page", 0.9) for name in "ab"]
+DULL = [StartPage(f"http://a.example/{i}", "page", 0.1 * i) for i in range(3)]
+LOST = StartPage("http://lost.example/", "HTTP 404")
+
+
+def test_start_pages_are_those_that_redirects_lead_to(tmp_path: Path) -> None:
+    with being_written(tmp_path / "crawl") as crawl:
+        crawl.fetch("http://hive.example/", 0.9)
+        crawl.fetch("http://hive.example/old", status=301)
+        crawl.url("http://hive.example/new", 0, "http://hive.example/old")
+        crawl.fetch("http://hive.example/new", 0.3)
+        crawl.fetch("http://hive.example/gone", status=404)
+        crawl.url("http://hive.example/link", 1, "http://hive.example/")
+        crawl.fetch("http://hive.example/link", 0.9)
+        crawl.event("excluded", "http://hive.example/secret: Forbidden by robots.txt")
+        found = start_pages(crawl.written())
+    assert [(page.url.rpartition("/")[2], page.outcome, page.relevance) for page in found] == [
+        ("", "page", 0.9),
+        ("new", "page", 0.3),
+        ("gone", "HTTP 404", None),
+        ("secret", "robots.txt", None),
+    ]
+    lines = "\n".join(in_lines(found))
+    assert "2 of 4 could be had, 1 of them on the topic" in lines
+    assert "1 start page forbidden" in lines
+
+
+def test_what_would_bring_nothing_is_warned_of() -> None:
+    assert not [*warnings_of([*GOOD, LOST], ["http://else.example/"])]
+    (nothing,) = warnings_of([LOST], [])
+    assert "exit code 3" in nothing
+    off_topic, one_host = warnings_of(DULL, [])
+    assert "the best has R 0.20" in off_topic
+    assert "all start pages are on a.example" in one_host
+    (learned,) = warnings_of(GOOD, ["http://a.example/", "http://b.example/"])
+    assert "learned from these pages and no others" in learned

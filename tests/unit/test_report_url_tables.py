@@ -1,0 +1,219 @@
+"""Tables of pages and waiting URLs: every part of every order, filters, searches."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import sqlalchemy as sa
+
+from focuscrawl.errors import UserError
+from focuscrawl.report import url_tables
+from focuscrawl.report.host_map import host_map
+from focuscrawl.report.links_around import LinksAround
+from focuscrawl.report.sorted_urls import reading_sorted, sort_urls
+from focuscrawl.report.url_tables import (
+    PAGE_ORDERS,
+    WAITING_ORDERS,
+    Wanted,
+    duplicates_of,
+    pages_part,
+    totals,
+    waiting_part,
+)
+from focuscrawl.store import CrawlStore, schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection
+
+PAGES, WAITING, HOSTS, LINKS = 23, 31, 3, 4
+AGAIN = 5  # links found when the third page was fetched again, after the tenth
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CrawlStore]:
+    """A store whose links are numbered in the order of fetches, but for a second one of a hub."""
+    path = tmp_path_factory.mktemp("store") / "crawl.db"
+    with closing(CrawlStore.create(path, {"topic": "/A"})) as store:
+        with store.engine.begin() as connection:
+            for table, rows in _rows().items():
+                connection.execute(sa.insert(schema.metadata.tables[table]), rows)
+        yield store
+
+
+@pytest.fixture(scope="module")
+def connection(
+    store: CrawlStore, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Connection]:
+    path = tmp_path_factory.mktemp("sorted") / "sorted.db"
+    sort_urls(store, path)
+    with reading_sorted(store, path) as connection:
+        yield connection
+
+
+def _rows() -> dict[str, list[dict[str, Any]]]:
+    hosts = [{"id": n, "name": f"{'cba'[n]}.example"} for n in range(HOSTS)]
+    urls = [
+        {
+            "id": n,
+            "url": f"http://{'cba'[n % HOSTS]}.example/page-{n}%_{n % 7}",
+            "host": n % HOSTS,
+            "depth": 0,
+            "score": None if n < 2 else (n * 5 % 8) / 8,
+            "state": 1 if n < PAGES else (0, 2, 3)[n % 3],
+        }
+        for n in range(PAGES + WAITING)
+    ]
+    pages = [
+        {
+            "seq": n + 1,
+            "url": n,
+            "status": 404 if n % 10 == 9 else 200,
+            "relevance": 0.0 if n % 10 == 9 else (n * 3 % 5) / 5,
+            "score": None if n < 2 else (n * 5 % 8) / 8,
+            "fetched_at": "2026-01-01T00:00:00+00:00",
+            "size": 1,
+            "title": f"Title {n} of Wheels",
+            "digest": None if n % 10 == 9 else bytes(16),
+            "duplicate_of": 4 if n in (11, 13) else None,
+            "links": LINKS,
+            "dropped": 0,
+        }
+        for n in range(PAGES)
+    ]
+    links: list[dict[str, Any]] = []
+    again = 0
+    for source in range(PAGES):
+        if source == 10:
+            again = len(links)
+            links += [_link(len(links) + i, 2, 40 + i) for i in range(AGAIN)]
+        links += [_link(len(links) + i, source, (source + i * i) % 50) for i in range(LINKS)]
+    revisit = {"id": 1, "url": 2, "asked_at": 9, "seq": 10, "status": 200, "relevance": 1.0,
+               "fetched_at": "2026-01-01T00:00:00+00:00", "size": 1, "links": AGAIN,
+               "first_link": again}  # fmt: skip
+    return {"host": hosts, "url": urls, "page": pages, "link": links, "revisit": [revisit]}
+
+
+def _link(number: int, source: int, target: int) -> dict[str, Any]:
+    return {"id": number, "source": source, "target": target, "anchor": f"{source}-{target}",
+            "dom_position": 0, "score": 0.5, "model_version": 0}  # fmt: skip
+
+
+@pytest.mark.parametrize("order", [*PAGE_ORDERS])
+def test_parts_of_pages_make_the_whole_forwards_and_backwards(
+    connection: Connection, order: str
+) -> None:
+    whole = pages_part(connection, Wanted(order=order)).rows
+    keys = {
+        "newest": lambda row: -row["seq"],
+        "oldest": lambda row: row["seq"],
+        "relevance": lambda row: (-row["relevance"], -row["seq"]),
+        "score": lambda row: (row["score"] is not None, -(row["score"] or 0), -row["seq"]),
+        "host": lambda row: (row["host"], row["seq"]),
+    }
+    assert len(whole) == PAGES
+    assert whole == sorted(whole, key=keys[order])
+    found, after = [], ""
+    while True:
+        part = pages_part(connection, Wanted(order=order), after=after, n=7)
+        if after:
+            earlier = pages_part(connection, Wanted(order=order), before=part.before or "", n=7)
+            assert earlier.rows == found[-7:]
+        found += part.rows
+        if part.after is None:
+            break
+        after = part.after
+    assert found == whole
+
+
+@pytest.mark.parametrize("order", [*WAITING_ORDERS])
+def test_parts_of_the_frontier_make_the_whole(connection: Connection, order: str) -> None:
+    whole = waiting_part(connection, Wanted(order=order)).rows
+    found, after = [], ""
+    while True:
+        part = waiting_part(connection, Wanted(order=order), after=after, n=10)
+        found += part.rows
+        if part.after is None:
+            break
+        after = part.after
+    assert found == whole
+    assert {row["number"] for row in whole} == set(range(PAGES, PAGES + WAITING))
+    assert totals(connection) == (PAGES, WAITING)
+
+
+def test_filters(connection: Connection) -> None:
+    def seqs(**wanted: Any) -> set[int]:
+        return {row["seq"] for row in pages_part(connection, Wanted(**wanted)).rows}
+
+    rows = pages_part(connection, Wanted()).rows
+    relevant = {row["seq"] for row in rows if 0.4 <= row["relevance"] <= 0.6}
+    assert seqs(least=0.4, most=0.6) == relevant
+    assert seqs(host="b.ex") == {n + 1 for n in range(PAGES) if n % HOSTS == 1}
+    assert seqs(host="_") == set()  # no wildcard
+    assert seqs(status=404) == seqs(kind="nothing") == {10, 20}
+    assert seqs(kind="duplicate", order="relevance") == {12, 14}
+    states = {row["state"] for row in waiting_part(connection, Wanted(kind="excluded")).rows}
+    assert states == {"excluded"}
+
+
+def test_a_search_goes_on_where_it_stopped(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(url_tables, "_BATCH", 4)
+    monkeypatch.setattr(url_tables, "_SEARCH", 0.0)
+    wanted = Wanted(search="wheels E-1", order="relevance")
+    found, after, searched = [], "", 0
+    while True:
+        part = pages_part(connection, wanted, after=after)
+        found += [row["seq"] for row in part.rows]
+        assert part.searched is not None
+        searched += part.searched
+        if part.after is None:
+            break
+        after = part.after
+    assert set(found) == {2, *range(11, 21)}  # pages 1 and 10 to 19
+    assert len(found) == len(set(found))
+    assert searched == PAGES
+    assert pages_part(connection, Wanted(search="%")).searched == 4
+    monkeypatch.undo()
+    assert [row["seq"] for row in pages_part(connection, Wanted(search="7%_0")).rows] == [8]
+
+
+def test_what_makes_no_sense_is_refused(connection: Connection) -> None:
+    with pytest.raises(UserError, match="no order"):
+        pages_part(connection, Wanted(order="seq; DROP TABLE page"))
+    with pytest.raises(UserError, match="no state"):
+        waiting_part(connection, Wanted(kind="fetched"))
+    for place in ("x", "1:x", "nan:1", f"1:{1 << 63}"):
+        with pytest.raises(UserError, match="no place"):
+            pages_part(connection, Wanted(), after=place)
+
+
+def test_duplicates(connection: Connection) -> None:
+    assert [row["seq"] for row in duplicates_of(connection, 4)] == [12, 14]
+
+
+def test_links_of_a_page_are_found_by_their_numbers(store: CrawlStore) -> None:
+    for source in range(PAGES):
+        found = LinksAround.of(store, source)
+        expected = [f"{source}-{(source + i * i) % 50}" for i in range(LINKS)]
+        if source == 2:
+            expected += [f"2-{40 + i}" for i in range(AGAIN)]
+        assert [link["anchor"] for link in found.out] == expected
+    assert LinksAround.of(store, PAGES + 1).out == []
+    into = LinksAround.of(store, 10)
+    assert into.n_into == len(into.into) > 0
+    assert all(link["anchor"].endswith("-10") for link in into.into)
+    assert LinksAround.of(store, 2, n=5).more_out
+
+
+def test_the_map_counts_links_between_hosts(store: CrawlStore) -> None:
+    found = host_map(store)
+    assert sum(host.fetches for host in found.hosts) == PAGES
+    rows = _rows()
+    between = sum(each["source"] % HOSTS != each["target"] % HOSTS for each in rows["link"])
+    assert sum(n for *_, n in found.links) == between == sum(host.out for host in found.hosts)
+    assert host_map(store, most=1).links == []

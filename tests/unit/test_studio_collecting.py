@@ -1,0 +1,89 @@
+"""What is taken home, and what is not."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.errors import UserError
+from focuscrawl.studio.collecting.exports import EXPORTS
+from focuscrawl.studio.collecting.files import chunks, find, home_of, listed, opened
+from focuscrawl.studio.collecting.preview import preview
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+IDENTITY = {"topic": "/A"}
+
+
+def test_files_are_listed_and_folders_are_packed(tmp_path: Path) -> None:
+    home = home_of(tmp_path)
+    (home / "pages.csv").write_text("url,title\nhttp://a.example/,'=1+1\n")
+    (home / "texts").mkdir()
+    (home / "texts" / "one.md").write_text("# One\u202e")
+    (home / "texts" / "linked.md").symlink_to(tmp_path)
+    (home / ".draft").write_text("x")
+    assert {(each["name"], each["files"]) for each in listed(tmp_path)} == {
+        ("pages.csv", None),
+        ("texts", 1),
+    }
+    content, called = opened(find(tmp_path, "texts"))
+    assert called == "texts.zip"
+    with zipfile.ZipFile(io.BytesIO(b"".join(chunks(content)))) as archive:
+        assert archive.namelist() == ["texts/one.md"]
+    assert preview(home / "pages.csv") == {
+        "columns": ["url", "title"],
+        "rows": [["http://a.example/", "'=1+1"]],
+    }
+    assert preview(home / "texts") == {"text": "# One "}
+
+
+def test_nothing_leads_out_of_the_folder(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x")
+    home = home_of(tmp_path)
+    (home / "linked.csv").symlink_to(tmp_path / "secret")
+    assert listed(tmp_path) == []
+    for name in ("linked.csv", "../secret", "..", "", ".", "/etc/passwd", "none.csv", "a\0b"):
+        with pytest.raises(UserError):
+            find(tmp_path, name)
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "take-home").symlink_to(tmp_path)
+    assert listed(other) == []
+    for ask in (home_of, lambda crawl: find(crawl, "secret")):
+        with pytest.raises(UserError, match="is a link"):
+            ask(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.jsonl", b"[1]\n"), ("b.parquet", b"x"), ("c.warc.gz", b"x")]
+)
+def test_a_file_that_is_not_what_it_is_called_is_one_line(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(UserError, match=r"\Z"):
+        preview(tmp_path / name)
+
+
+def test_the_first_lines_of_a_long_file(tmp_path: Path) -> None:
+    path = tmp_path / "pages.jsonl"
+    path.write_text('{"url": "http://a.example/", "n": 1, "text": "%s"}\n' % ("x" * 400_000) * 5)
+    shown = preview(path)
+    assert shown["columns"] == ["url", "n", "text"]
+    assert 0 < len(shown["rows"]) < 5
+
+
+def test_what_is_typed_is_no_option() -> None:
+    collect = EXPORTS["collect"].arguments
+    given = collect("./-x", IDENTITY, {"format": "jsonl", "least": "0.5", "language": "EN,de"})
+    assert given == ["collect", "./-x", "--out", "./-x/take-home/collection.jsonl",
+                     "--min-relevance", "0.5", "--language", "en,de"]  # fmt: skip
+    for wrong in ({"format": "../x"}, {"least": "2"}, {"least": "nan"}, {"language": "--out"}):
+        with pytest.raises(UserError):
+            collect("./x", IDENTITY, wrong)
+    with pytest.raises(UserError, match="no topic"):
+        EXPORTS["knowledge"].arguments("./x", {"topic": "--out"}, {})

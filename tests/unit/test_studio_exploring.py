@@ -1,0 +1,77 @@
+"""What the studio keeps at hand of crawls it looks at, and what it draws."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.errors import UserError
+from focuscrawl.store import CrawlStore
+from focuscrawl.studio.exploring import queries
+from focuscrawl.studio.exploring.background import Background
+from focuscrawl.studio.exploring.circle import draw_circle
+from focuscrawl.studio.exploring.open_crawls import OpenCrawls
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LONG = 300.0  # seconds after which something hangs
+
+
+@pytest.fixture
+def crawl(tmp_path: Path) -> Path:
+    path = tmp_path / "crawl"
+    path.mkdir()
+    CrawlStore.create(path / "crawl.db", {"topic": "/A", "strategy": "best-first"}).close()
+    return path
+
+
+def test_a_crawl_is_sorted_and_one_in_its_place_is_another(crawl: Path) -> None:
+    crawls = OpenCrawls()
+    since = time.monotonic()
+    while (found := queries.table(crawls, crawl, "pages", {}))["sorting"]:
+        assert time.monotonic() - since < LONG
+    assert (found["rows"], found["total"]) == ([], 0)
+    (crawl / "crawl.db").unlink()
+    (crawl / "crawl.db").write_bytes(b"no database" * 1000)
+    with pytest.raises(UserError):
+        queries.table(crawls, crawl, "pages", {})
+
+
+@pytest.mark.parametrize(
+    "query", [{"least": "x"}, {"most": "nan"}, {"status": "-1"}, {"order": "x"}, {"after": "x"}]
+)
+def test_a_query_without_sense_is_said_to_have_none(crawl: Path, query: dict[str, str]) -> None:
+    crawls = OpenCrawls()
+    while queries.table(crawls, crawl, "pages", {})["sorting"]:
+        pass
+    with pytest.raises(UserError):
+        queries.table(crawls, crawl, "pages", query)
+
+
+def test_a_sum_that_cannot_be_made_says_why(crawl: Path) -> None:
+    background = Background(crawl.parent)
+    since = time.monotonic()
+    while (found := background.ask("hubs", crawl)).running:
+        assert time.monotonic() - since < LONG
+        time.sleep(0.05)
+    assert found.value is None
+    assert found.error is not None
+    assert "is linked to" in found.error
+
+
+def test_hosts_that_link_to_each_other_are_side_by_side() -> None:
+    groups = [[0, 3, 6], [1, 4, 7], [2, 5, 8]]
+    hosts = [{"name": f"h{n}", "relevant": n} for n in range(9)]
+    links = [[a, b, 10] for group in groups for a in group for b in group if a != b]
+    drawn = draw_circle(hosts, [*links, [0, 1, 1], [1, 2, 1]])
+    around = sorted(drawn["hosts"], key=lambda host: (-host["flipped"], host["degrees"]))
+    assert len({(host["x"], host["y"]) for host in around}) == 9
+    for group in groups:
+        places = [(drawn["hosts"][n]["x"], drawn["hosts"][n]["y"]) for n in group]
+        spread = max(abs(a[0] - b[0]) + abs(a[1] - b[1]) for a in places for b in places)
+        assert spread < 500 * 1.5
+    assert draw_circle([], [])["hosts"] == []
+    assert len(draw_circle(hosts[:1], [])["hosts"]) == 1
