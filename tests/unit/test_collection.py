@@ -92,6 +92,6 @@ def test_what_cannot_be_written_is_said_and_nothing_is_left(tmp_path: Path) -> N
             check_out(tmp_path / name)
     broken = collection()
     broken.pages[0].relevance = "x"  # type: ignore[assignment]
-    with pytest.raises(Exception, match="float|double|str"):
+    with pytest.raises(Exception, match=r"float|double|str"):
         write_collection(broken, tmp_path / "c.parquet")
     assert {path.name for path in tmp_path.iterdir()} == {"full"}
