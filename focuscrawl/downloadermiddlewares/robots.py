@@ -12,7 +12,6 @@ from scrapy.http.request import NO_CALLBACK
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler, load_object
-from scrapy.utils.sitemap import sitemap_urls_from_robots
 from twisted.internet.defer import Deferred
 from twisted.internet.threads import deferToThread
 
@@ -21,6 +20,7 @@ from focuscrawl.engine.download_errors import PrivateAddressError, UnusableError
 from focuscrawl.engine.meta import ROBOTS
 from focuscrawl.errors import GivenUpError
 from focuscrawl.frontier.host_backoff import read_retry_after
+from focuscrawl.page.site_maps import named_in_robots
 
 if TYPE_CHECKING:
     from typing import Self
@@ -153,7 +153,7 @@ class RobotsMiddleware(Component):
         rules = await self._read(response)
         if self._crawl.plan.discover:
             text = response.body[:_MOST].decode("utf-8", "replace")
-            self._crawl.told(origin, sitemap_urls_from_robots(text, response.url))
+            self._crawl.told(origin, named_in_robots(text, response.url))
         if _PARSED is not None:
             await self._crawler.signals.send_catch_log_async(
                 _PARSED, robotparser=rules, request=request
