@@ -21,6 +21,7 @@ from focuscrawl.engine.download_errors import PrivateAddressError, UnusableError
 from focuscrawl.engine.meta import ROBOTS
 from focuscrawl.errors import GivenUpError
 from focuscrawl.frontier.host_backoff import read_retry_after
+from focuscrawl.page.site_maps import named_in_robots
 
 if TYPE_CHECKING:
     from typing import Self
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from scrapy.robotstxt import RobotParser
 
 _PARSED = getattr(signals, "robots_parsed", None)  # documented since Scrapy 2.18
-#: https://www.sitemaps.org/protocol.html#submit_robots
-_SITEMAP = re.compile(r"^[ \t]*sitemap[ \t]*:[ \t]*(\S+)", re.IGNORECASE | re.MULTILINE)
 _MOST = 500 * 1024  # bytes; RFC 9309 section 2.5: no less
 _LARGE = 20_000  # bytes; parsing more would hold the event loop for over 5 ms
 _KEPT = 32 * 1024 * 1024  # bytes of robots.txt whose rules are kept; more than 10,000 hosts'
@@ -155,8 +154,7 @@ class RobotsMiddleware(Component):
         rules = await self._read(response)
         if self._crawl.plan.discover:
             text = response.body[:_MOST].decode("utf-8", "replace")
-            named = [response.urljoin(each) for each in _SITEMAP.findall(text)]
-            self._crawl.told(origin, named)
+            self._crawl.told(origin, named_in_robots(text, response.url))
         if _PARSED is not None:
             await self._crawler.signals.send_catch_log_async(
                 _PARSED, robotparser=rules, request=request

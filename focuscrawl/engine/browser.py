@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")  # of what is looked for
-_RESTLESS = 10.0  # seconds that a page may go on asking for something; half its time at most
+_RESTLESS = 2 / 3  # of the time that a page has, in which it may go on asking for something
 _MOST_REQUESTS = 60  # of a page
 _MOST_BYTES = 10 * 1024 * 1024  # of a page when its scripts have run; and of what is kept for all
 _LOADED = ("script", "xhr", "fetch")
@@ -155,7 +155,7 @@ class Browser:
 
         await self._handler.download_request(request)
         page: Page = request.meta["playwright_page"]
-        longest = min(_RESTLESS, self._seconds / 2) * 1000
+        longest = self._seconds * _RESTLESS * 1000  # requests to a host are a second apart
         with suppress(LateError):
             await page.wait_for_load_state("networkidle", timeout=longest)
         html: str | None = await page.evaluate(_READ, _MOST_BYTES)

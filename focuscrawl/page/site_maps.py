@@ -21,6 +21,8 @@ from focuscrawl.page.documents import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from focuscrawl.page.view import PageView
 
 MOST = 50_000  # entries; sitemaps.org: no site map has more
@@ -76,6 +78,17 @@ def read_site_map(xml: bytes, url: str) -> PageView:
     ]
     kind = SITE_MAP_INDEX if index else SITE_MAP
     return document_view(url, kind, f"{kind} of {host(url)}", texts, entries)
+
+
+def named_in_robots(text: str, url: str) -> Iterator[str]:
+    """Iterate over the site maps that a robots.txt names, wherever among its rules."""
+    for line in text.splitlines():
+        field, _, value = line.partition(":")
+        location = value.strip()[:_LONGEST]
+        if field.strip().lower() == "sitemap" and location:
+            target = resolve(url, [location])[0]
+            if target is not None:
+                yield target
 
 
 def words_of(url: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -44,3 +45,9 @@ def test_the_browser_that_is_found_has_no_network(
     assert launch["executable_path"] == str(program)
     assert settings["PLAYWRIGHT_CDP_URL"] is None
     assert "--host-resolver-rules=MAP * ~NOTFOUND" in launch["args"]
+
+
+def test_without_what_drives_it_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "scrapy_playwright", None)
+    with pytest.raises(UserError, match=r"FOCUSCRAWL_BROWSER needs .*focuscrawl\[browser\]"):
+        use_browser(Settings(), "1")

@@ -80,6 +80,7 @@ ASSIGNED = {
     "spiders/focused.py": {"spider.store"},  # where Scrapy has put an argument
     "downloadermiddlewares/priority.py": {"request.priority"},  # documented, and to be set
     "engine/page_parsing.py": {"visit.error", "visit.view"},  # ours
+    "engine/rendering.py": {"visit.download", "visit.error", "visit.view"},  # ours
     "engine/visits.py": {"visit.excluded"},
     "commands/anywhere.py": {"Command.called"},
     "commands/crawl.py": {"parser.usage"},

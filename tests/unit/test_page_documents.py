@@ -24,6 +24,7 @@ from focuscrawl.page.documents import (
 )
 from focuscrawl.page.parse import MAX_LINKS
 from focuscrawl.page.pdf import MOST_PAGES
+from focuscrawl.page.site_maps import named_in_robots
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -110,6 +111,15 @@ def test_an_index_is_told_from_a_site_map() -> None:
     body = body.replace(b"></", b"><sitemap><loc>/1.xml.gz</loc></sitemap></")
     assert list_kind(body) == SITE_MAP
     assert parse_document(body, URL, SITE_MAP).kind == SITE_MAP_INDEX
+
+
+def test_site_maps_are_named_anywhere_in_robots_txt() -> None:
+    text = "Sitemap: /1.xml\nUser-agent: *\n disallow: /x\r\n SITEMAP : https://b.example/2.xml\n"
+    text += "Sitemap:\nSitemap: ftp://a.example/3.xml\n# Sitemap: /4.xml"
+    assert [*named_in_robots(text, "http://a.example/robots.txt")] == [
+        "http://a.example/1.xml",
+        "https://b.example/2.xml",
+    ]
 
 
 def test_a_feed_is_a_page_of_links_with_their_titles() -> None:

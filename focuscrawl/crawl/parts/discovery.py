@@ -154,7 +154,7 @@ class Discovery(Part):
     def _queue_translations(self, visit: PageVisit) -> None:
         """Queue the page in other languages, those of the crawl, with the score it had."""
         assert visit.view is not None
-        crawl, wanted = self._crawl, self._crawl.plan.languages
+        crawl, wanted = self._crawl, set(map(primary, self._crawl.plan.languages))
         pairs = zip(visit.view.translated_to, visit.view.translations, strict=True)
         urls = [
             url
