@@ -44,8 +44,8 @@ the apprentice and a critic of the web's own labels; fetches: {{lengths}}. The t
 in reach with R > ½. How to estimate was chosen on three topics of {CHOSEN_ON} and on the demo web.
 
 | web | topics | within {NEAR} | mean error | within {NEAR}, by labels | interval holds \
-| stops at ≥ {ENOUGH} | fetches / needed, median | ≤ {MORE} |
-|---|--:|--:|--:|--:|--:|--:|--:|--:|"""
+| stops at ≥ {ENOUGH} | fetches / needed, median | ≤ {MORE} | both |
+|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|"""
 LEGEND = f"""\
 ![Estimated against true recall](pictures/stopping.png)
 
@@ -191,12 +191,13 @@ def summary(name: str, outcomes: Sequence[Outcome]) -> str:
     errors = np.array([abs(each.recall(e) - e.recall) for each, e in made])
     by_label = np.array([abs(each.labelled[e.fetched - 1] - e.recall) for each, e in made])
     held = np.mean([each.holds(e) for each, e in made])
-    reached = np.mean([each.recall(each.stopped) >= ENOUGH for each in outcomes])
+    reached = np.array([each.recall(each.stopped) >= ENOUGH for each in outcomes])
     # of a crawl that was too short for it: at least so many
-    more = [each.stopped.fetched / (each.needed or len(each.found)) for each in outcomes]
+    more = np.array([e.stopped.fetched / (e.needed or len(e.found)) for e in outcomes])
     cells = [name, str(len(outcomes)), f"{np.mean(errors <= NEAR):.0%}", f"{errors.mean():.3f}"]
-    cells += [f"{np.mean(by_label <= NEAR):.0%}", f"{held:.0%}", f"{reached:.0%}"]
-    cells += [f"{np.median(more):.2f}", f"{np.mean(np.array(more) <= MORE):.0%}"]
+    cells += [f"{np.mean(by_label <= NEAR):.0%}", f"{held:.0%}", f"{reached.mean():.0%}"]
+    cells += [f"{np.median(more):.2f}", f"{np.mean(more <= MORE):.0%}"]
+    cells.append(f"{np.mean(reached & (more <= MORE)):.0%}")
     return f"| {' | '.join(cells)} |"
 
 
