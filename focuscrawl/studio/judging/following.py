@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.parts.topic_change import REQUEST
 from focuscrawl.feedback.crawl_definition import DEFINITION
+from focuscrawl.foundation.urls import host
 from focuscrawl.report.frontier_top import frontier_top
 from focuscrawl.report.stores import open_store
 from focuscrawl.studio.jobs import JobState
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 FOLLOW = "follow"
 _TOP = 20  # of the frontier
+_SOME = 5  # good pages: fewer may be of one host by chance
 
 
 @dataclass
@@ -67,7 +69,8 @@ class Following:
         -------
         ``busy``: it is under way; ``failed``: why the last one did, or empty; ``left``: whether
         pages were judged since; ``moved``: rows of ``url``, ``rank`` and ``score``, and
-        ``rank_before`` and ``score_before`` (None: it was not at the top, or did not wait)
+        ``rank_before`` and ``score_before`` (None: it was not at the top, or did not wait);
+        ``one_host``: the host that all good pages are of, where there are some, else empty
         """
         with self._lock:
             busy = self._busy(crawl)
@@ -78,7 +81,8 @@ class Following:
                 turn.after = _top(crawl)
             left = turn is not None and not busy and turn.judged != _judged(crawl)
         moved = [] if turn is None or turn.after is None else _moved(turn.before, turn.after)
-        return {"busy": busy, "failed": failed, "left": left and not failed, "moved": moved}
+        found = {"busy": busy, "failed": failed, "left": left and not failed, "moved": moved}
+        return found | {"one_host": _one_host(crawl)}
 
     def _busy(self, crawl: Path) -> bool:
         """Tell whether a critic is trained for a crawl, or the crawl has word of one."""
@@ -103,6 +107,14 @@ def _top(crawl: Path) -> list[WaitingUrl]:
 def _judged(crawl: Path) -> frozenset[str]:
     path = crawl / DEFINITION
     return read_definition(path).judged if path.exists() else frozenset()
+
+
+def _one_host(crawl: Path) -> str:
+    """Return the host that all good pages are of: a critic would learn the site."""
+    path = crawl / DEFINITION
+    good = read_definition(path).good if path.exists() else ()
+    hosts = {host(url) for url in good}
+    return hosts.pop() if len(good) >= _SOME and len(hosts) == 1 else ""
 
 
 def _moved(before: list[WaitingUrl], after: list[WaitingUrl]) -> list[dict[str, Any]]:
