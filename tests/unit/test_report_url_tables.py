@@ -116,7 +116,7 @@ def test_parts_of_pages_make_the_whole_forwards_and_backwards(
     }
     assert len(whole) == PAGES
     assert whole == sorted(whole, key=keys[order])
-    found, after = [], ""
+    found, after = list[dict[str, Any]](), ""
     while True:
         part = pages_part(connection, Wanted(order=order), after=after, n=7)
         if after:
@@ -132,7 +132,7 @@ def test_parts_of_pages_make_the_whole_forwards_and_backwards(
 @pytest.mark.parametrize("order", [*WAITING_ORDERS])
 def test_parts_of_the_frontier_make_the_whole(connection: Connection, order: str) -> None:
     whole = waiting_part(connection, Wanted(order=order)).rows
-    found, after = [], ""
+    found, after = list[dict[str, Any]](), ""
     while True:
         part = waiting_part(connection, Wanted(order=order), after=after, n=10)
         found += part.rows
@@ -165,7 +165,7 @@ def test_a_search_goes_on_where_it_stopped(
     monkeypatch.setattr(url_tables, "_BATCH", 4)
     monkeypatch.setattr(url_tables, "_SEARCH", 0.0)
     wanted = Wanted(search="wheels E-1", order="relevance")
-    found, after, searched = [], "", 0
+    found, after, searched = list[int](), "", 0
     while True:
         part = pages_part(connection, wanted, after=after)
         found += [row["seq"] for row in part.rows]
