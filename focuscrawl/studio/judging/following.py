@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.parts.topic_change import REQUEST
+from focuscrawl.crawl.parts.topic_change import REFUSED, REQUEST
 from focuscrawl.feedback.crawl_definition import DEFINITION
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.frontier_top import frontier_top
@@ -32,9 +32,9 @@ _SOME = 5  # good pages: fewer may be of one host by chance
 class _Turn:
     """One time that a crawl is made to follow: its frontier before, and what was judged then."""
 
-    job: str
     before: list[WaitingUrl]
     judged: frozenset[str]
+    refused: int  # when the crawl refused one before, see `_refused`
     after: list[WaitingUrl] | None = None
 
 
@@ -55,11 +55,11 @@ class Following:
         with self._lock:
             if self._busy(crawl):
                 return None
-            before = _top(crawl)
+            before, refused = _top(crawl), _refused(crawl)
             judged = _judged(crawl)
             arguments = ["topic", "apply", f"./{name}", f"./{name}/{DEFINITION}"]
             job = self._desk.jobs.begin(FOLLOW, name, arguments)
-            self._turns[crawl] = _Turn(job.id, before, judged)
+            self._turns[crawl] = _Turn(before, judged, refused)
             return job
 
     def state(self, crawl: Path) -> dict[str, Any]:
@@ -77,6 +77,8 @@ class Following:
             turn = self._turns.get(crawl)
             job = next(iter(self._desk.jobs.all(kind=FOLLOW, subject=self._name(crawl))), None)
             failed = job.said.split("\n")[-1] if job and job.state is JobState.FAILED else ""
+            if turn is not None and not busy and _refused(crawl) > turn.refused:
+                failed = "the crawl has refused it; its log says why"
             if turn is not None and turn.after is None and not busy and not failed:
                 turn.after = _top(crawl)
             left = turn is not None and not busy and turn.judged != _judged(crawl)
@@ -92,6 +94,14 @@ class Following:
 
     def _name(self, crawl: Path) -> str:
         return self._desk.folder.name_of(crawl)
+
+
+def _refused(crawl: Path) -> int:
+    """Return when a crawl has refused to follow, in nanoseconds; 0: it never has."""
+    try:
+        return (crawl / REFUSED).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _runs(crawl: Path) -> bool:
