@@ -37,7 +37,7 @@ def warnings_of(
     ----------
     phrases : words of each phrase of the topic
     good : URLs of the good examples
-    others : URLs and words of other pages
+    others : URLs and words of other pages; where one was is not always known, and empty then
     cohesion : of the good examples, if there are two
     recall : as estimated from them
     """
@@ -84,5 +84,5 @@ def _one_host(good: Sequence[str], others: Sequence[str]) -> Iterator[str]:
     if len(good) < _FEW or len(hosts) > 1:
         return
     (only,) = hosts
-    if sum(host(url) == only for url in others) < len(others) / 2:
+    if sum(host(url) == only for url in others if url) < len(others) / 2:
         yield f"all good examples are of {only}: the critic may learn the site, not the topic"

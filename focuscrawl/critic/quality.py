@@ -13,10 +13,12 @@ from focuscrawl.critic.corpus import read_known
 from focuscrawl.critic.few_examples_check import (
     is_from_little,
     judge_held_out,
+    phrases_of_critic,
     relevance_of,
     weightiest,
 )
-from focuscrawl.critic.few_examples_estimates import share_of
+from focuscrawl.critic.few_examples_estimates import recall_of, share_of
+from focuscrawl.critic.few_examples_warnings import warnings_of
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.critic.reliability import reliability_of_relevance
 from focuscrawl.critic.training import held_out_posteriors
@@ -83,6 +85,7 @@ class Quality:
     words_for, words_against : words that weigh most; none where the critic has no weights
     doubtful : examples judged least as they are labelled, the worst first: ``url``, ``label``,
         ``relevance``
+    warnings : what may be wrong with the examples, in sentences; only of a critic from little
     """
 
     on: int
@@ -99,6 +102,7 @@ class Quality:
     words_for: tuple[str, ...] = ()
     words_against: tuple[str, ...] = ()
     doubtful: tuple[dict[str, Any], ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -182,6 +186,13 @@ class Quality:
         relevance = np.array(relevance_of(judged.examples))
         beside = relevance_of(judged.others)
         towards, away = weightiest(trained.model, topic, on, others)
+        warnings = warnings_of(
+            phrases_of_critic(trained),
+            [url for url, _ in good],
+            [("", bag) for bag in others],  # where they are was not kept
+            judged.cohesion,
+            recall_of(judged.examples[: len(good)]),
+        )
         return cls._measured(
             [*good, *bad],
             relevance,
@@ -190,6 +201,7 @@ class Quality:
             before=before,
             others=len(others),
             called=sum(each > 0.5 for each in beside),
+            warnings=tuple(warnings),
             words_for=tuple(towards),
             words_against=tuple(away),
         )

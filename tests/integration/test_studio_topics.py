@@ -104,8 +104,9 @@ def test_a_topic_from_a_phrase_is_trained_judged_in_two_tabs_and_measured(
     tab.fill("#words", "road cycling, peloton")
     bookmarks = "".join(f'<DT><A HREF="{url}">page</A>' for url in on[:3])
     html = f"<!DOCTYPE NETSCAPE-Bookmark-file-1><DL>{bookmarks}</DL>"
-    dropped = {"name": "bookmarks.html", "mimeType": "text/html", "buffer": html.encode()}
-    tab.locator("input[type=file]").set_input_files(dropped)
+    file = folder / "bookmarks.html"
+    file.write_text(html)
+    tab.locator("input[type=file]").set_input_files(file)
     expect(tab.locator("#urls")).to_have_value("\n".join(on[:3]))
     tab.locator("summary").click()
     tab.fill("#web", "demo")

@@ -40,6 +40,8 @@ logger = logging.getLogger(__name__)
 
 #: in the crawl's folder: the critic that a running crawl is to follow
 REQUEST = "follow.json"
+#: the same, when it could not: the crawl's log says why
+REFUSED = "follow.refused"
 #: kind of the event that tells of a new definition
 REDEFINED = "redefined"
 
@@ -230,7 +232,7 @@ class TopicChange(Part):
             critic, strategy, found = follow(crawl.store, folder, name, topic, webs=webs)
         except UserError as error:
             logger.error("the new definition cannot be followed: %s", error)
-            self._request.replace(self._request.with_suffix(".refused"))
+            self._request.replace(self._request.with_name(REFUSED))
             return
         crawl.critic, crawl.strategy = critic, strategy
         crawl.plan = replace(crawl.plan, critic=name, topic=topic)

@@ -8,8 +8,9 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.parts.topic_change import REQUEST
+from focuscrawl.crawl.parts.topic_change import REFUSED, REQUEST
 from focuscrawl.feedback.crawl_definition import DEFINITION
+from focuscrawl.foundation.urls import host
 from focuscrawl.report.frontier_top import frontier_top
 from focuscrawl.report.stores import open_store
 from focuscrawl.studio.jobs import JobState
@@ -24,15 +25,16 @@ if TYPE_CHECKING:
 
 FOLLOW = "follow"
 _TOP = 20  # of the frontier
+_SOME = 5  # good pages: fewer may be of one host by chance
 
 
 @dataclass
 class _Turn:
     """One time that a crawl is made to follow: its frontier before, and what was judged then."""
 
-    job: str
     before: list[WaitingUrl]
     judged: frozenset[str]
+    refused: int  # when the crawl refused one before, see `_refused`
     after: list[WaitingUrl] | None = None
 
 
@@ -53,11 +55,11 @@ class Following:
         with self._lock:
             if self._busy(crawl):
                 return None
-            before = _top(crawl)
+            before, refused = _top(crawl), _refused(crawl)
             judged = _judged(crawl)
             arguments = ["topic", "apply", f"./{name}", f"./{name}/{DEFINITION}"]
             job = self._desk.jobs.begin(FOLLOW, name, arguments)
-            self._turns[crawl] = _Turn(job.id, before, judged)
+            self._turns[crawl] = _Turn(before, judged, refused)
             return job
 
     def state(self, crawl: Path) -> dict[str, Any]:
@@ -67,18 +69,22 @@ class Following:
         -------
         ``busy``: it is under way; ``failed``: why the last one did, or empty; ``left``: whether
         pages were judged since; ``moved``: rows of ``url``, ``rank`` and ``score``, and
-        ``rank_before`` and ``score_before`` (None: it was not at the top, or did not wait)
+        ``rank_before`` and ``score_before`` (None: it was not at the top, or did not wait);
+        ``one_host``: the host that all good pages are of, where there are some, else empty
         """
         with self._lock:
             busy = self._busy(crawl)
             turn = self._turns.get(crawl)
             job = next(iter(self._desk.jobs.all(kind=FOLLOW, subject=self._name(crawl))), None)
             failed = job.said.split("\n")[-1] if job and job.state is JobState.FAILED else ""
+            if turn is not None and not busy and _refused(crawl) > turn.refused:
+                failed = "the crawl has refused it; its log says why"
             if turn is not None and turn.after is None and not busy and not failed:
                 turn.after = _top(crawl)
             left = turn is not None and not busy and turn.judged != _judged(crawl)
         moved = [] if turn is None or turn.after is None else _moved(turn.before, turn.after)
-        return {"busy": busy, "failed": failed, "left": left and not failed, "moved": moved}
+        found = {"busy": busy, "failed": failed, "left": left and not failed, "moved": moved}
+        return found | {"one_host": _one_host(crawl)}
 
     def _busy(self, crawl: Path) -> bool:
         """Tell whether a critic is trained for a crawl, or the crawl has word of one."""
@@ -88,6 +94,14 @@ class Following:
 
     def _name(self, crawl: Path) -> str:
         return self._desk.folder.name_of(crawl)
+
+
+def _refused(crawl: Path) -> int:
+    """Return when a crawl has refused to follow, in nanoseconds; 0: it never has."""
+    try:
+        return (crawl / REFUSED).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _runs(crawl: Path) -> bool:
@@ -103,6 +117,14 @@ def _top(crawl: Path) -> list[WaitingUrl]:
 def _judged(crawl: Path) -> frozenset[str]:
     path = crawl / DEFINITION
     return read_definition(path).judged if path.exists() else frozenset()
+
+
+def _one_host(crawl: Path) -> str:
+    """Return the host that all good pages are of: a critic would learn the site."""
+    path = crawl / DEFINITION
+    good = read_definition(path).good if path.exists() else ()
+    hosts = {host(url) for url in good}
+    return hosts.pop() if len(good) >= _SOME and len(hosts) == 1 else ""
 
 
 def _moved(before: list[WaitingUrl], after: list[WaitingUrl]) -> list[dict[str, Any]]:
