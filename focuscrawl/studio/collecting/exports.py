@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
 from focuscrawl.studio.collecting.files import FOLDER
-from focuscrawl.studio.posted import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-#: file of a collection by what it is called
-FORMATS = {
-    "parquet": ("collection.parquet", "Parquet, for data frames"),
-    "jsonl": ("collection.jsonl", "JSON lines, one a page"),
-    "warc": ("collection.warc.gz", "WARC, as the Web archives have it"),
-    "markdown": ("collection", "Markdown, a file a page"),
-}
-_LANGUAGE = re.compile(r"[a-z]{2,3}(,[a-z]{2,3}){0,9}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -32,42 +20,27 @@ class Export:
     ----------
     name : of the job's kind, one word
     title, about : for people
-    arguments : the command, of the crawl's folder as the command is to name it, the crawl's
-        identity, and what was posted
+    arguments : the command, of the crawl's folder as the command is to name it, and the
+        crawl's identity
     """
 
     name: str
     title: str
     about: str
-    arguments: Callable[[str, Mapping[str, str], Mapping[str, Any]], list[str]]
+    arguments: Callable[[str, Mapping[str, str]], list[str]]
 
 
-def _collect(crawl: str, _: Mapping[str, str], values: Mapping[str, Any]) -> list[str]:
-    format_ = text_of(values, "format", "parquet")
-    if format_ not in FORMATS:
-        raise UserError(f"no format {format_!r:.40}: take one of {', '.join(FORMATS)}")
-    arguments = ["collect", crawl, "--out", f"{crawl}/{FOLDER}/{FORMATS[format_][0]}"]
-    least, language = text_of(values, "least"), text_of(values, "language").lower()
-    if least:
-        arguments += ["--min-relevance", str(_share(least))]
-    if language:
-        if not _LANGUAGE.fullmatch(language):
-            raise UserError("a language is named by its code, as en")
-        arguments += ["--language", language]
-    return arguments
-
-
-def _report(crawl: str, _: Mapping[str, str], __: Mapping[str, Any]) -> list[str]:
+def _report(crawl: str, _: Mapping[str, str]) -> list[str]:
     home = f"{crawl}/{FOLDER}"
     return ["report", crawl, "--out", f"{home}/report", "--csv", f"{home}/fetches.csv"]
 
 
-def _hubs(crawl: str, _: Mapping[str, str], __: Mapping[str, Any]) -> list[str]:
+def _hubs(crawl: str, _: Mapping[str, str]) -> list[str]:
     home = f"{crawl}/{FOLDER}"
     return ["distill", crawl, "--csv", f"{home}/hubs.csv", "--html", f"{home}/hubs.html"]
 
 
-def _knowledge(crawl: str, identity: Mapping[str, str], _: Mapping[str, Any]) -> list[str]:
+def _knowledge(crawl: str, identity: Mapping[str, str]) -> list[str]:
     topic = identity.get("topic", "")
     if not topic.startswith("/"):
         raise UserError("the crawl names no topic: what it has learned is of no use to others")
@@ -86,7 +59,6 @@ def _knowledge(crawl: str, identity: Mapping[str, str], _: Mapping[str, Any]) ->
 EXPORTS = {
     each.name: each
     for each in (
-        Export("collect", "Collection", "The pages on the topic, with their text.", _collect),
         Export(
             "report",
             "Report",
@@ -102,13 +74,3 @@ EXPORTS = {
         ),
     )
 }
-
-
-def _share(text: str) -> float:
-    try:
-        found = float(text)
-    except ValueError:
-        found = math.nan
-    if not 0.0 <= found <= 1.0:
-        raise UserError("the least relevance has to be a number from 0 to 1")
-    return found
