@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from playwright.sync_api import Page, expect, sync_playwright
@@ -48,7 +49,7 @@ class Clicks:
         self.page = page
         self.count = 0
 
-    def on(self, role: str, name: str) -> None:
+    def on(self, role: Literal["button", "link"], name: str) -> None:
         """Click what has a role and a name."""
         self.page.get_by_role(role, name=name).first.click(timeout=LONG)
         self.count += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from focuscrawl.offline.link_graph import CrawlGraph
 from focuscrawl.paths.extraction import extract_paths
 from focuscrawl.paths.features import PathReader
 from focuscrawl.paths.files import FORMAT, read_model, save_model
+from focuscrawl.paths.left_out_sites import calibrate
 from focuscrawl.paths.page_labels import read_page_labels
 from focuscrawl.paths.site_path import read_paths, write_paths
 from focuscrawl.paths.training import observe
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 6  # features of a label
 _LISTED = 10  # goal pages
+_STOP = 0.03  # goals a fetch
 
 
 @click.group()
@@ -137,6 +140,7 @@ def train(
     corpus = observe(walks, pages, PathReader(training.reading, forgets=False))
     with tqdm(desc="Fitting", unit=" steps", disable=None) as bar:
         model = train_model(corpus, training, on_iteration=bar.update)
+    model = replace(model, calibration=calibrate(corpus, training))
     about = {"paths": len(corpus.paths), "sites": len(set(corpus.sites.tolist()))}
     save_model(model, out, about)
     left = len(walks) - len(corpus.paths)
@@ -167,6 +171,11 @@ def _print_model(model: PathModel) -> None:
 @click.option("--web", help="A recorded web to forage.  [default: the live Web]")
 @options.number("--budget", "Fetches; 0: no limit.", 1000, least=0)
 @options.number("--per-site", "Fetches after which a site is given up; 0: never.", 0, least=0)
+@click.option(
+    "--stop",
+    type=click.FloatRange(0),
+    help=f"Goals a fetch below which a site is given up; 0: never.  [default: {_STOP:g}]",
+)
 @options.share("--threshold", "Score below which nothing is fetched.", 0.0)
 @options.share("--least", "Probability from which a page is called a goal.", 0.5, max=1)
 @options.SETTINGS
@@ -178,6 +187,7 @@ def forage(
     web: str | None,
     budget: int,
     per_site: int,
+    stop: float | None,
     threshold: float,
     least: float,
     settings: tuple[str, ...],
@@ -190,7 +200,7 @@ def forage(
     \b
     focuscrawl paths forage models/people sites.txt --out crawls/people -s USER_AGENT="..."
     """
-    read_model(Path(model))  # a slip ends here, not in another process
+    trained, _ = read_model(Path(model))  # a slip ends here, not in another process
     read_seeds(sites, ())
     arguments = {
         "critic": model,
@@ -201,7 +211,9 @@ def forage(
         "crawl_dir": str(out),
         "web": web,
     }
-    of_strategy = json.dumps({"threshold": threshold, "per_site": per_site})
+    if stop is None:
+        stop = 0.0 if trained.calibration is None else _STOP
+    of_strategy = json.dumps({"threshold": threshold, "per_site": per_site, "stop": stop})
     crawl(arguments, [f"FOCUSCRAWL_STRATEGY_OPTIONS={of_strategy}", *settings])
     with closing(open_store(out)) as store:
         found = goal_pages(store, least=least)

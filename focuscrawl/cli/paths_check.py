@@ -17,7 +17,7 @@ from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.foundation.search_path import without_current_folder
-from focuscrawl.lab.leave_one_site_out import Experiment, leave_out
+from focuscrawl.lab.leave_one_site_out import CONTENDERS, Experiment, leave_out
 from focuscrawl.paths.forager import EVIDENCE
 from focuscrawl.report.plain_text import one_line, table
 from focuscrawl.webs import open_web
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from focuscrawl.lab.leave_one_site_out import Fold, Forage
+    from focuscrawl.webs import Web
 
 _RECALLS = (0.5, 0.8, 0.9)
 _MEASURES = ["macro", "micro", "goal_f1"]
@@ -39,7 +40,29 @@ _MEASURES = ["macro", "micro", "goal_f1"]
 @click.option("--goal", "goals", required=True, multiple=True, help="A label; may be repeated.")
 @click.option("--starts", required=True, help="Front doors of the sites: URLs, or a file of them.")
 @click.option("--site-column", required=True, help="Of --labels, whose page it is.")
+@click.option(
+    "--against",
+    multiple=True,
+    type=click.Choice([*CONTENDERS, "none"]),
+    help="A strategy to compare with; may be repeated.  [default: all]",
+)
+@click.option(
+    "--domain",
+    is_flag=True,
+    help="Forage also without the domain as a factor, and as the training sites choose.",
+)
+@click.option(
+    "--rivals", is_flag=True, help="Forage by Q-values and context graphs of the same paths, too."
+)
+@click.option("--unseen", help="Front doors of sites that are foraged, and not learned from.")
 @options.number("--budget", "Fetches of each forage.", 500)
+@click.option(
+    "--stop",
+    "stops",
+    multiple=True,
+    type=click.FloatRange(0, min_open=True),
+    help="Forage again, and stop below so many goals a fetch; may be repeated.",
+)
 @click.option("--evidence", default="sum", show_default=True, type=click.Choice(EVIDENCE))
 @options.number("--processes", "Sites at a time.", 1)
 @options.out("Folder of results.")
@@ -51,6 +74,8 @@ def check(
     labels: Path,
     goals: tuple[str, ...],
     starts: str,
+    against: tuple[str, ...],
+    unseen: str | None,
     budget: int,
     processes: int,
     out: Path,
@@ -60,6 +85,8 @@ def check(
 
     Writes forages.csv, labels.csv and recall-GOAL.png into --out: goals found by the model of
     paths and by other strategies at equal fetches, and how well the labels of paths are told.
+    With --stop also what it finds until it stops, for what share of all pages that can be reached
+    and of those on the site's own domain.
 
     \b
     focuscrawl paths check pages.warc --labels labels.csv --goal /People \\
@@ -71,7 +98,7 @@ def check(
         from focuscrawl.lab.figures.recall import recall_figure  # noqa: PLC0415
         from focuscrawl.report.figure_style import png  # noqa: PLC0415
     opened = open_web(web)
-    doors = [url for url in opened.resolve(read_seeds(starts, ())) if url is not None]
+    doors = _doors(opened, starts)
     if len(doors) < 3:
         raise UserError(f"{starts}: leaving one out takes three sites, {web} has {len(doors)}")
     if out.exists() and not out.is_dir():
@@ -80,6 +107,8 @@ def check(
         web=web,
         labels=str(labels),
         starts=tuple(doors),
+        against=tuple(each for each in against or CONTENDERS if each != "none"),
+        unseen=() if unseen is None else tuple(_doors(opened, unseen)),
         budget=budget,
         **design,
     )
@@ -91,7 +120,7 @@ def check(
     click.echo("\n".join(_label_table(scores)))
     files = {"forages.csv": _forage_csv(pd.DataFrame(forages)), "labels.csv": _label_csv(scores)}
     for goal in goals:
-        of_goal = [each for each in forages if each.goal == goal]
+        of_goal = [each for each in forages if each.goal == goal and not each.stop]
         by_strategy = {
             name: [each for each in of_goal if each.strategy == name]
             for name in dict.fromkeys(each.strategy for each in of_goal)
@@ -101,8 +130,13 @@ def check(
     click.echo(f"\nwrote {', '.join(map(str, write_files(out, files)))}")
 
 
+def _doors(web: Web, starts: str) -> list[str]:
+    """Return the front doors that a web has."""
+    return [url for url in web.resolve(read_seeds(starts, ())) if url is not None]
+
+
 def _run(experiment: Experiment, goals: Sequence[str], processes: int) -> list[Fold]:
-    tasks = [(goal, site) for goal in goals for site in experiment.starts]
+    tasks = [(goal, site) for goal in goals for site in (*experiment.starts, *experiment.unseen)]
     context = multiprocessing.get_context("spawn")
     with (
         without_current_folder(),
@@ -118,14 +152,25 @@ def _run(experiment: Experiment, goals: Sequence[str], processes: int) -> list[F
 
 
 def _forage_table(forages: Sequence[Forage]) -> list[str]:
-    head = ["goal", "site", "strategy", "reachable", "found", "harvest", "recall"]
+    head = ["goal", "site", "strategy", "reachable", "found", "fetches", "of all", "of own"]
+    head += ["harvest", "on the way", "recall"]
     rows = [[*head, *(f"to {recall}" for recall in _RECALLS)]]
     for each in forages:
-        harvest, recall = len(each.found) / each.fetches, len(each.found) / max(each.reachable, 1)
-        until = [each.until(share) for share in _RECALLS]
-        names = [one_line(each.goal), one_line(each.site), each.strategy]
-        numbers = [str(each.reachable), str(len(each.found)), f"{harvest:.3f}", f"{recall:.3f}"]
-        rows.append([*names, *numbers, *("-" if n is None else str(n) for n in until)])
+        name = f"{each.strategy}, stop {each.stop:g}" if each.stop else each.strategy
+        found = len(each.found)
+        shares = [
+            each.fetches / max(each.pages, 1),
+            each.fetches / max(each.own, 1),
+            found / each.fetches,
+            each.on_the_way / each.fetches,
+            found / max(each.reachable, 1),
+        ]
+        rows.append(
+            [one_line(each.goal), one_line(each.site), name]
+            + [str(number) for number in (each.reachable, found, each.fetches)]
+            + [f"{share:.3f}" for share in shares]
+            + ["-" if (n := each.until(share)) is None else str(n) for share in _RECALLS]
+        )
     return table(rows, left={0, 1, 2})
 
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     Command = Callable[..., None]
 
+_TRAINING = ("farthest", "l2", "gamma", "max_iter", "printed_rewards")
+
 
 def labelled(command: Command) -> Command:
     """Add the options of a table of labels, and of the paths that are taken by it.
@@ -54,9 +56,14 @@ def training(command: Command) -> Command:
         min_open=True,
     )
     @options.number("--max-iter", "Iterations of L-BFGS.", TrainingOptions.max_iter)
+    @click.option(
+        "--printed-rewards",
+        is_flag=True,
+        help="Rewards of labels by the paper's equations 3 to 5 to the letter.",
+    )
     @wraps(command)
     def trained(*, ends_only: bool, **given: Any) -> None:
-        own = {name: given.pop(name) for name in ("farthest", "l2", "gamma", "max_iter")}
+        own = {name: given.pop(name) for name in _TRAINING}
         command(training=TrainingOptions(milestones=not ends_only, **own), **given)
 
     return trained

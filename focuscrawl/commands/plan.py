@@ -78,8 +78,9 @@ def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int) -> Non
         click.echo("\n".join(in_lines(pages)))
         if len(seeds) > most:
             click.echo(f"             of {len(seeds):,} seeds: --most {len(seeds)} fetches all")
-        web = arguments["web"] or folder / "crawl" / RECORDING
-        if (words := _words(critic, pages, str(web))) is not None:
+        recording = folder / "crawl" / RECORDING
+        web = arguments["web"] or (str(recording) if recording.exists() else None)
+        if (words := _words(critic, pages, web)) is not None:
             click.echo(f"words        {words}")
         for line in _costs(arguments, of_project, pages, summary, folder / "crawl"):
             click.echo(line)
@@ -134,11 +135,11 @@ def _fetch(
             return
 
 
-def _words(critic: Critic, pages: list[StartPage], web: str) -> str | None:
+def _words(critic: Critic, pages: list[StartPage], web: str | None) -> str | None:
     """Return the words of the good start pages by which the critic knows its topic."""
     judge = getattr(critic, "judge_words", None)
     good = [page.url for page in pages if page.is_good]
-    if judge is None or not good:
+    if web is None or judge is None or not good:
         return None
     counts: Counter[str] = Counter()
     for page in read_known([open_web(web)], good).values():

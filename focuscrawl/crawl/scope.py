@@ -38,6 +38,11 @@ class Scope:
         self._max_depth = plan.max_depth
         self.languages = Languages(plan.languages)
 
+    @property
+    def admits_all(self) -> bool:
+        """Tell whether there is no URL that it does not admit."""
+        return self._hosts is None and not self._deny
+
     def admits(self, url: str) -> bool:
         """Tell whether a normalised URL is on one of the hosts, and not left out."""
         if self._hosts is not None and not self._hosts.has(host(url)):

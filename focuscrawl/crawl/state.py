@@ -186,8 +186,10 @@ class CrawlState:
 
         What a project's own spider asks for is its own choice.
         """
-        admits = self.scope.admits
-        return [url if url and admits(url) else None for url in self.resolve(urls)]
+        found, admits = self.resolve(urls), self.scope.admits
+        if self.scope.admits_all:
+            return found
+        return [url if url and admits(url) else None for url in found]
 
     def queue(self, number: int, score: float) -> bool:
         """Give a URL its new score, and a place in the frontier unless it has left it.

@@ -84,8 +84,14 @@ def use_browser(settings: BaseSettings, executable: str) -> None:
         "chromium_sandbox": os.geteuid() != 0,  # it refuses to run as root
     }
     logging.getLogger("scrapy-playwright").setLevel(logging.ERROR)
-    settings.set("PLAYWRIGHT_LAUNCH_OPTIONS", launch, priority="spider")
-    settings.set("PLAYWRIGHT_BROWSER_TYPE", "chromium", priority="spider")
+    for name, value in {
+        "PLAYWRIGHT_LAUNCH_OPTIONS": launch,
+        "PLAYWRIGHT_BROWSER_TYPE": "chromium",
+        "PLAYWRIGHT_BROWSER_PROVIDER": None,
+        "PLAYWRIGHT_CDP_URL": None,  # of a browser with a network
+        "PLAYWRIGHT_CONNECT_URL": None,
+    }.items():
+        settings.set(name, value, priority="cmdline")  # whoever says otherwise
 
 
 class Browser:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import tempfile
 from collections import deque
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,14 @@ from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.critic.training import train_critic
 from focuscrawl.lab.label_scores import score_labels
 from focuscrawl.lab.replay import replay
+from focuscrawl.lab.rivals_on_paths import context_graphs, q_values
 from focuscrawl.paths.extraction import PathSampling, extract_paths
 from focuscrawl.paths.features import PathReader
 from focuscrawl.paths.files import save_model
+from focuscrawl.paths.left_out_sites import calibrate
 from focuscrawl.paths.page_labels import PageLabels, read_page_labels
 from focuscrawl.paths.training import TrainingOptions, observe, train
+from focuscrawl.paths.url_parts import parts_of
 from focuscrawl.paths.web_pages import WebPages
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
@@ -34,13 +38,18 @@ from focuscrawl.taxonomy import Label
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from numpy.typing import NDArray
+
+    from focuscrawl.paths.model import PathModel
+    from focuscrawl.paths.training import Corpus
 
 PATHS = "paths"
 #: strategies that `paths` is compared with; they have a naive Bayes critic of the same labels
 CONTENDERS = ("apprentice", "best-first", "breadth-first")
+#: models that learn from the same paths
+RIVALS = {"Q-values": q_values, "context graphs": context_graphs}
 
 
 @dataclass(frozen=True)
@@ -50,8 +59,15 @@ class Experiment:
     Attributes
     ----------
     web, labels, column, site_column : as in ``focuscrawl paths extract``
-    starts : the front doors of all sites
+    starts : the front doors of the sites that are learned from
+    unseen : front doors of sites that are foraged only; their goals are those on the registered
+        domain of the door
     budget : fetches of each forage
+    stops : goals a fetch; the model forages once more with each, and stops by it
+    against : of `CONTENDERS`
+    domain : forage sites left out also without the domain as a factor on the score, and with or
+        without it by which finds more when sites are left out within those learned from
+    rivals : forage sites left out by `RIVALS`, too
     sampling, training : of paths, and of the model
     evidence : see `focuscrawl.paths.forager.Forager`
     random_state : of everything random
@@ -62,7 +78,12 @@ class Experiment:
     column: str
     site_column: str | None
     starts: tuple[str, ...]
+    unseen: tuple[str, ...] = ()
     budget: int = 500
+    stops: tuple[float, ...] = ()
+    against: tuple[str, ...] = CONTENDERS
+    domain: bool = False
+    rivals: bool = False
     sampling: PathSampling = field(default_factory=PathSampling)
     training: TrainingOptions = field(default_factory=TrainingOptions)
     evidence: str = "sum"
@@ -76,16 +97,24 @@ class Forage:
     Attributes
     ----------
     goal, site, strategy : of what, where, by whom
+    stop : goals a fetch below which it was to end; 0: it was not
     reachable : goals that links lead to from the front door
+    pages : pages that links lead to from there
+    own : of these, pages on the registered domain of the front door
     fetches : how many there were
+    on_the_way : how many of them were goals, or pages by which a goal was found
     found : int64 (n,), the fetches that brought goals, from 1
     """
 
     goal: str
     site: str
     strategy: str
+    stop: float
     reachable: int
+    pages: int
+    own: int
     fetches: int
+    on_the_way: int
     found: NDArray[np.int64]
 
     def until(self, recall: float) -> int | None:
@@ -104,43 +133,152 @@ class Fold:
 
 def leave_out(experiment: Experiment, goal: str, site: str) -> Fold:
     """Learn `goal` from all sites but that of the front door `site`, and forage that."""
-    web = open_web(experiment.web)
-    pages = WebPages(web)
-    table = read_page_labels(
-        Path(experiment.labels),
-        web.resolve,
-        label=experiment.column,
-        site=experiment.site_column,
-    )
-
-    def links(url: str) -> list[str]:
-        return [to for to in pages.links(url) if may_be_page(to)]
-
-    walks = {
-        start: extract_paths(
-            start,
-            links,
-            table.goals(goal, start),
-            table.labels,
-            sampling=experiment.sampling,
-            random_state=experiment.random_state,
-        )
-        for start in experiment.starts
-    }
-    reader = PathReader(experiment.training.reading, forgets=False)
-    known = [path for start in experiment.starts if start != site for path in walks[start]]
-    corpus = observe(known, pages, reader)
-    model = train(corpus, experiment.training)
-    scores = score_labels(model, corpus, observe(walks[site], pages, reader), goal, site)
-    goals = table.goals(goal, site) & _reachable(site, links)
-    with tempfile.TemporaryDirectory() as scratch:
-        save_model(model, Path(scratch, PATHS), {"paths": len(corpus.paths)})
-        _save_critic(experiment, table, site, Path(scratch, "critic"))
-        forages = [
-            _forage(experiment, goal, site, goals=goals, strategy=strategy, scratch=Path(scratch))
-            for strategy in (PATHS, *CONTENDERS)
+    bench = _bench(experiment, goal)
+    others = tuple(start for start in experiment.starts if start != site)
+    corpus = bench.corpus(others)
+    model = bench.model(others)
+    scores: list[dict[str, object]] = []
+    held_out = site in experiment.starts
+    if held_out:
+        scores = score_labels(model, corpus, bench.corpus((site,)), goal, site)
+    ground = bench.ground(site)
+    forages = [
+        _forage_by(experiment, ground, model, PATHS, stop=stop)
+        for stop in (0.0, *experiment.stops)
+    ]
+    if experiment.domain and held_out:
+        feature = _forage_by(experiment, ground, _no_factor(model), f"{PATHS}, no factor")
+        chosen = forages[0] if _factor_helps(bench, others) else feature
+        forages += [feature, replace(chosen, strategy=f"{PATHS}, chosen")]
+    if experiment.rivals and held_out:
+        forages += [
+            _forage_by(experiment, ground, rival(corpus, experiment.training), name)
+            for name, rival in RIVALS.items()
         ]
+    if experiment.against:
+        with tempfile.TemporaryDirectory() as scratch:
+            critic = Path(scratch, "critic")
+            _save_critic(experiment, bench.table, site, critic)
+            forages += [
+                _forage(experiment, ground, strategy, critic, topic=f"/{goal.strip('/')}")
+                for strategy in experiment.against
+            ]
     return Fold(forages, scores)
+
+
+def _no_factor(model: PathModel) -> PathModel:
+    """Return a model to which the domain of a link is a feature, and no factor on its score."""
+    return replace(model, away=1.0)
+
+
+def _factor_helps(bench: _Bench, sites: tuple[str, ...]) -> bool:
+    """Tell whether the domain as a factor finds more when each of `sites` is left out in turn."""
+    shares = np.zeros(2)
+    for left_out in sites:
+        learned = bench.corpus(tuple(site for site in sites if site != left_out))
+        model = train(learned, bench.experiment.training)
+        ground = bench.ground(left_out)
+        for way, each in enumerate((model, _no_factor(model))):
+            found = _forage_by(bench.experiment, ground, each, PATHS).found
+            shares[way] += len(found) / max(len(ground.goals), 1)
+    return bool(shares[0] >= shares[1])
+
+
+@lru_cache(1)
+def _pages(web: str) -> WebPages:
+    """Return the pages of a web; they are parsed once for all goals and sites."""
+    return WebPages(open_web(web))
+
+
+@lru_cache(1)
+def _bench(experiment: Experiment, goal: str) -> _Bench:
+    return _Bench(experiment, goal)
+
+
+class _Bench:
+    """The paths of each site to one goal, and what is there to find.
+
+    Attributes
+    ----------
+    table : of all pages
+    """
+
+    def __init__(self, experiment: Experiment, goal: str) -> None:
+        self.experiment = experiment
+        self._goal = goal
+        self._pages = _pages(experiment.web)
+        web = open_web(experiment.web)
+        self._reader = PathReader(experiment.training.reading, forgets=False)
+        self.table = read_page_labels(
+            Path(experiment.labels),
+            web.resolve,
+            label=experiment.column,
+            site=experiment.site_column,
+        )
+        self.model = lru_cache(1)(self._model)
+        self._walks = {
+            start: extract_paths(
+                start,
+                self._links,
+                self.table.goals(goal, start),
+                self.table.labels,
+                sampling=experiment.sampling,
+                random_state=experiment.random_state,
+            )
+            for start in experiment.starts
+        }
+
+    def _links(self, url: str) -> list[str]:
+        return [to for to in self._pages.links(url) if may_be_page(to)]
+
+    def _model(self, starts: tuple[str, ...]) -> PathModel:
+        """Return what is learned from some sites; calibrated, if a forage is to stop."""
+        corpus, training = self.corpus(starts), self.experiment.training
+        model = train(corpus, training)
+        if self.experiment.stops:
+            model = replace(model, calibration=calibrate(corpus, training))
+        return model
+
+    def corpus(self, starts: tuple[str, ...]) -> Corpus:
+        """Return what is observed along the paths of some sites."""
+        paths = [path for start in starts for path in self._walks[start]]
+        return observe(paths, self._pages, self._reader)
+
+    def ground(self, site: str) -> Ground:
+        """Return what there is at a site."""
+        reached = _reachable(site, self._links)
+        table = self.table
+        if site not in self._walks:
+            home = _at_home(site, table.labels)
+            table = PageLabels({url: table.labels[url] for url in home}, {})
+        return Ground(self._goal, site, table.goals(self._goal, site) & reached, reached)
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A site to forage: its front door, and what can be reached from there.
+
+    Attributes
+    ----------
+    goal, site : of what, where
+    goals, pages : that links lead to
+    """
+
+    goal: str
+    site: str
+    goals: set[str]
+    pages: set[str]
+
+    @property
+    def own(self) -> int:
+        """How many of the pages are on the registered domain of the front door."""
+        return len(_at_home(self.site, self.pages))
+
+
+def _at_home(site: str, pages: Iterable[str]) -> set[str]:
+    """Return the pages on the registered domain of a front door."""
+    home = parts_of(site).domain
+    return {url for url in pages if parts_of(url).domain == home}
 
 
 def _reachable(start: str, links: Callable[[str], list[str]]) -> set[str]:
@@ -171,34 +309,65 @@ def _save_critic(experiment: Experiment, table: PageLabels, site: str, out: Path
     save_critic(critic, out)
 
 
+def _forage_by(
+    experiment: Experiment, ground: Ground, model: PathModel, name: str, *, stop: float = 0.0
+) -> Forage:
+    """Forage by a model of paths."""
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch, "model")
+        save_model(model, folder, {})
+        options = {"evidence": experiment.evidence, "stop": stop}
+        found = _forage(experiment, ground, PATHS, folder, topic="/goal", options=options)
+    return replace(found, strategy=name, stop=stop)
+
+
 def _forage(
     experiment: Experiment,
-    goal: str,
-    site: str,
-    *,
-    goals: set[str],
+    ground: Ground,
     strategy: str,
-    scratch: Path,
+    critic: Path,
+    *,
+    topic: str,
+    options: dict[str, object] | None = None,
 ) -> Forage:
-    by_paths = strategy == PATHS
-    folder = scratch / f"crawl-{strategy}"
-    crawl = open_crawl(
-        CrawlPlan(
-            topic="/goal" if by_paths else f"/{goal.strip('/')}",
-            seeds=site,
-            critic=str(scratch / (PATHS if by_paths else "critic")),
-            strategy=strategy,
-            options={"evidence": experiment.evidence} if by_paths else {},
-            budget=experiment.budget,
-            web=experiment.web,
-            crawl_dir=str(folder),
-            random_state=experiment.random_state,
-            limits=False,
-            near_duplicates=False,
+    with tempfile.TemporaryDirectory() as scratch:
+        crawl = open_crawl(
+            CrawlPlan(
+                topic=topic,
+                seeds=ground.site,
+                critic=str(critic),
+                strategy=strategy,
+                options=options or {},
+                budget=experiment.budget,
+                web=experiment.web,
+                crawl_dir=str(Path(scratch, "crawl")),
+                random_state=experiment.random_state,
+                limits=False,
+                near_duplicates=False,
+            )
         )
+        replay(crawl)
+        with closing(CrawlStore.open(Path(scratch, "crawl", "crawl.db"), read_only=True)) as store:
+            fetches = list(History(store).first_fetches())
+    before = {fetch.url: fetch.referrer for fetch in fetches}
+    found: list[int] = []
+    on_the_way: set[int] = set()
+    for seq, fetch in enumerate(fetches, 1):
+        if fetch.name in ground.goals:
+            found.append(seq)
+            at: int | None = fetch.url
+            while at is not None and at not in on_the_way:
+                on_the_way.add(at)
+                at = before.get(at)
+    return Forage(
+        ground.goal,
+        ground.site,
+        strategy,
+        stop=0.0,
+        reachable=len(ground.goals),
+        pages=len(ground.pages),
+        own=ground.own,
+        fetches=len(fetches),
+        on_the_way=len(on_the_way),
+        found=np.array(found, np.int64),
     )
-    replay(crawl)
-    with closing(CrawlStore.open(folder / "crawl.db", read_only=True)) as store:
-        fetched = [fetch.name for fetch in History(store).first_fetches()]
-    found = [seq for seq, each in enumerate(fetched, 1) if each in goals]
-    return Forage(goal, site, strategy, len(goals), len(fetched), np.array(found, np.int64))

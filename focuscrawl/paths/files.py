@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from focuscrawl.foundation.packed_arrays import (
     pack_arrays,
     unpack_arrays,
 )
+from focuscrawl.paths.calibration import Calibration, Evidence
 from focuscrawl.paths.crf import ChainCRF
 from focuscrawl.paths.critic import TOPIC, PathCritic
 from focuscrawl.paths.features import KINDS, FeatureVocabulary, ReadingLimits
@@ -49,6 +51,7 @@ def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
         "away": model.away,
         "words": model.reading.words,
         "near": model.reading.near,
+        "calibration": None if model.calibration is None else asdict(model.calibration),
         **about,
     }
     arrays = {
@@ -116,4 +119,21 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> PathModel:
     if not 0.0 <= away <= 1.0:
         msg = "a share that is none"
         raise ValueError(msg)
-    return PathModel(states, FeatureVocabulary(names), crf, rewards, away, reading)
+    calibration = _calibration(manifest.get("calibration"))
+    return PathModel(states, FeatureVocabulary(names), crf, rewards, away, reading, calibration)
+
+
+def _calibration(found: dict[str, Any] | None) -> Calibration | None:
+    """Return what `asdict` made a dictionary of; models of earlier formats have none."""
+    if found is None:
+        return None
+    link, page = (
+        Evidence(float(found[kind]["slope"]), float(found[kind]["offset"]))
+        for kind in ("link", "page")
+    )
+    numbers = [link.slope, link.offset, page.slope, page.offset]
+    read = Calibration(link, page, float(found["prior"]), int(found["goals"]))
+    if not (0.0 < read.prior < 1.0 and read.goals > 0 and np.isfinite(numbers).all()):
+        msg = "a calibration that is none"
+        raise ValueError(msg)
+    return read

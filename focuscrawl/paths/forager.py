@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.paths.stopping import SPAN, Prospect
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,15 +46,23 @@ class Forager:
         ``mean`` takes the mean of what the links say
     threshold : URLs that score below it are not worth a fetch
     per_site : fetches after which a site is given up; 0: never
+    stop : goals a fetch below which a site is given up; 0: never. The model must be calibrated
     """
 
     def __init__(
-        self, model: PathModel, *, evidence: str = "sum", threshold: float = 0.0, per_site: int = 0
+        self,
+        model: PathModel,
+        *,
+        evidence: str = "sum",
+        threshold: float = 0.0,
+        per_site: int = 0,
+        stop: float = 0.0,
     ) -> None:
         self._model = model
         self._evidence = evidence
         self._threshold = threshold
         self._per_site = per_site
+        self._stop = stop
         self._site = GrowingArray(np.int64, fill=_NOBODY)
         self._score = GrowingArray(np.float64)
         self._links = GrowingArray(np.int64)
@@ -63,6 +72,8 @@ class Forager:
         self._parent = GrowingArray(np.int64, fill=_NOBODY)
         self._starts: list[str] = []
         self._spent: list[int] = []
+        self._prospects: list[Prospect] = []
+        self._exhausted: list[bool] = []
 
     def arrive(self, url: int, referrer: int, address: str) -> None:
         """Take note that a page is here; must come before all else that is asked about it.
@@ -86,6 +97,10 @@ class Forager:
         self._parent.data[url] = _NOBODY
         self._starts.append(address)
         self._spent.append(1)
+        self._exhausted.append(False)
+        if self._stop:
+            assert self._model.calibration is not None
+            self._prospects.append(Prospect(self._model.calibration, self._stop))
 
     def start_of(self, url: int) -> str:
         """Return where the site of a page begins."""
@@ -102,6 +117,13 @@ class Forager:
         site = int(self._site.data[url])
         if site != _NOBODY:
             self._spent[site] += 1
+            if self._stop:
+                self._prospects[site].fetched(url)
+
+    def judged(self, url: int, goal: float) -> None:
+        """Take note of Pr(goal) of a page that is here, before its links are taken in."""
+        if self._stop:
+            self._prospects[int(self._site.data[url])].judged(url, goal)
 
     def belief(self, url: int, page: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Pr(label) of a page by the paths to it and its features, float64 (K,).
@@ -161,12 +183,26 @@ class Forager:
     def _worth(
         self, site: int, urls: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        if self._per_site and self._spent[site] >= self._per_site:
-            waiting = np.flatnonzero((self._site.data == site) & ~self._fetched.data)
+        if self._over(site):
+            waiting = self._waiting(site)
             return waiting, np.full(len(waiting), -np.inf)
         urls = urls[~self._fetched.data[urls]]
         scores = self._score.data[urls]
         return urls, np.where(scores >= self._threshold, scores, -np.inf)
+
+    def _over(self, site: int) -> bool:
+        """Tell whether a site is given up."""
+        if self._per_site and self._spent[site] >= self._per_site:
+            return True
+        if self._stop and not self._exhausted[site] and self._prospects[site].due:
+            waiting = self._waiting(site)
+            best = waiting[np.argsort(-self._score.data[waiting], kind="stable")[:SPAN]]
+            goals = self._said[0].data[best] / self._links.data[best]
+            self._exhausted[site] = self._prospects[site].exhausted(goals)
+        return self._exhausted[site]
+
+    def _waiting(self, site: int) -> NDArray[np.int64]:
+        return np.flatnonzero((self._site.data == site) & ~self._fetched.data)
 
     def _make_room(self, url: int) -> None:
         if url >= len(self._site):

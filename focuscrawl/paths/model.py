@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.page import PageView
+    from focuscrawl.paths.calibration import Calibration
     from focuscrawl.paths.crf import ChainCRF
     from focuscrawl.paths.features import FeatureVocabulary, Observed, PathReader, ReadingLimits
     from focuscrawl.paths.states import PathStates
@@ -31,6 +32,7 @@ class PathModel:
     rewards : float64 (K,), of the link state of each label (eq. 5)
     away : share of goals that are not on the registered domain of their site's start
     reading : how much of a page is read
+    calibration : what its Pr(goal) is worth on other sites; None: not known
     """
 
     states: PathStates
@@ -39,6 +41,7 @@ class PathModel:
     rewards: NDArray[np.float64]
     away: float
     reading: ReadingLimits
+    calibration: Calibration | None = None
 
     def page(self, reader: PathReader, view: PageView, start: str) -> NDArray[np.float64]:
         """Return what a page's features say for each label: log-potentials, float64 (K,)."""

@@ -58,3 +58,28 @@ def rewards(
             mass += occurs[:, i].sum(axis=0)
     mean: NDArray[np.float64] = np.divide(total, mass, out=np.zeros_like(total), where=mass > 1e-9)
     return mean
+
+
+def printed_rewards(
+    crf: ChainCRF, sequences: Sequences, goal: int, *, gamma: float
+) -> NDArray[np.float64]:
+    """Return the reward of each state by equations 3 to 5 as the paper prints them.
+
+    R_i(y) = sum_y' exp(W f(y', y, x, i + 1)) R_i+1(y'), 1 for a goal at the end n of the path and
+    0 for all else; the mean of R_n-k over k = 1 ... n - 1, weighed by gamma^k; and the mean of
+    that over all paths. Scaled so that the largest is 1, which the order of links does not see.
+
+    Parameters
+    ----------
+    sequences, goal, gamma : as for `rewards`
+    """
+    total = np.zeros(crf.structure.states)
+    for nodes, _, _ in crf.nodes(sequences):
+        length = nodes.shape[1]
+        ahead = np.zeros_like(nodes[:, 0])
+        ahead[:, goal] = 1.0
+        weights = gamma ** np.arange(1, length)
+        for k in range(1, length):
+            ahead = (np.exp(nodes[:, length - k]) * ahead) @ np.exp(crf.edge_).T
+            total += weights[k - 1] / weights.sum() * ahead.sum(axis=0)
+    return total / total.max() if total.max() > 0.0 else total

@@ -16,7 +16,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.paths.crf import ChainCRF, Sequences
 from focuscrawl.paths.features import KINDS, FeatureVocabulary, Observed, ReadingLimits
 from focuscrawl.paths.model import PathModel
-from focuscrawl.paths.state_rewards import rewards
+from focuscrawl.paths.state_rewards import printed_rewards, rewards
 from focuscrawl.paths.states import FAIL, GOAL, PathStates
 from focuscrawl.paths.url_parts import parts_of
 
@@ -42,6 +42,7 @@ class TrainingOptions:
     l2 : see `ChainCRF`
     gamma : see `focuscrawl.paths.state_rewards.rewards`
     max_iter : iterations of L-BFGS
+    printed_rewards : whether rewards are those of the paper's equations 3 to 5 to the letter
     reading : how much of a page is read
     """
 
@@ -50,6 +51,7 @@ class TrainingOptions:
     l2: float = 1.0
     gamma: float = 0.9
     max_iter: int = 60
+    printed_rewards: bool = False
     reading: ReadingLimits = field(default_factory=ReadingLimits)
 
 
@@ -75,8 +77,8 @@ def train(
         states = PathStates.partially_supervised(training.farthest)
     crf = ChainCRF(states.structure, l2=training.l2, max_iter=training.max_iter)
     crf.fit(*examples(corpus, vocabulary, states), on_iteration=on_iteration)
-    worth = rewards(crf, sequences(corpus, vocabulary), 0, gamma=training.gamma)
-    worth = worth[len(states) :]
+    value = printed_rewards if training.printed_rewards else rewards
+    worth = value(crf, sequences(corpus, vocabulary), 0, gamma=training.gamma)[len(states) :]
     return PathModel(states, vocabulary, crf, worth, share_away(corpus), training.reading)
 
 
@@ -97,6 +99,24 @@ class Corpus(NamedTuple):
     bounds: NDArray[np.int64]
     sites: NDArray[np.int64]
     names: dict[int, str]
+
+
+def of_sites(corpus: Corpus, sites: Sequence[int]) -> Corpus:
+    """Return the paths of some sites, by their numbers."""
+    chosen = np.flatnonzero(np.isin(corpus.sites, sites))
+    lengths = np.diff(corpus.bounds)[chosen]
+    observed = [
+        keys
+        for path in chosen.tolist()
+        for keys in corpus.observed[corpus.bounds[path] : corpus.bounds[path + 1]]
+    ]
+    return Corpus(
+        [corpus.paths[path] for path in chosen.tolist()],
+        observed,
+        pointers(lengths),
+        np.searchsorted(np.unique(corpus.sites[chosen]), corpus.sites[chosen]),
+        corpus.names,
+    )
 
 
 def observe(paths: Sequence[SitePath], pages: WebPages, reader: PathReader) -> Corpus:

@@ -55,11 +55,8 @@ class StartPage:
 
 
 def start_pages(store: CrawlStore) -> list[StartPage]:
-    """Return the start pages of a crawl that it has tried to fetch."""
+    """Return the start pages of a crawl that it has tried to fetch, the best first."""
     history, found = History(store), list[StartPage]()
-    for event in history.events("excluded"):
-        url, _, why = event.detail.rpartition(": ")
-        found.append(StartPage(url, _FORBIDDEN if _FORBIDDEN in why else why))
     for fetch in history.first_fetches():
         if fetch.depth > 0:
             continue
@@ -68,7 +65,10 @@ def start_pages(store: CrawlStore) -> list[StartPage]:
             found.append(StartPage(fetch.name, PAGE, fetch.relevance, fetch.topic))
         elif came != REDIRECT:  # where it leads is a start page, too
             found.append(StartPage(fetch.name, came))
-    return sorted(found, key=lambda page: -1.0 if page.relevance is None else page.relevance)[::-1]
+    for event in history.events("excluded"):
+        url, _, why = event.detail.rpartition(": ")
+        found.append(StartPage(url, _FORBIDDEN if _FORBIDDEN in why else why))
+    return sorted(found, key=lambda page: 1.0 if page.relevance is None else -page.relevance)
 
 
 def in_lines(pages: Sequence[StartPage]) -> list[str]:

@@ -36,6 +36,8 @@ class Paths(Strategy):
     threshold : URLs that score less are not fetched; the forage ends when no other is left
     per_site : fetches after which a site is given up, 0: never; with several sites the frontier
         is that of all that are left
+    stop : goals a fetch; a site is given up when its next fetches will bring fewer, as far as
+        those before tell. 0: never
     """
 
     def __init__(
@@ -45,6 +47,7 @@ class Paths(Strategy):
         evidence: str = "sum",
         threshold: float = 0.0,
         per_site: int = 0,
+        stop: float = 0.0,
     ) -> None:
         if evidence not in EVIDENCE:
             raise UserError(
@@ -52,15 +55,21 @@ class Paths(Strategy):
             )
         check_number("paths: threshold", threshold, 0.0)
         check_count("paths: per_site", per_site, 0)
+        check_number("paths: stop", stop, 0.0)
         if not isinstance(context.critic, PathCritic):
             raise UserError(
                 "strategy paths needs a model of paths as its critic: "
                 "train one with `focuscrawl paths train` and name it with -a critic=FOLDER"
             )
         self._model = context.critic.model
+        if stop and self._model.calibration is None:
+            raise UserError(
+                "strategy paths: stop needs a model that was trained on paths of two sites or "
+                "more, to goals and to fails each: train it again, or leave stop out"
+            )
         self._reader = PathReader(self._model.reading)
         self._forager = Forager(
-            self._model, evidence=evidence, threshold=threshold, per_site=per_site
+            self._model, evidence=evidence, threshold=threshold, per_site=per_site, stop=stop
         )
         self._worth: dict[int, float] = {}
 
@@ -88,6 +97,7 @@ class Paths(Strategy):
         goal, fail = belief[:2].tolist()
         self._worth[page.url] = 1.0 - fail
         memo = PathMemo(referrer, parent, page.view.url, goal, fail, labels)
+        forager.judged(page.url, goal)
         found = forager.expand(page.url, page.targets, labels.astype(np.float64))
         return Expansion(found.link_scores, found.urls, found.scores, memo=memo.to_bytes())
 
@@ -97,6 +107,7 @@ class Paths(Strategy):
         memo = PathMemo.from_bytes(page.memo)
         self._worth[page.url] = 1.0 - memo.fail
         self._forager.arrive(page.url, memo.referrer, memo.url)
+        self._forager.judged(page.url, memo.goal)
         found = self._forager.expand(page.url, page.targets, memo.labels.astype(np.float64))
         return found.urls, found.scores
 

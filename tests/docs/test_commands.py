@@ -84,6 +84,7 @@ AUTOTHROTTLE_ENABLED = False
 FOCUSCRAWL_PRIVATE_ADDRESSES = "127.0.0.0/8"
 FOCUSCRAWL_BUDGET = 25
 """
+_IN_PLACE = "in-place"  # folder of what stands in for packages
 # what scrapy-playwright is for a crawl: a handler that looks at the meta of a request
 _BROWSER = """
 from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
@@ -172,8 +173,10 @@ def shelf(tmp_path_factory: pytest.TempPathFactory, origin: str) -> Path:
     shutil.copytree(ROOT / "studies", folder / "studies")
     (folder / "scrapy.cfg").write_text("[settings]\ndefault = quick\n")
     (folder / "quick.py").write_text(_QUICK)
-    (folder / "scrapy_playwright").mkdir()
-    (folder / "scrapy_playwright" / "handler.py").write_text(_BROWSER)
+    browser = folder / _IN_PLACE / "scrapy_playwright"
+    browser.mkdir(parents=True)
+    (browser / "__init__.py").touch()
+    (browser / "handler.py").write_text(_BROWSER)
     (folder / "urls.txt").write_text("".join(f"{origin}/{n}\n" for n in range(3)))
     (folder / "seeds.txt").write_text(f"{origin}/\n")
     _record(folder)
@@ -231,7 +234,7 @@ def _run(folder: Path, script: str) -> str:
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         # this tree, wherever the environment's own focuscrawl is
-        "PYTHONPATH": os.pathsep.join(map(str, [*packages, ROOT])),
+        "PYTHONPATH": os.pathsep.join(map(str, [*packages, folder / _IN_PLACE, ROOT])),
     }
     done = subprocess.run(
         ["bash", "-e", "-x", "-c", script],

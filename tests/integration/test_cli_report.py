@@ -77,7 +77,7 @@ def test_report_writes_curves_and_a_page_beside_the_crawl(crawl: Path) -> None:
         assert written.stat().st_size > 1000
         assert str(written) in result.output
     page = lxml.html.document_fromstring((crawl / "report" / "report.html").read_text("utf-8"))
-    assert len(page.xpath("//img")) == 2  # type: ignore[arg-type]
+    assert len(page.xpath("//img")) == 3  # type: ignore[arg-type]
     assert "best-first, Jazz" in str(page.findtext(".//h1"))
 
 

@@ -213,6 +213,15 @@ def test_a_browser_reaches_what_the_crawl_may_and_nothing_by_itself(
     assert asked <= {"/robots.txt", "/fetch", "/script", "/worker", "/iframe"}
 
 
+def test_a_host_whose_scripts_add_nothing_is_let_be(chromium: None, tmp_path: Path) -> None:
+    page = "<title>Short</title>a bicycle<script>let x = 1;</script>"
+    pages = {f"/{n}": (HTML, f"{page}{n}".encode()) for n in range(5)}
+    with serve(lambda _: pages) as site:
+        crawled = go(site, tmp_path / "crawl", *pages)
+    assert [each.partition(": ")[2] for each in crawled.rendered] == 3 * ["no more, 3 to 3 words"]
+    assert list(crawled.judged.values()) == 5 * [0.9]
+
+
 def test_a_page_has_so_many_requests(chromium: None, tmp_path: Path) -> None:
     script = "for (let i = 0; i < 500; i++) fetch('/data?' + i).catch(() => {});"
     page = f"<title>Greedy</title><div id=app></div><script>{script}</script>"

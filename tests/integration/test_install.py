@@ -173,8 +173,11 @@ def test_a_command_without_its_extra_is_one_line(
         (["-O", "{tmp}/pages.parquet"], {}, "pyarrow", "parquet"),
         (["-s", "FOCUSCRAWL_METRICS_PORT=1"], {}, "prometheus_client", "metrics"),
         ([], {"store": STORE}, "psycopg", "workers"),
+        ([], {"languages": "en"}, "py3langid", "languages"),
+        ([], {"discover": "feeds"}, "feedparser", "feeds"),
+        (["-s", "FOCUSCRAWL_PDF=1"], {}, "pypdf", "pdf"),
     ],
-    ids=["parquet", "metrics", "workers"],
+    ids=["parquet", "metrics", "workers", "languages", "feeds", "pdf"],
 )
 def test_a_crawl_without_an_extra_is_one_line_and_nothing_written(
     options: list[str], more: dict[str, str], module: str, extra: str, tmp_path: Path

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.topics import read_definition
-from focuscrawl.webs import open_web
+from focuscrawl.webs.synthetic import SyntheticWeb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,10 +76,8 @@ def browser(address: str) -> Iterator[BrowserContext]:
 
 
 def pages(n: int, *, on_topic: bool) -> list[str]:
-    found = [
-        label.url for label in open_web("demo").labels() if (label.topic == CYCLING) == on_topic
-    ]
-    return found[:n]
+    labels = SyntheticWeb().labels()
+    return [label.url for label in labels if (label.topic == CYCLING) == on_topic][:n]
 
 
 def judge(tab: Page, verdict: str) -> str:
@@ -119,7 +117,7 @@ def test_a_topic_from_a_phrase_is_trained_judged_in_two_tabs_and_measured(
     tab.fill("#urls", "\n".join([*off, *on[3:]]))
     tab.get_by_role("button", name="Get the pages").click()
     expect(tab.locator("article")).to_be_visible()
-    expect(tab.locator("article")).to_contain_text("cycling")  # why, in words
+    expect(tab.locator("article")).to_contain_text("against")  # why, in words
     tab.locator("h1").click()  # out of the field
     other = browser.new_page()
     other.goto(tab.url)
@@ -169,9 +167,7 @@ def test_classes_are_found_marked_and_split_by_keys(folder: Path, browser: Brows
     assert read_definition(path).classes == {f"{CYCLING}/Mountain": (url,)}
 
 
-def test_judging_pages_of_a_crawl_moves_its_frontier(
-    folder: Path, browser: BrowserContext
-) -> None:
+def test_judging_pages_moves_the_frontier(folder: Path, browser: BrowserContext) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
     tab = browser.pages[0]
     tab.goto(f"{tab.url}crawls/crawls/cycling/judge")

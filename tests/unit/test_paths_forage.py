@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,7 @@ from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.errors import UserError
 from focuscrawl.lab.replay import replay
-from focuscrawl.paths.files import load_path_critic
+from focuscrawl.paths.files import load_path_critic, read_model, save_model
 from focuscrawl.paths.forager import Forager
 from focuscrawl.paths.site_path import read_paths
 from focuscrawl.report.goals import goal_pages
@@ -169,6 +170,34 @@ def test_a_threshold_ends_a_forage(web: Departments, model: Path, tmp_path: Path
     assert low == []
 
 
+def test_a_forage_stops_when_little_more_is_to_be_expected(
+    model: Path, tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    large = departments.make(tmp_path_factory.mktemp("large"), others=70)
+    door = large.doors[3]
+    stopped = _crawl(large, model, tmp_path / "c", door, budget=0, stop=0.05)
+    assert large.professors[door] <= set(stopped)
+    assert len(stopped) < 150  # of 320
+    assert _rows(tmp_path / "c", "SELECT url FROM frontier WHERE state = 'queued'") == []
+    # what comes before the stop is what a forage without it fetches, and a resumed one stops there
+    assert _crawl(large, model, tmp_path / "on", door, budget=len(stopped)) == stopped
+    for budget in (77, 0):
+        parts = _crawl(large, model, tmp_path / "parts", door, budget=budget, stop=0.05)
+    assert parts == stopped
+
+
+def test_a_model_of_one_site_cannot_tell_when_to_stop(
+    web: Departments, model: Path, tmp_path: Path
+) -> None:
+    known, _ = read_model(model)
+    assert known.calibration is not None
+    assert known.calibration.goals == 8
+    save_model(replace(known, calibration=None), tmp_path / "model", {"paths": 1})
+    with pytest.raises(UserError, match="two sites or more"):
+        _crawl(web, tmp_path / "model", tmp_path / "c", web.doors[3], budget=1, stop=0.05)
+    assert not (tmp_path / "c").exists()
+
+
 def test_goals_have_the_path_that_led_to_them(
     web: Departments, model: Path, tmp_path: Path
 ) -> None:
@@ -241,10 +270,6 @@ def test_memos_come_back() -> None:
 
 @pytest.mark.parametrize(("evidence", "expected"), [("sum", 1.0), ("max", 0.8), ("mean", 0.5)])
 def test_paths_to_one_url_add_up(model: Path, evidence: str, expected: float) -> None:
-    from dataclasses import replace  # noqa: PLC0415
-
-    from focuscrawl.paths.files import read_model  # noqa: PLC0415
-
     known, _ = read_model(model)
     k = len(known.states)
     forager = Forager(replace(known, rewards=np.eye(k)[0]), evidence=evidence)
@@ -326,17 +351,23 @@ def test_leaving_each_site_out(web: Departments, tmp_path: Path) -> None:
     done = _run(
         *("check", web.warc, "--labels", web.labels, "--column", "kind", "--site-column", "site"),
         *("--goal", "professor", "--starts", web.starts, "--budget", 20, "--fails", 3),
+        *("--stop", 0.05, "--domain", "--rivals", "--against", "breadth-first"),
         *("--out", tmp_path / "results"),
     )
     with (tmp_path / "results" / "forages.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 16
-    found = {
-        strategy: sum(len(row["found_at"].split()) for row in rows if row["strategy"] == strategy)
-        for strategy in ("paths", "breadth-first")
-    }
-    assert found["paths"] == 32
-    assert found["breadth-first"] < 16
+    assert len(rows) == 28
+    found = {(row["strategy"], row["stop"]): 0 for row in rows}
+    for row in rows:
+        found[row["strategy"], row["stop"]] += len(row["found_at"].split())
+        assert len(row["found_at"].split()) <= int(row["on_the_way"]) <= int(row["fetches"])
+    assert found["paths", "0.0"] == found["paths", "0.05"] == 32
+    by_site = {(row["site"], row["strategy"]): row["found_at"] for row in rows}
+    for door in web.doors:
+        ways = [by_site[door, f"paths{way}"] for way in ("", ", no factor", ", chosen")]
+        assert ways[2] in ways[:2]
+    assert found["breadth-first", "0.0"] < 16
+    assert found["context graphs", "0.0"] < found["Q-values", "0.0"] <= 32
     assert (tmp_path / "results" / "recall-professor.png").stat().st_size > 10_000
     with (tmp_path / "results" / "labels.csv").open() as file:
         scores = list(csv.DictReader(file))

@@ -46,8 +46,7 @@ def routes(desk: Desk, examples: Examples) -> list[Route]:
         return page("topic_training", room(request), "")
 
     def judging(request: Request) -> Response:
-        about = room(request)
-        return page("topic_examples", about, "examples", **_example(about))
+        return page("topic_examples", room(request), "examples")
 
     def example(request: Request) -> Response:
         about = room(request)
@@ -66,32 +65,30 @@ def routes(desk: Desk, examples: Examples) -> list[Route]:
         return page("topic_quality", about, "quality", earlier=earlier, curve=bins)
 
     def tree(request: Request) -> Response:
-        return render(desk, "critic_classes", _tree(request))
+        return render(desk, "critic_classes", _asked(request))
 
     def tree_rows(request: Request) -> Response:
-        return render(desk, "critic_class_rows", _tree(request))
-
-    def _tree(request: Request) -> dict[str, Any]:
-        name, query = request.path_params["name"], request.query_params
-        known = classes.tree_of(desk.folder.critic(name))
-        under, search, of = query.get("under", "/"), query.get("q", ""), query.get("topic", "")
-        about = TopicRoom(desk.folder, desk.folder.topic(of)) if of else None
-        definition = None if about is None else read_definition(about.path)
+        asked = _asked(request)
+        known = classes.tree_of(desk.folder.critic(asked["name"]))
+        definition, under, search = asked["definition"], asked["under"], asked["search"]
         rows, cut = classes.rows(known, definition, under=under, search=search)
-        topics = [
-            each["name"] for each in listing.topics(desk.folder) if each.get("critic") == name
-        ]
+        below = classes.examples(known, under, definition) if under != "/" else []
+        shown = {"rows": rows, "cut": cut, "total": len(known.leaves), "examples": below}
+        return render(desk, "critic_class_rows", asked | shown)
+
+    def _asked(request: Request) -> dict[str, Any]:
+        name, query = request.path_params["name"], request.query_params
+        desk.folder.critic(name)
+        of = query.get("topic", "")
+        about = TopicRoom(desk.folder, desk.folder.topic(of)) if of else None
+        topics = listing.topics(desk.folder)
         return {
             "name": name,
-            "under": under,
-            "search": search,
+            "under": query.get("under", "/"),
+            "search": query.get("q", ""),
             "about": about,
-            "definition": definition,
-            "rows": rows,
-            "cut": cut,
-            "total": len(known.leaves),
-            "examples": classes.examples(known, under, definition) if under != "/" else [],
-            "topics": topics,
+            "definition": None if about is None else read_definition(about.path),
+            "topics": [each["name"] for each in topics if each.get("critic") == name],
         }
 
     one = "/topics/{name:path}"

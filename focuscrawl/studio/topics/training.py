@@ -123,11 +123,6 @@ def under_way(desk: Desk, room: TopicRoom, kind: str) -> Job | None:
     return None
 
 
-def last_job(desk: Desk, room: TopicRoom, kind: str) -> Job | None:
-    """Return the job of a kind that was begun last for a topic."""
-    return next(iter(desk.jobs.all(kind=kind, subject=room.name)), None)
-
-
 def quality_of(critic: Path) -> dict[str, Any] | None:
     """Return what was measured of a critic, see `focuscrawl.critic.quality`; None: nothing."""
     try:
@@ -148,7 +143,11 @@ def training_state(desk: Desk, room: TopicRoom) -> dict[str, Any]:
     of, and nothing tries to or has failed; ``running``
     """
     critics = room.critics()
-    jobs = {kind: last_job(desk, room, kind) for kind in (TRAIN, MEASURE, FETCH)}
+    newest = desk.jobs.all(subject=room.name)
+    jobs = {
+        kind: next((job for job in newest if job.kind == kind), None)
+        for kind in (TRAIN, MEASURE, FETCH)
+    }
     quality = quality_of(critics[-1]) if critics else None
     measuring = jobs[MEASURE]
     tried = bool(critics) and measuring is not None
