@@ -24,6 +24,7 @@ _CLICK = (click.ClickException, click.Abort, click.exceptions.Exit)
 #: subcommand: one-line help; it is in the module of its name, imported only when asked for
 COMMANDS = {
     "apprentice": "Train apprentices on crawls that are over.",
+    "collect": "Take the pages of a crawl home.",
     "crawl": "Crawl the pages of a topic.",
     "critic": "Train and check critics.",
     "distill": "List the hubs and authorities of a crawl.",

@@ -25,6 +25,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "pdf": ("pypdf",),
     "embeddings": ("wordllama", "safetensors", "tokenizers"),
     "studio": ("jinja2", "starlette", "uvicorn"),
+    "text": ("trafilatura", "resiliparse", "semantic_text_splitter", "py3langid", "pyarrow"),
     "workers": ("alembic", "psycopg"),
 }
 

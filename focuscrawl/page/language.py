@@ -64,6 +64,25 @@ class Languages:
         return None if sure < _SURE or language == _NO_LANGUAGE else primary(language)
 
 
+def tell(text: str, said: str = "") -> tuple[str, float]:
+    """Return the language of a text, and how probable that is by its words.
+
+    Parameters
+    ----------
+    said : tag of the language that its page names, which is taken where words tell too little
+
+    Returns
+    -------
+    Code of ISO 639-1 and a probability; an empty code: nobody knows; 0: the page says so
+    """
+    words = text.split(None, _MOST)[:_MOST]
+    if len(words) >= _FEW:
+        language, sure = _detector().classify(" ".join(words))
+        if sure >= _SURE and language != _NO_LANGUAGE:
+            return primary(language), float(sure)
+    return primary(said), 0.0
+
+
 def primary(tag: str) -> str:
     """Return the language that a tag such as en-GB begins with (RFC 5646); empty: none."""
     code = tag.strip().lower().replace("_", "-").partition("-")[0]

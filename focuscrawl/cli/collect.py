@@ -1,0 +1,72 @@
+"""``focuscrawl collect``: take the pages of a crawl home."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from focuscrawl import collection
+from focuscrawl.cli import options
+from focuscrawl.cli.progress_bars import Bar
+from focuscrawl.collection import Wanted, write_collection
+from focuscrawl.collection.files import check_out
+from focuscrawl.errors import UserError
+from focuscrawl.report.plain_text import counted
+from focuscrawl.report.stores import open_store
+from focuscrawl.store.postgres import is_database_url
+from focuscrawl.text import EXTRACTORS
+
+
+@click.command()
+@options.CRAWL_DIR
+@options.out("The collection: a .parquet, .jsonl, .csv, .warc.gz, or a new folder of Markdown.")
+@options.share("--min-relevance", "Take pages with R at least so much.", 0.5, max=1)
+@click.option("--language", help="Only pages in these languages, comma-separated: en,de.")
+@click.option(
+    "--extractor",
+    type=click.Choice(EXTRACTORS),
+    default=EXTRACTORS[0],
+    show_default=True,
+    help="What finds the main text: the better one, or the faster one.",
+)
+@click.option("--near-duplicates", is_flag=True, help="Keep pages that say nearly the same.")
+@options.number("--chunk", "Characters of a chunk for retrieval, at most; 0 for none.", 0, least=0)
+@click.option("--web", help="Where pages are that the crawl has not kept itself.")
+@options.processes("Pages whose text is taken")
+def collect(
+    *,
+    crawl_dir: str,
+    out: Path,
+    min_relevance: float,
+    language: str | None,
+    extractor: str,
+    near_duplicates: bool,
+    chunk: int,
+    web: str | None,
+    processes: int,
+) -> None:
+    """Take the pages on the topic home: their text, each once, with a datasheet.
+
+    Pages are read again from what the crawl has recorded. Works while it runs.
+
+    \\b
+    focuscrawl collect crawls/cycling --language en --out cycling.parquet
+    """
+    if is_database_url(crawl_dir):
+        raise UserError("collect is for crawls in a folder: workers keep no pages")
+    check_out(out)
+    languages = (
+        () if language is None else tuple(filter(None, map(str.strip, language.split(","))))
+    )
+    wanted = Wanted(min_relevance, languages, extractor, near_duplicates)
+    with closing(open_store(crawl_dir)) as store, closing(Bar("Taking text")) as shown:
+        found = collection.collect(
+            store, Path(crawl_dir), wanted, web=web, processes=processes, progress=shown
+        )
+    written = write_collection(found, out, chunk=chunk)
+    left = ", ".join(f"{n:,} {why}" for why, n in found.left_out.most_common())
+    said = f"{counted(len(found.pages), 'page')} of {found.fetched:,} with R ≥ {min_relevance:g}"
+    click.echo(f"{said}{f'; left out: {left}' if left else ''}")
+    click.echo("wrote " + ", ".join(map(str, written)))

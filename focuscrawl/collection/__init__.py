@@ -1,0 +1,10 @@
+"""What is taken home of a crawl: its pages on the topic, with their text, each once.
+
+Here: which pages, near-duplicates, boilerplate, files of several kinds, the datasheet. Not here:
+how text is extracted (`focuscrawl.text`).
+"""
+
+from focuscrawl.collection.collection import Collection, Wanted, collect
+from focuscrawl.collection.files import write_collection
+
+__all__ = ["Collection", "Wanted", "collect", "write_collection"]

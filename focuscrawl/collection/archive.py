@@ -1,0 +1,59 @@
+"""A collection as an archive of the Web: the pages as they came, to be replayed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from focuscrawl.webs.warc_recorder import WarcRecorder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from focuscrawl.collection.collection import Collection
+    from focuscrawl.webs.protocol import Answer
+
+_CHANGED = ("content-length", "content-encoding", "transfer-encoding")  # bodies are unpacked
+
+
+def write_archive(collection: Collection, path: Path) -> None:
+    """Write the pages of a collection as a compressed WARC 1.1, in the order fetched.
+
+    Addresses of servers and requests as they were sent are in the crawl's own recording only.
+
+    Parameters
+    ----------
+    path : does not exist, and may have any name
+    """
+    named = path.with_name(f"{path.name}.warc.gz")
+    try:
+        with WarcRecorder(named) as recorder:
+            for page in collection.pages:
+                answer = _answer(collection, page.url)
+                if answer is None:
+                    collection.left_out["not kept, or changed since"] += 1
+                    continue
+                headers = [each for each in answer.headers if each[0].lower() not in _CHANGED]
+                recorder.record(
+                    request_method="GET",
+                    url=page.url,
+                    request_headers=[],
+                    request_body=b"",
+                    status=answer.status,
+                    reason="OK",
+                    response_headers=[*headers, ("Content-Length", str(len(answer.body)))],
+                    body_raw=answer.body,
+                    ip=None,
+                    at=page.fetched_at,
+                )
+        named.replace(path)
+    finally:
+        named.unlink(missing_ok=True)
+
+
+def _answer(collection: Collection, url: str) -> Answer | None:
+    for web in collection.webs:
+        (known,) = web.resolve([url])
+        answer = None if known is None else web.fetch(known)
+        if answer is not None and 200 <= answer.status < 300:
+            return answer
+    return None

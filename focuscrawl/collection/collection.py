@@ -1,0 +1,261 @@
+"""The pages of a crawl that are taken home: read again, their text extracted, each once."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import blake2b, sha256
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from focuscrawl.crawl.minhash import MinHashIndex, sketch
+from focuscrawl.crawl.page_source import webs_of
+from focuscrawl.foundation.progress_listener import SILENT, Progress
+from focuscrawl.foundation.urls import host
+from focuscrawl.page.language import primary
+from focuscrawl.page.tokens import tokenize
+from focuscrawl.store import schema
+from focuscrawl.text import EXTRACTORS, ExtractorApart, PageText
+from focuscrawl.text.apart import Html
+from focuscrawl.text.store import TextStore
+from focuscrawl.webs.pages import HtmlAnswer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from typing import Any
+
+    from focuscrawl.store import CrawlStore
+    from focuscrawl.webs.protocol import Web
+
+_DIGEST = 16  # bytes of a page's digest in the store
+_FEW = 10  # words: less is no text
+_TEMPLATE = 5  # pages of a host, and a fifth of them: a line of so many is boilerplate
+_SHARE = 0.2
+_COMMIT = 50  # texts after which they are safe
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Which pages are taken home.
+
+    Attributes
+    ----------
+    min_relevance : R at least
+    languages : codes of ISO 639-1; empty: all
+    extractor : one of `focuscrawl.text.EXTRACTORS`
+    near_duplicates : False: of pages that say nearly the same one stands for all
+    """
+
+    min_relevance: float = 0.5
+    languages: tuple[str, ...] = ()
+    extractor: str = EXTRACTORS[0]
+    near_duplicates: bool = False
+
+
+@dataclass
+class CollectedPage:
+    """One page that is taken home; see docs/collect.md for its columns."""
+
+    seq: int
+    url: str
+    fetched_at: datetime
+    relevance: float
+    topic: str
+    title: str
+    of: PageText
+    hash: str
+    duplicates: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Collection:
+    """What is taken home of a crawl.
+
+    Attributes
+    ----------
+    identity : of the crawl, see `focuscrawl.store.CrawlStore.identity`
+    wanted : which pages were to be taken
+    pages : in the order fetched
+    left_out : how many pages were not taken, by why
+    fetched : pages of the crawl that are relevant enough
+    webs : that hold the pages as they came, in the order to look for one
+    """
+
+    identity: dict[str, str]
+    wanted: Wanted
+    pages: list[CollectedPage]
+    left_out: Counter[str]
+    fetched: int
+    webs: Sequence[Web] = ()
+
+
+def collect(
+    store: CrawlStore,
+    folder: Path,
+    wanted: Wanted,
+    *,
+    web: str | None = None,
+    processes: int = 2,
+    progress: Progress = SILENT,
+) -> Collection:
+    """Read the relevant pages of a crawl again, and take their text.
+
+    Texts are kept in the crawl's folder (`TextStore`), so that another export, by other filters,
+    reads no page twice. Of pages that say nearly the same (`MinHashIndex`) the most relevant one
+    stands for all.
+
+    Parameters
+    ----------
+    web : recording of pages that the crawl has not kept itself
+
+    Raises
+    ------
+    UserError
+        The pages are nowhere, or what extracts texts is not installed.
+    """
+    identity = store.identity()
+    rows = _rows(store, wanted.min_relevance)
+    left_out: Counter[str] = Counter()
+    progress.start(len(rows))
+    pages = []
+    webs = webs_of(identity, folder, web)
+    for row, text in _texts(rows, webs, folder, wanted, processes):
+        progress.advance()
+        if isinstance(text, str):
+            left_out[text] += 1
+        else:
+            pages.append(_collected(row, text))
+    pages = _in_languages(pages, wanted.languages, left_out)
+    pages = _without_boilerplate(pages, left_out)
+    if not wanted.near_duplicates:
+        pages = _once(pages, left_out)
+    return Collection(identity, wanted, pages, left_out, len(rows), webs)
+
+
+def _rows(store: CrawlStore, least: float) -> Sequence[sa.Row[Any]]:
+    p, u = schema.page.c, schema.url.c
+    columns = (p.seq, u.url, p.fetched_at, p.relevance, p.topic, p.title, p.digest)
+    rows = sa.select(*columns).join(schema.url, u.id == p.url)
+    rows = rows.where(p.relevance >= least, p.duplicate_of.is_(None), p.digest.is_not(None))
+    return list(store.rows(rows.order_by(p.seq)))
+
+
+def _texts(
+    rows: Sequence[sa.Row[Any]], webs: Sequence[Web], folder: Path, wanted: Wanted, processes: int
+) -> Iterator[tuple[sa.Row[Any], PageText | str]]:
+    """Yield each page with its text, or with why there is none."""
+    with (
+        TextStore(folder) as texts,
+        ExtractorApart(wanted.extractor, processes) as extractor,
+    ):
+        asked: list[tuple[sa.Row[Any], Html]] = []
+
+        def extracted() -> Iterator[tuple[sa.Row[Any], PageText | str]]:
+            found = extractor.extract(page for _, page in asked)
+            for (row, _), text in zip(asked, found, strict=True):
+                texts.put(row.digest[:_DIGEST], wanted.extractor, text)
+                yield row, text if text is not None else "too hard to read"
+            texts.commit()
+            asked.clear()
+
+        for row in rows:
+            try:
+                text = texts.get(row.digest[:_DIGEST], wanted.extractor)
+            except KeyError:
+                page = _read(webs, row.url, row.digest[:_DIGEST])
+                if page is None:
+                    yield row, "not kept, or changed since"
+                    continue
+                asked.append((row, page))
+                if len(asked) >= _COMMIT:
+                    yield from extracted()
+            else:
+                yield row, text if text is not None else "too hard to read"
+        yield from extracted()
+
+
+def _read(webs: Sequence[Web], url: str, digest: bytes) -> Html | None:
+    for web in webs:
+        (known,) = web.resolve([url])
+        page = None if known is None else HtmlAnswer.of(web.fetch(known), url)
+        if page is not None and blake2b(page.body, digest_size=_DIGEST).digest() == digest:
+            return Html(url, page.body, page.encoding)
+    return None
+
+
+def _collected(row: sa.Row[Any], text: PageText) -> CollectedPage:
+    fetched = datetime.fromisoformat(row.fetched_at)
+    return CollectedPage(
+        seq=row.seq,
+        url=row.url,
+        fetched_at=fetched if fetched.tzinfo else fetched.replace(tzinfo=UTC),
+        relevance=row.relevance,
+        topic=row.topic or "",
+        title=row.title or text.title,
+        of=text,
+        hash=sha256(text.text.encode("utf-8", "surrogatepass")).hexdigest(),
+    )
+
+
+def _in_languages(
+    pages: list[CollectedPage], languages: Sequence[str], left_out: Counter[str]
+) -> list[CollectedPage]:
+    if not languages:
+        return pages
+    wanted = {primary(code) for code in languages}
+    kept = [page for page in pages if page.of.language in wanted]
+    if len(kept) < len(pages):
+        left_out["in other languages, or nobody knows"] = len(pages) - len(kept)
+    return kept
+
+
+def _without_boilerplate(
+    pages: list[CollectedPage], left_out: Counter[str]
+) -> list[CollectedPage]:
+    """Leave out pages that say nothing but what many pages of their host say, line by line."""
+    hosts: dict[str, Counter[str]] = defaultdict(Counter)
+    number: Counter[str] = Counter()
+    for page in pages:
+        name = host(page.url)
+        number[name] += 1
+        hosts[name].update(set(_lines(page)))
+    kept = []
+    for page in pages:
+        name = host(page.url)
+        most = max(_TEMPLATE, _SHARE * number[name])
+        own = (line for line in _lines(page) if hosts[name][line] < most)
+        if sum(len(line.split()) for line in own) >= _FEW:
+            kept.append(page)
+    if len(kept) < len(pages):
+        left_out["nothing but boilerplate"] = len(pages) - len(kept)
+    return kept
+
+
+def _lines(page: CollectedPage) -> list[str]:
+    return [line for each in page.of.text.splitlines() if (line := each.strip())]
+
+
+def _once(pages: list[CollectedPage], left_out: Counter[str]) -> list[CollectedPage]:
+    """Keep, of pages that say nearly the same, the most relevant one, which names the others."""
+    index = MinHashIndex()
+    by_seq = {page.seq: page for page in pages}
+    same: dict[str, int] = {}  # by the hash of the text
+    kept = []
+    for page in sorted(pages, key=lambda each: (-each.relevance, each.seq)):
+        first = same.setdefault(page.hash, page.seq)
+        if first == page.seq:
+            words, _ = tokenize([page.of.text])
+            data = sketch(words)
+            near = None if data is None else index.find_or_add(page.seq, data)
+            first = page.seq if near is None else near[0]
+            same[page.hash] = first
+        if first == page.seq:
+            kept.append(page)
+        else:
+            by_seq[first].duplicates.append(page.url)
+    if len(kept) < len(pages):
+        left_out["say nearly the same as another"] = len(pages) - len(kept)
+    return sorted(kept, key=lambda each: each.seq)

@@ -1,0 +1,175 @@
+"""A collection as files: tables, an archive, a folder of Markdown; each with a datasheet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+from focuscrawl.collection.archive import write_archive
+from focuscrawl.collection.datasheet import datasheet
+from focuscrawl.collection.rows import COLUMNS, row_of
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.drafts import draft_of, write_whole
+from focuscrawl.foundation.extras import needs
+from focuscrawl.report.plain_text import cell, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from focuscrawl.collection.collection import Collection
+
+ENDINGS = (
+    ".parquet",
+    ".jsonl",
+    ".csv",
+    ".warc.gz",
+)  #: of files; what has none is a folder of Markdown
+_ROWS = 1_000  # of a row group
+_NO_NAME = re.compile(r"[^a-z0-9]+")
+_NAME = 60  # characters
+
+
+def check_out(out: Path) -> None:
+    """Raise `UserError` if a collection cannot be written there, before anything is read."""
+    if out.suffix and not _ending(out):
+        raise UserError(
+            f"{out}: a collection is a file that ends in {', '.join(ENDINGS)}, or a folder of "
+            "Markdown, whose name has no ending"
+        )
+    if out.is_dir() and (out.suffix or any(out.iterdir())):
+        raise UserError(f"{out} is a folder that is there already: name a new one with --out")
+    if not out.parent.is_dir():
+        raise UserError(f"{out.parent} is no folder: make it, or name another with --out")
+
+
+def write_collection(collection: Collection, out: Path, *, chunk: int = 0) -> list[Path]:
+    """Write a collection whole or not at all, and return the files, or the folder.
+
+    Parameters
+    ----------
+    out : its ending says what it is, see `ENDINGS`
+    chunk : characters of a chunk at most; 0: no chunks
+
+    Raises
+    ------
+    UserError
+        It cannot be written.
+    """
+    check_out(out)
+    ending = _ending(out)
+    sheet = datasheet(collection, datetime.now(UTC))
+    rows = (row_of(page, chunk) for page in collection.pages)
+    try:
+        if not ending:
+            _write_markdown(rows, out, sheet)
+            return [out]
+        with draft_of(out) as draft:
+            if ending == ".warc.gz":
+                write_archive(collection, draft)
+            else:
+                _TABLES[ending](rows, draft)
+        about = out.with_name(f"{out.name.removesuffix(ending)}.datasheet.md")
+        write_whole(about, sheet)
+    except OSError as error:
+        raise UserError(f"{out} cannot be written ({error.strerror}): name another") from None
+    return [out, about]
+
+
+def _ending(out: Path) -> str:
+    return next((each for each in ENDINGS if out.name.endswith(each)), "")
+
+
+def arrow_schema() -> pa.Schema:
+    """Return the schema of a collection in Parquet."""
+    with needs("text", "a collection as Parquet"):
+        import pyarrow as pa  # noqa: PLC0415
+    chunk = pa.struct([("start", pa.int64()), ("end", pa.int64())])
+    types = {
+        "string": pa.string(),
+        "int64": pa.int64(),
+        "float64": pa.float64(),
+        "timestamp": pa.timestamp("us", tz="UTC"),
+        "date": pa.date32(),
+        "list<string>": pa.list_(pa.string()),
+        "list<chunk>": pa.list_(chunk),
+    }
+    return pa.schema([(name, types[kind]) for name, kind in COLUMNS.items()])
+
+
+def _write_parquet(rows: Iterator[dict[str, Any]], path: Path) -> None:
+    schema = arrow_schema()
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow.parquet import ParquetWriter  # noqa: PLC0415
+
+    with ParquetWriter(path, schema, compression="zstd") as writer:
+        group: list[dict[str, Any]] = []
+        for row in rows:
+            group.append({**row, "chunks": [each._asdict() for each in row["chunks"]]})
+            if len(group) == _ROWS:
+                writer.write_table(pa.Table.from_pylist(group, schema))
+                group.clear()
+        writer.write_table(pa.Table.from_pylist(group, schema))
+
+
+def _write_lines(rows: Iterator[dict[str, Any]], path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for row in rows:
+            plain = {**row, "chunks": [each._asdict() for each in row["chunks"]]}
+            file.write(json.dumps(plain, ensure_ascii=False, default=_plain) + "\n")
+
+
+def _write_csv(rows: Iterator[dict[str, Any]], path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for row in rows:
+            lists = {
+                "duplicates": " ".join(row["duplicates"]),
+                "chunks": " ".join(f"{start}-{end}" for start, end in row["chunks"]),
+            }
+            values = {name: _plain(value) for name, value in {**row, **lists}.items()}
+            writer.writerow([cell(v) if isinstance(v, str) else v for v in values.values()])
+
+
+_TABLES = {".parquet": _write_parquet, ".jsonl": _write_lines, ".csv": _write_csv}
+
+
+def _write_markdown(rows: Iterator[dict[str, Any]], out: Path, sheet: str) -> None:
+    with draft_of(out) as draft:
+        draft.mkdir()
+        try:
+            if out.is_dir():
+                out.rmdir()  # it is empty
+            for number, row in enumerate(rows, 1):
+                slug = _NO_NAME.sub("-", row["title"].lower())[:_NAME].strip("-") or "page"
+                content = _front(row) + row["markdown"] + "\n"
+                (draft / f"{number:06}-{slug}.md").write_text(content, encoding="utf-8")
+            (draft / "datasheet.md").write_text(sheet, encoding="utf-8")
+        except BaseException:
+            shutil.rmtree(draft, ignore_errors=True)
+            raise
+
+
+def _front(row: dict[str, Any]) -> str:
+    """Return what stands before the text: YAML, each text written as JSON, which YAML reads."""
+    names = ("url", "title", "author", "date", "language", "license", "relevance", "fetched_at")
+    front = io.StringIO()
+    front.write("---\n")
+    for name in names:
+        if row[name] not in ("", None):
+            value = one_line(row[name]) if isinstance(row[name], str) else _plain(row[name])
+            front.write(f"{name}: {json.dumps(value, ensure_ascii=False)}\n")
+    front.write("---\n\n")
+    return front.getvalue()
+
+
+def _plain(value: object) -> object:
+    return value.isoformat() if isinstance(value, date) else value

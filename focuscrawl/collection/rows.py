@@ -1,0 +1,92 @@
+"""The columns of a collection: the same names and types whatever was collected."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from focuscrawl.foundation.extras import needs
+
+if TYPE_CHECKING:
+    from focuscrawl.collection.collection import CollectedPage
+
+
+class Chunk(NamedTuple):
+    """A part of a text, from one character up to another."""
+
+    start: int
+    end: int
+
+
+#: column: type of Arrow, by its name there; lists as ``list<...>``
+COLUMNS = {
+    "url": "string",
+    "seq": "int64",
+    "fetched_at": "timestamp",
+    "relevance": "float64",
+    "topic": "string",
+    "language": "string",
+    "language_confidence": "float64",
+    "title": "string",
+    "description": "string",
+    "author": "string",
+    "date": "date",
+    "license": "string",
+    "kind": "string",
+    "canonical": "string",
+    "text": "string",
+    "markdown": "string",
+    "words": "int64",
+    "hash": "string",
+    "extractor": "string",
+    "duplicates": "list<string>",
+    "chunks": "list<chunk>",
+}
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def row_of(page: CollectedPage, chunk: int = 0) -> dict[str, Any]:
+    """Return a page as a row.
+
+    Parameters
+    ----------
+    chunk : characters of a chunk at most; 0: no chunks
+    """
+    of = page.of
+    row: dict[str, Any] = {
+        "url": page.url,
+        "seq": page.seq,
+        "fetched_at": page.fetched_at,
+        "relevance": page.relevance,
+        "topic": page.topic,
+        "language": of.language,
+        "language_confidence": of.confidence,
+        "title": page.title,
+        "description": of.description,
+        "author": of.author,
+        "date": of.date,
+        "license": of.license,
+        "kind": of.kind,
+        "canonical": of.canonical,
+        "text": of.text,
+        "markdown": of.markdown,
+        "words": len(of.text.split()),
+        "hash": page.hash,
+        "extractor": of.extractor,
+        "duplicates": page.duplicates,
+    }
+    row = {k: _SURROGATE.sub("\ufffd", v) if isinstance(v, str) else v for k, v in row.items()}
+    return {**row, "chunks": chunks_of(row["text"], chunk) if chunk else []}
+
+
+def chunks_of(text: str, most: int) -> list[Chunk]:
+    """Split a text at sentences and paragraphs, for retrieval.
+
+    Parameters
+    ----------
+    most : characters of a chunk
+    """
+    with needs("text", "chunks of text"):
+        from semantic_text_splitter import TextSplitter  # noqa: PLC0415
+    found = TextSplitter(most).chunk_indices(text)
+    return [Chunk(start, start + len(part)) for start, part in found]

@@ -1,0 +1,165 @@
+"""Texts extracted in processes of their own, each ended when a page takes too long."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from datetime import date
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from focuscrawl.errors import UserError
+from focuscrawl.text.extraction import EXTRACTORS, PageText, extract_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+LONGEST = 20.0  #: seconds of processor time for a page
+_MEMORY = 2 << 30  # bytes that a process may have
+_MOST = 500  # pages; after so many a new process begins, with little memory
+_AHEAD = 4  # pages under way or waiting, for each process
+
+# The code runs as `-c`: the program that asks is not loaded again, whatever it is.
+_PROGRAM = "import sys; sys.path[:] = {path!r}; from focuscrawl.text.apart import serve; serve()"
+
+
+class Html(NamedTuple):
+    """A page as it came; `encoding` as its Content-Type has it."""
+
+    url: str
+    body: bytes
+    encoding: str | None
+
+
+class ExtractorApart:
+    """Extracts texts of many pages at once; see `extract_text`.
+
+    Parameters
+    ----------
+    extractor : one of `EXTRACTORS`
+    processes : how many
+    """
+
+    def __init__(self, extractor: str = EXTRACTORS[0], processes: int = 1) -> None:
+        self._idle: SimpleQueue[_Worker] = SimpleQueue()
+        self._workers = [_Worker(extractor) for _ in range(processes)]
+        for worker in self._workers:
+            self._idle.put(worker)
+        self._threads = ThreadPoolExecutor(processes, "text")
+        self._ahead = _AHEAD * processes
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def extract(self, pages: Iterable[Html]) -> Iterator[PageText | None]:
+        """Yield the texts of pages in their order; None: it took too long, or too much memory.
+
+        Raises
+        ------
+        UserError
+            What extracts texts is not installed.
+        """
+        waiting = []
+        for page in pages:
+            waiting.append(self._threads.submit(self._one, page))
+            if len(waiting) >= self._ahead:
+                yield waiting.pop(0).result()
+        for each in waiting:
+            yield each.result()
+
+    def close(self) -> None:
+        """End the processes, with whatever they are at."""
+        for worker in self._workers:
+            worker.kill()
+        self._threads.shutdown(cancel_futures=True)
+        for worker in self._workers:
+            worker.end()
+
+    def _one(self, page: Html) -> PageText | None:
+        worker = self._idle.get()
+        try:
+            return worker.extract(page)
+        finally:
+            self._idle.put(worker)
+
+
+class _Worker:
+    def __init__(self, extractor: str) -> None:
+        self._extractor = extractor
+        self._process: subprocess.Popen[bytes] | None = None
+        self._done = 0
+
+    def extract(self, page: Html) -> PageText | None:
+        process = self._running()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        asked = {"url": page.url, "encoding": page.encoding, "extractor": self._extractor}
+        try:
+            head = json.dumps({"size": len(page.body), **asked}).encode()
+            process.stdin.write(head + b"\n" + page.body)
+            process.stdin.flush()
+            said = json.loads(process.stdout.readline())
+        except (OSError, ValueError):  # it has ended
+            self.end()
+            return None
+        self._done += 1
+        if self._done % _MOST == 0:
+            self.end()
+        if "error" in said:
+            raise UserError(said["error"])
+        return None if said["text"] is None else _unpacked(said["text"])
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+
+    def end(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _PROGRAM.format(path=sys.path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        return self._process
+
+
+def serve() -> None:
+    """Extract texts of pages from standard input, until it ends or one takes too long."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(each, signal.SIG_IGN)  # those who ask see to signals
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    asked, answers = sys.stdin.buffer, sys.stdout.buffer
+    while line := asked.readline():
+        page = json.loads(line)
+        body = asked.read(page.pop("size"))
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)  # SIGPROF ends the process
+        said: dict[str, Any] = {"text": None}
+        try:
+            said["text"] = asdict(extract_text(body, **page))
+        except UserError as error:
+            said = {"error": str(error)}
+        except Exception:  # a page that no library can read is a page without text
+            said["text"] = None
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        answers.write(json.dumps(said, default=str).encode() + b"\n")
+        answers.flush()
+
+
+def _unpacked(said: dict[str, Any]) -> PageText:
+    published = said.pop("date")
+    return PageText(**said, date=None if published is None else date.fromisoformat(published))

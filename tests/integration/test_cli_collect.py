@@ -1,0 +1,63 @@
+"""``focuscrawl collect``: from a crawl to what is taken home."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner, Result
+
+from focuscrawl.cli.main import main
+from focuscrawl.text.store import FILE
+from focuscrawl.webs.by_name import open_web
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("trafilatura")
+pytest.importorskip("resiliparse")
+
+
+def collect(*arguments: object) -> Result:
+    return CliRunner().invoke(main, ["collect", *map(str, arguments)])
+
+
+def test_pages_are_taken_home(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "c.jsonl"
+    result = collect(folder, "--out", out, "--language", "en", "--processes", 1)
+    assert result.exit_code == 0, result.output
+    rows = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(rows) > 10
+    assert all(row["relevance"] >= 0.5 and row["language"] == "en" for row in rows)
+    assert all(row["text"] and row["markdown"] for row in rows)
+    assert f"{len(rows)} pages of" in result.output
+    assert (tmp_path / "c.datasheet.md").is_file()
+
+    kept = (folder / FILE).stat().st_mtime_ns
+    again = collect(folder, "--out", tmp_path / "c.warc.gz", "--language", "en")
+    assert again.exit_code == 0, again.output
+    assert (folder / FILE).stat().st_mtime_ns == kept  # texts are read, not taken anew
+    archive, demo = open_web(str(tmp_path / "c.warc.gz")), open_web("demo")
+    assert sorted(archive.urls()) == sorted(row["url"] for row in rows)
+    for row in rows[:3]:
+        answers = [web.fetch(row["url"]) for web in (archive, demo)]
+        assert answers[0] is not None
+        assert answers[1] is not None
+        assert answers[0].body == answers[1].body
+
+    none = collect(folder, "--out", tmp_path / "none.csv", "--language", "xx")
+    assert none.exit_code == 0, none.output
+    assert "in other languages" in none.output
+    assert len((tmp_path / "none.csv").read_text().splitlines()) == 1
+
+
+def test_what_cannot_be_collected_is_one_line(folder: Path, tmp_path: Path) -> None:
+    for arguments in (
+        (folder, "--out", tmp_path / "c.xlsx"),
+        (tmp_path / "none", "--out", tmp_path / "c.csv"),
+    ):
+        result = collect(*arguments)
+        assert result.exit_code == 2
+        assert "Traceback" not in result.output
+    assert not (folder / FILE).exists()

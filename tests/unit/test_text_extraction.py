@@ -1,0 +1,103 @@
+"""The main text of pages, what they say of themselves, and where both are kept."""
+
+from __future__ import annotations
+
+import sqlite3
+from datetime import date
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.errors import UserError
+from focuscrawl.text import EXTRACTORS, ExtractorApart, extract_text
+from focuscrawl.text.apart import Html
+from focuscrawl.text.extraction import LONGEST, VISIBLE
+from focuscrawl.text.store import FILE, TextStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("trafilatura")
+pytest.importorskip("resiliparse")
+
+STORY = "The old bridge over the river was built of stone, and carried carts for a long time."
+PAGE = f"""<html lang=de><head><title>Bridges</title>
+<meta name=description content="On bridges."><meta name=author content="Ada Miller">
+<meta property="article:published_time" content="2020-03-04T05:06:07Z">
+<link rel=canonical href="https://a.example/bridges">
+<script type="application/ld+json">{{"@graph": [{{"@type": ["Article"]}}]}}</script></head>
+<body><nav><a href=/>Home</a> <a href=/all>All</a></nav><article><h1>Bridges</h1>
+{f"<p>{STORY}</p>" * 5}<ul><li>A <b>list</b> of things</li></ul></article>
+<footer><a rel=license href="https://creativecommons.org/licenses/by/4.0/">CC BY</a></footer>
+</body></html>""".encode()
+
+
+@pytest.mark.parametrize("extractor", EXTRACTORS)
+def test_text_and_what_the_page_says_of_itself(extractor: str) -> None:
+    found = extract_text(PAGE, "https://a.example/b", extractor=extractor)
+    assert STORY in found.text
+    assert STORY in found.markdown
+    assert "Home" not in found.text
+    assert found.extractor == extractor
+    assert (found.title, found.description, found.author) == (
+        "Bridges",
+        "On bridges.",
+        "Ada Miller",
+    )
+    assert found.date == date(2020, 3, 4)
+    assert found.language == "en"
+    assert 0.9 < found.confidence <= 1
+    assert found.canonical == "https://a.example/bridges"
+    assert found.license == "https://creativecommons.org/licenses/by/4.0/"
+    assert found.kind == "Article"
+
+
+def test_markdown_has_headings() -> None:
+    found = extract_text(PAGE, "https://a.example/b")
+    assert "# Bridges" in found.markdown
+    assert "# Bridges" not in found.text
+
+
+def test_a_page_without_main_text_gives_what_is_visible() -> None:
+    words = " ".join(f"<a href=/{n}>word{n}</a>" for n in range(30))
+    page = f"<body><nav>{words}</nav>".encode()
+    found = extract_text(page, "https://a.example/", extractor="resiliparse")
+    assert "word29" in found.text
+    assert found.extractor == VISIBLE
+    assert extract_text(b"", "https://a.example/").text == ""
+
+
+def test_texts_are_extracted_apart_also_of_50_mb() -> None:
+    long = b"<p>" + b"some words of a very long page. " * 1_600_000
+    pages = [Html("https://a.example/", body, None) for body in (PAGE, long, PAGE)]
+    with ExtractorApart() as extractor:
+        first, cut, last = extractor.extract(pages)
+    assert first == last == extract_text(PAGE, "https://a.example/")
+    assert cut is None or len(cut.text) <= LONGEST
+
+
+def test_a_text_is_kept_once(tmp_path: Path) -> None:
+    text = extract_text(PAGE, "https://a.example/")
+    with TextStore(tmp_path) as store:
+        for body in (b"1", b"2"):
+            store.put(body, "trafilatura", text)
+        store.put(b"3", "trafilatura", None)
+    with TextStore(tmp_path) as store:
+        assert store.get(b"2", "trafilatura") == text
+        assert store.get(b"3", "trafilatura") is None
+        with pytest.raises(KeyError):
+            store.get(b"1", "resiliparse")
+    database = sqlite3.connect(tmp_path / FILE)
+    assert database.execute("SELECT count(*) FROM text").fetchone() == (1,)
+    database.execute("UPDATE text SET content = x'00'")
+    database.commit()
+    database.close()
+    with TextStore(tmp_path) as store, pytest.raises(UserError, match="damaged"):
+        store.get(b"2", "trafilatura")
+
+
+def test_a_link_in_place_of_the_store_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / FILE).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UserError):
+        TextStore(tmp_path)
+    assert not (tmp_path / "elsewhere").exists()
