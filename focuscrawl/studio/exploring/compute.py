@@ -74,7 +74,8 @@ def main(what: str, option: str, *folders: str) -> None:
     except UserError as error:
         found = {"error": str(error)}
     with suppress(BrokenPipeError):  # the studio has ended
-        print(json.dumps(found, default=_plain), flush=True)
+        sys.stdout.write(json.dumps(found, default=_plain))
+        sys.stdout.flush()
 
 
 def _plain(value: Any) -> Any:
