@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from typing import TYPE_CHECKING
 
@@ -77,10 +78,14 @@ def test_the_first_lines_of_a_long_file(tmp_path: Path) -> None:
     assert 0 < len(shown["rows"]) < 5
 
 
-def test_what_a_crawl_is_called_is_no_option() -> None:
-    for each in EXPORTS.values():
-        arguments = each.arguments("./-x", IDENTITY)
-        assert "-x" not in arguments
-        assert any(part.startswith("./-x/take-home/") for part in arguments)
+def test_what_is_typed_is_no_option() -> None:
+    collect = EXPORTS["collect"].arguments
+    given = collect("./-x", IDENTITY, {"format": "jsonl", "least": "0.5", "language": "EN,de"})
+    assert given[:3] == ["collect", "./-x", "--out"]
+    assert re.fullmatch(r"\./-x/take-home/collection-\d{8}-\d{6}\.jsonl", given[3])
+    assert given[4:] == ["--min-relevance", "0.5", "--language", "en,de"]
+    for wrong in ({"format": "../x"}, {"least": "2"}, {"least": "nan"}, {"language": "--out"}):
+        with pytest.raises(UserError):
+            collect("./x", IDENTITY, wrong)
     with pytest.raises(UserError, match="no topic"):
-        EXPORTS["knowledge"].arguments("./x", {"topic": "--out"})
+        EXPORTS["knowledge"].arguments("./x", {"topic": "--out"}, {})

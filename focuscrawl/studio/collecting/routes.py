@@ -12,7 +12,7 @@ from starlette.routing import Route
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.errors import UserError
 from focuscrawl.studio.api import JOBS_CHANGED
-from focuscrawl.studio.collecting.exports import EXPORTS
+from focuscrawl.studio.collecting.exports import EXPORTS, FORMATS
 from focuscrawl.studio.collecting.files import chunks, find, home_of, listed, opened
 from focuscrawl.studio.collecting.preview import preview
 from focuscrawl.studio.jobs import JobState
@@ -45,6 +45,7 @@ def routes(desk: Desk) -> list[Route]:
         return {
             "crawl": name,
             "exports": {each.name: each for each in EXPORTS.values()},
+            "formats": FORMATS,
             "files": listed(path),
             "jobs": jobs,
             "running": any(job.state is JobState.RUNNING for job in jobs),
@@ -67,7 +68,7 @@ def routes(desk: Desk) -> list[Route]:
         if any(job.state is JobState.RUNNING for job in desk.jobs.all(kind=what, subject=name)):
             raise UserError("it is being made at this moment: wait for its end")
         # never an option, whatever the folder is called
-        arguments = EXPORTS[what].arguments(f"./{name}", CrawlFolder(path).identity())
+        arguments = EXPORTS[what].arguments(f"./{name}", CrawlFolder(path).identity(), values)
         home_of(path)
         job = desk.jobs.begin(what, name, arguments)
         return JSONResponse(job.plain(), HTTPStatus.ACCEPTED, headers=JOBS_CHANGED)
