@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
@@ -14,12 +15,12 @@ from focuscrawl.studio.posted import text_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-#: file of a collection by what it is called
+#: endings of a collection by what it is asked for as, and what that is for people
 FORMATS = {
-    "parquet": ("collection.parquet", "Parquet, for data frames"),
-    "jsonl": ("collection.jsonl", "JSON lines, one a page"),
-    "warc": ("collection.warc.gz", "WARC, as the Web archives have it"),
-    "markdown": ("collection", "Markdown, a file a page"),
+    "parquet": (".parquet", "Parquet, for data frames"),
+    "jsonl": (".jsonl", "JSON lines, one a page"),
+    "csv": (".csv", "CSV, for spreadsheets"),
+    "markdown": ("", "Markdown, a file a page"),
 }
 _LANGUAGE = re.compile(r"[a-z]{2,3}(,[a-z]{2,3}){0,9}", re.ASCII)
 
@@ -46,7 +47,8 @@ def _collect(crawl: str, _: Mapping[str, str], values: Mapping[str, Any]) -> lis
     format_ = text_of(values, "format", "parquet")
     if format_ not in FORMATS:
         raise UserError(f"no format {format_!r:.40}: take one of {', '.join(FORMATS)}")
-    arguments = ["collect", crawl, "--out", f"{crawl}/{FOLDER}/{FORMATS[format_][0]}"]
+    name = f"collection-{datetime.now(UTC):%Y%m%d-%H%M%S}{FORMATS[format_][0]}"
+    arguments = ["collect", crawl, "--out", f"{crawl}/{FOLDER}/{name}"]
     least, language = text_of(values, "least"), text_of(values, "language").lower()
     if least:
         arguments += ["--min-relevance", str(_share(least))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +73,9 @@ def main(what: str, option: str, *folders: str) -> None:
             found = {"value": SUMS[what](*stores, option=option)}
     except UserError as error:
         found = {"error": str(error)}
-    json.dump(found, sys.stdout, default=_plain)
+    with suppress(BrokenPipeError):  # the studio has ended
+        sys.stdout.write(json.dumps(found, default=_plain))
+        sys.stdout.flush()
 
 
 def _plain(value: Any) -> Any:
