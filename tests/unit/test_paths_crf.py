@@ -250,12 +250,12 @@ def test_printed_rewards_are_weights_of_all_ways_on_to_a_goal() -> None:
     rng = np.random.default_rng(3)
     crf = ChainCRF(_free(3))
     crf.set_weights(rng.normal(size=(4, 3)), rng.normal(size=(3, 3)))
-    observed = csr_array(rng.random((7, 4)))
+    seen = rng.random((7, 4))
     bounds = np.array([0, 4, 7])
-    found = printed_rewards(crf, Sequences(observed, bounds), 0, gamma=0.5)
+    found = printed_rewards(crf, Sequences(csr_array(seen), bounds), 0, gamma=0.5)
     expected = np.zeros(3)
     for start, end in pairwise(bounds.tolist()):
-        nodes = observed[start:end] @ crf.state_
+        nodes = seen[start:end] @ crf.state_
         weights = 0.5 ** np.arange(1, end - start)
         for k in range(1, end - start):
             for way in product(range(3), repeat=k):
