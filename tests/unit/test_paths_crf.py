@@ -17,7 +17,7 @@ from scipy.special import logsumexp
 from focuscrawl.apprentice.sparse_rows import pointers
 from focuscrawl.paths import chain_recursions as chains
 from focuscrawl.paths.crf import ChainCRF, Objective, Sequences, Structure
-from focuscrawl.paths.state_rewards import rewards
+from focuscrawl.paths.state_rewards import printed_rewards, rewards
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -244,3 +244,25 @@ def test_rewards_are_what_lies_ahead() -> None:
     # on the way: 1/4 and 1/2 before the goal, 0 before the fail
     np.testing.assert_allclose(found[2], (0.25 + 0.5 + 0.0) / 3, atol=1e-6)
     assert found[1] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_printed_rewards_are_weights_of_all_ways_on_to_a_goal() -> None:
+    rng = np.random.default_rng(3)
+    crf = ChainCRF(_free(3))
+    crf.set_weights(rng.normal(size=(4, 3)), rng.normal(size=(3, 3)))
+    seen = rng.random((7, 4))
+    bounds = np.array([0, 4, 7])
+    found = printed_rewards(crf, Sequences(csr_array(seen), bounds), 0, gamma=0.5)
+    expected = np.zeros(3)
+    for start, end in pairwise(bounds.tolist()):
+        nodes = seen[start:end] @ crf.state_
+        weights = 0.5 ** np.arange(1, end - start)
+        for k in range(1, end - start):
+            for way in product(range(3), repeat=k):
+                if way[-1] == 0:
+                    ahead = sum(nodes[end - start - k + i, y] for i, y in enumerate(way))
+                    ahead += sum(crf.edge_[a, b] for a, b in pairwise(way))
+                    expected += (
+                        weights[k - 1] / weights.sum() * np.exp(ahead + crf.edge_[:, way[0]])
+                    )
+    np.testing.assert_allclose(found, expected / expected.max())
