@@ -52,6 +52,7 @@ def make_crawl(path: Path, pages: int = _PAGES, waiting: int = _WAITING, seed: i
         "topic": "/Sports/Cycling",
         "strategy": "best-first",
         "critic": "models/demo",
+        "critic_name": "models/demo",
         "web": "live",
         "random_state": "0",
     }
@@ -132,7 +133,12 @@ def _chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 def studio(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
     """Serve a folder; give the address and the process."""
     command = [sys.executable, "-m", "focuscrawl", "studio", str(folder), "--port", "0"]
-    process = subprocess.Popen([*command, "--no-browser"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*command, "--no-browser"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"XDG_STATE_HOME": str(folder / ".state")},  # where tokens are kept
+    )
     assert process.stdout is not None
     found = re.search(r"http://\S+", process.stdout.readline())
     assert found is not None
