@@ -2,7 +2,7 @@
 
 ``python benchmarks/bench_studio.py paint`` opens each page of a crawl of 100,000 pages and
 1,000,000 waiting URLs, made for it, in a headless Chromium; ``beside`` crawls the demo web with a
-tab that shows it and without one, by turns; ``hour`` keeps a tab open beside a crawl.
+tab that shows it and without one, by turns; ``hour`` keeps a tab open beside one crawl.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ import argparse
 import json
 import os
 import re
+import resource
 import shutil
 import statistics
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -27,6 +29,8 @@ import psutil
 import sqlalchemy as sa
 from playwright.sync_api import sync_playwright
 
+from focuscrawl.crawl import CrawlFolder
+from focuscrawl.report.stores import open_store
 from focuscrawl.store import CrawlStore, schema
 
 if TYPE_CHECKING:
@@ -48,6 +52,7 @@ def make_crawl(path: Path, pages: int = _PAGES, waiting: int = _WAITING, seed: i
         "topic": "/Sports/Cycling",
         "strategy": "best-first",
         "critic": "models/demo",
+        "critic_name": "models/demo",
         "web": "live",
         "random_state": "0",
     }
@@ -128,7 +133,12 @@ def _chunks(rows: Iterable[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
 def studio(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
     """Serve a folder; give the address and the process."""
     command = [sys.executable, "-m", "focuscrawl", "studio", str(folder), "--port", "0"]
-    process = subprocess.Popen([*command, "--no-browser"], stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*command, "--no-browser"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"XDG_STATE_HOME": str(folder / ".state")},  # where tokens are kept
+    )
     assert process.stdout is not None
     found = re.search(r"http://\S+", process.stdout.readline())
     assert found is not None
@@ -183,74 +193,126 @@ def _first_paint(tab: Page, address: str) -> float:
     return painted / 1000.0
 
 
-def _crawl(folder: Path, name: str, budget: int) -> subprocess.Popen[bytes]:
-    arguments = {"web": "demo:4", "topic": "/Sports/Cycling", "strategy": "best-first"}
+def _crawl(folder: Path, name: str, budget: int, scale: int) -> subprocess.Popen[bytes]:
+    """Begin to crawl the demo web, of `scale` times its size; return when there is a store."""
+    arguments = {"web": f"demo:{scale}", "topic": "/Sports/Cycling", "strategy": "best-first"}
     arguments |= {"budget": str(budget), "crawl_dir": name}
     given = [part for key, value in arguments.items() for part in ("-a", f"{key}={value}")]
     command = [sys.executable, "-m", "focuscrawl", "crawl", *given]
-    return subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
+    while not CrawlFolder(folder / name).exists:
+        assert process.poll() is None, f"the crawl has ended with code {process.returncode}"
+        time.sleep(0.01)
+    return process
+
+
+@dataclass(frozen=True)
+class _Cost:
+    """What a crawl took: pages/s from its first fetch to its last, and seconds of processor."""
+
+    pace: float
+    crawl: float
+    studio: float
 
 
 def beside(rounds: int, budget: int) -> None:
-    """Print pages/s of a crawl with a tab that shows it, as a ratio to one without."""
-    ratios = []
-    with TemporaryDirectory() as temporary, chromium() as browser:
-        folder = Path(temporary)
-        with studio(folder) as (address, _):
-            tab = browser.new_context().new_page()
-            tab.goto(address)
-            for number in range(2 * rounds):
-                shown = number % 2 == (number // 2) % 2
-                name = f"crawl-{number}"
-                tab.goto("about:blank")
-                began = time.monotonic()
-                process = _crawl(folder, name, budget)
-                if shown:
-                    while not (folder / name / "crawl.db").exists():
-                        time.sleep(0.01)
-                    tab.goto(f"{address.partition('/?')[0]}/crawls/{name}/live")
-                assert process.wait() == 0
-                seconds = time.monotonic() - began
-                ratios.append((shown, seconds))
-                print(f"{'with' if shown else 'without'} a tab: {budget / seconds:.1f} pages/s")
-    pairs = [sorted(ratios[at : at + 2]) for at in range(0, len(ratios), 2)]
-    found = [without[1] / shown[1] for without, shown in pairs]
-    shown_ratios = ", ".join(f"{each:.2f}" for each in found)
-    print(f"with / without: {statistics.median(found):.3f} ({shown_ratios})")
-
-
-def hour(minutes: float) -> None:
-    """Print memory of studio and tab every minute, beside a crawl that goes on."""
+    """Print what a crawl takes with a tab that shows it, as a ratio to one without."""
+    pairs = []
     with TemporaryDirectory() as temporary, chromium() as browser:
         folder = Path(temporary)
         with studio(folder) as (address, process):
             tab = browser.new_context().new_page()
             tab.goto(address)
-            crawling = _crawl(folder, "crawl", 0)
-            while not (folder / "crawl" / "crawl.db").exists():
-                time.sleep(0.01)
+            for number in range(rounds):
+                pair = {}
+                for shown in (number % 2 == 0, number % 2 != 0):
+                    name = f"crawl-{number}-{'with' if shown else 'without'}"
+                    tab.goto("about:blank")
+                    before, served = _processor_of_children(), _processor_of(process)
+                    crawling = _crawl(folder, name, budget, scale=4)
+                    if shown:
+                        tab.goto(f"{address.partition('/?')[0]}/crawls/{name}/live")
+                    assert crawling.wait() == 0
+                    pair[shown] = _Cost(
+                        _pace(folder / name),
+                        _processor_of_children() - before,
+                        _processor_of(process) - served,
+                    )
+                    print(name, pair[shown], flush=True)
+                pairs.append(pair)
+    for what, ratios in (
+        ("pages/s", [pair[True].pace / pair[False].pace for pair in pairs]),
+        ("processor", [pair[True].crawl / pair[False].crawl for pair in pairs]),
+    ):
+        shown_ratios = ", ".join(f"{each:.3f}" for each in ratios)
+        print(f"{what}, with / without: {statistics.median(ratios):.3f} ({shown_ratios})")
+
+
+def _processor_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)  # of those that have ended
+    return used.ru_utime + used.ru_stime
+
+
+def _processor_of(process: psutil.Process) -> float:
+    used = process.cpu_times()
+    return float(used.user + used.system)
+
+
+def _pace(crawl: Path) -> float:
+    """Return pages/s from the first fetch to the last."""
+    store = open_store(crawl)
+    try:
+        at, seq = schema.page.c.fetched_at, schema.page.c.seq
+        first, last, n = store.row(sa.select(sa.func.min(at), sa.func.max(at), sa.func.max(seq)))
+    finally:
+        store.close()
+    took = datetime.fromisoformat(last) - datetime.fromisoformat(first)
+    return float((n - 1) / took.total_seconds())
+
+
+def hour(minutes: int) -> None:
+    """Print memory of studio and tab every minute, beside one crawl that goes on; then slopes."""
+    seen = []
+    with TemporaryDirectory() as temporary, chromium() as browser:
+        folder = Path(temporary)
+        with studio(folder) as (address, process):
+            tab = browser.new_context().new_page()
+            tab.goto(address)
+            crawling = _crawl(folder, "crawl", budget=0, scale=400)
             tab.goto(f"{address.partition('/?')[0]}/crawls/crawl/live")
             session = tab.context.new_cdp_session(tab)
-            number = 0
-            for minute in range(int(minutes) + 1):
+            began = time.monotonic()
+            for minute in range(minutes + 1):
+                tab.wait_for_timeout(max(0.0, began + 60 * minute - time.monotonic()) * 1000)
+                assert crawling.poll() is None, "the crawl has ended"
                 session.send("HeapProfiler.collectGarbage")
-                heap = session.send("Runtime.getHeapUsage")["usedSize"] / 1e6
-                nodes = tab.evaluate("document.getElementsByTagName('*').length")
-                state = {"minute": minute, "studio_mb": round(process.memory_info().rss / 1e6, 1)}
-                state |= {"heap_mb": round(heap, 2), "elements": nodes}
-                print(json.dumps(state), flush=True)
-                until = time.monotonic() + 60
-                while time.monotonic() < until:
-                    if crawling.poll() is not None:  # the web has run out: the next one
-                        number += 1
-                        crawling = _crawl(folder, f"crawl-{number}", 0)
-                        while not (folder / f"crawl-{number}" / "crawl.db").exists():
-                            time.sleep(0.01)
-                        tab.goto(f"{address.partition('/?')[0]}/crawls/crawl-{number}/live")
-                        session = tab.context.new_cdp_session(tab)
-                    time.sleep(0.2)
+                state = {
+                    "minute": minute,
+                    "fetched": int(tab.inner_text("#fetched").replace(",", "") or 0),
+                    "studio_mb": process.memory_full_info().uss / 1e6,
+                    "tab_mb": _renderers(browser) / 1e6,
+                    "heap_mb": session.send("Runtime.getHeapUsage")["usedSize"] / 1e6,
+                    "elements": tab.evaluate("document.getElementsByTagName('*').length"),
+                    "studio_processor": _processor_of(process),
+                }
+                seen.append(state)
+                print(
+                    json.dumps({key: round(value, 2) for key, value in state.items()}), flush=True
+                )
             crawling.terminate()
             crawling.wait()
+    for part, states in (("all", seen), ("second half", seen[minutes // 2 :])):
+        for key in ("studio_mb", "tab_mb", "heap_mb", "elements"):
+            at = [state["minute"] for state in states]
+            slope = statistics.linear_regression(at, [state[key] for state in states]).slope
+            print(f"{part}: {key} {60 * slope:+.2f} an hour")
+
+
+def _renderers(browser: Browser) -> int:
+    """Return bytes that belong to the processes of tabs alone."""
+    about = browser.new_browser_cdp_session().send("SystemInfo.getProcessInfo")
+    pids = [each["id"] for each in about["processInfo"] if each["type"] == "renderer"]
+    return sum(psutil.Process(pid).memory_full_info().uss for pid in pids)
 
 
 def main() -> None:
@@ -258,8 +320,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("paint", "beside", "hour"))
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--budget", type=int, default=2000)
-    parser.add_argument("--minutes", type=float, default=60)
+    parser.add_argument("--budget", type=int, default=6000)
+    parser.add_argument("--minutes", type=int, default=60)
     given = parser.parse_args()
     if given.what == "paint":
         paint(given.rounds)
