@@ -108,7 +108,7 @@ lock: .venv-lock/.installed
 	echo hatchling | $(COMPILE) - --constraint $(PINS) --output-file locks/build.txt
 	$(COMPILE) $(LOCK_OPTIONS) --group fuzz --output-file locks/fuzz.txt
 	$(COMPILE) $(LOCK_OPTIONS) --group lock --output-file locks/lock.txt
-	@sed -i.bak -E '/^twisted==/d; s/^scrapy==.*/scrapy==$(OLDEST_SCRAPY)/' $(PINS)
+	@sed -i.bak -E '/^twisted==/d; /^scrapy-playwright==/d; s/^scrapy==.*/scrapy==$(OLDEST_SCRAPY)/' $(PINS)
 	$(COMPILE) pyproject.toml --extra all --group dev --constraint $(PINS) \
 		--output-file locks/oldest-scrapy.txt
 

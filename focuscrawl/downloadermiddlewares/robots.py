@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
