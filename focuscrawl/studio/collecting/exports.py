@@ -21,6 +21,7 @@ FORMATS = {
     "jsonl": (".jsonl", "JSON lines, one a page"),
     "csv": (".csv", "CSV, for spreadsheets"),
     "markdown": ("", "Markdown, a file a page"),
+    "warc": (".warc.gz", "WARC, the pages as they came"),
 }
 _LANGUAGE = re.compile(r"[a-z]{2,3}(,[a-z]{2,3}){0,9}", re.ASCII)
 
