@@ -11,7 +11,8 @@ from focuscrawl import collection
 from focuscrawl.cli import options
 from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.collection import Wanted, write_collection
-from focuscrawl.collection.files import check_out
+from focuscrawl.collection.edges import write_edges
+from focuscrawl.collection.files import check_out, name_of
 from focuscrawl.errors import UserError
 from focuscrawl.report.plain_text import counted
 from focuscrawl.report.stores import open_store
@@ -33,6 +34,7 @@ from focuscrawl.text import EXTRACTORS
 )
 @click.option("--near-duplicates", is_flag=True, help="Keep pages that say nearly the same.")
 @options.number("--chunk", "Characters of a chunk for retrieval, at most; 0 for none.", 0, least=0)
+@click.option("--links", is_flag=True, help="Also links between pages, and hosts, as edges.")
 @click.option("--web", help="Where pages are that the crawl has not kept itself.")
 @options.processes("Pages whose text is taken")
 def collect(
@@ -44,6 +46,7 @@ def collect(
     extractor: str,
     near_duplicates: bool,
     chunk: int,
+    links: bool,
     web: str | None,
     processes: int,
 ) -> None:
@@ -65,7 +68,9 @@ def collect(
         found = collection.collect(
             store, Path(crawl_dir), wanted, web=web, processes=processes, progress=shown
         )
-    written = write_collection(found, out, chunk=chunk)
+        written = write_collection(found, out, chunk=chunk)
+        if links:
+            written += write_edges(store, found, out.parent, name_of(out))
     left = ", ".join(f"{n:,} {why}" for why, n in found.left_out.most_common())
     said = f"{counted(len(found.pages), 'page')} of {found.fetched:,} with R ≥ {min_relevance:g}"
     click.echo(f"{said}{f'; left out: {left}' if left else ''}")

@@ -76,11 +76,16 @@ def write_collection(collection: Collection, out: Path, *, chunk: int = 0) -> li
                 write_archive(collection, draft)
             else:
                 _TABLES[ending](rows, draft)
-        about = out.with_name(f"{out.name.removesuffix(ending)}.datasheet.md")
+        about = out.with_name(f"{name_of(out)}.datasheet.md")
         write_whole(about, sheet)
     except OSError as error:
         raise UserError(f"{out} cannot be written ({error.strerror}): name another") from None
     return [out, about]
+
+
+def name_of(out: Path) -> str:
+    """Return the name of a collection without its ending."""
+    return out.name.removesuffix(_ending(out))
 
 
 def _ending(out: Path) -> str:
