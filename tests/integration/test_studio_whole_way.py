@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.webs import open_web
+from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .ports import free_port
 from .studio import MINUTE, start, tab
@@ -70,10 +71,123 @@ def judge(page: Page, topics: dict[str, str]) -> None:
     page.locator(f'article[data-url="{url}"]').wait_for(state="detached")
 
 
+class Way:
+    """A person on the way, by keys and clicks.
+
+    Parameters
+    ----------
+    page : the tab
+    good : pages on the topic
+    """
+
+    def __init__(self, page: Page, good: list[str]) -> None:
+        self.page, self.good = page, good
+        self.expect = pytest.importorskip("playwright.sync_api").expect
+        self.expect.set_options(timeout=LONG)
+        self.state = page.locator("#state")
+        self.live = ""
+
+    def link(self, name: str) -> None:
+        """Follow a link."""
+        self.page.get_by_role("link", name=name, exact=True).first.press("Enter")
+
+    def button(self, name: str) -> None:
+        """Press a button."""
+        self.page.get_by_role("button", name=name).first.press("Enter")
+
+    def train_a_critic(self) -> None:
+        """Begin a topic from a phrase and three pages."""
+        page = self.page
+        picture(page, "empty")
+        self.link("New topic")
+        page.get_by_label("Name").fill("cycling")
+        page.get_by_label("Phrases").fill("road cycling, peloton")
+        page.get_by_label("Pages on the topic, one URL").fill("\n".join(self.good))
+        picture(page, "new-topic")
+        page.locator("summary").press("Enter")
+        page.get_by_label("Recording").fill("demo:9")
+        self.button("Begin, and train its critic")
+        page.get_by_role("link", name="Crawl with it").wait_for()
+        picture(page, "topic")
+        if PICTURES:
+            self.link("Quality")
+            page.locator(".curve").first.wait_for()
+            picture(page, "quality")
+            page.go_back()
+
+    def begin_a_crawl(self) -> None:
+        """Crawl sixty pages, and many more."""
+        page = self.page
+        self.link("Crawl with it")
+        page.get_by_label("Fetches, 0 for no limit").fill("60")
+        picture(page, "new-crawl")
+        self.button("Begin")
+        page.wait_for_url("**/live")
+        self.live = page.url
+        self.expect(self.state).to_have_text("the budget of 60 fetches is spent")
+        page.get_by_label("Fetches in all").fill("15000")
+        page.keyboard.press("Enter")
+
+    def pause_in_two_tabs(self) -> None:
+        """Pause the crawl, and see it in another tab, too."""
+        self.button("Pause")
+        other = self.page.context.new_page()
+        other.goto(self.live)
+        for shown in (self.page, other):
+            self.expect(shown.locator("#state")).to_have_text("paused")
+        other.close()
+
+    def resume(self) -> None:
+        """Let the crawl go on, which the studio has outlived."""
+        self.expect(self.page.locator("#wrong")).to_be_hidden()
+        self.expect(self.state).to_have_text("paused")
+        self.button("Resume")
+        self.expect(self.state).to_have_text("crawling")
+        picture(self.page, "live")
+
+    def judge(self, topics: dict[str, str]) -> None:
+        """Judge ten pages, which the crawl follows while it runs, and end it."""
+        page = self.page
+        self.link("Judge")
+        page.locator("article").wait_for()
+        picture(page, "judge")
+        for _ in range(10):
+            judge(page, topics)
+        self.expect(page.locator("#moved table tbody tr").first).to_be_visible()
+        page.locator("#moved").scroll_into_view_if_needed()
+        picture(page, "moved")
+        self.link("Live")
+        self.button("End")
+        self.expect(self.state).to_have_text(re.compile("stopped by|spent"))
+
+    def look_around(self) -> None:
+        """Look at what there is of the crawl."""
+        for name in ("Pages", "Frontier", "Hubs", "Hosts") if PICTURES else ():
+            self.link(name)
+            self.page.locator("main table").first.wait_for()
+            picture(self.page, name.lower())
+        self.page.goto(self.live)
+        self.page.locator("#latest a").first.press("Enter")
+        self.page.locator("h1").wait_for()
+        picture(self.page, "page")
+
+    def take_home(self) -> Path:
+        """Make a collection, and return the file that is downloaded."""
+        page = self.page
+        self.link("Take home")
+        page.get_by_label("As", exact=True).select_option("jsonl")
+        self.button("Make collection")
+        download = page.get_by_role("link", name="Download collection.jsonl")
+        download.wait_for()
+        picture(page, "take-home")
+        with page.expect_download() as downloaded:
+            download.press("Enter")
+        return Path(downloaded.value.path())
+
+
 def test_the_whole_way(tmp_path: Path) -> None:
-    expect = pytest.importorskip("playwright.sync_api").expect
-    expect.set_options(timeout=LONG)
-    topics = {label.url: label.topic for label in open_web("demo:9").labels()}
+    pytest.importorskip("trafilatura")
+    topics = {label.url: label.topic for label in SyntheticWeb(scale=9).labels()}
     good = [url for url, topic in topics.items() if topic == CYCLING][:3]
     port = free_port()
     studio, address = serve(tmp_path, port)
@@ -86,86 +200,25 @@ def test_the_whole_way(tmp_path: Path) -> None:
             page.on("request", lambda request: asked.append(request.url))
             page.on("pageerror", lambda error: wrong.append(str(error)))
             page.goto(address)
-            picture(page, "empty")
-
-            # a topic, and its critic
-            page.get_by_role("link", name="New topic").first.press("Enter")
-            page.get_by_label("Name").fill("cycling")
-            page.get_by_label("Phrases").fill("road cycling, peloton")
-            page.get_by_label("Pages on the topic, one URL").fill("\n".join(good))
-            picture(page, "new-topic")
-            page.locator("summary").press("Enter")
-            page.get_by_label("Recording").fill("demo:9")
-            page.get_by_role("button", name="Begin, and train its critic").press("Enter")
-            page.get_by_role("link", name="Crawl with it").wait_for()
-            picture(page, "topic")
-            page.get_by_role("link", name="Quality").first.press("Enter")
-            page.locator("h1").wait_for()
-            picture(page, "quality")
-            page.go_back()
-
-            # a crawl, more budget
-            page.get_by_role("link", name="Crawl with it").press("Enter")
-            page.get_by_label("Fetches, 0 for no limit").fill("60")
-            picture(page, "new-crawl")
-            page.get_by_role("button", name="Begin").press("Enter")
-            page.wait_for_url("**/live")
-            live = page.url
-            state = page.locator("#state")
-            expect(state).to_have_text("the budget of 60 fetches is spent")
-            page.get_by_label("Fetches in all").fill("15000")
-            page.keyboard.press("Enter")
-
-            # pause; a second tab; the studio is killed, and begun anew
-            page.get_by_role("button", name="Pause").press("Enter")
-            other = page.context.new_page()
-            other.goto(live)
-            for shown in (page, other):
-                expect(shown.locator("#state")).to_have_text("paused")
-            other.close()
+            way = Way(page, good)
+            way.train_a_critic()
+            way.begin_a_crawl()
+            way.pause_in_two_tabs()
             studio.send_signal(signal.SIGKILL)
             studio.wait()
-            expect(page.locator("#wrong")).to_be_visible()
+            way.expect(page.locator("#wrong")).to_be_visible()
             studio, again = serve(tmp_path, port)
             assert again == address
-            expect(page.locator("#wrong")).to_be_hidden()
-            expect(state).to_have_text("paused")
-            page.get_by_role("button", name="Resume").press("Enter")
-            expect(state).to_have_text("crawling")
-            picture(page, "live")
-
-            # ten judgements, which the crawl follows while it runs
-            page.get_by_role("link", name="Judge").press("Enter")
-            page.locator("article").wait_for()
-            picture(page, "judge")
-            for _ in range(10):
-                judge(page, topics)
-            expect(page.locator("#moved table tbody tr").first).to_be_visible()
-            picture(page, "moved")
-            page.get_by_role("link", name="Live").press("Enter")
-            page.get_by_role("button", name="End").press("Enter")
-            expect(state).to_have_text(re.compile("stopped by|spent"))
-
-            # what there is of it, and home
-            for name in ("Pages", "Frontier", "Hubs", "Hosts"):
-                page.get_by_role("link", name=name, exact=True).press("Enter")
-                page.locator("main table").first.wait_for()
-                picture(page, name.lower())
-            page.goto(live)
-            page.locator("#latest a").first.press("Enter")
-            page.locator("h1").wait_for()
-            picture(page, "page")
-            page.get_by_role("link", name="Take home").press("Enter")
-            page.get_by_role("button", name="Make", exact=False).first.press("Enter")
-            page.get_by_role("link", name=re.compile("^Download")).first.wait_for()
-            picture(page, "take-home")
-            with page.expect_download() as download:
-                page.get_by_role("link", name=re.compile("^Download")).first.press("Enter")
-            assert Path(download.value.path()).stat().st_size > 1000
+            way.resume()
+            way.judge(topics)
+            way.look_around()
+            rows = [json.loads(line) for line in way.take_home().read_text().splitlines()]
             page.goto(root)
             picture(page, "overview")
     finally:
         studio.send_signal(signal.SIGINT)
         studio.wait()
+    assert len(rows) > 20
+    assert all(row["text"] for row in rows)
     assert not wrong
     assert all(url.startswith((root, "data:", "blob:")) for url in asked)
