@@ -6,7 +6,6 @@ and who is told. What the estimates are worth is measured in ``docs/stopping.md`
 """
 
 from focuscrawl.completeness.estimate import Estimate
-from focuscrawl.completeness.estimator import Estimator
 from focuscrawl.completeness.record import FILE, EstimateRecord, read_estimates
 from focuscrawl.completeness.stop_expression import STOP_EXPRESSION, StopExpression
 
@@ -15,7 +14,6 @@ __all__ = [
     "STOP_EXPRESSION",
     "Estimate",
     "EstimateRecord",
-    "Estimator",
     "StopExpression",
     "read_estimates",
 ]

@@ -12,10 +12,10 @@ from focuscrawl.completeness import (
     STOP_EXPRESSION,
     Estimate,
     EstimateRecord,
-    Estimator,
     StopExpression,
     read_estimates,
 )
+from focuscrawl.completeness.estimator import Estimator
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.errors import UserError
 from focuscrawl.workers.joining import SharingOptions, open_shared_crawl

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from focuscrawl.completeness import FILE, EstimateRecord, Estimator
+from focuscrawl.completeness import FILE, EstimateRecord
+from focuscrawl.completeness.estimator import Estimator
 from focuscrawl.crawl.part import Metric, Part
 from focuscrawl.crawl.visit import RELEVANT
 
