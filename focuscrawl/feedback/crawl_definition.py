@@ -34,7 +34,9 @@ def definition_of(store: CrawlStore, crawl_dir: Path, web: str | None = None) ->
     if path.exists():
         return read_definition(path)
     identity = store.identity()
-    critic, named = identity["critic_name"], identity.get("web_name")
+    critic, named = identity.get("critic_name", ""), identity.get("web_name")
+    if not critic:
+        raise UserError(f"{crawl_dir} does not say which critic it had: name a definition")
     if is_callable_spec(critic) and not Path(critic).exists():
         raise UserError(f"the crawl's critic {critic} is a program: it cannot be trained")
     live = identity.get("web", LIVE) == LIVE

@@ -6,6 +6,7 @@ import json
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urljoin
 
 from focuscrawl.foundation.extras import needs
 from focuscrawl.page.encoding import to_utf8
@@ -119,8 +120,8 @@ def extract_text(
         date=_date(found.date),
         language=language,
         confidence=round(confidence, 4),
-        canonical=_canonical(tree),
-        license=_license(tree) or _field(found.license),
+        canonical=_resolved(_canonical(tree), url),
+        license=_resolved(_license(tree) or _field(found.license), url),
         kind=_kind(tree) or _field(found.pagetype),
         extractor=used,
     )
@@ -135,6 +136,16 @@ def _date(value: object) -> date | None:
         return date.fromisoformat(value[:10]) if isinstance(value, str) else None
     except ValueError:
         return None
+
+
+def _resolved(reference: str, url: str) -> str:
+    """Return where a reference from the root or of another host leads; others as they are."""
+    if not reference.startswith("/"):
+        return reference
+    try:
+        return urljoin(url, reference)[:_FIELD]
+    except ValueError:
+        return ""
 
 
 def _canonical(tree: Any) -> str:

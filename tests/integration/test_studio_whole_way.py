@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Page
 
-LONG = 5 * MINUTE
+LONG = 3 * MINUTE
 CYCLING = "/Sports/Cycling"
 #: folder that pictures of the pages are written to, for docs/studio.md; empty: none are made
 PICTURES = os.environ.get("FOCUSCRAWL_PICTURES", "")
@@ -56,7 +56,7 @@ def picture(page: Page, name: str) -> None:
         page.set_viewport_size({"width": width, "height": height})
         page.wait_for_timeout(400)  # curves are drawn anew
         image = Image.open(BytesIO(page.screenshot())).convert("RGB")
-        path = Path(PICTURES) / f"studio-{name}-{look}.png"
+        path = Path(PICTURES) / f"{name}-{look}.png"
         image.quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
     page.emulate_media(color_scheme="light")
     if size is not None:
@@ -111,7 +111,7 @@ class Way:
         picture(page, "topic")
         if PICTURES:
             self.link("Quality")
-            page.locator(".curve").first.wait_for()
+            page.get_by_role("row", name=re.compile("^precision")).wait_for()
             picture(page, "quality")
             page.go_back()
 
@@ -176,8 +176,9 @@ class Way:
         page = self.page
         self.link("Take home")
         page.get_by_label("As", exact=True).select_option("jsonl")
+        page.get_by_label("R at least").fill("0.8")
         self.button("Make collection")
-        download = page.get_by_role("link", name="Download collection.jsonl")
+        download = page.get_by_role("link", name=re.compile(r"^Download collection.*\.jsonl"))
         download.wait_for()
         picture(page, "take-home")
         with page.expect_download() as downloaded:
