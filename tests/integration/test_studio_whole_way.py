@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 LONG = 3 * MINUTE
 CYCLING = "/Sports/Cycling"
 #: folder that pictures of the pages are written to, for docs/studio.md; empty: none are made
-PICTURES = os.environ.get("FOCUSCRAWL_PICTURES", "")
+PICTURES = os.environ.get("STUDIO_PICTURES", "")
 LOOKS = {
     "light": ("light", 1100, 760),
     "dark": ("dark", 1100, 760),
