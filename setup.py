@@ -9,6 +9,7 @@ setup(
     package_data={
         "": ["*.css", "*.j2", "py.typed"],
         "focuscrawl.models": ["*/*"],
+        "focuscrawl.studio": ["static/*", "templates/*"],
         "focuscrawl.store.migrations": ["versions/*.py"],
     },
     zip_safe=True,

@@ -64,6 +64,7 @@ NOT_RUN = {
     "scrapy crawl focused -a store=": _SHARED,
     'focuscrawl status "postgresql': _SHARED,
     "focuscrawl pause": _UNDER_WAY,
+    "focuscrawl studio": "serves until Ctrl-C: tests/integration/test_studio.py does it",
     "focuscrawl resume": _UNDER_WAY,
     "focuscrawl extend": _UNDER_WAY,
     "focuscrawl stop": _UNDER_WAY,

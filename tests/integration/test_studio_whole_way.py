@@ -88,8 +88,9 @@ class Way:
         self.live = ""
 
     def link(self, name: str) -> None:
-        """Follow a link."""
-        self.page.get_by_role("link", name=name, exact=True).first.press("Enter")
+        """Follow a link, and wait for the scripts of the page it leads to."""
+        with self.page.expect_navigation(wait_until="load"):
+            self.page.get_by_role("link", name=name, exact=True).first.press("Enter")
 
     def button(self, name: str) -> None:
         """Press a button."""

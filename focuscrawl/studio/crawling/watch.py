@@ -45,7 +45,7 @@ _SAID = re.compile(r"(?:^|, )budget=(\d+)")
 class Watch:
     """What a page about a crawl shows while it goes on; several tabs share one.
 
-    What a look costs does not grow with the crawl. Kept are four numbers a host, and some 200 bytes
+    What a look costs does not grow with the crawl. Kept are four numbers a host, and 200 bytes
     a page, by which alarms know where each was found.
 
     Parameters
