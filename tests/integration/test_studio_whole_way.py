@@ -122,10 +122,14 @@ class Way:
         self.link("Crawl with it")
         page.get_by_label("Fetches, 0 for no limit").fill("60")
         picture(page, "new-crawl")
+        self.expect(page.locator("#estimate")).to_contain_text("recorded web")
         self.button("Begin")
         page.wait_for_url("**/live")
         self.live = page.url
         self.expect(self.state).to_have_text("the budget of 60 fetches is spent")
+        self.expect(page.locator("#fetched")).to_have_text("60")
+        self.expect(page.locator("#latest tr")).to_have_count(25)
+        self.expect(page.locator("#curve canvas")).to_be_visible()
         page.get_by_label("Fetches in all").fill("15000")
         page.keyboard.press("Enter")
 
@@ -177,7 +181,7 @@ class Way:
         page = self.page
         self.link("Take home")
         page.get_by_label("As", exact=True).select_option("jsonl")
-        page.get_by_label("R at least").fill("0.8")
+        page.get_by_label("R at least").fill("0.95")
         self.button("Make collection")
         download = page.get_by_role("link", name=re.compile(r"^Download collection.*\.jsonl"))
         download.wait_for()
