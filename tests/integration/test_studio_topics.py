@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import signal
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,21 +10,16 @@ import pytest
 from focuscrawl.topics import read_definition
 from focuscrawl.webs.synthetic import SyntheticWeb
 
+from .studio import MINUTE, serving, start, tab
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from playwright.sync_api import BrowserContext, Page
 
-MINUTE = 60_000  # milliseconds: a loaded machine is slow
 LONG = 5 * MINUTE
 CYCLING = "/Sports/Cycling"
-
-
-def start(*arguments: str, cwd: Path, stdout: int | None = None) -> subprocess.Popen[str]:
-    command = [sys.executable, "-P", "-m", "focuscrawl", *arguments]
-    environment = os.environ | {"XDG_STATE_HOME": str(cwd / ".state")}  # where tokens are kept
-    return subprocess.Popen(command, cwd=cwd, stdout=stdout, text=True, env=environment)
 
 
 @pytest.fixture(scope="module")
@@ -46,33 +36,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def address(folder: Path) -> Iterator[str]:
     """The address of a studio, with its token."""
-    arguments = ["studio", ".", "--port", "0", "--no-browser"]
-    studio = start(*arguments, cwd=folder, stdout=subprocess.PIPE)
-    assert studio.stdout is not None
-    found = re.search(r"http://\S+", studio.stdout.readline())
-    assert found is not None
-    yield found[0]
-    studio.send_signal(signal.SIGINT)
-    assert studio.wait() == 0
-    studio.stdout.close()
+    with serving(folder) as found:
+        yield found
 
 
 @pytest.fixture
 def browser(address: str) -> Iterator[BrowserContext]:
     """A real browser that has opened the studio."""
-    playwright = pytest.importorskip("playwright.sync_api")
-    chromium = os.environ.get("CHROMIUM") or shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("there is no chromium: apt-get install chromium")
-    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=chromium, args=flags)
-        context = opened.new_context()
-        context.set_default_timeout(LONG)
-        playwright.expect.set_options(timeout=LONG)
-        context.new_page().goto(address)
-        yield context
-        opened.close()
+    expect = pytest.importorskip("playwright.sync_api").expect
+    with tab() as page:
+        page.context.set_default_timeout(LONG)
+        expect.set_options(timeout=LONG)
+        page.goto(address)
+        yield page.context
 
 
 def pages(n: int, *, on_topic: bool) -> list[str]:
