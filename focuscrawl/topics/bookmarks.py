@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _DEEPEST = 64  # folders in folders
 _LONGEST = 1000  # characters of a title
-_PIECES = 100  # of text, between elements
+_TAGS = 200  # of elements in a title, ends counted too
 
 
 class Bookmark(NamedTuple):
@@ -99,6 +99,9 @@ def _bookmarks(html: bytes) -> Iterator[Bookmark]:
 
 
 def _text(element: etree._Element) -> str:
-    """Return the beginning of the text in an element."""
-    pieces = itertools.islice(element.itertext(), _PIECES)
-    return " ".join("".join(str(piece)[:_LONGEST] for piece in pieces).split())[:_LONGEST]
+    """Return the beginning of the text in an element; titles in titles cost each its own tags."""
+    pieces = []
+    for event, inner in itertools.islice(etree.iterwalk(element, ("start", "end")), _TAGS):
+        piece = inner.text if event == "start" else inner.tail if inner is not element else None
+        pieces.append((piece or "")[:_LONGEST])
+    return " ".join("".join(pieces).split())[:_LONGEST]
