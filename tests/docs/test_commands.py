@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 import pytest
+from integration import warm
 from scrapy.settings import Settings
 
 from focuscrawl.cli.main import main
@@ -77,6 +78,7 @@ NOT_RUN = {
     "scrapy crawl focused -s FOCUSCRAWL_PRIVATE_ADDRESSES": "says only what matters",
 }
 
+_OF_A_SHELL = re.compile(r"[|<>*?$`;&~#\\]")
 _FENCED = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _QUICK = """
 from focuscrawl.settings import *
@@ -98,6 +100,7 @@ class ScrapyPlaywrightDownloadHandler(HTTP11DownloadHandler):
             return response
         return response.replace(body=response.body + b"<p>made by a script")
 """
+_Done = subprocess.CompletedProcess[str]
 _PAGE = "<title>Cycling {0}</title><p>Road cycling, bicycle, peloton {0}. <a href='{0}a'>a</a>"
 
 
@@ -230,15 +233,27 @@ def _here(command: str, origin: str) -> str:
     ).replace("/var/lib/", "")
 
 
-def _run(folder: Path, script: str) -> str:
+def _run(folder: Path, script: str) -> None:
+    """Type commands one after another."""
     packages = [_as_installed(path) for path in folder.glob("*/pyproject.toml")]
     environment = os.environ | {
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         # this tree, wherever the environment's own focuscrawl is
         "PYTHONPATH": os.pathsep.join(map(str, [*packages, folder / _IN_PLACE, ROOT])),
     }
-    done = subprocess.run(
-        ["bash", "-e", "-x", "-c", script],
+    for line in script.splitlines():
+        program, *words = shlex.split(line)
+        if program == "cd":
+            folder /= words[0]
+        elif program in ("focuscrawl", "scrapy") and not _OF_A_SHELL.search(line):
+            _check(warm.run(words, cwd=folder, env=environment, program=program))
+        else:
+            _check(_in_a_shell(line, folder, environment))
+
+
+def _in_a_shell(line: str, folder: Path, environment: dict[str, str]) -> _Done:
+    return subprocess.run(
+        ["bash", "-e", "-c", line],
         cwd=folder,
         env=environment,
         stdin=subprocess.DEVNULL,
@@ -246,9 +261,11 @@ def _run(folder: Path, script: str) -> str:
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
+
+
+def _check(done: _Done) -> None:
+    assert done.returncode == 0, f"{done.args}: {done.stderr[-3000:]}"
     assert "Traceback" not in done.stderr
-    return done.stderr
 
 
 def _as_installed(pyproject: Path) -> Path:

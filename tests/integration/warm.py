@@ -1,7 +1,7 @@
-"""Processes of Scrapy's that are forked from one which has imported what crawls need.
+"""Processes of Scrapy's and ours that are forked from one which has imported what they need.
 
 A short crawl takes a tenth of a second, and its imports most of a second. Each process here is one
-of its own: Scrapy's command with its reactor, signals, files, environment and exit code. It only
+of its own: the command with its reactor, signals, files, environment and exit code. It only
 begins where all is imported. Texts have the same hashes in all that were forked: of two crawls
 that have to be alike, one is started anew, and so is whatever is about the beginning itself.
 """
@@ -35,6 +35,10 @@ _NUMBER = struct.Struct("!i")  # of bytes of a request; of a process; its exit c
 LONG = 600.0  # seconds after which a process hangs
 _END = 60.0  # seconds in which a server without a request ends
 _SETTINGS = "focuscrawl.settings"
+_PROGRAMS = {
+    "scrapy": ("scrapy.cmdline", "execute"),
+    "focuscrawl": ("focuscrawl.cli.main", "main"),
+}
 #: what is imported beforehand, beside the components of the settings
 _MODULES = (
     *("scrapy.cmdline", "scrapy.core.downloader.handlers", "scrapy.statscollectors"),
@@ -45,13 +49,19 @@ _MODULES = (
     "focuscrawl.downloadhandlers.replay",
 )
 
+#: what is imported beforehand for ``focuscrawl``, when it is first asked for
+_OWN_MODULES = (
+    *("focuscrawl.cli.main", "focuscrawl.cli.critic", "focuscrawl.cli.report"),
+    *("sklearn.linear_model", "sklearn.feature_extraction.text", "sklearn.isotonic"),
+)
+
 
 class WarmProcess:
-    """A process of ``scrapy``, with what is used of `subprocess.Popen`.
+    """A process of ``scrapy`` or ``focuscrawl``, with what is used of `subprocess.Popen`.
 
     Parameters
     ----------
-    words : what is typed after ``scrapy``
+    words : what is typed after the name of the program
     cwd, env : folder and environment
     stdout, stderr : descriptors that it writes to; stderr: None: `stderr` reads what it says
     """
@@ -64,6 +74,7 @@ class WarmProcess:
         env: Mapping[str, str],
         stdout: int,
         stderr: int | None = None,
+        program: str = "scrapy",
     ) -> None:
         self.returncode: int | None = None
         self.stderr: IO[str] | None = None
@@ -74,7 +85,7 @@ class WarmProcess:
         self._told, telling = os.pipe()
         nothing = os.open(os.devnull, os.O_RDONLY)
         try:
-            request = {"words": ["scrapy", *words], "cwd": str(cwd), "env": dict(env)}
+            request = {"words": [program, *words], "cwd": str(cwd), "env": dict(env)}
             _server().ask(request, [nothing, stdout, said, telling])
         finally:
             for mine in {nothing, telling, said} - {stderr}:
@@ -136,10 +147,12 @@ class WarmProcess:
         return int(_NUMBER.unpack(told)[0])
 
 
-def run(words: list[str], *, cwd: Path, env: Mapping[str, str]) -> CompletedProcess[str]:
-    """Run ``scrapy`` to its end; return what it has said."""
+def run(
+    words: list[str], *, cwd: Path, env: Mapping[str, str], program: str = "scrapy"
+) -> CompletedProcess[str]:
+    """Run a program to its end; return what it has said."""
     with TemporaryFile("w+", encoding="utf-8") as out:
-        with WarmProcess(words, cwd=cwd, env=env, stdout=out.fileno()) as process:
+        with WarmProcess(words, cwd=cwd, env=env, stdout=out.fileno(), program=program) as process:
             said = process.communicate(LONG)[1]
         out.seek(0)
         return CompletedProcess(words, process.wait(), out.read(), said)
@@ -208,6 +221,9 @@ def serve(descriptor: int) -> None:
     with closing(socket.socket(fileno=descriptor)) as channel:
         while (received := _receive(channel)) is not None:
             request, files = received
+            if request.words[0] == "focuscrawl":
+                for module in _OWN_MODULES:
+                    import_module(module)
             if os.fork() == 0:
                 channel.close()
                 _mind(request, files, installed)
@@ -254,7 +270,7 @@ def _mind(request: _Request, files: list[int], installed: list[str]) -> None:
 
 
 def _become(request: _Request, standard: list[int], installed: list[str]) -> None:
-    """Go on as if ``python -m scrapy`` had been typed."""
+    """Go on as if ``python -m scrapy`` or ``python -m focuscrawl`` had been typed."""
     for number, file in enumerate(standard):
         os.dup2(file, number)
         os.close(file)
@@ -266,9 +282,8 @@ def _become(request: _Request, standard: list[int], installed: list[str]) -> Non
     sys.path[:] = [request.cwd, *filter(None, own), *installed]
     sys.argv = request.words
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    from scrapy.cmdline import execute  # noqa: PLC0415
-
-    execute()
+    module, name = _PROGRAMS[request.words[0]]
+    getattr(import_module(module), name)()
     sys.exit()
 
 
