@@ -17,7 +17,8 @@ from focuscrawl.crawl.parts.priority_fidelity import OVERTAKEN
 from focuscrawl.crawl.parts.topic_change import REDEFINED
 from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.crawl.remote_control import FileControl
-from focuscrawl.diagnosis import HarvestWatch
+from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.diagnosis import HarvestWatch, Outcome
 from focuscrawl.report.current_state import CurrentState
 from focuscrawl.report.harvest_falls import is_page
 from focuscrawl.report.outcome import PAGE, is_error, outcome
@@ -45,8 +46,8 @@ _SAID = re.compile(r"(?:^|, )budget=(\d+)")
 class Watch:
     """What a page about a crawl shows while it goes on; several tabs share one.
 
-    What a look costs does not grow with the crawl. Kept are four numbers a host, and 200 bytes
-    a page, by which alarms know where each was found.
+    What a look costs does not grow with the crawl, and what is kept only with its hosts: two
+    numbers of each.
 
     Parameters
     ----------
@@ -108,12 +109,15 @@ class Watch:
 
     def _read(self, store: CrawlStore) -> None:
         p, u = schema.page.c, schema.url.c
+        from_ = schema.page.alias()
         new = (
             sa.select(
-                *(p.seq, p.url, p.status, p.error, p.relevance, p.topic, p.duplicate_of),
-                *(u.host, u.referrer),
+                *(p.seq, p.status, p.error, p.relevance, p.topic, p.duplicate_of, u.host),
+                from_.c.topic.label("from_topic"),
+                from_.c.relevance.label("from_relevance"),
             )
             .join(schema.url, u.id == p.url)
+            .outerjoin(from_, from_.c.url == u.referrer)
             .where(p.seq > self._seq)
             .order_by(p.seq)
             .limit(_AT_ONCE)
@@ -132,13 +136,15 @@ class Watch:
             of_host = self._hosts.setdefault(row.host, [0, 0.0])
             of_host[0] += 1
             of_host[1] += row.relevance
-            self._falls.visited(
-                row.url,
-                row.referrer,
-                relevance=row.relevance,
-                topic=row.topic,
-                judged=is_page(row.status, row.error, row.duplicate_of),
-                overtakes=overtakes.get(row.seq),
+            self._falls.add(
+                Outcome(
+                    row.relevance,
+                    is_page(row.status, row.error, row.duplicate_of),
+                    row.topic,
+                    row.from_topic,
+                    (row.from_relevance or 0.0) > RELEVANT,
+                    overtakes.get(row.seq),
+                )
             )
         self._seq = rows[-1].seq
 
