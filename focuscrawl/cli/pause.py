@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import click
 
 from focuscrawl.cli import options
-from focuscrawl.cli.crawl_control import controlled
 from focuscrawl.crawl.remote_control import Command
 from focuscrawl.errors import UserError
+from focuscrawl.report.crawl_control import controlled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from focuscrawl.cli.crawl_control import ControlledCrawl
+    from focuscrawl.report.crawl_control import ControlledCrawl
 
 _EVERY = 0.2  # seconds between two looks
 

@@ -9,7 +9,9 @@ from pathlib import Path
 import click
 
 from focuscrawl.cli import options
+from focuscrawl.studio.crawls import SharedCrawls
 from focuscrawl.studio.folder import StudioFolder
+from focuscrawl.studio.scrapyd import Scrapyd
 from focuscrawl.studio.serving import Studio, has_browser
 
 
@@ -28,14 +30,45 @@ from focuscrawl.studio.serving import Studio, has_browser
     type=click.IntRange(0, 65535),
     help="Port to listen on; 0 for one that is free.",
 )
+@click.option(
+    "--store",
+    metavar="URL",
+    help="PostgreSQL database whose crawls are shown, too, and where workers can be begun: "
+    "postgresql://USER@HOST/DATABASE.",
+)
+@click.option(
+    "--scrapyd",
+    metavar="URL",
+    help="Scrapyd that crawls can be begun on; name and password: SCRAPYD_USERNAME, "
+    "SCRAPYD_PASSWORD.",
+)
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
-def studio(folder: Path, host: str, port: int, read_only: bool, no_browser: bool) -> None:
+def studio(
+    folder: Path,
+    host: str,
+    port: int,
+    *,
+    store: str | None,
+    scrapyd: str | None,
+    read_only: bool,
+    no_browser: bool,
+) -> None:
     """Serve FOLDER, else the current one, to a browser on this machine, until Ctrl-C.
 
     The address that is printed holds a token: who has it can do what you can.
     """
-    served = Studio(StudioFolder(folder), host, port, read_only=read_only)
+    database = None if store is None else SharedCrawls(store)
+    if database is not None:
+        database.names()  # whether it can be had
+    served = Studio(
+        StudioFolder(folder),
+        host,
+        port,
+        read_only=read_only,
+        database=database,
+        scrapyd=None if scrapyd is None else Scrapyd(scrapyd),
+    )
     os.chdir(folder)  # what definitions and crawls name is named from there
     click.echo(f"The studio is at {served.address}\nCtrl-C ends it; crawls go on without it.")
     if has_browser() and not no_browser:

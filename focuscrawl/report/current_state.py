@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from focuscrawl.report.shared_status import SharedStatus
 from focuscrawl.report.status import Recent, last_pages, of_whom, state_of
 from focuscrawl.store import schema
 
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class CurrentState:
-    """A crawl kept in a folder, without any sum over all of its pages or URLs.
+    """A crawl, without any sum over all of its pages or URLs.
 
     Attributes
     ----------
+    running : somebody crawls
     about : topic, strategy and web in a line
     state : ``crawling``, ``paused``, or why it does not crawl
     fetched : fetches
@@ -29,6 +31,7 @@ class CurrentState:
     recent : how fast it fetches, and how well, of late
     """
 
+    running: bool
     about: str
     state: str
     fetched: int
@@ -37,14 +40,30 @@ class CurrentState:
 
     @classmethod
     def of(cls, store: CrawlStore, *, running: bool, now: datetime) -> CurrentState:
-        """Read it; parameters are those of `focuscrawl.report.status.Status.of`."""
+        """Read one kept in a folder; parameters are those of `report.status.Status.of`."""
         (last,) = store.row(sa.select(sa.func.max(schema.page.c.seq)))
         fetched = last or 0
         pages = last_pages(store, fetched)[None]
         return cls(
+            running=running,
             about=of_whom(store),
             state=state_of(store, fetched, running=running),
             fetched=fetched,
+            last_fetch=pages[0][0] if pages else None,
+            recent=Recent.of(pages, now),
+        )
+
+    @classmethod
+    def of_workers(cls, store: CrawlStore, *, now: datetime) -> CurrentState:
+        """Read one that workers share."""
+        status = SharedStatus.of(store)
+        by_worker = last_pages(store, status.fetched)
+        pages = sorted((page for each in by_worker.values() for page in each), reverse=True)
+        return cls(
+            running=not status.ended,
+            about=status.about,
+            state=status.state,
+            fetched=status.fetched,
             last_fetch=pages[0][0] if pages else None,
             recent=Recent.of(pages, now),
         )

@@ -193,6 +193,22 @@ def holds_crawl(database: Database) -> bool:
         engine.dispose()
 
 
+def shared_crawls(database: Database) -> list[str]:
+    """Return the names of all crawls in the database; raises as `open_database` does."""
+    holding = sa.text(
+        "SELECT n.nspname FROM pg_namespace n WHERE 3 = (SELECT count(*) FROM pg_class c WHERE "
+        "c.relnamespace = n.oid AND c.relname IN ('worker', 'shard', 'evidence')) ORDER BY 1"
+    )
+    engine = connect(database)
+    try:
+        with engine.connect() as connection:
+            return [name for (name,) in connection.execute(holding)]
+    except sa.exc.DBAPIError as error:
+        raise refused(error, database, _SELECT) from None
+    finally:
+        engine.dispose()
+
+
 def read_database(database: Database) -> DatabaseStore:
     """Open the crawl of this name for reading; raises as `open_database` does."""
     engine = connect(database)

@@ -10,6 +10,7 @@ from starlette.routing import Route
 
 from focuscrawl import __version__
 from focuscrawl.crawl.remote_control import Command
+from focuscrawl.errors import UserError
 from focuscrawl.report.stores import status_of
 from focuscrawl.studio import listing
 from focuscrawl.studio.rendering import PREFIX
@@ -44,14 +45,16 @@ def routes(desk: Desk) -> list[Route]:
     def listed(what: Callable[[StudioFolder], list[dict[str, Any]]]) -> Endpoint:
         return lambda _: JSONResponse(what(folder))
 
+    def crawls(_: Request) -> JSONResponse:
+        return JSONResponse(listing.crawls(desk))
+
     def crawl(request: Request) -> JSONResponse:
-        path = folder.crawl(request.path_params["name"])
-        return JSONResponse(listing.crawl(folder, path) | {"status": status_of(path).plain()})
+        found = desk.crawl(request.path_params["name"])
+        return JSONResponse(listing.crawl(found) | {"status": status_of(found.place).plain()})
 
     def asking(wanted: Command) -> Endpoint:
         def endpoint(request: Request) -> JSONResponse:
-            path = folder.crawl(request.path_params["name"])
-            asked = listing.ask(folder, path, wanted)
+            asked = listing.ask(desk.crawl(request.path_params["name"]), wanted)
             return JSONResponse(asked, HTTPStatus.ACCEPTED, headers=CRAWLS_CHANGED)
 
         return endpoint
@@ -66,14 +69,26 @@ def routes(desk: Desk) -> list[Route]:
         job = desk.jobs.end(request.path_params["id"])
         return JSONResponse(job.plain(), HTTPStatus.ACCEPTED, headers=JOBS_CHANGED)
 
+    def on_scrapyd(_: Request) -> JSONResponse:
+        scrapyd = desk.scrapyd
+        return JSONResponse([] if scrapyd is None else [vars(job) for job in scrapyd.jobs()])
+
+    def cancel(request: Request) -> JSONResponse:
+        if desk.scrapyd is None:
+            raise UserError("no Scrapyd is named: start the studio with --scrapyd")
+        desk.scrapyd.cancel(request.path_params["id"])
+        return JSONResponse({"id": request.path_params["id"]}, HTTPStatus.ACCEPTED)
+
     return [
         Route(PREFIX, about),
+        Route(f"{PREFIX}/scrapyd", on_scrapyd),
+        Route(f"{PREFIX}/scrapyd/{{id}}/cancel", cancel, methods=["POST"]),
         Route(f"{PREFIX}/jobs", jobs),
         Route(f"{PREFIX}/jobs/{{id}}", job),
         Route(f"{PREFIX}/jobs/{{id}}/end", end_job, methods=["POST"]),
         Route(f"{PREFIX}/topics", listed(listing.topics)),
         Route(f"{PREFIX}/critics", listed(listing.critics)),
-        Route(f"{PREFIX}/crawls", listed(listing.crawls)),
+        Route(f"{PREFIX}/crawls", crawls),
         *(
             Route(f"{PREFIX}/crawls/{{name:path}}/{verb}", asking(wanted), methods=["POST"])
             for verb, wanted in _ASKED.items()

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from contextlib import closing
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.remote_control import Command, FileControl
+from focuscrawl.crawl.remote_control import Command
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.model_folder import MANIFEST
-from focuscrawl.report.current_state import CurrentState
 from focuscrawl.report.stores import open_store
+from focuscrawl.studio.crawls import NamedCrawl
 from focuscrawl.topics.definition import read_definition
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
+    from focuscrawl.studio.desk import Desk
     from focuscrawl.studio.folder import StudioFolder
 
 _TOPIC = "topic.toml"  # a file of this name is meant for a topic, so it is said what is wrong
@@ -64,45 +61,52 @@ def critics(folder: StudioFolder) -> list[dict[str, Any]]:
     return found
 
 
-def crawls(folder: StudioFolder) -> list[dict[str, Any]]:
+def crawls(desk: Desk) -> list[dict[str, Any]]:
     """Return the crawls, those that run first, then by when they fetched last; see `crawl`.
 
     One that cannot be read has ``name`` and ``error``.
     """
+    folder = desk.folder
+    named = [NamedCrawl(folder.name_of(path), path) for path in folder.crawls()]
     found: list[dict[str, Any]] = []
-    for path in folder.crawls():
+    if desk.database is not None:
         try:
-            found.append(crawl(folder, path))
+            named += map(desk.database.crawl, desk.database.names())
         except UserError as error:
-            found.append({"name": folder.name_of(path), "running": False, "error": str(error)})
+            found.append({"name": desk.database.shown, "running": False, "error": str(error)})
+    for each in named:
+        try:
+            found.append(crawl(each))
+        except UserError as error:
+            found.append({"name": each.name, "running": False, "error": str(error)})
     by_time = sorted(found, key=lambda each: each.get("last_fetch") or "", reverse=True)
     return sorted(by_time, key=lambda each: not each["running"])
 
 
-def crawl(folder: StudioFolder, path: Path) -> dict[str, Any]:
-    """Return how the crawl in `path` is doing; what is read does not grow with the crawl.
+def crawl(named: NamedCrawl) -> dict[str, Any]:
+    """Return how a crawl is doing; what is read does not grow with the crawl.
 
     Returns
     -------
-    ``name``, ``about``, ``state`` in words, ``running``, ``wanted`` (``run``, ``pause`` or
-    ``stop``), ``fetched``, and of late ``harvest_rate``, ``pages_per_second``, ``last_fetch``
-    (ISO 8601, UTC).
+    ``name``, ``shared``, ``about``, ``state`` in words, ``running``, ``wanted`` (``run``,
+    ``pause`` or ``stop``), ``fetched``, and of late ``harvest_rate``, ``pages_per_second``,
+    ``last_fetch`` (ISO 8601, UTC).
 
     Raises
     ------
     UserError
         It cannot be read.
     """
-    running = CrawlFolder(path).in_use
-    with closing(open_store(path)) as store:
-        current = CurrentState.of(store, running=running, now=datetime.now(UTC))
+    with closing(open_store(named.place)) as store:
+        current = named.current(store)
     last = current.last_fetch
     return {
-        "name": folder.name_of(path),
+        "name": named.name,
+        "shared": named.shared,
         "about": current.about,
         "state": current.state,
-        "running": running,
-        "wanted": str(FileControl(path).wanted),
+        "running": current.running,
+        "wanted": str(named.control.wanted),
         "fetched": current.fetched,
         "harvest_rate": current.recent.harvest_rate,
         "pages_per_second": current.recent.pages_per_second,
@@ -110,8 +114,8 @@ def crawl(folder: StudioFolder, path: Path) -> dict[str, Any]:
     }
 
 
-def ask(folder: StudioFolder, path: Path, wanted: Command) -> dict[str, Any]:
-    """Ask something of the crawl in `path`, as ``focuscrawl pause``, ``resume``, ``stop`` do.
+def ask(named: NamedCrawl, wanted: Command) -> dict[str, Any]:
+    """Ask something of a crawl, as ``focuscrawl pause``, ``resume``, ``stop`` do.
 
     Returns
     -------
@@ -120,12 +124,12 @@ def ask(folder: StudioFolder, path: Path, wanted: Command) -> dict[str, Any]:
     Raises
     ------
     UserError
-        There is nothing to resume or stop, or the folder cannot be written.
+        There is nothing to resume or stop, or it cannot be asked.
     """
-    control = FileControl(path)
+    control = named.control
     if wanted is Command.RUN and control.wanted is not Command.PAUSE:
-        raise UserError(f"{folder.name_of(path)} is not paused: nothing to resume")
-    if wanted is Command.STOP and not CrawlFolder(path).in_use:
-        raise UserError(f"nobody crawls in {folder.name_of(path)}: nothing to stop")
+        raise UserError(f"{named.name} is not paused: nothing to resume")
+    if wanted is Command.STOP and not control.in_use:
+        raise UserError(f"nobody crawls in {named.name}: nothing to stop")
     control.ask(wanted)
-    return crawl(folder, path)
+    return crawl(named)

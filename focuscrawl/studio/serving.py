@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from threading import Event
     from types import FrameType
 
+    from focuscrawl.studio.crawls import SharedCrawls
     from focuscrawl.studio.folder import StudioFolder
+    from focuscrawl.studio.scrapyd import Scrapyd
 
 _LOOPBACK = ("127.0.0.1", "localhost")
 
@@ -34,6 +36,7 @@ class Studio:
     folder : what it serves
     host, port : address it listens on; port 0: one that is free
     read_only : nobody may change anything
+    database, scrapyd : see `Desk`
 
     Attributes
     ----------
@@ -46,7 +49,14 @@ class Studio:
     """
 
     def __init__(
-        self, folder: StudioFolder, host: str, port: int, *, read_only: bool = False
+        self,
+        folder: StudioFolder,
+        host: str,
+        port: int,
+        *,
+        read_only: bool = False,
+        database: SharedCrawls | None = None,
+        scrapyd: Scrapyd | None = None,
     ) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_STREAM)
@@ -65,7 +75,7 @@ class Studio:
         names = {host, *_LOOPBACK} if host in _LOOPBACK else {host}
         hosts = frozenset(_with_port(name, port) for name in names)
         access = Access(token, hosts, f"focuscrawl-studio-{port}", read_only=read_only)
-        self._desk = Desk(folder, Jobs(folder.root), read_only)
+        self._desk = Desk(folder, Jobs(folder.root), read_only, database, scrapyd)
         self._application = make_application(self._desk, access)
         self.address = f"http://{_with_port(host, port)}/?token={token}"
 

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
+from focuscrawl.webs.synthetic import SyntheticWeb
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from playwright.sync_api import Page
 
+#: a crawl of the demo web, as the form or a script says it
+NEW_CRAWL = {
+    "critic": "models/demo",
+    "topic": "/Sports/Cycling",
+    "web": "demo",
+    "strategy": "best-first",
+    "seeds": "\n".join(SyntheticWeb().seeds("/Sports/Cycling")),
+}
+_LONG = 600.0  # seconds after which something hangs
 MINUTE = 60_000  # milliseconds: a loaded machine is slow
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
 
@@ -31,9 +46,9 @@ def start(*arguments: str, cwd: Path, stdout: int | None = None) -> subprocess.P
 
 
 @contextmanager
-def serving(folder: Path, port: int = 0) -> Iterator[str]:
+def serving(folder: Path, port: int = 0, options: Sequence[str] = ()) -> Iterator[str]:
     """Serve a folder; give the address, with its token."""
-    arguments = ["studio", ".", "--port", str(port), "--no-browser"]
+    arguments = ["studio", ".", "--port", str(port), "--no-browser", *options]
     studio = start(*arguments, cwd=folder, stdout=subprocess.PIPE)
     assert studio.stdout is not None
     with studio.stdout as said:
@@ -58,3 +73,43 @@ def tab() -> Iterator[Page]:
         browser = started.chromium.launch(executable_path=chromium, args=_FLAGS)
         yield browser.new_context().new_page()
         browser.close()
+
+
+class RefusedError(Exception):
+    """What a studio says when it does not do what it was asked."""
+
+
+class Client:
+    """A script that uses the API of a studio."""
+
+    def __init__(self, address: str) -> None:
+        self.base, _, self._token = address.partition("/?token=")
+
+    def page(self, path: str, data: dict[str, Any] | None = None) -> str:
+        """Return what is at an address; with `data` it is posted."""
+        headers = {"Authorization": f"Bearer {self._token}", "Origin": self.base}
+        headers["Content-Type"] = "application/json"
+        body = None if data is None else json.dumps(data).encode()
+        try:
+            with urlopen(Request(self.base + path, body, headers)) as answer:
+                return str(answer.read().decode())
+        except HTTPError as error:
+            raise RefusedError(json.load(error)["error"]) from error
+
+    def ask(self, path: str, data: dict[str, Any] | None = None) -> Any:
+        """The same, of the API."""
+        return json.loads(self.page(f"/api/v1{path}", data))
+
+    def refused(self, path: str, data: dict[str, Any]) -> str:
+        """Post what is refused; return why."""
+        with pytest.raises(RefusedError) as refused:
+            self.ask(path, data)
+        return str(refused.value)
+
+    def until(self, path: str, done: Callable[[Any], bool]) -> Any:
+        """Ask again and again."""
+        end = time.monotonic() + _LONG
+        while not done(said := self.ask(path)):
+            assert time.monotonic() < end, said
+            time.sleep(0.1)
+        return said

@@ -11,7 +11,9 @@ from focuscrawl.crawl.remote_control import Command
 from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore
 from focuscrawl.studio import listing
+from focuscrawl.studio.desk import Desk
 from focuscrawl.studio.folder import StudioFolder
+from focuscrawl.studio.jobs import Jobs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +24,10 @@ ABOUT = {"topic": "/A", "strategy": "apprentice", "web_name": "demo"}
 def make_crawl(path: Path) -> None:
     path.mkdir(parents=True)
     CrawlStore.create(path / "crawl.db", ABOUT).close()
+
+
+def desk_of(folder: StudioFolder) -> Desk:
+    return Desk(folder, Jobs(folder.root), read_only=False)
 
 
 @pytest.fixture
@@ -35,7 +41,7 @@ def folder(tmp_path: Path) -> StudioFolder:
 
 
 def test_crawls_are_found_and_links_are_not_followed(folder: StudioFolder) -> None:
-    (found,) = listing.crawls(folder)
+    (found,) = listing.crawls(desk_of(folder))
     assert found["name"] == "crawls/one"
     assert (found["running"], found["wanted"], found["fetched"]) == (False, "run", 0)
 
@@ -74,14 +80,14 @@ def test_critics_are_told_by_their_manifests(folder: StudioFolder) -> None:
 
 def test_a_damaged_crawl_is_one_line_of_the_list(folder: StudioFolder) -> None:
     (folder.root / "crawls" / "one" / "crawl.db").write_bytes(b"no database at all" * 100)
-    (found,) = listing.crawls(folder)
+    (found,) = listing.crawls(desk_of(folder))
     assert found["error"]
 
 
 def test_a_pause_is_kept_for_a_crawl_at_rest_and_taken_back(folder: StudioFolder) -> None:
-    path = folder.crawl("crawls/one")
-    assert listing.ask(folder, path, Command.PAUSE)["wanted"] == "pause"
-    assert listing.ask(folder, path, Command.RUN)["wanted"] == "run"
+    crawl = desk_of(folder).crawl("crawls/one")
+    assert listing.ask(crawl, Command.PAUSE)["wanted"] == "pause"
+    assert listing.ask(crawl, Command.RUN)["wanted"] == "run"
     for wanted in (Command.RUN, Command.STOP):
         with pytest.raises(UserError, match="nothing to"):
-            listing.ask(folder, path, wanted)
+            listing.ask(crawl, wanted)

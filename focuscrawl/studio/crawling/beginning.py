@@ -15,6 +15,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.strategies.registry import strategy_names
+from focuscrawl.studio.crawls import NamedCrawl
 from focuscrawl.studio.folder import check_name
 from focuscrawl.studio.jobs import JobState
 from focuscrawl.studio.posted import text_of, texts_of
@@ -125,26 +126,34 @@ def begin(desk: Desk, crawl: NewCrawl) -> Job:
     UserError
         It cannot be, for the reason that the command gives.
     """
+    keep_seeds(desk, crawl)
+    return begin_job(desk, NamedCrawl(crawl.name, desk.folder.root / crawl.name), crawl.arguments)
+
+
+def keep_seeds(desk: Desk, crawl: NewCrawl) -> None:
+    """Write the start URLs of a crawl where its arguments have them; UserError: it cannot be."""
+    if not crawl.seeds:
+        return
     path = desk.folder.root / crawl.name
-    if crawl.seeds:
-        try:
-            path.mkdir(parents=True, exist_ok=True)
-            write_whole(path / _SEEDS, "\n".join([*crawl.seeds, ""]))
-        except OSError as error:
-            raise UserError(f"{path} cannot be written: {error.strerror}") from None
-    return _begun(desk, crawl.name, crawl.arguments)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        write_whole(path / _SEEDS, "\n".join([*crawl.seeds, ""]))
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None
 
 
 def go_on(desk: Desk, name: str, budget: int | None = None) -> Job:
     """Go on with a crawl that was begun here and has ended, with another budget if one is given.
+
+    Of one that workers share, which may run, one more worker begins.
 
     Raises
     ------
     UserError
         It was begun elsewhere, it runs, or it cannot go on.
     """
-    path = desk.folder.crawl(name)
-    if CrawlFolder(path).in_use:
+    crawl = desk.crawl(name)
+    if crawl.control.in_use and not (crawl.shared and budget is None):
         raise UserError(f"{name} is being crawled: it goes on")
     earlier = desk.jobs.all(kind=CRAWL, subject=name)
     if not earlier:
@@ -153,11 +162,41 @@ def go_on(desk: Desk, name: str, budget: int | None = None) -> Job:
             f"{name} was begun on the command line: give the command that began it again{given}"
         )
     arguments = earlier[0].arguments
-    _check_arguments(desk.folder, name, arguments)
+    check_arguments(desk.folder, crawl, arguments)
     if budget is not None:
         said = f"budget={budget}"
         arguments = [said if each.startswith("budget=") else each for each in arguments]
-    return _begun(desk, name, arguments)
+    return begin_job(desk, crawl, arguments)
+
+
+def begin_job(desk: Desk, crawl: NamedCrawl, arguments: list[str]) -> Job:
+    """Begin a process of a crawl, and wait until it crawls; UserError: it has ended at once."""
+    job = desk.jobs.begin(CRAWL, crawl.name, arguments)
+    until = time.monotonic() + _LONG
+    while time.monotonic() < until:
+        if job.state is JobState.FAILED:
+            raise UserError(job.said.rpartition("\n")[2] or f"{crawl.name} has not begun")
+        if job.state is JobState.DONE or _is_crawled(crawl):
+            break
+        time.sleep(_BETWEEN)
+        job = desk.jobs.job(job.id)
+    return job
+
+
+def given_in(arguments: list[str]) -> list[tuple[str, str, str]]:
+    """Return (option, key, value) of what is typed after ``crawl``."""
+    pairs = zip(arguments[1::2], arguments[2::2], strict=True)
+    return [(option, *said.partition("=")[::2]) for option, said in pairs]
+
+
+def _is_crawled(crawl: NamedCrawl) -> bool:
+    if isinstance(crawl.place, Path):
+        folder = CrawlFolder(crawl.place)
+        return folder.in_use and folder.exists
+    try:
+        return crawl.control.in_use
+    except UserError:
+        return False  # it is being made
 
 
 def read_budget(text: str) -> int:
@@ -186,15 +225,15 @@ def estimate(folder: StudioFolder, crawl: NewCrawl) -> str:
     return f"{said}; faster as it finds more hosts."
 
 
-def _check_arguments(folder: StudioFolder, name: str, arguments: list[str]) -> None:
+def check_arguments(folder: StudioFolder, crawl: NamedCrawl, arguments: list[str]) -> None:
     """Refuse what a form cannot have said: who has sent the folder may have written it."""
-    odd = UserError(f"{name} was begun in a way that the studio does not know: begin it by hand")
-    pairs = list(zip(arguments[1::2], arguments[2::2], strict=False))
-    if arguments[:1] != [CRAWL] or len(arguments) != 1 + 2 * len(pairs):
+    odd = UserError(
+        f"{crawl.name} was begun in a way that the studio does not know: begin it by hand"
+    )
+    if arguments[:1] != [CRAWL] or len(arguments) % 2 == 0:
         raise odd
     settings = {setting for setting, _ in SETTINGS.values()}
-    for option, said in pairs:
-        key, _, value = said.partition("=")
+    for option, key, value in given_in(arguments):
         match option, key:
             case "-a", "critic":
                 folder.critic(value.removeprefix("./"))
@@ -208,26 +247,14 @@ def _check_arguments(folder: StudioFolder, name: str, arguments: list[str]) -> N
                 _strategy(value)
             case "-a", "budget":
                 read_budget(value)
-            case "-a", "crawl_dir" if value == f"./{name}":
+            case "-a", "crawl_dir" if value == f"./{crawl.name}":
+                pass
+            case "-a", "store" if value == crawl.place:
                 pass
             case "-s", _ if key in settings and _NUMBER.fullmatch(value):
                 pass
             case _:
                 raise odd
-
-
-def _begun(desk: Desk, name: str, arguments: list[str]) -> Job:
-    job = desk.jobs.begin(CRAWL, name, arguments)
-    folder = CrawlFolder(desk.folder.root / name)
-    until = time.monotonic() + _LONG
-    while time.monotonic() < until:
-        if job.state is JobState.FAILED:
-            raise UserError(job.said.rpartition("\n")[2] or f"{name} has not begun")
-        if job.state is JobState.DONE or (folder.in_use and folder.exists):
-            break
-        time.sleep(_BETWEEN)
-        job = desk.jobs.job(job.id)
-    return job
 
 
 def _new_name(folder: StudioFolder, name: str) -> str:

@@ -9,22 +9,20 @@ from urllib.parse import quote
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.plan import CrawlPlan
-from focuscrawl.crawl.remote_control import FileControl
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
 from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio import listing
 from focuscrawl.studio.crawling.beginning import (
     SETTINGS,
-    begin,
     choice,
     estimate,
     go_on,
     read_budget,
     read_crawl,
 )
+from focuscrawl.studio.crawling.elsewhere import SCRAPYD, WORKERS, begin_where
 from focuscrawl.studio.crawling.events import stream
 from focuscrawl.studio.crawling.watches import Watches
 from focuscrawl.studio.posted import text_of, with_values
@@ -49,35 +47,31 @@ def routes(desk: Desk) -> list[Route]:
 
 
 def _api(desk: Desk) -> list[Route]:
-    watches = Watches(desk.folder)
+    watches = Watches(desk)
 
     def create(_: Request, values: Mapping[str, Any]) -> Response:
-        made = read_crawl(desk.folder, values)
-        job = begin(desk, made)
-        # htmx opens the page of the crawl, scripts read what was begun
-        headers = {"HX-Redirect": f"/crawls/{quote(made.name)}/live"}
-        begun = {"crawl": made.name, "job": job.plain()}
-        return JSONResponse(begun, HTTPStatus.ACCEPTED, headers=headers)
+        begun = begin_where(desk, read_crawl(desk.folder, values), values)
+        # htmx opens the page of the crawl, scripts read what was begun; Scrapyd takes its time
+        page = "/" if "scrapyd" in begun else f"/crawls/{quote(begun['crawl'])}/live"
+        return JSONResponse(begun, HTTPStatus.ACCEPTED, headers={"HX-Redirect": page})
 
     def more(request: Request, values: Mapping[str, Any]) -> Response:
-        name = request.path_params["name"]
-        path = desk.folder.crawl(name)
+        crawl = desk.crawl(request.path_params["name"])
         budget = read_budget(text_of(values, "budget"))
-        if CrawlFolder(path).in_use:
-            FileControl(path).extend(budget)
+        if crawl.control.in_use:
+            crawl.control.extend(budget)
         else:
-            go_on(desk, name, budget)
-        return JSONResponse(listing.crawl(desk.folder, path), HTTPStatus.ACCEPTED)
+            go_on(desk, crawl.name, budget)
+        return JSONResponse(listing.crawl(crawl), HTTPStatus.ACCEPTED)
 
     def again(request: Request, _: Mapping[str, Any]) -> Response:
-        name = request.path_params["name"]
-        path = desk.folder.crawl(name)
-        go_on(desk, name)
-        return JSONResponse(listing.crawl(desk.folder, path), HTTPStatus.ACCEPTED)
+        crawl = desk.crawl(request.path_params["name"])
+        go_on(desk, crawl.name)
+        return JSONResponse(listing.crawl(crawl), HTTPStatus.ACCEPTED)
 
     def mark(request: Request, values: Mapping[str, Any]) -> Response:
         name = request.path_params["name"]
-        desk.folder.crawl(name)
+        desk.crawl_folder(name)
         marked = read_topics(text_of(values, "class"))
         if len(marked) != 1:
             raise UserError("mark which class? Name one")
@@ -85,8 +79,7 @@ def _api(desk: Desk) -> list[Route]:
         return JSONResponse(job.plain(), HTTPStatus.ACCEPTED)
 
     async def events(request: Request) -> Response:
-        name = request.path_params["name"]
-        desk.folder.crawl(name)
+        name = desk.crawl(request.path_params["name"]).name
         return stream(request, watches, name, desk.over)
 
     def state(request: Request) -> Response:
@@ -135,6 +128,11 @@ def _pages(desk: Desk) -> list[Route]:
             "web": request.query_params.get("web", ""),
             "budget": _FIRST_BUDGET,
             "name": place.rpartition("/")[2] or "first",
+            "runs": [
+                run
+                for run, there in ((WORKERS, desk.database), (SCRAPYD, desk.scrapyd))
+                if there is not None
+            ],
             "settings": {field: what for field, (_, what) in SETTINGS.items()},
         }
         return render(desk, "new_crawl", shown)
@@ -147,8 +145,7 @@ def _pages(desk: Desk) -> list[Route]:
         return render(desk, "estimate", {"said": said})
 
     def live(request: Request) -> Response:
-        name = request.path_params["name"]
-        crawl = listing.crawl(folder, folder.crawl(name))
+        crawl = listing.crawl(desk.crawl(request.path_params["name"]))
         return render(desk, "live", {"crawl": crawl, "tab": "live"})
 
     return [

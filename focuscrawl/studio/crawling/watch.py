@@ -12,25 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.parts.priority_fidelity import OVERTAKEN
 from focuscrawl.crawl.parts.topic_change import REDEFINED
 from focuscrawl.crawl.plan import CrawlPlan
-from focuscrawl.crawl.remote_control import FileControl
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.diagnosis import HarvestWatch, Outcome
-from focuscrawl.report.current_state import CurrentState
 from focuscrawl.report.harvest_falls import is_page
 from focuscrawl.report.outcome import PAGE, is_error, outcome
+from focuscrawl.report.shared_status import SharedStatus
 from focuscrawl.report.stores import open_store
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
+from focuscrawl.store.worker_registry import is_shared
 from focuscrawl.studio.crawling.curve import Curve
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from focuscrawl.store import CrawlStore
+    from focuscrawl.studio.crawls import NamedCrawl
 
 BUDGET = "budget"  #: kind of the events that tell of another one
 
@@ -51,12 +49,11 @@ class Watch:
 
     Parameters
     ----------
-    name : of the crawl
-    path : its folder
+    crawl : that is watched
     """
 
-    def __init__(self, name: str, path: Path) -> None:
-        self._name, self._path = name, path
+    def __init__(self, crawl: NamedCrawl) -> None:
+        self._crawl = crawl
         self._lock = Lock()
         self._store: CrawlStore | None = None
         self._redefined: int | None = -1  # the event that told of it last
@@ -104,7 +101,7 @@ class Watch:
 
     def _opened(self) -> CrawlStore:
         if self._store is None:
-            self._store = open_store(self._path)
+            self._store = open_store(self._crawl.place)
         return self._store
 
     def _read(self, store: CrawlStore) -> None:
@@ -154,7 +151,8 @@ class Watch:
         if began < self._count_waiting_at:
             return
         u = schema.url.c
-        tenth: sa.ColumnElement[Any] = sa.cast(u.score * 10, sa.Integer)
+        # databases differ in how they round, so let them do it where it does not matter
+        tenth: sa.ColumnElement[Any] = sa.cast(u.score * 1000, sa.Integer) // 100
         counted = sa.select(tenth.label("tenth"), sa.func.count().label("n"))
         counts = counted.where(u.state == schema.QUEUED).group_by(tenth)
         bins, seeds = [0] * 10, 0
@@ -171,17 +169,14 @@ class Watch:
     # -- showing -------------------------------------------------------------------------------
 
     def _plain(self, store: CrawlStore) -> dict[str, Any]:
-        folder = CrawlFolder(self._path)
-        control = FileControl(self._path)
-        running = folder.in_use
-        current = CurrentState.of(store, running=running, now=datetime.now(UTC))
+        current = self._crawl.current(store)
         alarm = self._falls.alarm
         return {
-            "name": self._name,
+            "name": self._crawl.name,
             "about": current.about,
             "state": current.state,
-            "running": running,
-            "wanted": str(control.wanted),
+            "running": current.running,
+            "wanted": str(self._crawl.control.wanted),
             "budget": _budget(store),
             "fetched": current.fetched,
             "read": self._seq,
@@ -196,7 +191,9 @@ class Watch:
             if alarm is None
             else {
                 "text": alarm.describe(),
-                "proposals": [each.topic for each in alarm.proposals],
+                "proposals": []
+                if self._crawl.shared
+                else [each.topic for each in alarm.proposals],
             },
             "lessons": _lessons(store),
             "latest": _latest(store, self._seq),
@@ -222,6 +219,8 @@ class Watch:
 
 def _budget(store: CrawlStore) -> int:
     """Return the budget of the last run, as it was given or as it was changed; 0: no limit."""
+    if is_shared(store):
+        return SharedStatus.of(store).budget or 0
     budget = CrawlPlan.budget
     for event in History(store).events("start", BUDGET):
         if event.kind == BUDGET:

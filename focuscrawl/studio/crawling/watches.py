@@ -10,29 +10,30 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.studio.crawling.watch import Watch
 
 if TYPE_CHECKING:
-    from focuscrawl.studio.folder import StudioFolder
+    from focuscrawl.studio.desk import Desk
 
 _KEPT = 8  # crawls; that watched longest ago is forgotten first
 _EVERY = 0.9  # seconds for which a look holds
 
 
 class Watches:
-    """Looks at the crawls of a folder."""
+    """Looks at the crawls of a studio."""
 
-    def __init__(self, folder: StudioFolder) -> None:
-        self._folder = folder
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
         self._lock = Lock()
         self._watches: OrderedDict[tuple[str, int], _Shared] = OrderedDict()
 
     def look(self, name: str) -> dict[str, Any]:
         """Return what `Watch.look` does, of the crawl called so."""
-        path = self._folder.crawl(name)
-        store = path / "crawl.db"
-        key = (name, store.stat().st_ino)  # another crawl may have taken the place of one
+        crawl = self._desk.crawl(name)
+        # another crawl may have taken the place of one
+        made = 0 if isinstance(crawl.place, str) else (crawl.place / "crawl.db").stat().st_ino
+        key = (name, made)
         with self._lock:
             shared = self._watches.get(key)
             if shared is None:
-                shared = self._watches[key] = _Shared(Watch(name, path))
+                shared = self._watches[key] = _Shared(Watch(crawl))
             self._watches.move_to_end(key)
             old = [self._watches.popitem(last=False)[1] for _ in range(len(self._watches) - _KEPT)]
         for each in old:

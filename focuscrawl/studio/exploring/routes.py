@@ -159,7 +159,7 @@ class _Shown:
         shown = {"a": a, "b": b, "names": names, "sum": None, "drawing": None}
         if not (a and b):
             return shown
-        paths = [folder.crawl(each) for each in (a, b)]
+        paths = [self._desk.crawl_folder(each) for each in (a, b)]
         if paths[0] == paths[1]:
             raise UserError("this is one crawl: compare it with another one")
         found = self._background.ask("compare", *paths)
@@ -167,7 +167,7 @@ class _Shown:
         return shown | {"sum": found, "drawing": drawing}
 
     def _crawl(self, request: Request) -> tuple[str, Path]:
-        path = self._desk.folder.crawl(request.path_params["name"])
+        path = self._desk.crawl_folder(request.path_params["name"])
         return self._desk.folder.name_of(path), path
 
 

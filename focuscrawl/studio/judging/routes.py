@@ -38,7 +38,7 @@ def routes(desk: Desk) -> list[Route]:
     questions, following = Questions(), Following(desk)
 
     def crawl(request: Request) -> Path:
-        return desk.folder.crawl(request.path_params["name"])
+        return desk.crawl_folder(request.path_params["name"])
 
     def asked(path: Path) -> dict[str, Any]:
         """Return what there is to judge: ``choosing``, ``card``, ``left``, ``wrong``."""
@@ -71,7 +71,7 @@ def routes(desk: Desk) -> list[Route]:
 
         edit_definition(path / DEFINITION, lambda known: judged(known, url, good=verdict), begun)
         questions.settle(path, url, passed=False)
-        if listing.crawl(desk.folder, path)["fetched"] <= SMALL:
+        if _state(desk, path)["fetched"] <= SMALL:
             following.begin(path)
         return JSONResponse({"url": url}, headers=JUDGED)
 
@@ -81,7 +81,7 @@ def routes(desk: Desk) -> list[Route]:
 
     def shown(request: Request) -> dict[str, Any]:
         path = crawl(request)
-        state = listing.crawl(desk.folder, path)
+        state = _state(desk, path)
         return {
             "crawl": state["name"],
             "name": state["name"],
@@ -108,3 +108,7 @@ def routes(desk: Desk) -> list[Route]:
         Route("/parts/crawls/{name:path}/question", part_question),
         Route("/parts/crawls/{name:path}/moved", part_moved),
     ]
+
+
+def _state(desk: Desk, path: Path) -> dict[str, Any]:
+    return listing.crawl(desk.crawl(desk.folder.name_of(path)))
