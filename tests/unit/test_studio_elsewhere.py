@@ -52,7 +52,7 @@ def test_a_job_of_a_strangers_folder_joins_no_other_crawl(tmp_path: Path, store:
     arguments = ["crawl", "-a", "topic=/x", "-a", f"store={store}"]
     order = {"kind": "crawl", "subject": "postgresql:hills", "arguments": arguments}
     (job / "order.json").write_text(json.dumps(order | {"begun": "2026"}))
-    desk = Desk(StudioFolder(tmp_path), Jobs(tmp_path), False, SharedCrawls(AWAY))  # noqa: FBT003
+    desk = Desk(StudioFolder(tmp_path), Jobs(tmp_path), False, SharedCrawls(AWAY))
     crawl = desk.crawl("postgresql:hills")
     with pytest.raises(UserError, match="in a way that the studio does not know"):
         check_arguments(desk.folder, crawl, desk.jobs.all()[0].arguments)
