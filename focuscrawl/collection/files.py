@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.collection.archive import write_archive
+from focuscrawl.collection.cdxj import write_index
 from focuscrawl.collection.datasheet import datasheet
 from focuscrawl.collection.rows import COLUMNS, row_of
 from focuscrawl.errors import UserError
@@ -65,22 +66,26 @@ def write_collection(collection: Collection, out: Path, *, chunk: int = 0) -> li
     """
     check_out(out)
     ending = _ending(out)
-    sheet = datasheet(collection, datetime.now(UTC))
+    written = [out]
     rows = (row_of(page, chunk) for page in collection.pages)
     try:
         if not ending:
-            _write_markdown(rows, out, sheet)
-            return [out]
+            _write_markdown(rows, out, datasheet(collection, datetime.now(UTC)))
+            return written
         with draft_of(out) as draft:
             if ending == ".warc.gz":
+                written.append(out.with_name(f"{name_of(out)}.cdxj"))
                 write_archive(collection, draft)
+                with draft_of(written[-1]) as index:
+                    write_index(draft, index, out.name)
             else:
                 _TABLES[ending](rows, draft)
-        about = out.with_name(f"{name_of(out)}.datasheet.md")
-        write_whole(about, sheet)
+        written.append(out.with_name(f"{name_of(out)}.datasheet.md"))
+        # only now: an archive leaves out what is there no longer
+        write_whole(written[-1], datasheet(collection, datetime.now(UTC)))
     except OSError as error:
         raise UserError(f"{out} cannot be written ({error.strerror}): name another") from None
-    return [out, about]
+    return written
 
 
 def name_of(out: Path) -> str:
