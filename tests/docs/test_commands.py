@@ -386,7 +386,7 @@ _BIRDS = {
     "road cycling, bicycle, peloton": "birds, ornithology, plumage, breeding season",
     "Cycling": "Birds",
     "budget=1000": "budget=100",
-    "recall 0.9, next 100 < 0.1": "next 100 < 0.8",
+    "recall 0.9, next 100 < 0.1": "next 100 < 0.9",
 }
 _BIRD_PAGES = ("Freckled_duck", "Palaeeudyptinae", "Phasianidae")
 
@@ -420,7 +420,7 @@ def _check_corpus(folder: Path, budget: int) -> str:
     rows = pytest.importorskip("pyarrow.parquet").read_table(folder / "cycling.parquet")
     taken = {row["url"]: row for row in rows.to_pylist()}
     assert taken.keys() <= relevant.keys()
-    assert len(taken) > 0.8 * len(relevant) > 20
+    assert len(taken) > 0.8 * len(relevant) > 10
     assert all(row["text"] and row["chunks"] and row["language"] == "en" for row in taken.values())
     sheet = (folder / "cycling.datasheet.md").read_text()
     assert "By its own estimate the crawl has" in sheet
