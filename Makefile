@@ -12,7 +12,7 @@
 # make lock     : the versions and hashes in locks/, after a change of what is needed;
 #                 LOCK_OPTIONS=--upgrade takes the newest of all
 # Needs make and Python 3.11 or newer (make PYTHON=...); all else is installed into .venv
-# (and .venv-oldest), but for the programs that tests start: see .ci/programs
+# (and .venv-oldest, .venv-pywb), but for the programs that tests start: see .ci/programs
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -57,6 +57,17 @@ DEMO_CRAWL = $(BIN)/focuscrawl crawl -a web=demo -a topic=$(TOPIC) \
 		--no-build-isolation --editable .
 	@touch $@
 
+# what serves archives in a test. surt is no wheel: its setup.py is run, of the digest in the lock
+.venv-pywb/.installed: locks/pywb.txt locks/surt.txt
+	@$(PYTHON) -m venv $(@D)
+	@echo "installing into $(@D) ..."
+	@$(@D)/bin/$(LOCKED) --no-deps --requirement locks/pywb.txt
+	@$(@D)/bin/pip download --quiet --disable-pip-version-check --require-hashes --no-deps \
+		--no-build-isolation --dest $(@D) --requirement locks/surt.txt
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --no-index --no-deps \
+		--no-build-isolation $(@D)/surt-*.tar.gz
+	@touch $@
+
 crawl: .venv/.installed
 	@$(DEMO_CRAWL) -a crawl_dir=$(CRAWL_DIR)
 	@echo "the same once more without focus, breadth-first ..."
@@ -74,6 +85,8 @@ lint: .venv/.installed
 
 test: lint
 	@.ci/programs
+	@$(MAKE) --no-print-directory .venv-pywb/.installed || \
+		echo "the test that serves an archive with pywb will be skipped, as it cannot be installed"
 	$(BIN)/pytest -n 3 --dist loadscope
 
 test-oldest: .venv-oldest/.installed
@@ -108,6 +121,8 @@ lock: .venv-lock/.installed
 	echo hatchling | $(COMPILE) - --constraint $(PINS) --output-file locks/build.txt
 	$(COMPILE) $(LOCK_OPTIONS) --group fuzz --output-file locks/fuzz.txt
 	$(COMPILE) $(LOCK_OPTIONS) --group lock --output-file locks/lock.txt
+	$(COMPILE) $(LOCK_OPTIONS) --group pywb --no-emit-package surt --output-file locks/pywb.txt
+	echo surt | $(COMPILE) $(LOCK_OPTIONS) - --no-deps --output-file locks/surt.txt
 	@sed -i.bak -E '/^twisted==/d; /^scrapy-playwright==/d; s/^scrapy==.*/scrapy==$(OLDEST_SCRAPY)/' $(PINS)
 	$(COMPILE) pyproject.toml --extra all --group dev --constraint $(PINS) \
 		--output-file locks/oldest-scrapy.txt
@@ -116,4 +131,4 @@ notebooks: .venv/.installed
 	cd notebooks && ../$(BIN)/python -m jupyter execute --inplace *.ipynb
 
 clean:
-	rm -rf .venv .venv-oldest .venv-lock .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist
+	rm -rf .venv .venv-oldest .venv-lock .venv-pywb .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist

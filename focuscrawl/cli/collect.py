@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import closing
 from pathlib import Path
 
@@ -64,14 +65,39 @@ def collect(
         () if language is None else tuple(filter(None, map(str.strip, language.split(","))))
     )
     wanted = Wanted(min_relevance, languages, extractor, near_duplicates)
-    with closing(open_store(crawl_dir)) as store, closing(Bar("Taking text")) as shown:
+    with (
+        closing(open_store(crawl_dir)) as store,
+        closing(Bar("Taking text")) as shown,
+        closing(Bar("Measuring the critic")) as measuring,
+    ):
         found = collection.collect(
-            store, Path(crawl_dir), wanted, web=web, processes=processes, progress=shown
+            store,
+            Path(crawl_dir),
+            wanted,
+            web=web,
+            processes=processes,
+            progress=shown,
+            measuring=measuring,
         )
-        written = write_collection(found, out, chunk=chunk)
+        written = write_collection(found, out, chunk=chunk, command=_as_typed())
         if links:
             written += write_edges(store, found, out.parent, name_of(out))
     left = ", ".join(f"{n:,} {why}" for why, n in found.left_out.most_common())
     said = f"{counted(len(found.pages), 'page')} of {found.fetched:,} with R ≥ {min_relevance:g}"
     click.echo(f"{said}{f'; left out: {left}' if left else ''}")
     click.echo("wrote " + ", ".join(map(str, written)))
+
+
+def _as_typed() -> str:
+    """Return the command, with the options that are not as they are by default."""
+    context = click.get_current_context()
+    words = ["focuscrawl", "collect"]
+    for parameter in context.command.params:
+        value = context.params.get(parameter.name or "")
+        if isinstance(parameter, click.Argument):
+            words.append(str(value))
+        elif value is True:
+            words.append(parameter.opts[0])
+        elif value is not None and value != parameter.get_default(context):
+            words += [parameter.opts[0], str(value)]
+    return shlex.join(words)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from focuscrawl.collection.answers import answer_of
 from focuscrawl.webs.warc_recorder import WarcRecorder
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from focuscrawl.collection.collection import Collection
-    from focuscrawl.webs.protocol import Answer
 
 _CHANGED = ("content-length", "content-encoding", "transfer-encoding")  # bodies are unpacked
 
@@ -28,7 +28,7 @@ def write_archive(collection: Collection, path: Path) -> None:
     try:
         with WarcRecorder(named) as recorder:
             for page in collection.pages:
-                answer = _answer(collection, page.url)
+                answer = answer_of(collection.webs, page.url)
                 if answer is None:
                     collection.left_out["not kept, or changed since"] += 1
                     continue
@@ -48,12 +48,3 @@ def write_archive(collection: Collection, path: Path) -> None:
         named.replace(path)
     finally:
         named.unlink(missing_ok=True)
-
-
-def _answer(collection: Collection, url: str) -> Answer | None:
-    for web in collection.webs:
-        (known,) = web.resolve([url])
-        answer = None if known is None else web.fetch(known)
-        if answer is not None and 200 <= answer.status < 300:
-            return answer
-    return None

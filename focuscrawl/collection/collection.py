@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
+from focuscrawl.collection.answers import answer_of
+from focuscrawl.collection.origin import Origin
+from focuscrawl.collection.signals import signals_of
 from focuscrawl.crawl.minhash import MinHashIndex, sketch
 from focuscrawl.crawl.page_source import webs_of
 from focuscrawl.foundation.progress_listener import SILENT, Progress
@@ -57,7 +60,13 @@ class Wanted:
 
 @dataclass
 class CollectedPage:
-    """One page that is taken home; see docs/collect.md for its columns."""
+    """One page that is taken home; see docs/collect.md for its columns.
+
+    Attributes
+    ----------
+    duplicates : URLs of pages that say nearly the same
+    robots : what it asks of robots, see `focuscrawl.collection.signals`
+    """
 
     seq: int
     url: str
@@ -68,6 +77,7 @@ class CollectedPage:
     of: PageText
     hash: str
     duplicates: list[str] = field(default_factory=list)
+    robots: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -82,6 +92,7 @@ class Collection:
     left_out : how many pages were not taken, by why
     fetched : pages of the crawl that are relevant enough
     webs : that hold the pages as they came, in the order to look for one
+    origin : what else its crawl has kept
     """
 
     identity: dict[str, str]
@@ -90,6 +101,7 @@ class Collection:
     left_out: Counter[str]
     fetched: int
     webs: Sequence[Web] = ()
+    origin: Origin = field(default_factory=Origin)
 
 
 def collect(
@@ -100,6 +112,7 @@ def collect(
     web: str | None = None,
     processes: int = 2,
     progress: Progress = SILENT,
+    measuring: Progress = SILENT,
 ) -> Collection:
     """Read the relevant pages of a crawl again, and take their text.
 
@@ -110,6 +123,7 @@ def collect(
     Parameters
     ----------
     web : recording of pages that the crawl has not kept itself
+    measuring : told of the examples that the critic is measured by
 
     Raises
     ------
@@ -132,7 +146,11 @@ def collect(
     pages = _without_boilerplate(pages, left_out)
     if not wanted.near_duplicates:
         pages = _once(pages, left_out)
-    return Collection(identity, wanted, pages, left_out, len(rows), webs)
+    for page in pages:
+        answer = answer_of(webs, page.url)
+        page.robots = [] if answer is None else signals_of(answer)
+    origin = Origin.of(store, folder, webs, measuring)
+    return Collection(identity, wanted, pages, left_out, len(rows), webs, origin)
 
 
 def _rows(store: CrawlStore, least: float) -> Sequence[sa.Row[Any]]:

@@ -1,70 +1,275 @@
 """The datasheet of a collection: what it is, where it comes from, what was left out and why.
 
-After T. Gebru et al., Datasheets for datasets, Communications of the ACM 64(12), 2021.
+It answers, in its own words, what T. Gebru et al. ask in Datasheets for datasets, Communications
+of the ACM 64(12), 2021: for whoever gets a collection, and has not made it.
 """
 
 from __future__ import annotations
 
+import platform
 from collections import Counter
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 from focuscrawl import __version__
+from focuscrawl.collection.rows import MEANINGS
 from focuscrawl.foundation.urls import host
+from focuscrawl.report.outcome import PAGE, UNCHANGED
 from focuscrawl.report.plain_text import counted, one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
 
     from focuscrawl.collection.collection import Collection
 
 _TOP = 20  # rows of a table
+_USES = [
+    "- For reading, search, statistics and models of texts on the topic, as far as the law and "
+    "the licences of the pages allow; most pages belong to those who wrote them, and this "
+    "collection gives no right to them.",
+    "- It is no sample of the Web, nor of the topic: it has what is linked from where the crawl "
+    "began, by way of pages that the critic holds for relevant, and more of sites with "
+    "many pages.",
+    "- Pages name people, and may say of them what is false, private or out of date. Who asks "
+    "to be left out is found by `url` or by the words of `text`.",
+    "- R is a measurement, not a judgement: look at pages with R near the limit first.",
+]
+_PACKAGES = ("trafilatura", "resiliparse", "py3langid", "semantic-text-splitter", "pyarrow")
 
 
-def datasheet(collection: Collection, now: datetime) -> str:
-    """Return the datasheet as Markdown; what pages say is text in it."""
-    pages, identity, wanted = collection.pages, collection.identity, collection.wanted
-    topic = _text(identity.get("topic", "?"))
-    words = sum(len(page.of.text.split()) for page in pages)
+def datasheet(
+    collection: Collection, now: datetime, *, command: str = "", columns: Sequence[str] = ()
+) -> str:
+    """Return the datasheet as Markdown; what pages say is text in it.
+
+    Parameters
+    ----------
+    command : that made the collection; empty: it is not known
+    columns : of its table, of `focuscrawl.collection.rows.COLUMNS`
+    """
+    topic = _text(collection.identity.get("topic", "?"))
+    sections = {
+        "What it is": _what(collection, topic),
+        "How it was told what is on the topic": _critic(collection),
+        "Where it comes from": _crawl(collection),
+        "How complete it is": _completeness(collection),
+        "What was left out, and why": _left_out(collection),
+        "What was done to the pages": _done(collection),
+        "What pages ask of robots": _robots(collection),
+        "Licences": _licences(collection),
+        "What it is good for, and what not": _USES,
+        "Hosts": _table("host", Counter(host(page.url) for page in collection.pages)),
+        "Columns": _columns(columns),
+        "How to make it again": _made(collection, command),
+    }
     lines = [
-        f"# {topic}: {counted(len(pages), 'page')}",
+        f"# {topic}: {counted(len(collection.pages), 'page')}",
         "",
         f"Collected {now:%Y-%m-%d} by focuscrawl {__version__}.",
-        "",
-        "## What it is",
-        f"- Topic: {topic}; a page is taken if the critic holds it for relevant with "
-        f"R ≥ {wanted.min_relevance:g}.",
-        f"- Critic: {_text(identity.get('critic_name', identity.get('critic', '?')))}. How often "
-        "it is right is not known from a crawl: `focuscrawl critic check` measures it.",
-        f"- {counted(words, 'word')}; texts by {_listed(page.of.extractor for page in pages)}.",
-        f"- Languages: {_listed(page.of.language or 'unknown' for page in pages)}.",
-        "",
-        "## Where it comes from",
-        f"- Crawled by {_text(identity.get('strategy', '?'))} on "
-        f"{_text(identity.get('web_name', 'the live Web'))}.",
     ]
+    for heading, said in sections.items():
+        if said:
+            lines += ["", f"## {heading}", *said]
+    return "\n".join([*lines, ""])
+
+
+def _what(collection: Collection, topic: str) -> list[str]:
+    pages = collection.pages
+    words = sum(len(page.of.text.split()) for page in pages)
+    lines = [
+        f"Pages of the Web on one topic, {topic}, found by a focused crawl: one that follows the "
+        "links which are likely to lead to more of them.",
+        "",
+    ]
+    phrases = collection.origin.critic.phrases
+    if phrases:
+        lines.append(f"- The topic in words: {', '.join(map(_text, phrases))}.")
+    lines += [
+        f"- {counted(words, 'word')} on {counted(len(pages), 'page')} of "
+        f"{counted(len({host(page.url) for page in pages}), 'host')}.",
+        f"- Languages: {_listed(page.of.language or 'unknown' for page in pages)}.",
+    ]
+    dates = sorted(page.of.date for page in pages if page.of.date is not None)
+    if dates:
+        lines.append(
+            f"- {counted(len(dates), 'page')} say when they were written or changed: from "
+            f"{dates[0]} to {dates[-1]}, half of them since {dates[len(dates) // 2]}."
+        )
+    return lines
+
+
+def _critic(collection: Collection) -> list[str]:
+    identity, card, pages = collection.identity, collection.origin.critic, collection.pages
+    named = _text(identity.get("critic_name", identity.get("critic", "?")))
+    lines = [
+        f"A text classifier, the critic {named}, gives every page its relevance R: how probable "
+        "it is, by its words, that the page is on the topic. Pages with R ≥ "
+        f"{collection.wanted.min_relevance:g} were taken; no person has looked at all of them.",
+        "",
+    ]
+    if pages:
+        mean = sum(page.relevance for page in pages) / len(pages)
+        lines.append(f"- Mean R of the pages: {mean:.2f}.")
+    if card.why_not:
+        return [
+            *lines,
+            f"- How often the critic is right was not measured: {_text(card.why_not)}.",
+        ]
+    examples = f"{counted(card.on, 'example')} on the topic and {card.off:,} off it"
+    lines.append(f"- Measured by cross-validation on its own examples, {examples}, at R > ½:")
+    lines += [
+        f"  - {what}: {_share(share)}"
+        for what, share in (
+            ("precision, how many of the pages it takes are on the topic", card.precision),
+            ("recall, how many pages on the topic it takes", card.recall),
+        )
+    ]
+    return [*lines, "- On other pages than its examples it may be right more or less often."]
+
+
+def _share(share: tuple[float, float, float] | None) -> str:
+    if share is None:
+        return "unknown, there are too few examples."
+    return "{:.2f} (90 % interval {:.2f} to {:.2f}).".format(*share)
+
+
+def _crawl(collection: Collection) -> list[str]:
+    identity, origin, pages = collection.identity, collection.origin, collection.pages
+    web = identity.get("web_name", "")
+    where = f"the recorded web {_text(web)}" if web else "the live Web"
+    lines = [f"- Crawled on {where}, by the strategy {_text(identity.get('strategy', '?'))}."]
     if pages:
         fetched = [page.fetched_at for page in pages]
         lines.append(
-            f"- Fetched from {min(fetched):%Y-%m-%d %H:%M} to {max(fetched):%Y-%m-%d %H:%M} UTC."
+            f"- Fetched from {min(fetched):%Y-%m-%d %H:%M} to {max(fetched):%Y-%m-%d %H:%M} UTC"
+            + (", from the recording: what the pages say is older." if web else ".")
         )
-    lines += [
-        "- robots.txt was obeyed where the crawl was live and its settings were the default ones.",
+    if origin.stopped:
+        lines.append(f"- Why the crawl ended: {_text(origin.stopped)}.")
+    limits = {
+        "only on hosts": identity.get("hosts"),
+        "not at": identity.get("deny"),
+        "links followed from pages in": identity.get("languages"),
+        "links from the start at most": identity.get("max_depth"),
+        "found also by": identity.get("discover"),
+    }
+    lines += [f"- Scope: {what} {_text(value)}." for what, value in limits.items() if value]
+    if origin.seeds:
+        lines.append(f"- It began at {counted(len(origin.seeds), 'URL')} (R, or - if none):")
+        lines += [
+            f"  - {'-' if relevance is None else f'{relevance:.2f}'} {_text(url)}"
+            for url, relevance in origin.seeds[:_TOP]
+        ]
+        if len(origin.seeds) > _TOP:
+            lines.append(f"  - and {len(origin.seeds) - _TOP:,} more")
+    return lines
+
+
+def _completeness(collection: Collection) -> list[str]:
+    estimate = collection.origin.completeness
+    if estimate is None:
+        return ["The crawl has made no estimate."]
+    low, high = estimate.interval
+    return [
+        f"By its own estimate the crawl has {estimate.recall:.2f} (90 % interval {low:.2f} to "
+        f"{high:.2f}) of the pages with R > ½ that links from its start lead to: "
+        f"{estimate.relevant:,} are here; {estimate.discovered:,.0f} were expected among the "
+        f"links that waited, {estimate.undiscovered:,.0f} beyond. Pages that no such link leads "
+        "to are not in the sum, nor are those that the critic does not know for what they are.",
+    ]
+
+
+def _left_out(collection: Collection) -> list[str]:
+    origin, least = collection.origin, collection.wanted.min_relevance
+    counts: Counter[str] = Counter()
+    for what, number in origin.outcomes.items():
+        if what not in (PAGE, UNCHANGED):
+            counts[f"came to no page of its own: {what}"] = number
+    off = origin.fetched - counts.total() - collection.fetched
+    if off > 0:
+        counts[f"R < {least:g}, or no text"] = off
+    counts.update(collection.left_out)
+    if origin.forbidden:
+        counts["never fetched: robots.txt forbids it"] = origin.forbidden
+    whole = f"{counted(origin.fetched, 'fetch')} of the crawl, " if origin.fetched else ""
+    begun = f"Of {whole}{counted(collection.fetched, 'page')} with R ≥ {least:g}:"
+    return [begun, "", *(_table("why", counts) if counts else ["Nothing."])]
+
+
+def _done(collection: Collection) -> list[str]:
+    pages, wanted = collection.pages, collection.wanted
+    near = (
+        "Pages that say nearly the same are all here."
+        if wanted.near_duplicates
+        else "Of pages that say nearly the same (MinHash) the one with the highest R is here, and "
+        f"names the others: {sum(len(page.duplicates) for page in pages):,} in all."
+    )
+    return [
+        f"- Main texts were found by {_listed(page.of.extractor for page in pages)}; menus, "
+        "advertisements and the like are left out where they were told from the text. An archive "
+        "(WARC) has the pages as they came.",
+        f"- {near}",
+        "- Pages of which nothing is left without the lines that many pages of their host have "
+        "are left out.",
+        "- Nothing was corrected, translated or made anonymous.",
+    ]
+
+
+def _robots(collection: Collection) -> list[str]:
+    forbidden = collection.origin.forbidden
+    lines = [
+        "A crawl obeys robots.txt unless its settings say otherwise; "
+        f"it kept this one from {counted(forbidden, 'URL')}. What the pages taken ask for "
+        "themselves, by X-Robots-Tag, `meta` elements and the TDM Reservation Protocol (its file "
+        "of a whole host, /.well-known/tdmrep.json, was not looked at):",
         "",
-        *_table("host", Counter(host(page.url) for page in pages)),
-        "",
-        "## Licences",
+    ]
+    said = Counter(wish for page in collection.pages for wish in page.robots)
+    silent = sum(not page.robots for page in collection.pages)
+    return [*lines, *_table("asks", said + Counter({"nothing": silent}))]
+
+
+def _licences(collection: Collection) -> list[str]:
+    named = Counter(page.of.license or "none named" for page in collection.pages)
+    return [
         "What pages themselves link to as their licence; the rest says nothing, which is no "
         "permission.",
         "",
-        *_table("licence", Counter(page.of.license or "none named" for page in pages)),
-        "",
-        "## What was left out, and why",
-        f"Of {counted(collection.fetched, 'page')} with R ≥ {wanted.min_relevance:g}:",
-        "",
-        *(_table("why", collection.left_out) if collection.left_out else ["Nothing."]),
-        "",
+        *_table("licence", named),
     ]
-    return "\n".join(lines)
+
+
+def _columns(columns: Sequence[str]) -> list[str]:
+    if not columns:
+        return []
+    rows = [f"| `{name}` | {MEANINGS[name]} |" for name in columns]
+    return ["| column | |", "|---|---|", *rows]
+
+
+def _made(collection: Collection, command: str) -> list[str]:
+    identity = collection.identity
+    packages = [f"{name} {found}" for name in _PACKAGES if (found := _version(name))]
+    lines = [
+        f"- Crawl: focuscrawl {_text(identity.get('focuscrawl_version', '?'))}, begun "
+        f"{_text(identity.get('started_at', '?'))}, with"
+    ]
+    lines += [f"  - {_text(each, 2_000)}" for each in collection.origin.begun_with[:_TOP]]
+    if command:
+        lines.append(f"- Collection: `{one_line(command).replace('`', '')}`")
+    return [
+        *lines,
+        f"- With focuscrawl {__version__}, Python {platform.python_version()}, "
+        f"{', '.join(packages)}.",
+        "- Nobody keeps it up to date: a crawl of the live Web finds other pages on another day.",
+    ]
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
 
 
 def _table(what: str, counts: Counter[str]) -> list[str]:
@@ -74,11 +279,11 @@ def _table(what: str, counts: Counter[str]) -> list[str]:
     return [*rows, f"| {len(counts) - _TOP:,} more | {rest:,} |"] if rest else rows
 
 
-def _listed(names: object) -> str:
-    counts = Counter(names)  # type: ignore[call-overload]
-    return ", ".join(f"{_text(str(name))} {n:,}" for name, n in counts.most_common(_TOP)) or "none"
+def _listed(names: Iterable[str]) -> str:
+    counts = Counter(names)
+    return ", ".join(f"{_text(name)} {n:,}" for name, n in counts.most_common(_TOP)) or "none"
 
 
-def _text(text: str) -> str:
+def _text(text: str, width: int = 200) -> str:
     """Return a stranger's text on a line, without what Markdown takes for markup."""
-    return one_line(text, 200).translate({ord(c): f"\\{c}" for c in "\\`*_[]<>|#"})
+    return one_line(text, width).translate({ord(c): f"\\{c}" for c in "\\`*_[]<>|#"})

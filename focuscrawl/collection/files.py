@@ -11,6 +11,7 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.collection.archive import write_archive
+from focuscrawl.collection.cdxj import write_index
 from focuscrawl.collection.datasheet import datasheet
 from focuscrawl.collection.rows import COLUMNS, row_of
 from focuscrawl.errors import UserError
@@ -32,6 +33,10 @@ ENDINGS = (
     ".csv",
     ".warc.gz",
 )  #: of files; what has none is a folder of Markdown
+_FRONT = (  # columns in front of a page in Markdown
+    *("url", "title", "author", "date", "language", "license", "robots", "relevance"),
+    "fetched_at",
+)
 _ROWS = 1_000  # of a row group
 _NO_NAME = re.compile(r"[^a-z0-9]+")
 _NAME = 60  # characters
@@ -50,13 +55,16 @@ def check_out(out: Path) -> None:
         raise UserError(f"{out.parent} is no folder: make it, or name another with --out")
 
 
-def write_collection(collection: Collection, out: Path, *, chunk: int = 0) -> list[Path]:
+def write_collection(
+    collection: Collection, out: Path, *, chunk: int = 0, command: str = ""
+) -> list[Path]:
     """Write a collection whole or not at all, and return the files, or the folder.
 
     Parameters
     ----------
     out : its ending says what it is, see `ENDINGS`
     chunk : characters of a chunk at most; 0: no chunks
+    command : that is said to have made it
 
     Raises
     ------
@@ -65,22 +73,29 @@ def write_collection(collection: Collection, out: Path, *, chunk: int = 0) -> li
     """
     check_out(out)
     ending = _ending(out)
-    sheet = datasheet(collection, datetime.now(UTC))
+    written = [out]
+    columns = [*COLUMNS] if ending in _TABLES else [*_FRONT] if not ending else []
     rows = (row_of(page, chunk) for page in collection.pages)
     try:
         if not ending:
+            sheet = datasheet(collection, datetime.now(UTC), command=command, columns=columns)
             _write_markdown(rows, out, sheet)
-            return [out]
+            return written
         with draft_of(out) as draft:
             if ending == ".warc.gz":
+                written.append(out.with_name(f"{name_of(out)}.cdxj"))
                 write_archive(collection, draft)
+                with draft_of(written[-1]) as index:
+                    write_index(draft, index, out.name)
             else:
                 _TABLES[ending](rows, draft)
-        about = out.with_name(f"{name_of(out)}.datasheet.md")
-        write_whole(about, sheet)
+        written.append(out.with_name(f"{name_of(out)}.datasheet.md"))
+        # only now: an archive leaves out what is there no longer
+        sheet = datasheet(collection, datetime.now(UTC), command=command, columns=columns)
+        write_whole(written[-1], sheet)
     except OSError as error:
         raise UserError(f"{out} cannot be written ({error.strerror}): name another") from None
-    return [out, about]
+    return written
 
 
 def name_of(out: Path) -> str:
@@ -165,10 +180,9 @@ def _write_markdown(rows: Iterator[dict[str, Any]], out: Path, sheet: str) -> No
 
 def _front(row: dict[str, Any]) -> str:
     """Return what stands before the text: YAML, each text written as JSON, which YAML reads."""
-    names = ("url", "title", "author", "date", "language", "license", "relevance", "fetched_at")
     front = io.StringIO()
     front.write("---\n")
-    for name in names:
+    for name in _FRONT:
         if row[name] not in ("", None):
             value = one_line(row[name]) if isinstance(row[name], str) else _plain(row[name])
             front.write(f"{name}: {json.dumps(value, ensure_ascii=False)}\n")

@@ -32,6 +32,7 @@ COLUMNS = {
     "author": "string",
     "date": "date",
     "license": "string",
+    "robots": "string",
     "kind": "string",
     "canonical": "string",
     "text": "string",
@@ -41,6 +42,31 @@ COLUMNS = {
     "extractor": "string",
     "duplicates": "list<string>",
     "chunks": "list<chunk>",
+}
+#: column: what it says, for who has nothing but the collection
+MEANINGS = {
+    "url": "address of the page",
+    "seq": "number of its fetch in the crawl",
+    "fetched_at": "time of the fetch, UTC",
+    "relevance": "R: the critic's probability that the page is on the topic",
+    "topic": "the critic's most probable class of the topic",
+    "language": "ISO 639-1, by the words of the text, else as the page says; empty: unknown",
+    "language_confidence": "probability of the language; 0: only the page says so",
+    "title": "as the page says",
+    "description": "as the page says",
+    "author": "as the page says",
+    "date": "published or changed, as the page says",
+    "license": "what the page links to as its licence; empty: nothing, which is no permission",
+    "robots": "what the page asks of robots and text miners",
+    "kind": "type of its JSON-LD or Open Graph",
+    "canonical": "address that the page names as its own",
+    "text": "main text, plain",
+    "markdown": "main text with headings, lists and emphasis",
+    "words": "words of the text, as spaces part them",
+    "hash": "SHA-256 of the text in UTF-8",
+    "extractor": "what found the text",
+    "duplicates": "addresses of pages that say nearly the same",
+    "chunks": "parts of the text: its characters (code points) from start up to end",
 }
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -66,6 +92,7 @@ def row_of(page: CollectedPage, chunk: int = 0) -> dict[str, Any]:
         "author": of.author,
         "date": of.date,
         "license": of.license,
+        "robots": ", ".join(page.robots),
         "kind": of.kind,
         "canonical": of.canonical,
         "text": of.text,

@@ -16,10 +16,12 @@ import os
 import re
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
 import tomllib
+from contextlib import closing
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
@@ -228,6 +230,8 @@ def _record(folder: Path) -> None:
 def _here(command: str, origin: str) -> str:
     """Return a command as it can be run on a machine without a network, in seconds."""
     command = re.sub(r"https://example\.(org|net)", origin, command)
+    if "-a stop=" in command:  # a budget beside it is not what ends it
+        return command
     return re.sub(
         r"(-a budget=|--budget )(\d+)", lambda m: m[1] + str(min(int(m[2]), BUDGET)), command
     ).replace("/var/lib/", "")
@@ -384,6 +388,61 @@ def test_every_page_is_fetched_by_the_browser_that_is_asked_for(
     recordings = [*reader.folder.glob("crawls/good-*/pages.warc.gz")]
     kept = [gzip.decompress(path.read_bytes()) for path in recordings]
     assert max(each.count(b"made by a script") for each in kept) >= 3
+
+
+def test_the_way_from_words_to_a_corpus_ends_by_itself(
+    readers: Callable[[Path], _Reader],
+) -> None:
+    reader = readers(ROOT / "docs" / "corpus.md")
+    reader.read("Corpus")
+    _check_corpus(reader.folder, 1000)
+
+
+# a real web in place of the synthetic one, and a crawl that ends sooner
+_BIRDS = {
+    "road cycling, bicycle, peloton": "birds, ornithology, plumage, breeding season",
+    "Cycling": "Birds",
+    "budget=1000": "budget=100",
+    "recall 0.9, next 100 < 0.1": "next 100 < 0.9",
+}
+_BIRD_PAGES = ("Freckled_duck", "Palaeeudyptinae", "Phasianidae")
+
+
+@pytest.mark.webs
+def test_the_way_from_words_to_a_corpus_is_the_same_on_a_real_web(
+    wikipedia_warc: Path, tmp_path: Path
+) -> None:
+    document = ROOT / "docs" / "corpus.md"
+    folder = _Reader(document, tmp_path, "").folder
+    pages = [f"https://en.wikipedia.org/wiki/{name}\n" for name in _BIRD_PAGES]
+    (folder / "seeds.txt").write_text("".join(pages))
+    commands = [each.text for each in RUN if each.document == document]
+    script = re.sub(r"web([ =])demo", rf"web\g<1>{wikipedia_warc}", "\n".join(commands))
+    for there, here in _BIRDS.items():
+        assert there in script
+        script = script.replace(there, here)
+    _run(folder, script)
+    sheet = _check_corpus(folder, 100)
+    assert "https://creativecommons.org/licenses/by-sa/3.0/ |" in sheet
+
+
+def _check_corpus(folder: Path, budget: int) -> str:
+    """Look at what a crawl that ended by itself has brought; return its datasheet."""
+    with closing(sqlite3.connect(folder / "crawls" / "corpus" / "crawl.db")) as store:
+        (reason,) = store.execute("SELECT detail FROM events WHERE kind = 'stop'").fetchone()
+        relevant = dict(store.execute("SELECT url, relevance FROM pages WHERE relevance >= 0.5"))
+        (fetched,) = store.execute("SELECT count(*) FROM pages").fetchone()
+    assert reason in {"recall_reached", "little_expected"}
+    assert fetched < budget
+    rows = pytest.importorskip("pyarrow.parquet").read_table(folder / "cycling.parquet")
+    taken = {row["url"]: row for row in rows.to_pylist()}
+    assert taken.keys() <= relevant.keys()
+    assert len(taken) > 0.8 * len(relevant) > 10
+    assert all(row["text"] and row["chunks"] and row["language"] == "en" for row in taken.values())
+    sheet = (folder / "cycling.datasheet.md").read_text()
+    assert "By its own estimate the crawl has" in sheet
+    assert "The topic in words: " in sheet
+    return sheet
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

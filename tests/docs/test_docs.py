@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.apprentice.options import GROUPS as FEATURES
+from focuscrawl.cli.collect import collect
 from focuscrawl.cli.main import COMMANDS
+from focuscrawl.collection.rows import COLUMNS
 from focuscrawl.engine import meta
 from focuscrawl.engine.settings_reference import with_tables
 from focuscrawl.engine.settings_table import ARGUMENTS
@@ -126,6 +128,14 @@ def test_meta_keys_are_those_of_the_code() -> None:
 def test_commands_are_those_of_the_program() -> None:
     named = _named(r"(?:^|`|    )focuscrawl ([a-z]+)")
     assert named == set(COMMANDS)
+
+
+def test_all_that_can_be_told_to_collect_is_told() -> None:
+    text = TEXTS[ROOT / "docs" / "collect.md"]
+    options = {each for parameter in collect.params for each in parameter.opts if each[0] == "-"}
+    assert {each for each in options if f"{each} " not in text and f"{each}`" not in text} == set()
+    columns = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", text, re.MULTILINE)
+    assert [name for names in columns for name in re.findall(r"`(\w+)`", names)] == [*COLUMNS]
 
 
 def test_strategies_are_those_of_the_program() -> None:

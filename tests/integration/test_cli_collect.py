@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -32,7 +33,9 @@ def test_pages_are_taken_home(folder: Path, tmp_path: Path) -> None:
     assert all(row["relevance"] >= 0.5 and row["language"] == "en" for row in rows)
     assert all(row["text"] and row["markdown"] for row in rows)
     assert f"{len(rows)} pages of" in result.output
-    assert (tmp_path / "c.datasheet.md").is_file()
+    sheet = (tmp_path / "c.datasheet.md").read_text()
+    assert re.search(r"precision, [^:]*: [01]\.\d\d", sheet)  # it is measured
+    assert f"`focuscrawl collect {folder} --out {out} --language en" in sheet
 
     kept = (folder / FILE).stat().st_mtime_ns
     again = collect(folder, "--out", tmp_path / "c.warc.gz", "--language", "en")

@@ -10,10 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.collection.collection import CollectedPage, Collection, Wanted
+from focuscrawl.collection.critic_card import FILE, CriticCard, critic_card
 from focuscrawl.collection.files import arrow_schema, check_out, write_collection
-from focuscrawl.collection.rows import COLUMNS
+from focuscrawl.collection.origin import Origin
+from focuscrawl.collection.rows import COLUMNS, MEANINGS, chunks_of
+from focuscrawl.collection.signals import signals_of
+from focuscrawl.completeness import Estimate
 from focuscrawl.errors import UserError
 from focuscrawl.text.extraction import PageText
+from focuscrawl.webs.protocol import Answer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,6 +87,89 @@ def test_hostile_names_are_text_in_every_file(tmp_path: Path) -> None:
     sheet = (tmp_path / "c.datasheet.md").read_text()
     assert r"\<why\>" in sheet
     assert r"/A\|\`\#" in sheet
+
+
+SCRIPTS = [
+    "東京は日本の首都です。人口は約千四百万人で、世界でも大きな都市の一つです。" * 3,
+    "Café na\u0308ive Zoe\u0308. " * 9,  # letters, and the marks on them
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f1e9\U0001f1ea family. " * 9,
+    "One line.\r\nAnother line.\r\n\r\nA paragraph. \r\n" * 4,
+    "لغة عربية من اليمين. " * 9,
+    "no-place-to-cut" * 9,
+]
+
+
+@pytest.mark.parametrize("text", SCRIPTS)
+@pytest.mark.parametrize("most", [1, 7, 30])
+def test_chunks_are_the_characters_that_their_offsets_say(text: str, most: int) -> None:
+    splitter = pytest.importorskip("semantic_text_splitter").TextSplitter(most)
+    chunks = chunks_of(text, most)
+    assert [text[start:end] for start, end in chunks] == splitter.chunks(text)
+    assert all(0 < end - start <= most for start, end in chunks)
+    ends = [0, *(end for _, end in chunks)]
+    starts = [*(start for start, _ in chunks), len(text)]
+    between = [text[end:start] for end, start in zip(ends, starts, strict=True)]
+    assert "".join(between).strip() == ""  # nothing is left out, nothing overlaps
+
+
+def test_what_pages_ask_of_robots_is_told_wherever_they_say_it() -> None:
+    headers = [
+        ("Content-Type", "text/html"),
+        ("X-Robots-Tag", "NoIndex, googlebot: nofollow"),
+        ("TDM-Reservation", "1"),
+    ]
+    body = (
+        b"<!-- <meta name=robots content=noarchive> --><meta name=Robots content='noai, noindex'>"
+        b"<meta name=tdm-policy content='https://a.example/p\n\x1b[2J'><meta name=robots><meta>"
+    )
+    assert signals_of(Answer("http://a.example/", 200, headers, body)) == [
+        *("noindex", "googlebot: nofollow", "tdm-reservation=1", "noai"),
+        "tdm-policy=https://a.example/p [2J",
+    ]
+    assert signals_of(Answer("http://a.example/", 200, [], b"")) == []
+    many = b"<meta name=robots content='%s'>" % b",".join(b"%d" % n for n in range(9_000))
+    assert len(signals_of(Answer("http://a.example/", 200, [], many))) == 20
+
+
+def test_the_datasheet_says_where_it_comes_from_and_what_every_column_is(tmp_path: Path) -> None:
+    found = collection()
+    found.pages[0].robots = ["noindex", "<b>"]
+    found.origin = Origin(
+        begun_with=("topic=/A, `x`",),
+        seeds=(("http://a.example/|", 0.5), ("http://b.example/", None)),
+        stopped="the frontier is empty",
+        fetched=9,
+        outcomes={"page": 6, "HTTP 404": 3},
+        forbidden=2,
+        completeness=Estimate(9, 3, 5, 1.0, 0.5, 0.3, 100, 0.1),
+    )
+    write_collection(found, tmp_path / "c.parquet", command="focuscrawl collect a --out `b`")
+    sheet = (tmp_path / "c.datasheet.md").read_text()
+    said = [
+        *("| noindex | 1 |", r"| \<b\> | 1 |", r"topic=/A, \`x\`", r"0.50 http://a.example/\|"),
+        *("- http://b.example/", "the frontier is empty", "Of 9 fetches", "HTTP 404 | 3 |"),
+        *("forbids it | 2 |", r"\<why\> | 2 |", "kept this one from 2 URLs", "has 0.67 (90 %"),
+        *("`focuscrawl collect a --out b`", "not measured: nothing is known of it"),
+    ]
+    assert [each for each in said if each not in sheet] == []
+    assert MEANINGS.keys() == COLUMNS.keys()
+    assert all(f"| `{name}` | {MEANINGS[name]} |" in sheet for name in COLUMNS)
+
+
+def test_what_was_measured_of_a_critic_is_read_again_if_it_is_of_that_critic(
+    tmp_path: Path,
+) -> None:
+    shares = {"precision": [0.9, 0.8, 1.0], "recall": None, "phrases": ["a b"]}
+    kept = {"critic": "aa", "on": 3, "off": 4, **shares}
+    (tmp_path / FILE).write_text(json.dumps(kept))
+    card = critic_card({"critic": "aa", "critic_name": "os:abort"}, tmp_path, [])
+    assert card == CriticCard(3, 4, (0.9, 0.8, 1.0), None, ("a b",))
+    for wrong in ("{", "[]", json.dumps({**kept, "recall": ["x"]}), json.dumps(kept)):
+        (tmp_path / FILE).write_text(wrong)
+        named = {"critic": "bb", "critic_name": "os:abort"}  # is not run
+        assert critic_card(named, tmp_path, []).why_not == "the critic is a program"
+    nowhere = {"critic": "bb", "critic_name": "models/none-of-this-name"}
+    assert "models/none-of-this-name" in critic_card(nowhere, tmp_path, []).why_not
 
 
 def test_what_cannot_be_written_is_said_and_nothing_is_left(tmp_path: Path) -> None:
