@@ -53,7 +53,7 @@ _POOL = 6_000  # made-up words, each of several topics
 _OWN, _SHARED = 14, 10  # words of a topic, and of a group of topics
 _SENTENCES = 1_500
 _HEADING = re.compile(rb'class="mw-headline"[^>]*>([^<]{1,60})')
-_SYLLABLES = (
+_SYLLABLES = re.findall("..", "bacedifogulameniporusateviwoxu")
     "ba",
     "ce",
     "di",
