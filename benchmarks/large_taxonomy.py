@@ -54,22 +54,6 @@ _OWN, _SHARED = 14, 10  # words of a topic, and of a group of topics
 _SENTENCES = 1_500
 _HEADING = re.compile(rb'class="mw-headline"[^>]*>([^<]{1,60})')
 _SYLLABLES = re.findall("..", "bacedifogulameniporusateviwoxu")
-    "ba",
-    "ce",
-    "di",
-    "fo",
-    "gu",
-    "la",
-    "me",
-    "ni",
-    "po",
-    "ru",
-    "sa",
-    "te",
-    "vi",
-    "wo",
-    "xu",
-)
 _NOT_IN_A_PATH = re.compile(r"[^\w.-]+")
 
 
