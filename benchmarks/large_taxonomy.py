@@ -1,8 +1,8 @@
 """A topic tree of the size that Dmoz is pruned to: a critic of hundreds of classes, and crawls.
 
 Run: ``python benchmarks/large_taxonomy.py WEBS LABELS OUT``, with the folders of the recordings
-and of their labels. Dmoz itself is not to be had any more. So OUT gets ``pages.warc``, the recorded
-webs and 240,000 generated pages one after the other, and ``labels.csv``, a topic for each page:
+and of their labels. Dmoz itself is not to be had any more. So OUT gets ``pages.warc``, the
+recorded webs and 240,000 generated pages one after the other, and ``labels.csv``, their topics:
 the recordings' labels, cut up by site, folder or first heading, and made-up topics whose words
 overlap. A fifth of the pages is for testing. Then it is pruned at k = 300 [A02 section 3.1],
 critics are trained, tested and crawled with. What is there already is not made again.

@@ -126,7 +126,9 @@ def harvest(folder: Path) -> None:
 
 @_on_every_topic(study_agreement)
 def authorities(folder: Path) -> None:
-    """Compare the best authorities of crawls from disjoint seeds, for every topic of a study.
+    """Compare crawls from disjoint seeds, for every topic of a study.
+
+    Their best authorities, the URLs and servers both fetched, what their top hubs cite.
 
     Tables and a picture go to OUT/authorities. Topics that are done are not repeated.
     """
@@ -140,6 +142,15 @@ def authorities(folder: Path) -> None:
         rest = table.groupby(["web", "topic", "of"], sort=False)[["fetched", "chance"]].mean()
         click.echo(means.join(rest).round(2).to_string())
         click.echo(f"wrote {picture}")
+    shared, promised = read_tables(folder, "shared"), read_tables(folder, "unvisited")
+    if shared is not None:
+        click.echo("\nin common after so many fetches, from disjoint seeds:")
+        by_size = shared.groupby(["web", "topic", "fetches"], sort=False).mean(numeric_only=True)
+        click.echo(by_size.drop(columns="pair").round(2).to_string())
+    if promised is not None:
+        click.echo("\nunvisited URLs that the top hubs cite, beside all that wait:")
+        by_topic = promised.groupby(["web", "topic"], sort=False).mean(numeric_only=True)
+        click.echo(by_topic.drop(columns="pair").round(2).to_string())
 
 
 @click.command("findings")
