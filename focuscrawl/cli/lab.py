@@ -15,6 +15,7 @@ from focuscrawl.cli.lab_pages import (
     find,
     harvest,
     pages,
+    restored,
     takeover,
 )
 from focuscrawl.cli.output import write_files
@@ -36,7 +37,7 @@ def lab() -> None:
     """Compare strategies on recorded webs."""
 
 
-for of_the_papers in (pages, takeover, authorities, feedback, critics, harvest, find):
+for of_the_papers in (pages, takeover, authorities, feedback, critics, harvest, restored, find):
     lab.add_command(of_the_papers)
 
 

@@ -20,6 +20,7 @@ from focuscrawl.lab.feedback import study_feedback
 from focuscrawl.lab.figures.authorities import agreement_table, draw_agreement
 from focuscrawl.lab.findings import findings, markdown_of
 from focuscrawl.lab.page_studies.study import study_pages
+from focuscrawl.lab.restored_harvest import study_restored
 from focuscrawl.lab.results import Results
 from focuscrawl.lab.studyfile import read_study
 from focuscrawl.lab.takeover_study import take_over
@@ -151,6 +152,20 @@ def authorities(folder: Path) -> None:
         click.echo("\nunvisited URLs that the top hubs cite, beside all that wait:")
         by_topic = promised.groupby(["web", "topic"], sort=False).mean(numeric_only=True)
         click.echo(by_topic.drop(columns="pair").round(2).to_string())
+
+
+@_on_every_topic(study_restored)
+def restored(folder: Path) -> None:
+    """Crawl every topic of a study until its harvest falls, and do what the alarm proposes.
+
+    Tables go to OUT/restored. Topics that are done are not repeated.
+    """
+    table = read_tables(folder, "restored")
+    if table is None or table.empty:
+        click.echo("no crawl had an alarm that proposed a class")
+        return
+    click.echo(table.set_index(["web", "topic"]).round(2).to_string())
+    click.echo(table.mean(numeric_only=True).round(2).to_string())
 
 
 @click.command("findings")
