@@ -19,6 +19,7 @@ from focuscrawl.lab.critics_table import critics_grid
 from focuscrawl.lab.feedback import study_feedback
 from focuscrawl.lab.figures.authorities import agreement_table, draw_agreement
 from focuscrawl.lab.findings import findings, markdown_of
+from focuscrawl.lab.knowledge_bases import bases_table, study_bases
 from focuscrawl.lab.page_studies.study import study_pages
 from focuscrawl.lab.restored_harvest import study_restored
 from focuscrawl.lab.results import Results
@@ -152,6 +153,17 @@ def authorities(folder: Path) -> None:
         click.echo("\nunvisited URLs that the top hubs cite, beside all that wait:")
         by_topic = promised.groupby(["web", "topic"], sort=False).mean(numeric_only=True)
         click.echo(by_topic.drop(columns="pair").round(2).to_string())
+
+
+@_on_every_topic(study_bases)
+def bases(folder: Path) -> None:
+    """Crawl every topic of a study with each knowledge base of `learnable` alone, and with all.
+
+    Tables go to OUT/bases. Topics that are done are not repeated.
+    """
+    table = read_tables(folder, "bases")
+    if table is not None:
+        click.echo(bases_table(table).round(3).to_string(index=False))
 
 
 @_on_every_topic(study_restored)

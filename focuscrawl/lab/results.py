@@ -251,6 +251,5 @@ def _alone(study: Study) -> dict[str, str]:
         each.label: other.label
         for each in study.contenders
         for other in study.contenders
-        if each.knows is not None
-        and other == replace(each, label=other.label, knows=None, start="seeds")
+        if each.knows is not None and other == replace(each, label=other.label, knows=None)
     }

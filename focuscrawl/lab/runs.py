@@ -103,7 +103,6 @@ class Run:
             "trained_on": self.trained_on and self.trained_on.terms,
             "within": self.within and self.within.terms,
             **({"knows": self.knows.terms} if self.knows else {}),
-            **({"start": self.contender.start} if self.contender.start != "seeds" else {}),
             "focuscrawl": __version__,
         }
 
@@ -152,8 +151,6 @@ class Run:
             arguments["within"] = self.within.crawl_dir
         if self.knows is not None:
             arguments["knowledge"] = self.knows.knowledge
-        if self.contender.start == "knowledge":
-            del arguments["seeds"]
         settings = {
             "FOCUSCRAWL_STRATEGY_OPTIONS": json.dumps(self.contender.options),
             "FOCUSCRAWL_PROGRESS": 0,

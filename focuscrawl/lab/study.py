@@ -58,7 +58,6 @@ class Contender:
         from, and whatever that one had [METHODS 8]
     seeds : which set of start URLs it begins with: 0 those of the draw, 1, 2, ... others that
         have none in common
-    start : ``seeds``, or ``knowledge``: it begins where that proposes, in place of start URLs
     """
 
     label: str
@@ -69,7 +68,6 @@ class Contender:
     budget: float | None = None
     knows: str | None = None
     seeds: int = 0
-    start: str = "seeds"
 
     @property
     def after(self) -> list[str]:

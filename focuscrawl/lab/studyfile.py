@@ -137,10 +137,6 @@ def _contender(name: str, given: Mapping[str, Any]) -> Contender:
         raise UserError(f"{name}: trained_on goes with the strategy apprentice")
     if contender.knows is not None and contender.strategy not in KNOWING:
         raise UserError(f"{name}: knows goes with the strategies {' and '.join(KNOWING)}")
-    if contender.start not in ("seeds", "knowledge"):
-        raise UserError(f"{name}: start must be seeds or knowledge, not {contender.start!r}")
-    if contender.start == "knowledge" and contender.knows is None:
-        raise UserError(f"{name}: start = 'knowledge' goes with knows: name whose that is")
     return contender
 
 

@@ -90,10 +90,10 @@ class Learnable(LinkStrategy):
             )
         if isinstance(keywords, str) or not all(isinstance(each, str) for each in keywords):
             raise UserError(f"learnable: keywords must be a list of texts, not {keywords!r:.80}")
-        for name, chosen, known in (("first", first, FIRST), ("bases", bases, BASES)):
-            if isinstance(chosen, str) or not set(chosen) <= set(known):
+        for name, chosen, some in (("first", first, FIRST), ("bases", bases, BASES)):
+            if isinstance(chosen, str) or not set(chosen) <= set(some):
                 raise UserError(
-                    f"learnable: {name} must be a list of some of {', '.join(known)}, "
+                    f"learnable: {name} must be a list of some of {', '.join(some)}, "
                     f"not {chosen!r:.80}"
                 )
         if page not in (_CRITIC, _KEYWORDS):
@@ -168,7 +168,7 @@ def first_keywords(context: StrategyContext, sources: Sequence[str] = FIRST) -> 
     found: list[Mapping[str, float]] = []
     critic = context.critic
     if _TOPIC in sources:
-        named = getattr(critic, "phrase_words", dict)()
+        named: Mapping[str, float] = getattr(critic, "phrase_words", dict)()
         found.append(named or topic_names(context).weights)
     if _EXAMPLES in sources:
         found.append(getattr(critic, "example_words", dict)())
