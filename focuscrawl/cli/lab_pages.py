@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    import pandas as pd
+
     from focuscrawl.lab.rendering import Grid
     from focuscrawl.lab.topic_tasks import Work
 
@@ -147,12 +149,17 @@ def authorities(folder: Path) -> None:
     shared, promised = read_tables(folder, "shared"), read_tables(folder, "unvisited")
     if shared is not None:
         click.echo("\nin common after so many fetches, from disjoint seeds:")
-        by_size = shared.groupby(["web", "topic", "fetches"], sort=False).mean(numeric_only=True)
-        click.echo(by_size.drop(columns="pair").round(2).to_string())
+        click.echo(_by_size(shared))
     if promised is not None:
         click.echo("\nunvisited URLs that the top hubs cite, beside all that wait:")
-        by_topic = promised.groupby(["web", "topic"], sort=False).mean(numeric_only=True)
-        click.echo(by_topic.drop(columns="pair").round(2).to_string())
+        click.echo(_by_size(promised))
+
+
+def _by_size(table: pd.DataFrame) -> str:
+    """Return means over pairs, of the sizes that most of them came to."""
+    groups = table.groupby(["web", "topic", "fetches"], sort=True)
+    means = groups.mean(numeric_only=True)[groups.size() > 1]
+    return str(means.drop(columns="pair").round(2).to_string())
 
 
 @_on_every_topic(study_bases)

@@ -46,8 +46,8 @@ def study_agreement(task: Task) -> dict[str, pd.DataFrame]:
     ``fetched``: the share of URLs that both crawls fetched. ``shared``: of each pair what both
     have in common after ``fetches``, as shares of the larger: of ``urls``, of ``servers`` (hosts
     that anything was fetched from), and ``servers_on``, of those that anything relevant was;
-    ``of_servers``, how many there are. ``unvisited``: of each crawl the URLs that its ten best
-    hubs cite and it has not fetched, how many (``cited``) and which share is relevant
+    ``of_servers``, how many there are. ``unvisited``: of each crawl after ``fetches`` the URLs that its
+    ten best hubs cite and it has not fetched, how many (``cited``) and which share is relevant
     (``relevant``), beside the share of all that ``waits`` for a fetch, ``waiting`` URLs
     """
     web = open_web(task.recording)
@@ -65,11 +65,14 @@ def study_agreement(task: Task) -> dict[str, pd.DataFrame]:
             budget = min(task.budget, _MOST_PAGES)
             fetched = best_first(whole, relevance, seeds.tolist(), budget)
             crawls.append((fetched, authorities(whole, relevance, hosts, fetched)))
-            promised.append({"pair": pair, **unvisited(whole, relevance, hosts, fetched)})
+            promised += [
+                {"pair": pair, "fetches": n, **unvisited(whole, relevance, hosts, fetched[:n])}
+                for n in _sizes(len(fetched))
+            ]
         (fetched_a, a), (fetched_b, b) = crawls
         shared = len({*fetched_a} & {*fetched_b}) / max(len({*fetched_a}), len({*fetched_b}), 1)
         least = min(len(fetched_a), len(fetched_b))
-        for n in [*(size for size in SIZES if size < least), least]:
+        for n in _sizes(least):
             common = in_common(relevance, hosts, fetched_a[:n], fetched_b[:n])
             shared_at.append({"pair": pair, "fetches": n, **common})
         lists = {"pages": (a, b)}
@@ -84,6 +87,11 @@ def study_agreement(task: Task) -> dict[str, pd.DataFrame]:
         "shared": pd.DataFrame(shared_at),
         "unvisited": pd.DataFrame(promised),
     }
+
+
+def _sizes(fetches: int) -> list[int]:
+    """Return after how many fetches a crawl of so many is looked at."""
+    return [*(size for size in SIZES if size < fetches), fetches]
 
 
 def in_common(

@@ -92,7 +92,7 @@ def test_crawls_from_disjoint_seeds_are_compared(task: Task) -> None:
     assert shared[["urls", "servers", "servers_on"]].to_numpy().min() >= 0.0
     last = shared[shared["fetches"] == shared["fetches"].max()]
     assert (last["servers"] >= last["urls"]).all()  # of one host crawls fetch other pages
-    assert len(promised) == 2 * table["pair"].nunique()
+    assert len(promised) >= 2 * table["pair"].nunique()
     assert (promised["cited"] <= promised["waiting"]).all()
 
 
