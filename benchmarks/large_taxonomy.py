@@ -304,7 +304,7 @@ def main() -> None:
     labels = read_labels(table)
     whole = Taxonomy.from_labels(labels)
     least = fitting_minimum(whole)
-    tree = prune(whole, least, max(300, given.max_examples))
+    tree = prune(whole, least, given.max_examples)
     sizes = Counter(path.split("/")[1] == "Generated" for path in tree.leaves)
     report(
         "taxonomy",
