@@ -16,6 +16,7 @@ import re
 import resource
 import shutil
 import sys
+import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -26,12 +27,22 @@ from zlib import crc32
 
 import numpy as np
 
+from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.critic.corpus import read_bags
 from focuscrawl.critic.files import read_critic, save_critic
 from focuscrawl.critic.training import train_critic
 from focuscrawl.foundation.cache import cache_dir
 from focuscrawl.foundation.progress_listener import SILENT
-from focuscrawl.taxonomy import Label, Taxonomy, fitting_minimum, prune, read_labels
+from focuscrawl.lab.replay import replay
+from focuscrawl.report.measures import load_pages
+from focuscrawl.taxonomy import (
+    Label,
+    Taxonomy,
+    fitting_minimum,
+    lies_under,
+    prune,
+    read_labels,
+)
 from focuscrawl.webs import open_web
 from focuscrawl.webs.synthetic.prose import sentence, title
 from focuscrawl.webs.synthetic.seeded_random import Draws
@@ -48,6 +59,8 @@ if TYPE_CHECKING:
 PAGES = 240_000  # generated
 GROUPS = 24  # of topics in each of the demo web's families of words
 _TESTED = 0.2  # share of the pages
+BUDGET = 200  # of a crawl
+CRAWLED = ("/Computers/Operating_Systems/Linux", "/Science/Biology/Birds")
 _A_CLASS = 20  # test pages of a class that are judged
 _POOL = 6_000  # made-up words, each of several topics
 _OWN, _SHARED = 14, 10  # words of a topic, and of a group of topics
@@ -278,6 +291,35 @@ def mean_precision(
     return float(np.mean(found))
 
 
+def crawl(
+    pages: Path, critic: Path, topic: str, strategy: str, labels: dict[str, str]
+) -> dict[str, float]:
+    """Crawl from five examples of a topic; return what it brings by the critic and by label."""
+    examples = [url for url, path in read_critic(critic)[0].examples if lies_under(path, [topic])]
+    seeds = examples[:: max(1, len(examples) // 5)][:5]
+    with tempfile.TemporaryDirectory() as scratch:
+        plan = CrawlPlan(
+            topic=topic,
+            seeds=",".join(seeds),
+            critic=str(critic),
+            strategy=strategy,
+            budget=BUDGET,
+            web=str(pages),
+            crawl_dir=f"{scratch}/crawl",
+        )
+        begun = time.process_time()
+        replay(open_crawl(plan))
+        seconds = time.process_time() - begun
+        fetched = load_pages(Path(scratch, "crawl"))
+    on = [lies_under(labels.get(url, "/"), [topic]) for url in fetched["url"]]
+    return {
+        "harvest by the critic": float(fetched["relevance"].mean()),
+        "on the topic by label": sum(on) / len(fetched),
+        "fetches": len(fetched),
+        "s of processor": seconds,
+    }
+
+
 def report(title: str, values: dict[str, float]) -> None:
     """Print figures, one a line."""
     print(f"\n{title}")
@@ -338,6 +380,11 @@ def main() -> None:
         values |= tested.judge(trained)
         values["MB of memory at most"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         report(f"{kind} critic, {given.max_examples} examples a class", values)
+    of_page = {row.url: row.topic for row in labels}
+    made = next(path for path in tree.leaves if path.startswith("/Generated"))
+    for topic in (*CRAWLED, made):
+        for strategy in ("breadth-first", "best-first", "apprentice"):
+            report(f"{strategy}, {topic}", crawl(pages, out, topic, strategy, of_page))
 
 
 if __name__ == "__main__":

@@ -46,9 +46,9 @@ def study_agreement(task: Task) -> dict[str, pd.DataFrame]:
     ``fetched``: the share of URLs that both crawls fetched. ``shared``: of each pair what both
     have in common after ``fetches``, as shares of the larger: of ``urls``, of ``servers`` (hosts
     that anything was fetched from), and ``servers_on``, of those that anything relevant was;
-    ``of_servers``, how many there are. ``unvisited``: of each crawl after ``fetches`` the URLs that
-    its ten best hubs cite and it has not fetched, how many (``cited``) and which share is relevant
-    (``relevant``), beside the share of all that ``waits`` for a fetch, ``waiting`` URLs
+    ``of_servers``, how many there are. ``unvisited``: of each crawl after ``fetches`` the URLs
+    that its ten best hubs cite and it has not fetched, how many (``cited``) and which share is
+    relevant (``relevant``), beside the share of all that ``waits``, ``waiting`` URLs
     """
     web = open_web(task.recording)
     critic = load_critic(task.critic, task.topic)
