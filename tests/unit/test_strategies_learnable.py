@@ -93,8 +93,8 @@ def test_keywords_of_a_first_crawl_come_from_the_examples_of_the_critic() -> Non
     assert max(found.values()) == 1.0
     assert first_keywords(context, ["topic"]) == {"cycling": 1.0}
     assert first_keywords(context, []) == {}
+    assert isinstance(critic, FocusedCritic)
     named = replace(critic, phrases=(("road", "racing"),))
-    assert isinstance(named, FocusedCritic)
     of_definition = first_keywords(StrategyContext(named, 0, None, ("/good",)), ["topic"])
     assert of_definition == {"road": 1.0, "racing": 1.0}
 
