@@ -45,7 +45,12 @@ def critic() -> None:
 @click.option("--kind", help="discriminative (usual), flat, hierarchical or words.")
 @little_options
 @live_options
-@options.number("--min-examples", "Topics with fewer are merged into the topic above.", 1)
+@click.option(
+    "--min-examples",
+    type=click.IntRange(min=1),
+    help="Topics with fewer are merged into the topic above; usual: 300 where that leaves a "
+    "hundred classes or more, else 1.",
+)
 @options.number("--max-examples", "Topics with more are sampled down.", 300)
 @click.option("--uniform-prior", is_flag=True, help="Hold every class for equally likely.")
 @click.option("--calibrate", is_flag=True, help="Let the critic's judgements be calibrated.")
@@ -125,6 +130,8 @@ def _from_labels(
     from focuscrawl.webs import open_web
 
     rows = _labels(labels, **learning)
+    if ".rdf" in Path(labels).name:
+        learning["min_examples"] = 1  # a pruned class that the web has half of stays a class
     if web is None:
         raise UserError("no --web to read the examples from: name a .warc, .warc.gz, or `demo`")
     return train_critic(
@@ -133,20 +140,21 @@ def _from_labels(
 
 
 def _labels(
-    name: str, *, min_examples: int, max_examples: int, random_state: int, **_: Any
+    name: str, *, min_examples: int | None, max_examples: int, random_state: int, **_: Any
 ) -> list[Label]:
     """Read a table of labels, or the examples of a Dmoz dump after pruning (METHODS 2)."""
-    from focuscrawl.taxonomy import Label, prune, read_dmoz, read_labels
+    from focuscrawl.taxonomy import Label, fitting_minimum, prune, read_dmoz, read_labels
+    from focuscrawl.taxonomy.pruning import ENOUGH
 
     if ".rdf" not in Path(name).name:
         return read_labels(name)
     click.echo(f"Reading topics of {name}", err=True)
-    tree = prune(
-        read_dmoz(name, max_examples=max_examples, random_state=random_state),
-        min_examples=min_examples,
-        max_examples=max_examples,
-        random_state=random_state,
-    )
+    held = max(max_examples, min_examples or ENOUGH)
+    dump = read_dmoz(name, max_examples=held, random_state=random_state)
+    least = fitting_minimum(dump) if min_examples is None else min_examples
+    tree = prune(dump, least, max_examples, random_state)
+    topics, leaves = len(dump.topics), len(tree.leaves)
+    click.echo(f"{topics:,} topics pruned at {least} examples: {leaves} classes", err=True)
     return [Label(url, leaf, "train") for leaf in tree.leaves for url in tree.examples(leaf)]
 
 

@@ -10,11 +10,13 @@ from tqdm import tqdm
 from focuscrawl.cli import options
 from focuscrawl.cli.lab_pages import (
     authorities,
+    bases,
     critics,
     feedback,
     find,
     harvest,
     pages,
+    restored,
     takeover,
 )
 from focuscrawl.cli.output import write_files
@@ -36,7 +38,17 @@ def lab() -> None:
     """Compare strategies on recorded webs."""
 
 
-for of_the_papers in (pages, takeover, authorities, feedback, critics, harvest, find):
+for of_the_papers in (
+    pages,
+    takeover,
+    authorities,
+    bases,
+    feedback,
+    critics,
+    harvest,
+    restored,
+    find,
+):
     lab.add_command(of_the_papers)
 
 

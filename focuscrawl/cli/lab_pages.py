@@ -19,7 +19,9 @@ from focuscrawl.lab.critics_table import critics_grid
 from focuscrawl.lab.feedback import study_feedback
 from focuscrawl.lab.figures.authorities import agreement_table, draw_agreement
 from focuscrawl.lab.findings import findings, markdown_of
+from focuscrawl.lab.knowledge_bases import bases_table, study_bases
 from focuscrawl.lab.page_studies.study import study_pages
+from focuscrawl.lab.restored_harvest import study_restored
 from focuscrawl.lab.results import Results
 from focuscrawl.lab.studyfile import read_study
 from focuscrawl.lab.takeover_study import take_over
@@ -30,6 +32,8 @@ from focuscrawl.report.figure_style import png
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
+
+    import pandas as pd
 
     from focuscrawl.lab.rendering import Grid
     from focuscrawl.lab.topic_tasks import Work
@@ -126,7 +130,9 @@ def harvest(folder: Path) -> None:
 
 @_on_every_topic(study_agreement)
 def authorities(folder: Path) -> None:
-    """Compare the best authorities of crawls from disjoint seeds, for every topic of a study.
+    """Compare crawls from disjoint seeds, for every topic of a study.
+
+    Their best authorities, the URLs and servers both fetched, what their top hubs cite.
 
     Tables and a picture go to OUT/authorities. Topics that are done are not repeated.
     """
@@ -140,6 +146,45 @@ def authorities(folder: Path) -> None:
         rest = table.groupby(["web", "topic", "of"], sort=False)[["fetched", "chance"]].mean()
         click.echo(means.join(rest).round(2).to_string())
         click.echo(f"wrote {picture}")
+    shared, promised = read_tables(folder, "shared"), read_tables(folder, "unvisited")
+    if shared is not None:
+        click.echo("\nin common after so many fetches, from disjoint seeds:")
+        click.echo(_by_size(shared))
+    if promised is not None:
+        click.echo("\nunvisited URLs that the top hubs cite, beside all that wait:")
+        click.echo(_by_size(promised))
+
+
+def _by_size(table: pd.DataFrame) -> str:
+    """Return means over pairs, of the sizes that most of them came to."""
+    groups = table.groupby(["web", "topic", "fetches"], sort=True)
+    means = groups.mean(numeric_only=True)[groups.size() > 1]
+    return str(means.drop(columns="pair").round(2).to_string())
+
+
+@_on_every_topic(study_bases)
+def bases(folder: Path) -> None:
+    """Crawl every topic of a study with each knowledge base of `learnable` alone, and with all.
+
+    Tables go to OUT/bases. Topics that are done are not repeated.
+    """
+    table = read_tables(folder, "bases")
+    if table is not None:
+        click.echo(bases_table(table).round(3).to_string(index=False))
+
+
+@_on_every_topic(study_restored)
+def restored(folder: Path) -> None:
+    """Crawl every topic of a study until its harvest falls, and do what the alarm proposes.
+
+    Tables go to OUT/restored. Topics that are done are not repeated.
+    """
+    table = read_tables(folder, "restored")
+    if table is None or table.empty:
+        click.echo("no crawl had an alarm that proposed a class")
+        return
+    click.echo(table.set_index(["web", "topic"]).round(2).to_string())
+    click.echo(table.mean(numeric_only=True).round(2).to_string())
 
 
 @click.command("findings")

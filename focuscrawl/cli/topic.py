@@ -15,6 +15,7 @@ from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.cli.topic_classes import classify, refine
 from focuscrawl.cli.topic_feedback import apply, mark, suggest_command
 from focuscrawl.cli.topic_neighbours import neighbours_command
+from focuscrawl.cli.topic_seeds import seeds_command
 from focuscrawl.cli.topic_text import (
     bookmarked,
     in_words,
@@ -44,7 +45,16 @@ def topic() -> None:
     """Define a topic, judge pages of a crawl, and have it follow."""
 
 
-for command in (apply, classify, mark, neighbours_command, refine, suggest_command, tree):
+for command in (
+    apply,
+    classify,
+    mark,
+    neighbours_command,
+    refine,
+    seeds_command,
+    suggest_command,
+    tree,
+):
     topic.add_command(command)
 
 

@@ -125,10 +125,13 @@ class TrainingRows:
         )
         occurs = matrix.copy()
         occurs.data = np.ones_like(occurs.data)
-        pages_with = (member @ occurs).toarray()
-        keep = pages_with.sum(axis=0) >= least
+        pages_with = np.asarray(occurs.sum(axis=0))[0]
+        keep = pages_with >= least
         if len(present) > 1:  # what all pages of the only class share is what it is about
-            keep &= (pages_with / sizes[:, None]).min(axis=0) <= max_df
+            # frequent in each class is frequent in all: no matrix of all words by all classes
+            often = np.flatnonzero(pages_with >= max_df * len(truth))
+            of_class = (member @ occurs[:, often]).toarray() / sizes[:, None]
+            keep[often[of_class.min(axis=0) > max_df]] = False
         kept = np.flatnonzero(keep)
         counts = (member @ matrix[:, kept]).toarray().T
         return ClassCounts(

@@ -10,6 +10,7 @@ import numpy as np
 
 from focuscrawl.critic.discriminative import LogisticModel
 from focuscrawl.critic.protocol import Judgement
+from focuscrawl.critic.topic_words import words_of_examples, words_of_phrases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,6 +52,7 @@ class FocusedCritic:
     examples : example URLs of the marked leaves
     fingerprint : tells this model with this focus and this calibration from any other
     calibration : applied to every judgement, if any
+    phrases : the words of each phrase that the model was learned from
 
     Attributes
     ----------
@@ -62,6 +64,7 @@ class FocusedCritic:
     examples: tuple[str, ...]
     fingerprint: str
     calibration: Calibration | None = None
+    phrases: tuple[tuple[str, ...], ...] = ()
     reads_words = True
 
     def __post_init__(self) -> None:
@@ -77,6 +80,14 @@ class FocusedCritic:
         if not isinstance(self.model, LogisticModel):
             return self.judge_bags(bags)
         return self._judgement(self.model.log_posteriors_of_words(bags))
+
+    def phrase_words(self) -> dict[str, float]:
+        """Return the words by which the user has named the topic, if that is how."""
+        return words_of_phrases(self.model, self.phrases)
+
+    def example_words(self) -> dict[str, float]:
+        """Return the words that tell the examples of the topic from others, if there are any."""
+        return words_of_examples(self.model, self.marked)
 
     def judge_bags(self, bags: Sequence[Bag]) -> Judgement:
         """Judge pages of which only the words are known."""

@@ -63,8 +63,22 @@ def languages_of(
     return rounded or ENGLISH
 
 
-def language_of_page(bag: Bag) -> str | None:
-    """Return the language of a page; None where it has too few words that tell."""
+def language_of_titles(words: Bag) -> str:
+    """Return the language of the words of many titles, headings and links; English if none tells.
+
+    These have fewer everyday words than running text.
+    """
+    return language_of_page(words, sure=_SURE / 2, least=_LEAST / 10) or "en"
+
+
+def language_of_page(bag: Bag, *, sure: float = _SURE, least: float = _LEAST) -> str | None:
+    """Return the language of a page; None where it has too few words that tell.
+
+    Parameters
+    ----------
+    sure : share of everyday English words on a page that is English, whatever else it may be
+    least : share of everyday words of a language that a page in it has
+    """
     words = {word: n for word, n in bag.items() if word.isalpha()}
     total = sum(words.values())
     spaceless = _by_script(words)
@@ -73,11 +87,11 @@ def language_of_page(bag: Bag) -> str | None:
     if total < _FEW:
         return None
     english = _share(words, "en") / total
-    if english >= _SURE:
+    if english >= sure:
         return "en"
     others = {code: _share(words, code) / total for code in _others()}
     best = max(others, key=others.__getitem__)
-    if max(english, others[best]) < _LEAST:
+    if max(english, others[best]) < least:
         return None
     return best if others[best] > _BETTER * english else "en"
 

@@ -68,6 +68,7 @@ def load_trained(spec: str, topic: str, *, calibrated: bool | None = None) -> Fo
         tuple(url for url, path in trained.examples if path in marked),
         hashlib.sha256(focus.encode()).hexdigest(),
         trained.calibration if calibrate else None,
+        trained.phrases,
     )
 
 

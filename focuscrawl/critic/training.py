@@ -26,7 +26,7 @@ from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.critic.word_vectors import word_vectors_installed
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT
-from focuscrawl.taxonomy import Label, Taxonomy, lies_under, prune
+from focuscrawl.taxonomy import Label, Taxonomy, fitting_minimum, lies_under, prune
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,7 +50,7 @@ def train_critic(
     web: Web,
     *,
     kind: str = DEFAULT_KIND,
-    min_examples: int = 1,
+    min_examples: int | None = 1,
     max_examples: int = 300,
     uniform_prior: bool = False,
     calibrate: bool = False,
@@ -66,7 +66,7 @@ def train_critic(
     kind : one of `TRAINABLE`
     min_examples, max_examples : bounds of a leaf's examples (see `focuscrawl.taxonomy.prune`),
         counted after leaving out what the web does not have; with 1 every topic stays as
-        labelled
+        labelled, None is what fits (see `focuscrawl.taxonomy.fitting_minimum`)
     uniform_prior : the same Pr(c) for every class
     calibrate : make calibrated judgements the default of the critic
     random_state : seed of the samples of examples and of the folds
@@ -94,7 +94,9 @@ def train_critic(
             f"none of the {len(wanted)} examples is in the web {web.name}; "
             "name the web that the labels are from"
         )
-    tree = prune(Taxonomy.from_labels(known), min_examples, max_examples, random_state)
+    tree = Taxonomy.from_labels(known)
+    least = fitting_minimum(tree) if min_examples is None else min_examples
+    tree = prune(tree, least, max_examples, random_state)
     pairs = [(url, leaf) for leaf in tree.leaves for url in tree.examples(leaf)]
     progress.start(len(pairs))
     bags = read_bags(web, [url for url, _ in pairs], progress=progress)

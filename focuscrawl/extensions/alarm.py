@@ -1,13 +1,15 @@
-"""Says why when the harvest rate falls: an event in the store, a word in the progress bar."""
+"""Says why when the harvest falls, or its speed: an event in the store, a word in the bar."""
 
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING
 
 from focuscrawl.crawl.visit import RELEVANT
-from focuscrawl.diagnosis import ALARM
+from focuscrawl.diagnosis import ALARM, SpeedWatch
 from focuscrawl.engine.component import Component
+from focuscrawl.foundation.urls import host
 from focuscrawl.report.harvest_falls import is_page, watch_again
 
 if TYPE_CHECKING:
@@ -22,13 +24,17 @@ _FIRST = 10  # fetches of a crawl, one of which at least should be on the topic
 
 
 class Alarm(Component):
-    """Watches the harvest rate [F99 section 2]; see `focuscrawl.diagnosis`."""
+    """Watches the harvest rate, and that of a live crawl in time [F99 section 2].
+
+    See `focuscrawl.diagnosis`. A replay waits for nobody: its time is counted in fetches.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
         self._critic: Critic | None = None
         self._best = ""  # of the first fetches
         self._best_relevance = -1.0
+        self._speed = None if self._crawl.plan.web else SpeedWatch()
 
     def spider_opened(self) -> None:
         """Watch what there is of a resumed crawl again."""
@@ -42,6 +48,7 @@ class Alarm(Component):
             self.spider_opened()
             return
         self._look_at_the_first(visit)
+        self._look_at_the_speed(visit)
         urls = self._crawl.urls
         number = urls.get(visit.url)
         assert number is not None
@@ -63,6 +70,21 @@ class Alarm(Component):
         else:
             self._crawl.note(told, f"harvest {self._crawl.harvest_rate:.2f} overall")
             self._crawler.stats.set_value("focuscrawl/alarm", "")
+
+    def _look_at_the_speed(self, visit: PageVisit) -> None:
+        """Say so if relevant pages come in more slowly than they did, or do no longer."""
+        if self._speed is None:
+            return
+        told = self._speed.visited(time.monotonic(), visit.relevance, host(visit.url))
+        if told is None:
+            return
+        slowness = self._speed.slowness
+        detail = "" if slowness is None else slowness.describe()
+        self._crawl.note(told, detail)
+        if slowness is not None:
+            logger.warning("%s", detail)
+        shown = "" if slowness is None else slowness.short()
+        self._crawler.stats.set_value("focuscrawl/slow", shown)
 
     def _look_at_the_first(self, visit: PageVisit) -> None:
         """Say so if nothing that the crawl has begun with is on the topic."""

@@ -148,8 +148,9 @@ class Progress(Component):
         for part in self._crawl.parts:
             if isinstance(part, Completeness) and part.latest is not None:
                 state += f", {part.latest.short()}"
-        told = self._crawler.stats.get_value("focuscrawl/alarm") if alarm else None
-        return f"{state}, {one_line(told, 60)}" if told else state
+        stats = self._crawler.stats
+        told = stats.get_value("focuscrawl/alarm") or stats.get_value("focuscrawl/slow")
+        return f"{state}, {one_line(told, 60)}" if alarm and told else state
 
     def _line(self, now: float) -> str:
         fetched, budget = self._crawl.fetched, self._crawl.plan.budget

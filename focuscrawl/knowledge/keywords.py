@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from focuscrawl.critic.languages import language_of_titles
+from focuscrawl.critic.written import ENGLISH, frequency
 from focuscrawl.page.tokens import tokenize
 from focuscrawl.taxonomy.topic_path import OTHER
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 MOST = 200  # keywords of a topic
 _SHORTEST = 2  # characters of a word
-_UNSEEN = 10.0  # other pages taken as seen, that are written in ordinary English
+_UNSEEN = 10.0  # other pages taken as seen, that are written in the ordinary way
 _WORDS = 20  # in titles, headings and anchors of such a page
 _RAREST = 1e-4  # share of a text: how much rarer a word is cannot be told from a few pages
 _LEAST = 2  # relevant pages a keyword is on
@@ -75,6 +77,15 @@ class Keywords:
         return cls(dict.fromkeys(words_of(phrases), 1.0))
 
     @classmethod
+    def of_all(cls, *sources: Mapping[str, float]) -> Keywords:
+        """Return the words of several sources, each with the greatest weight it has."""
+        weights: dict[str, float] = {}
+        for source in sources:
+            for word, weight in source.items():
+                weights[word] = max(weight, weights.get(word, 0.0))
+        return cls(weights)
+
+    @classmethod
     def of_counts(
         cls, counts: Mapping[str, WordCount], relevant: int, other: int, most: int = MOST
     ) -> Keywords:
@@ -83,7 +94,8 @@ class Keywords:
         A word's weight is its share in the divergence of the two kinds of page, p log(p/q) with
         p and q the shares of relevant and of other pages that have it (Carpineto, de Mori, Romano
         and Bigi, An information-theoretic approach to automatic query expansion, ACM TOIS
-        (2001), section 3): frequent words of the topic weigh much, words of all pages nothing.
+        (2001), section 3): frequent words of the topic weigh much, words of all pages nothing. Ten
+        of the other pages are as their language is written, that of most of the words.
 
         Parameters
         ----------
@@ -91,14 +103,14 @@ class Keywords:
         relevant, other : pages of either kind
         most : keywords kept, the heaviest
         """
-        from wordfreq import word_frequency  # noqa: PLC0415 - slow to import, rarely needed
-
+        code = language_of_titles({word: n.relevant + n.other for word, n in counts.items()})
+        language = ENGLISH if code == "en" else ((code, 1.0),)
         weights = {}
         for word, count in counts.items():
             p = count.relevant / max(relevant, 1)
             if count.relevant < _LEAST:
                 continue
-            usual = min(1.0, _WORDS * max(word_frequency(word, "en"), _RAREST))
+            usual = min(1.0, _WORDS * max(frequency(word, language), _RAREST))
             q = (count.other + _UNSEEN * usual) / (other + _UNSEEN)
             if p > q:
                 weights[word] = p * log(p / q)

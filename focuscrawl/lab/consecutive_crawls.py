@@ -28,14 +28,16 @@ _TEXTS = ["web", "topic", "strategy"]
 
 
 def chains(results: Results) -> list[list[str]]:
-    """Return the labels of crawls that know each other, each chain from its first crawl on."""
-    after = {before: label for label, before in results.knows.items()}
+    """Return the labels of crawls that know each other, each chain from its first crawl on.
+
+    Several crawls may know the same one: each ends a chain of its own.
+    """
     found = []
-    for first in results.strategies:
-        if first in after and first not in results.knows:
-            chain = [first]
-            while chain[-1] in after:
-                chain.append(after[chain[-1]])
+    for last in results.strategies:
+        if last in results.knows and last not in results.knows.values():
+            chain = [last]
+            while chain[0] in results.knows:
+                chain.insert(0, results.knows[chain[0]])
             found.append(chain)
     return found
 

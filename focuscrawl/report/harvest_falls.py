@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.crawl.parts.priority_fidelity import OVERTAKEN
 from focuscrawl.crawl.parts.topic_change import REDEFINED
-from focuscrawl.diagnosis import ALARM, RECOVERED, HarvestWatch
+from focuscrawl.diagnosis import ALARM, RECOVERED, SLOW, SPEEDY, HarvestWatch
 from focuscrawl.report.outcome import PAGE, outcome
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
     from focuscrawl.diagnosis import Diagnosis
     from focuscrawl.store import CrawlStore
+
+_START = "start"  # kind of the event that a run begins
 
 
 def watch_again(store: CrawlStore) -> tuple[HarvestWatch, list[Diagnosis]]:
@@ -46,8 +48,10 @@ def is_page(status: int, error: str | None, duplicate_of: object) -> bool:
 
 
 def last_alarm(store: CrawlStore) -> str | None:
-    """Return what the last alarm of a crawl told, if it is not over."""
-    for event in History(store).events(ALARM, RECOVERED, REDEFINED, last=1):
-        if event.kind == ALARM:
-            return event.detail
+    """Return what the last alarm of a crawl told, if it is not over; else of its speed."""
+    history = History(store)
+    for told, over in ((ALARM, (RECOVERED, REDEFINED)), (SLOW, (SPEEDY, _START))):
+        for event in history.events(told, *over, last=1):
+            if event.kind == told:
+                return event.detail
     return None

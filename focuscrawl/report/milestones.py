@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.crawl.parts.topic_change import REDEFINED
-from focuscrawl.diagnosis import ALARM
+from focuscrawl.diagnosis import ALARM, SLOW
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
-_KINDS = {ALARM: "alarm", "start": "restart", REDEFINED: "topic changed"}
+_KINDS = {ALARM: "alarm", SLOW: "slow", "start": "restart", REDEFINED: "topic changed"}
 
 
 class Milestone(NamedTuple):
@@ -20,7 +20,7 @@ class Milestone(NamedTuple):
     Attributes
     ----------
     seq : number of the fetch
-    kind : ``alarm``, ``restart`` or ``topic changed``
+    kind : ``alarm``, ``slow``, ``restart`` or ``topic changed``
     """
 
     seq: int

@@ -2,24 +2,39 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Keywords
+from focuscrawl.knowledge.keywords import WordCount, words_of
 from focuscrawl.strategies.evidence import Maximum
 from focuscrawl.strategies.link_strategy import LinkStrategy
 from focuscrawl.strategies.option_checks import check_number
-from focuscrawl.strategies.topic_words import topic_keywords
+from focuscrawl.strategies.topic_words import topic_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from focuscrawl.foundation.arrays import Floats
-    from focuscrawl.strategies.messages import JudgedPage, StrategyContext
+    from focuscrawl.strategies.messages import (
+        Expansion,
+        JudgedPage,
+        RecalledPage,
+        Scores,
+        StrategyContext,
+    )
 
 _CRITIC, _KEYWORDS = "critic", "keywords"  # what scores a page
+_TOPIC, _EXAMPLES, _SEEDS = FIRST = ("topic", "examples", "seeds")  # keywords of a first crawl
+_PREDICTION = "prediction"
+BASES = (_KEYWORDS, _PREDICTION)  # what a later one takes of its knowledge
+_RELEVANT = 0.5
+MOST = 50  # keywords of start pages
+_BETWEEN = "\n"
 
 
 class Learnable(LinkStrategy):
@@ -36,16 +51,19 @@ class Learnable(LinkStrategy):
     Angkawattanawit and Rungsawang, Learnable crawling: an efficient approach to topic-specific
     web resource discovery (2002). The paper holds a page against the keywords; R(u) is the
     critic's here as in all strategies, unless `page` says otherwise. The keywords of a first crawl
-    are those the user names, or else the words of the topic's name. Of several links to a URL the
-    best decides.
+    are those the user names; or else those of the topic's definition or of its name, those that
+    tell its examples from others, and those of titles and headings of several start pages on the
+    topic, as these come. Of several links to a URL the best decides.
 
     Parameters
     ----------
     alpha : weight of the anchor's similarity to the keywords
     beta : weight of what is predicted of the URL
     gamma : weight of the page; the three add up to 1
-    keywords : of a first crawl: phrases of the topic, its definition's `words`, say; none: the
-        topic's name
+    keywords : of a first crawl: phrases of the topic; none: see `first`
+    first : where those come from: ``topic``, ``examples``, ``seeds``, several or none of them
+    bases : what of its knowledge a later crawl uses: ``keywords``, ``prediction``; without one it
+        does as a first crawl does. Start URLs are the third: they are known where none are given
     page : how a page is scored: ``critic``, R(u), or ``keywords``, the paper's sim(keywords, page)
     """
 
@@ -59,6 +77,8 @@ class Learnable(LinkStrategy):
         beta: float = 0.5,
         gamma: float = 0.25,
         keywords: Sequence[str] = (),
+        first: Sequence[str] = FIRST,
+        bases: Sequence[str] = BASES,
         page: str = _CRITIC,
     ) -> None:
         for name, value in (("alpha", alpha), ("beta", beta), ("gamma", gamma)):
@@ -70,18 +90,57 @@ class Learnable(LinkStrategy):
             )
         if isinstance(keywords, str) or not all(isinstance(each, str) for each in keywords):
             raise UserError(f"learnable: keywords must be a list of texts, not {keywords!r:.80}")
+        for name, chosen, some in (("first", first, FIRST), ("bases", bases, BASES)):
+            if isinstance(chosen, str) or not set(chosen) <= set(some):
+                raise UserError(
+                    f"learnable: {name} must be a list of some of {', '.join(some)}, "
+                    f"not {chosen!r:.80}"
+                )
         if page not in (_CRITIC, _KEYWORDS):
             raise UserError(f"learnable: page must be {_CRITIC} or {_KEYWORDS}, not {page!r:.80}")
         self._by_keywords = page == _KEYWORDS
         self.evidence = Maximum()
-        self._knowledge = context.knowledge
-        self._keywords = topic_keywords(context)
-        if self._knowledge is None:
-            self._weights = (alpha, 0.0, 1.0 - alpha)
-            if keywords:
-                self._keywords = Keywords.of_phrases(keywords)
+        known = context.knowledge
+        self._predict = None if known is None or _PREDICTION not in bases else known.predict
+        self._weights = (
+            (alpha, 0.0, 1.0 - alpha) if self._predict is None else (alpha, beta, gamma)
+        )
+        # in how many start pages on the topic a word is, where that counts
+        self._at_start: Counter[str] | None = None
+        self._pages_at_start = 0
+        self._said: dict[str, float] = {}
+        if known is not None and _KEYWORDS in bases:
+            self._keywords = known.keywords
+        elif keywords:
+            self._keywords = Keywords.of_phrases(keywords)
         else:
-            self._weights = (alpha, beta, gamma)
+            self._said = first_keywords(context, first)
+            self._keywords = Keywords(self._said)
+            if _SEEDS in first:
+                self._at_start = Counter()
+
+    def expand(self, page: JudgedPage) -> Expansion:
+        """Score the links; a start page on the topic says first what the topic's words are."""
+        memo = None
+        if self._at_start is not None and not page.depth and page.relevance > _RELEVANT:
+            words = sorted(words_of([page.view.title, *page.view.headings]))
+            self._learn(words)
+            memo = _BETWEEN.join(words).encode()
+        return replace(super().expand(page), memo=memo)
+
+    def recall(self, page: RecalledPage) -> Scores:
+        """Take in the links again, and the words of a start page."""
+        if page.memo and self._at_start is not None:
+            self._learn(page.memo.decode().split(_BETWEEN))
+        return super().recall(page)
+
+    def _learn(self, words: Sequence[str]) -> None:
+        assert self._at_start is not None
+        self._at_start.update(words)
+        self._pages_at_start += 1
+        counts = {word: WordCount(n, 0) for word, n in self._at_start.items()}
+        learned = Keywords.of_counts(counts, self._pages_at_start, 0, most=MOST)
+        self._keywords = Keywords.of_all(self._said, learned.weights)
 
     def score_links(self, page: JudgedPage) -> Floats:
         """Score links by their anchors, their URLs and their page."""
@@ -92,7 +151,25 @@ class Learnable(LinkStrategy):
         if self._by_keywords:
             worth = float(self._keywords.similarity([" ".join(page.view.tokens)])[0])
         scores = alpha * self._keywords.similarity(anchors) + gamma * worth
-        if self._knowledge is not None:
+        if self._predict is not None:
             urls = [links.urls[i] for i in page.links.tolist()]
-            scores += beta * self._knowledge.predict(urls, anchors)
+            scores += beta * self._predict(urls, anchors)
         return np.asarray(scores, np.float64)
+
+
+def first_keywords(context: StrategyContext, sources: Sequence[str] = FIRST) -> dict[str, float]:
+    """Return what is known of a topic's words before anything was crawled, by weight.
+
+    Parameters
+    ----------
+    sources : ``topic``: the words of the phrases that the critic was learned from, else those of
+        the topic's name; ``examples``: those that tell its examples from others
+    """
+    found: list[Mapping[str, float]] = []
+    critic = context.critic
+    if _TOPIC in sources:
+        named: Mapping[str, float] = getattr(critic, "phrase_words", dict)()
+        found.append(named or topic_names(context).weights)
+    if _EXAMPLES in sources:
+        found.append(getattr(critic, "example_words", dict)())
+    return Keywords.of_all(*found).weights

@@ -20,8 +20,11 @@ MOST = 16  # words of a query
 
 def topic_keywords(context: StrategyContext) -> Keywords:
     """Return the keywords of the topic that earlier crawls learned, else the words of its name."""
-    if context.knowledge is not None:
-        return context.knowledge.keywords
+    return topic_names(context) if context.knowledge is None else context.knowledge.keywords
+
+
+def topic_names(context: StrategyContext) -> Keywords:
+    """Return the words of the topic's name."""
     critic = context.critic
     marked = [c for c, on in zip(critic.classes, critic.marked, strict=True) if on]
     return Keywords.of_topics(context.topics or marked)

@@ -6,7 +6,7 @@ tree fit to learn from [A02 section 3.1]. Not here: pages, training, judging.
 
 from focuscrawl.taxonomy.dmoz import read_dmoz
 from focuscrawl.taxonomy.labels import Label, iterate_labels, read_labels
-from focuscrawl.taxonomy.pruning import prune
+from focuscrawl.taxonomy.pruning import fitting_minimum, prune
 from focuscrawl.taxonomy.sampling import Sampling
 from focuscrawl.taxonomy.topic_path import (
     OTHER,
@@ -26,6 +26,7 @@ __all__ = [
     "Sampling",
     "Taxonomy",
     "ancestors",
+    "fitting_minimum",
     "iterate_labels",
     "lies_under",
     "normalise",

@@ -7,6 +7,24 @@ from focuscrawl.taxonomy.sampling import Sampling
 from focuscrawl.taxonomy.topic_path import OTHER, ROOT, child, parent
 from focuscrawl.taxonomy.tree import Taxonomy
 
+#: k of [A02]: pages that a class learns from, and what it is sampled down to
+ENOUGH = 300
+#: classes that a tree must have left after pruning at `ENOUGH` for that to be done unasked
+_MANY = 100
+
+
+def fitting_minimum(taxonomy: Taxonomy) -> int:
+    """Return the fewest examples that a leaf of a tree should have: `ENOUGH`, or 1.
+
+    A tree as large as Dmoz has a hundred thousand topics with next to no examples, and is pruned
+    as [A02] does; one that has fewer than a hundred leaves afterwards is left as its author made
+    it.
+    """
+    if sum(len(taxonomy.examples(topic)) for topic in taxonomy.topics) < _MANY * ENOUGH:
+        return 1
+    left = _move_to_other(_merge_small_leaves(taxonomy, ENOUGH))
+    return ENOUGH if len(left) >= _MANY else 1
+
 
 def prune(
     taxonomy: Taxonomy,

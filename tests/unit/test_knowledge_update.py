@@ -141,6 +141,17 @@ def test_keywords_tell_relevant_pages_from_others(path: Path) -> None:
     assert said.max() <= 1.0
 
 
+def test_keywords_weigh_against_the_language_that_they_are_in(path: Path) -> None:
+    texts = ("Der Palstek und die anderen Knoten", "Wie man den Palstek mit einer Hand macht")
+    good = [fetch(f"http://h.example/{i}", texts=texts) for i in range(8)]
+    learn(path, crawl(1, *good))
+    with closing(Knowledge(path)) as known:
+        weights = known.keywords.weights
+    assert {"palstek", "knoten"} <= set(list(weights)[:3])
+    everyday = [weights.get(word, 0.0) for word in ("der", "und", "die", "mit", "wie")]
+    assert max(everyday) < 0.6 * weights["palstek"]
+
+
 def test_before_anything_is_known_the_topics_name_gives_the_keywords() -> None:
     said = Keywords.of_topics(["/Sports/Rock_Climbing"]).similarity(["Rock climbing", "sports"])
     assert said[0] == pytest.approx(1.0)

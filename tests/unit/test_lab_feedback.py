@@ -80,7 +80,8 @@ def test_without_test_rows_nothing_is_said_of_the_critic(
 
 
 def test_crawls_from_disjoint_seeds_are_compared(task: Task) -> None:
-    table = study_agreement(task)["agreement"]
+    tables = study_agreement(task)
+    table, shared, promised = (tables[name] for name in ("agreement", "shared", "unvisited"))
     assert set(table["of"]) == {"pages", "hosts"}
     assert table["overlap"].between(0, 1).all()
     assert table["fetched"].between(0, 1).all()
@@ -88,6 +89,11 @@ def test_crawls_from_disjoint_seeds_are_compared(task: Task) -> None:
     pd.testing.assert_frame_equal(study_agreement(task)["agreement"], table)
     drawn = agreement_table(table.assign(web="demo", topic=TOPIC))
     assert png(draw_agreement(drawn)).startswith(b"\x89PNG")
+    assert shared[["urls", "servers", "servers_on"]].to_numpy().min() >= 0.0
+    last = shared[shared["fetches"] == shared["fetches"].max()]
+    assert (last["servers"] >= last["urls"]).all()  # of one host crawls fetch other pages
+    assert len(promised) >= 2 * table["pair"].nunique()
+    assert (promised["cited"] <= promised["waiting"]).all()
 
 
 def test_overlap_is_of_the_first_n() -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
+from focuscrawl.critic import load_critic
+from focuscrawl.critic.focused_critic import FocusedCritic
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge, learn
 from focuscrawl.page import parse_page
-from focuscrawl.strategies import JudgedPage, StrategyContext, make_strategy
+from focuscrawl.strategies import JudgedPage, RecalledPage, StrategyContext, make_strategy
 from focuscrawl.strategies.informed import Informed
+from focuscrawl.strategies.learnable import first_keywords
 
 from .shelves import WordCritic
 from .test_knowledge_update import crawl, fetch
@@ -71,6 +75,63 @@ def test_keywords_of_a_first_crawl_are_named_or_are_a_name_that_says_something()
     assert scores("/good", keywords=["boats"]) == boats
     assert scores("/good") == [0.0] * 4
     assert scores("/Tax", keywords=["boats"]) == boats
+
+
+def start_page(number: int) -> JudgedPage:
+    html = f"<title>Masts, part {number}</title><a href='http://h.example/m'>masts</a>"
+    view = parse_page(html.encode(), f"http://h.example/{number}")
+    n = np.arange(1)
+    return JudgedPage(view, number, number, 0, 0.9, None, n, n + 10 + number)
+
+
+def test_keywords_of_a_first_crawl_come_from_the_examples_of_the_critic() -> None:
+    critic = load_critic("models/demo", "/Sports/Cycling")
+    context = StrategyContext(critic, 0, None, ("/Sports/Cycling",))
+    found = first_keywords(context, ["examples"])
+    assert {"saddle", "wheel", "gravel"} <= found.keys()
+    assert not found.keys() & {"the", "and", "soprano", "price"}
+    assert max(found.values()) == 1.0
+    assert first_keywords(context, ["topic"]) == {"cycling": 1.0}
+    assert first_keywords(context, []) == {}
+    assert isinstance(critic, FocusedCritic)
+    named = replace(critic, phrases=(("road", "racing"),))
+    of_definition = first_keywords(StrategyContext(named, 0, None, ("/good",)), ["topic"])
+    assert of_definition == {"road": 1.0, "racing": 1.0}
+
+
+def test_start_pages_say_what_the_words_of_the_topic_are_and_say_it_again_when_resumed() -> None:
+    context = StrategyContext(WordCritic(), 0, None, ("/good",))
+    options = {"alpha": 1.0, "beta": 0.0, "gamma": 0.0}
+    strategy, resumed = (make_strategy("learnable", context, options) for _ in range(2))
+    for number in (1, 2):
+        page = start_page(number)
+        expansion = strategy.expand(page)
+        assert expansion.memo is not None
+        scores = expansion.link_scores
+        resumed.recall(RecalledPage(page.url, number, 0.9, page.targets, scores, expansion.memo))
+    third = start_page(3)
+    assert strategy.expand(replace(third, relevance=0.1)).link_scores[0] > 0.5
+    assert resumed.expand(replace(third, relevance=0.1)).link_scores[0] > 0.5
+    assert strategy.expand(replace(third, depth=1)).memo is None
+
+
+def test_a_base_of_the_knowledge_may_be_left_out(knowledge: Knowledge) -> None:
+    context = StrategyContext(WordCritic(), 0, None, ("/Tax",), knowledge)
+    weights = {"alpha": 0.5, "beta": 0.5, "gamma": 0.0}
+
+    def scores(*bases: str) -> list[float]:
+        options = {**weights, "bases": bases, "first": ["topic"]}
+        made = make_strategy("learnable", context, options)
+        found: list[float] = made.expand(page(0.0)).link_scores.tolist()
+        return found
+
+    of_anchors = 0.5 * knowledge.keywords.similarity(ANCHORS)
+    predicted = 0.5 * knowledge.predict(URLS, ANCHORS)
+    assert scores("keywords", "prediction") == pytest.approx((of_anchors + predicted).tolist())
+    assert scores("keywords") == pytest.approx(of_anchors.tolist())
+    assert scores() == [0.0, 0.5, 0.0, 0.0]  # as a first crawl: tax, the topic's name
+    with pytest.raises(UserError, match="bases must be a list of some of keywords, prediction"):
+        scores("seeds")
 
 
 def test_a_page_may_be_held_against_the_keywords() -> None:
