@@ -14,6 +14,7 @@ from twisted.internet.defer import CancelledError
 
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.page_parsing import parsing_of
+from focuscrawl.engine.page_texts import texts_of
 from focuscrawl.engine.private import is_closing, wrap_downloads
 from focuscrawl.engine.rendering import rendering_of
 from focuscrawl.engine.settings_table import STOP_TIMEOUT
@@ -77,6 +78,7 @@ class BoundedStop(Component):
             download.cancel()
         parsing_of(self._crawler).give_up()
         rendering_of(self._crawler).give_up()
+        texts_of(self._crawler).give_up()
 
     async def _download(self, download: Download, request: Request) -> Response:
         if self._given_up:

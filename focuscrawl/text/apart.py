@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 LONGEST = 20.0  #: seconds of processor time for a page
-_MEMORY = 2 << 30  # bytes that a process may have
+MEMORY = 2 << 30  #: bytes that a process may have
 _MOST = 500  # pages; after so many a new process begins, with little memory
 _AHEAD = 4  # pages under way or waiting, for each process
 
 # The code runs as `-c`: the program that asks is not loaded again, whatever it is.
-_PROGRAM = "import sys; sys.path[:] = {path!r}; from focuscrawl.text.apart import serve; serve()"
+_PROGRAM = (
+    "import sys; sys.path[:] = {path!r}; from focuscrawl.text.apart import serve; serve({limits})"
+)
 
 
 class Html(NamedTuple):
@@ -43,11 +45,21 @@ class ExtractorApart:
     ----------
     extractor : one of `EXTRACTORS`
     processes : how many
+    longest : seconds of processor time for a page
+    memory : bytes that a process may have
     """
 
-    def __init__(self, extractor: str = EXTRACTORS[0], processes: int = 1) -> None:
+    def __init__(
+        self,
+        extractor: str = EXTRACTORS[0],
+        processes: int = 1,
+        *,
+        longest: float = LONGEST,
+        memory: int = MEMORY,
+    ) -> None:
         self._idle: SimpleQueue[_Worker] = SimpleQueue()
-        self._workers = [_Worker(extractor) for _ in range(processes)]
+        limits = f"longest={longest!r}, memory={memory!r}"
+        self._workers = [_Worker(extractor, limits) for _ in range(processes)]
         for worker in self._workers:
             self._idle.put(worker)
         self._threads = ThreadPoolExecutor(processes, "text")
@@ -69,11 +81,22 @@ class ExtractorApart:
         """
         waiting = []
         for page in pages:
-            waiting.append(self._threads.submit(self._one, page))
+            waiting.append(self._threads.submit(self.extract_page, page))
             if len(waiting) >= self._ahead:
                 yield waiting.pop(0).result()
         for each in waiting:
             yield each.result()
+
+    def extract_page(self, page: Html) -> PageText | None:
+        """Return the text of a page, when a process has time for it; see `extract`.
+
+        Any thread may ask.
+        """
+        worker = self._idle.get()
+        try:
+            return worker.extract(page)
+        finally:
+            self._idle.put(worker)
 
     def close(self) -> None:
         """End the processes, with whatever they are at."""
@@ -83,17 +106,11 @@ class ExtractorApart:
         for worker in self._workers:
             worker.end()
 
-    def _one(self, page: Html) -> PageText | None:
-        worker = self._idle.get()
-        try:
-            return worker.extract(page)
-        finally:
-            self._idle.put(worker)
-
 
 class _Worker:
-    def __init__(self, extractor: str) -> None:
+    def __init__(self, extractor: str, limits: str) -> None:
         self._extractor = extractor
+        self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
         self._done = 0
 
@@ -130,7 +147,7 @@ class _Worker:
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM.format(path=sys.path)],
+                [sys.executable, "-c", _PROGRAM.format(path=sys.path, limits=self._limits)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -138,16 +155,21 @@ class _Worker:
         return self._process
 
 
-def serve() -> None:
-    """Extract texts of pages from standard input, until it ends or one takes too long."""
+def serve(*, longest: float, memory: int) -> None:
+    """Extract texts of pages from standard input, until it ends or one takes too long.
+
+    Parameters
+    ----------
+    longest, memory : see `ExtractorApart`
+    """
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)  # those who ask see to signals
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
     asked, answers = sys.stdin.buffer, sys.stdout.buffer
     while line := asked.readline():
         page = json.loads(line)
         body = asked.read(page.pop("size"))
-        signal.setitimer(signal.ITIMER_PROF, LONGEST)  # SIGPROF ends the process
+        signal.setitimer(signal.ITIMER_PROF, longest)  # SIGPROF ends the process
         said: dict[str, Any] = {"text": None}
         try:
             said["text"] = asdict(extract_text(body, **page))
