@@ -27,6 +27,7 @@ from focuscrawl.text.store import TextStore
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
     from focuscrawl.crawl import PageVisit
     from focuscrawl.text import PageText
@@ -35,14 +36,18 @@ logger = logging.getLogger(__name__)
 
 TOO_HARD, NOT_YET = "too hard to read", "not taken yet"
 _TEXTS, _NO_TEXTS = "focuscrawl/texts", "focuscrawl/texts_too_hard"  # statistics
+_AHEAD = 100_000_000  # bytes of pages that wait for their texts; then the crawl waits
+_NICENESS = 10
+_MANY = 10  # pages that a person is told of
 _MODULES = ("trafilatura", "resiliparse", "py3langid")
 
 
 class PageTexts:
     """Takes the text of relevant pages, each in a process apart, and keeps it (`TextStore`).
 
-    A page waits for its text where Scrapy has it still for a page under way, so that
-    ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` bounds how far the crawl is ahead of its texts.
+    Pages wait for their text where Scrapy has pages under way, so that its
+    ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` bounds how far the crawl gets ahead; a crawl that is over
+    waits for the last texts. The processes stand back behind the crawl.
 
     Raises
     ------
@@ -52,17 +57,20 @@ class PageTexts:
 
     def __init__(self, crawler: Crawler) -> None:
         settings = crawler.settings
-        self._stats = crawler.stats
+        self._crawler = crawler
         self._taking = TEXTS.of(settings)
         if not self._taking:
             return
+        self._crawl = crawl_of(crawler)
         self._name = TEXT_EXTRACTOR.of(settings)
         self._least = TEXT_MIN_RELEVANCE.of(settings)
         processes = TEXT_PROCESSES.of(settings)
-        self._store = TextStore(crawl_of(crawler).folder.path)
-        self._extractor = ExtractorApart(self._name, processes)
+        self._store = TextStore(self._crawl.folder.path)
+        self._extractor = ExtractorApart(self._name, processes, niceness=_NICENESS)
         self._threads = ThreadPool(0, processes, "texts")
-        self._threads.start()
+        self._waiting = 0
+        self._said = False
+        crawler.signals.connect(self.open, signal=signals.engine_started)
         crawler.signals.connect(self.close, signal=signals.engine_stopped)
 
     def wants(self, visit: PageVisit) -> bool:
@@ -79,24 +87,35 @@ class PageTexts:
         )
 
     async def take(self, visit: PageVisit) -> PageText | str:
-        """Return the text of a recorded fetch that is wanted, or why there is none."""
-        assert visit.digest is not None
-        from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
+        """Return the text of a recorded fetch that is wanted, or why there is none.
 
+        What was made of the page is let go meanwhile: it is several times what came.
+        """
         page = Html(visit.url, visit.download.body, visit.download.encoding)
-        visit.view = None  # words and links, several times what came: not to wait with the text
+        visit.view, visit.link_rows, visit.newly_queued = None, [], []
+        self._waiting += 1
         try:
-            text = await maybe_deferred_to_future(
-                deferToThreadPool(reactor, self._threads, self._take, visit.digest, page)
-            )
+            text = await self._in_thread(visit.digest, page)
         except UserError as error:
             if self._taking:
                 logger.error("no more texts are taken, focuscrawl collect can: %s", error)
                 self._taking = False
             return NOT_YET
+        finally:
+            self._waiting -= 1
         if text != NOT_YET:
-            self._stats.inc_value(_NO_TEXTS if text == TOO_HARD else _TEXTS)
+            self._crawler.stats.inc_value(_NO_TEXTS if text == TOO_HARD else _TEXTS)
+        if self._crawl.stop_reason is not None and self._waiting > _MANY and not self._said:
+            self._said = True
+            logger.info("the crawl is over, the text of %d pages is to be taken", self._waiting)
         return text
+
+    def open(self) -> None:
+        """See to the end of the threads, also where the reactor is told to stop at once."""
+        from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
+
+        self._threads.start()
+        reactor.addSystemEventTrigger("during", "shutdown", self.close)
 
     def give_up(self) -> None:
         """Take no more texts: the crawl has to end. `focuscrawl collect` takes the others."""
@@ -105,13 +124,20 @@ class PageTexts:
             self._extractor.close()
 
     def close(self) -> None:
-        """End the processes; every page has its text by now, or was given up."""
+        """End the processes; every page has its text by now, or is given up."""
         self.give_up()
-        self._threads.stop()
+        if self._threads.started:
+            self._threads.stop()
         self._store.close()
 
+    async def _in_thread(self, digest: bytes | None, page: Html) -> PageText | str:
+        from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
+
+        return await maybe_deferred_to_future(
+            deferToThreadPool(reactor, self._threads, self._take, digest, page)
+        )
+
     def _take(self, digest: bytes, page: Html) -> PageText | str:
-        """Return a text, in a thread."""
         try:
             text = self._store.get(digest, self._name)
         except KeyError:
@@ -132,9 +158,18 @@ def texts_of(crawler: Crawler) -> PageTexts:
     return _texts[crawler]
 
 
-def check_text() -> None:
-    """Raise `UserError` if what takes texts is not installed; it is loaded in other processes."""
+def prepare_texts(settings: BaseSettings) -> None:
+    """Let so many pages wait for their texts as makes sense, if texts are to be taken.
+
+    Raises
+    ------
+    UserError
+        What takes texts is not installed; it is loaded in other processes.
+    """
+    if not TEXTS.of(settings):
+        return
     with needs("text", "FOCUSCRAWL_TEXT"):
         for module in _MODULES:
             if find_spec(module) is None:
                 raise ModuleNotFoundError(name=module)
+    settings.set("SCRAPER_SLOT_MAX_ACTIVE_SIZE", _AHEAD, priority="addon")

@@ -14,7 +14,7 @@ from focuscrawl.engine.browser import use_browser
 from focuscrawl.engine.instance_feed import feed_of
 from focuscrawl.engine.lean_settings import use_lean_settings
 from focuscrawl.engine.link_requests import LinkRequests
-from focuscrawl.engine.page_texts import check_text
+from focuscrawl.engine.page_texts import prepare_texts
 from focuscrawl.engine.plan_from_settings import plan_from
 from focuscrawl.engine.settings_table import (
     BROWSER,
@@ -127,12 +127,9 @@ def open_for(spider: scrapy.Spider, arguments: dict[str, Any], settings: BaseSet
     check_port(settings)
     feed_of(settings)
     plan, store = plan_from(settings, arguments), arguments["store"]
-    if TEXTS.of(settings):
-        check_text()
-        if store is not None:
-            raise UserError(
-                "FOCUSCRAWL_TEXT is for crawls of one worker: leave out store, or this"
-            )
+    if TEXTS.of(settings) and store is not None:
+        raise UserError("FOCUSCRAWL_TEXT is for crawls of one worker: leave out store, or this")
+    prepare_texts(settings)
     _check_browser(spider, plan, store, settings)
     if not getattr(spider, "yields_visits", False):
         if plan.discover:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -47,6 +48,7 @@ class ExtractorApart:
     processes : how many
     longest : seconds of processor time for a page
     memory : bytes that a process may have
+    niceness : how far the processes stand back behind others, see nice(1)
     """
 
     def __init__(
@@ -56,14 +58,16 @@ class ExtractorApart:
         *,
         longest: float = LONGEST,
         memory: int = MEMORY,
+        niceness: int = 0,
     ) -> None:
         self._idle: SimpleQueue[_Worker] = SimpleQueue()
-        limits = f"longest={longest!r}, memory={memory!r}"
+        limits = f"longest={longest!r}, memory={memory!r}, niceness={niceness!r}"
         self._workers = [_Worker(extractor, limits) for _ in range(processes)]
         for worker in self._workers:
             self._idle.put(worker)
         self._threads = ThreadPoolExecutor(processes, "text")
         self._ahead = _AHEAD * processes
+        self._closed = False
 
     def __enter__(self) -> Self:
         return self
@@ -90,21 +94,24 @@ class ExtractorApart:
     def extract_page(self, page: Html) -> PageText | None:
         """Return the text of a page, when a process has time for it; see `extract`.
 
-        Any thread may ask.
+        Any thread may ask. None, too, if this is closed meanwhile.
         """
         worker = self._idle.get()
         try:
-            return worker.extract(page)
+            return None if self._closed else worker.extract(page)
         finally:
             self._idle.put(worker)
 
     def close(self) -> None:
         """End the processes, with whatever they are at."""
+        self._closed = True
         for worker in self._workers:
             worker.kill()
-        self._threads.shutdown(cancel_futures=True)
-        for worker in self._workers:
+        idle = [self._idle.get() for _ in self._workers]  # no thread is at one any more
+        for worker in idle:
             worker.end()
+            self._idle.put(worker)
+        self._threads.shutdown(cancel_futures=True)
 
 
 class _Worker:
@@ -135,8 +142,9 @@ class _Worker:
         return None if said["text"] is None else _unpacked(said["text"])
 
     def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
+        process = self._process  # another thread may be ending it
+        if process is not None:
+            process.kill()
 
     def end(self) -> None:
         if self._process is not None:
@@ -155,13 +163,14 @@ class _Worker:
         return self._process
 
 
-def serve(*, longest: float, memory: int) -> None:
+def serve(*, longest: float, memory: int, niceness: int) -> None:
     """Extract texts of pages from standard input, until it ends or one takes too long.
 
     Parameters
     ----------
-    longest, memory : see `ExtractorApart`
+    longest, memory, niceness : see `ExtractorApart`
     """
+    os.nice(niceness)
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)  # those who ask see to signals
     resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
