@@ -1,30 +1,41 @@
-"""Feed exporters."""
+"""Feeds: how items are written, and files that appear whole."""
 
 from __future__ import annotations
 
 import importlib
 import re
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import fields
 from datetime import datetime
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from itemadapter import ItemAdapter
 from scrapy.exporters import BaseItemExporter, CsvItemExporter, XmlItemExporter
+from scrapy.extensions.feedexport import FileFeedStorage
 
 from focuscrawl.crawl.visit import Visit
+from focuscrawl.engine.settings_table import TEXTS
+from focuscrawl.engine.text_visit import TextVisit
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.drafts import draft_of
 from focuscrawl.foundation.extras import needs
 from focuscrawl.report.plain_text import cell
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from typing import Self
 
     import pyarrow as pa
     from pyarrow.parquet import ParquetWriter
+    from scrapy import Spider
+    from scrapy.crawler import Crawler
     from scrapy.item import Field
     from scrapy.settings import BaseSettings
 
-_ROWS = 10_000  # items a row group
+_ROWS = 10_000  # items a row group,
+_CHARACTERS = 16_000_000  # or of so much text
+_PARQUET = "parquet"
 _NOT_IN_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -48,17 +59,32 @@ class PlainXmlItemExporter(XmlItemExporter):
 class ParquetItemExporter(BaseItemExporter):
     """Exports items as Parquet: ``-O pages.parquet``.
 
-    Fetches, and feeds without items, have the columns and types of `Visit`, whatever was
-    fetched. Items of other kinds have those of the first row group. Memory is bounded by one row
-    group.
+    Fetches, and feeds without items, have the columns and types of `Visit`, with
+    ``FOCUSCRAWL_TEXT`` those of `TextVisit`, whatever was fetched. Items of other kinds have those
+    of the first row group. Memory is bounded by one row group: 10,000 items, or 16 million
+    characters.
+
+    Parameters
+    ----------
+    fetches : what fetches are, with its columns
     """
 
-    def __init__(self, file: IO[bytes] | Path, **options: Any) -> None:
+    def __init__(
+        self, file: IO[bytes] | Path, *, fetches: type[Visit] = Visit, **options: Any
+    ) -> None:
         super().__init__(dont_fail=True, **options)
         self._file = file
+        self._fetches = fetches
         self._rows: list[dict[str, Any]] = []
+        self._characters = 0
         self._only_fetches = True
         self._writer: ParquetWriter | None = None
+
+    @classmethod
+    def from_crawler(cls, crawler: Crawler, file: IO[bytes], **options: Any) -> Self:
+        """Make the exporter of a crawler's feed."""
+        fetches = TextVisit if TEXTS.of(crawler.settings) else Visit
+        return cls(file, fetches=fetches, **options)
 
     def export_item(self, item: Any) -> None:
         """Take in one item."""
@@ -69,8 +95,10 @@ class ParquetItemExporter(BaseItemExporter):
             self._only_fetches = False
         if self.fields_to_export is not None:
             row = {name: row.get(name) for name in self.fields_to_export}
-        self._rows.append(row)
-        if len(self._rows) >= _ROWS:
+        texts = {name: _whole(value) for name, value in row.items() if isinstance(value, str)}
+        self._rows.append(row | texts)
+        self._characters += sum(map(len, texts.values()))
+        if len(self._rows) >= _ROWS or self._characters >= _CHARACTERS:
             self._write()
 
     def finish_exporting(self) -> None:
@@ -88,34 +116,69 @@ class ParquetItemExporter(BaseItemExporter):
         if self._rows:
             table = pa.Table.from_pylist(self._rows, schema=self._writer.schema)
             self._writer.write_table(table)
-            self._rows = []
+            self._rows, self._characters = [], 0
 
     def _schema(self) -> pa.Schema:
         import pyarrow as pa  # noqa: PLC0415
 
         if not self._only_fetches:
             return _inferred(self._rows)
-        types = _types_of_fetches()
+        types = _types_of(self._fetches)
         return pa.schema(
             {name: types.get(name, pa.string()) for name in self.fields_to_export or types}
         )
 
 
+class WholeFileFeedStorage(FileFeedStorage):
+    """Keeps feeds in files; one in Parquet, which cannot be read before its end, appears whole.
+
+    An earlier file of that name stays until then.
+    """
+
+    def __init__(self, uri: str, *, feed_options: dict[str, Any] | None = None) -> None:
+        super().__init__(uri, feed_options=feed_options)
+        self._is_parquet = (feed_options or {}).get("format") == _PARQUET
+        self._until_stored = ExitStack()
+
+    def open(self, spider: Spider) -> IO[bytes]:
+        """Open the file, or a draft of it."""
+        if not self._is_parquet:
+            return super().open(spider)
+        path = Path(self.path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return self._until_stored.enter_context(draft_of(path)).open("wb")
+
+    def store(self, file: IO[bytes]) -> None:
+        """Close the file; a draft takes its place."""
+        file.close()
+        self._until_stored.close()
+
+
 def check_feeds(settings: BaseSettings) -> None:
-    """Raise `UserError` if a feed is to be Parquet and what that takes is not installed."""
-    ours = settings.getdict("FEED_EXPORTERS").get("parquet", "")
-    wanted = [feed.get("format") for feed in settings.getdict("FEEDS").values()]
-    if "parquet" in wanted and str(ours).startswith("focuscrawl."):
-        with needs("parquet", "a feed in Parquet"):
-            importlib.import_module("pyarrow.parquet")
+    """Raise `UserError` if a feed is to be Parquet and that cannot be.
+
+    What it takes is not installed, or it is to be added to a file that is there.
+    """
+    ours = settings.getdict("FEED_EXPORTERS").get(_PARQUET, "")
+    feeds = settings.getdict("FEEDS")
+    wanted = {str(uri): feed for uri, feed in feeds.items() if feed.get("format") == _PARQUET}
+    if not wanted or not str(ours).startswith("focuscrawl."):
+        return
+    with needs("parquet", "a feed in Parquet"):
+        importlib.import_module("pyarrow.parquet")
+    for uri, feed in wanted.items():
+        if not feed.get("overwrite") and Path(uri.removeprefix("file://")).is_file():
+            raise UserError(
+                f"{uri} is there already, and nothing can be added to Parquet: -O replaces it"
+            )
 
 
-def _types_of_fetches() -> dict[str, pa.DataType]:
-    """Return the types of the columns of `Visit`."""
+def _types_of(item: type[Visit]) -> dict[str, pa.DataType]:
+    """Return the types of the columns of an item."""
     import pyarrow as pa  # noqa: PLC0415
 
-    kinds = {"int": pa.int64(), "float": pa.float64(), "str": pa.string()}
-    types = {each.name: kinds[str(each.type).partition(" ")[0]] for each in fields(Visit)}
+    kinds = {"int": pa.int64(), "float": pa.float64(), "str": pa.string(), "date": pa.date32()}
+    types = {each.name: kinds[str(each.type).partition(" ")[0]] for each in fields(item)}
     return types | {"fetched_at": pa.timestamp("ms", tz="UTC")}
 
 

@@ -86,6 +86,7 @@ FEED_EXPORTERS = {
     "xml": "focuscrawl.exporters.PlainXmlItemExporter",
     "parquet": "focuscrawl.exporters.ParquetItemExporter",
 }
+FEED_STORAGES = dict.fromkeys(("", "file"), "focuscrawl.exporters.WholeFileFeedStorage")
 STATS_DUMP = False
 LOG_LEVEL = "INFO"
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"

@@ -37,7 +37,7 @@ _DIGEST = 16  # bytes of a page's digest in the store
 _FEW = 10  # words: less is no text
 _TEMPLATE = 5  # pages of a host, and a fifth of them: a line of so many is boilerplate
 _SHARE = 0.2
-_COMMIT = 50  # texts after which they are safe
+_AT_A_TIME = 50  # pages that are read before their texts are taken
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,6 @@ def _texts(
             for (row, _), text in zip(asked, found, strict=True):
                 texts.put(row.digest[:_DIGEST], wanted.extractor, text)
                 yield row, text if text is not None else "too hard to read"
-            texts.commit()
             asked.clear()
 
         for row in rows:
@@ -188,7 +187,7 @@ def _texts(
                     yield row, "not kept, or changed since"
                     continue
                 asked.append((row, page))
-                if len(asked) >= _COMMIT:
+                if len(asked) >= _AT_A_TIME:
                     yield from extracted()
             else:
                 yield row, text if text is not None else "too hard to read"

@@ -14,6 +14,7 @@ from focuscrawl.crawl.link_filter import may_be_page, nofollow_urls
 from focuscrawl.engine.binding import crawl_of
 from focuscrawl.engine.expansion import expand
 from focuscrawl.engine.instance_feed import InstanceFeed
+from focuscrawl.engine.page_texts import texts_of
 from focuscrawl.engine.sitemap_dates import SitemapDates
 from focuscrawl.engine.visits import count_again, halting, turns_of
 from focuscrawl.foundation.urls import normalize
@@ -51,6 +52,7 @@ class OpenPages:
         self._pages: dict[int, _OpenPage] = {}
         self._on_their_way: WeakSet[Request] = WeakSet()
         self._take: Callable[[Request], bool] = bool
+        self._texts = texts_of(crawler)
         self._dates = SitemapDates(crawler.spider)
 
     @cached_property
@@ -107,7 +109,7 @@ class OpenPages:
         return kept
 
     async def finish(self, number: int) -> None:
-        """Expand and record an open page, and queue what its callback asked for."""
+        """Expand and record an open page, queue what its callback asked for, keep its text."""
         page = self._pages.get(number)
         if page is None or page.finishing:
             return
@@ -117,6 +119,8 @@ class OpenPages:
                 await self._finish(page.visit, page.requests, page.followed)
         finally:
             del self._pages[number]
+        if self._texts.wants(page.visit):
+            await self._texts.take(page.visit)
 
     async def _finish(
         self, visit: PageVisit, requests: Sequence[Request], followed: set[str]

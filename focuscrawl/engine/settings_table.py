@@ -31,6 +31,7 @@ from focuscrawl.foundation.values import (
     one_of,
     whole_number,
 )
+from focuscrawl.text import EXTRACTORS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -313,6 +314,22 @@ STOP_TIMEOUT = Setting("FOCUSCRAWL_STOP_TIMEOUT", number(), 15.0).means(
 STRATEGY_OPTIONS = Setting("FOCUSCRAWL_STRATEGY_OPTIONS", json_object('{"option": 1}'), {}).means(
     "options of the strategy. Those of the apprentice are [here](apprentice.md#options), those "
     "of the others [here](strategies.md). Part of what a crawl is resumed by"
+)
+TEXTS = Setting("FOCUSCRAWL_TEXT", FLAG, False).means(
+    "take the [main text of relevant pages while crawling](collect.md#while-crawling): into the "
+    "items, and so into feeds, and into the crawl's folder, for `focuscrawl collect`"
+)
+TEXT_EXTRACTOR = Setting("FOCUSCRAWL_TEXT_EXTRACTOR", one_of(*EXTRACTORS), EXTRACTORS[0]).means(
+    "what finds the text: the better one, or [the faster one](collect.md#text)"
+)
+TEXT_MARKDOWN = Setting("FOCUSCRAWL_TEXT_MARKDOWN", FLAG, False).means(
+    "texts of items are Markdown: with headings, lists and emphasis"
+)
+TEXT_MIN_RELEVANCE = Setting("FOCUSCRAWL_TEXT_MIN_RELEVANCE", number(0, 1), 0.5).means(
+    "R of pages whose text is taken, at least; 0: all pages"
+)
+TEXT_PROCESSES = Setting("FOCUSCRAWL_TEXT_PROCESSES", whole_number(1, 64), 1).means(
+    "processes that take texts beside the crawl"
 )
 WARC = Setting(
     "FOCUSCRAWL_WARC",

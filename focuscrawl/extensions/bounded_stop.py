@@ -1,4 +1,4 @@
-"""Bounds how long a live crawl takes to end: downloads, and parses, that last are given up."""
+"""Bounds how long a crawl takes to end: downloads, parses and texts that last are given up."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from twisted.internet.defer import CancelledError
 
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.page_parsing import parsing_of
+from focuscrawl.engine.page_texts import texts_of
 from focuscrawl.engine.private import is_closing, wrap_downloads
 from focuscrawl.engine.rendering import rendering_of
-from focuscrawl.engine.settings_table import STOP_TIMEOUT
+from focuscrawl.engine.settings_table import STOP_TIMEOUT, TEXTS
 from focuscrawl.errors import GivenUpError
 from focuscrawl.report.plain_text import counted
 
@@ -38,12 +39,12 @@ class BoundedStop(Component):
 
     Scrapy waits for every request under way, up to ``DOWNLOAD_TIMEOUT`` and as long again for
     each retry. ``FOCUSCRAWL_STOP_TIMEOUT`` is how long it may, in seconds. A recording answers at
-    once.
+    once; only texts can last there.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         super().__init__(crawler)
-        if self._crawl.web is not None:
+        if self._crawl.web is not None and not TEXTS.of(crawler.settings):
             raise NotConfigured
         self._grace = STOP_TIMEOUT.of(crawler.settings)
         self._under_way: set[Deferred[Response]] = set()
@@ -52,7 +53,8 @@ class BoundedStop(Component):
 
     def engine_started(self) -> None:
         """Stand before the download handlers, whichever they are."""
-        wrap_downloads(self._crawler, self._download)
+        if self._crawl.web is None:
+            wrap_downloads(self._crawler, self._download)
         self._look(None)
 
     def spider_closed(self) -> None:
@@ -77,6 +79,7 @@ class BoundedStop(Component):
             download.cancel()
         parsing_of(self._crawler).give_up()
         rendering_of(self._crawler).give_up()
+        texts_of(self._crawler).give_up()
 
     async def _download(self, download: Download, request: Request) -> Response:
         if self._given_up:

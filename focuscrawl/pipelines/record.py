@@ -13,6 +13,7 @@ from focuscrawl.crawl import PageVisit
 from focuscrawl.engine.component import Component
 from focuscrawl.engine.meta import URL_ID
 from focuscrawl.engine.private import wake
+from focuscrawl.engine.settings_table import TEXTS
 from focuscrawl.engine.visits import count_again, halting, turns_of
 from focuscrawl.signals import page_visited
 
@@ -83,6 +84,7 @@ class RecordPipeline(Component):
 
 
 def _has_others(settings: BaseSettings) -> bool:
-    """Tell whether pipelines of a user's are there, besides the project's three."""
+    """Tell whether pipelines of a user's are there, besides the project's own."""
     places = settings.getdict("ITEM_PIPELINES").values()
-    return len([place for place in places if place is not None]) > 3
+    ours = 4 if TEXTS.of(settings) else 3
+    return len([place for place in places if place is not None]) > ours

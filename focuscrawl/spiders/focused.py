@@ -14,8 +14,16 @@ from focuscrawl.engine.browser import use_browser
 from focuscrawl.engine.instance_feed import feed_of
 from focuscrawl.engine.lean_settings import use_lean_settings
 from focuscrawl.engine.link_requests import LinkRequests
+from focuscrawl.engine.page_texts import prepare_texts
 from focuscrawl.engine.plan_from_settings import plan_from
-from focuscrawl.engine.settings_table import BROWSER, LEASE, SHARDS, check_settings, read_arguments
+from focuscrawl.engine.settings_table import (
+    BROWSER,
+    LEASE,
+    SHARDS,
+    TEXTS,
+    check_settings,
+    read_arguments,
+)
 from focuscrawl.engine.visits import visit_of_response
 from focuscrawl.errors import UserError
 from focuscrawl.exporters import check_feeds
@@ -32,6 +40,8 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from focuscrawl.crawl import Crawl, CrawlPlan, PageVisit
+
+_AFTER_RECORD = 950  # place of the pipeline of texts
 
 
 class FocusedSpider(scrapy.Spider):
@@ -75,7 +85,7 @@ class FocusedSpider(scrapy.Spider):
 
 
 def place_pipelines(settings: BaseSettings) -> None:
-    """See that the three pipelines of a crawl are there, whatever others are.
+    """See that the three pipelines of a crawl are there, and that of texts, if they are wanted.
 
     Raises
     ------
@@ -91,6 +101,12 @@ def place_pipelines(settings: BaseSettings) -> None:
     if -1 in places or places != sorted(set(places)):
         names = ", ".join(pipeline.__name__ for pipeline in ours)
         raise UserError(f"ITEM_PIPELINES: a crawl needs {names}, in this order")
+    if TEXTS.of(settings):
+        from focuscrawl.pipelines.text import TextPipeline  # noqa: PLC0415 - few want it
+
+        settings.setdefault_in_component_priority_dict(
+            "ITEM_PIPELINES", TextPipeline, _AFTER_RECORD
+        )
 
 
 def open_for(spider: scrapy.Spider, arguments: dict[str, Any], settings: BaseSettings) -> None:
@@ -111,6 +127,9 @@ def open_for(spider: scrapy.Spider, arguments: dict[str, Any], settings: BaseSet
     check_port(settings)
     feed_of(settings)
     plan, store = plan_from(settings, arguments), arguments["store"]
+    if TEXTS.of(settings) and store is not None:
+        raise UserError("FOCUSCRAWL_TEXT is for crawls of one worker: leave out store, or this")
+    prepare_texts(settings)
     _check_browser(spider, plan, store, settings)
     if not getattr(spider, "yields_visits", False):
         if plan.discover:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import resource
 import signal
 import subprocess
@@ -20,12 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 LONGEST = 20.0  #: seconds of processor time for a page
-_MEMORY = 2 << 30  # bytes that a process may have
+MEMORY = 2 << 30  #: bytes that a process may have
 _MOST = 500  # pages; after so many a new process begins, with little memory
 _AHEAD = 4  # pages under way or waiting, for each process
 
 # The code runs as `-c`: the program that asks is not loaded again, whatever it is.
-_PROGRAM = "import sys; sys.path[:] = {path!r}; from focuscrawl.text.apart import serve; serve()"
+_PROGRAM = (
+    "import sys; sys.path[:] = {path!r}; from focuscrawl.text.apart import serve; serve({limits})"
+)
 
 
 class Html(NamedTuple):
@@ -43,15 +46,28 @@ class ExtractorApart:
     ----------
     extractor : one of `EXTRACTORS`
     processes : how many
+    longest : seconds of processor time for a page
+    memory : bytes that a process may have
+    niceness : how far the processes stand back behind others, see nice(1)
     """
 
-    def __init__(self, extractor: str = EXTRACTORS[0], processes: int = 1) -> None:
+    def __init__(
+        self,
+        extractor: str = EXTRACTORS[0],
+        processes: int = 1,
+        *,
+        longest: float = LONGEST,
+        memory: int = MEMORY,
+        niceness: int = 0,
+    ) -> None:
         self._idle: SimpleQueue[_Worker] = SimpleQueue()
-        self._workers = [_Worker(extractor) for _ in range(processes)]
+        limits = f"longest={longest!r}, memory={memory!r}, niceness={niceness!r}"
+        self._workers = [_Worker(extractor, limits) for _ in range(processes)]
         for worker in self._workers:
             self._idle.put(worker)
         self._threads = ThreadPoolExecutor(processes, "text")
         self._ahead = _AHEAD * processes
+        self._closed = False
 
     def __enter__(self) -> Self:
         return self
@@ -69,31 +85,39 @@ class ExtractorApart:
         """
         waiting = []
         for page in pages:
-            waiting.append(self._threads.submit(self._one, page))
+            waiting.append(self._threads.submit(self.extract_page, page))
             if len(waiting) >= self._ahead:
                 yield waiting.pop(0).result()
         for each in waiting:
             yield each.result()
 
-    def close(self) -> None:
-        """End the processes, with whatever they are at."""
-        for worker in self._workers:
-            worker.kill()
-        self._threads.shutdown(cancel_futures=True)
-        for worker in self._workers:
-            worker.end()
+    def extract_page(self, page: Html) -> PageText | None:
+        """Return the text of a page, when a process has time for it; see `extract`.
 
-    def _one(self, page: Html) -> PageText | None:
+        Any thread may ask. None, too, if this is closed meanwhile.
+        """
         worker = self._idle.get()
         try:
-            return worker.extract(page)
+            return None if self._closed else worker.extract(page)
         finally:
             self._idle.put(worker)
 
+    def close(self) -> None:
+        """End the processes, with whatever they are at."""
+        self._closed = True
+        for worker in self._workers:
+            worker.kill()
+        idle = [self._idle.get() for _ in self._workers]  # no thread is at one any more
+        for worker in idle:
+            worker.end()
+            self._idle.put(worker)
+        self._threads.shutdown(cancel_futures=True)
+
 
 class _Worker:
-    def __init__(self, extractor: str) -> None:
+    def __init__(self, extractor: str, limits: str) -> None:
         self._extractor = extractor
+        self._limits = limits
         self._process: subprocess.Popen[bytes] | None = None
         self._done = 0
 
@@ -118,8 +142,9 @@ class _Worker:
         return None if said["text"] is None else _unpacked(said["text"])
 
     def kill(self) -> None:
-        if self._process is not None:
-            self._process.kill()
+        process = self._process  # another thread may be ending it
+        if process is not None:
+            process.kill()
 
     def end(self) -> None:
         if self._process is not None:
@@ -130,7 +155,7 @@ class _Worker:
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _PROGRAM.format(path=sys.path)],
+                [sys.executable, "-c", _PROGRAM.format(path=sys.path, limits=self._limits)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -138,16 +163,22 @@ class _Worker:
         return self._process
 
 
-def serve() -> None:
-    """Extract texts of pages from standard input, until it ends or one takes too long."""
+def serve(*, longest: float, memory: int, niceness: int) -> None:
+    """Extract texts of pages from standard input, until it ends or one takes too long.
+
+    Parameters
+    ----------
+    longest, memory, niceness : see `ExtractorApart`
+    """
+    os.nice(niceness)
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)  # those who ask see to signals
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
     asked, answers = sys.stdin.buffer, sys.stdout.buffer
     while line := asked.readline():
         page = json.loads(line)
         body = asked.read(page.pop("size"))
-        signal.setitimer(signal.ITIMER_PROF, LONGEST)  # SIGPROF ends the process
+        signal.setitimer(signal.ITIMER_PROF, longest)  # SIGPROF ends the process
         said: dict[str, Any] = {"text": None}
         try:
             said["text"] = asdict(extract_text(body, **page))

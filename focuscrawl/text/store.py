@@ -1,14 +1,17 @@
-"""Texts of a crawl's pages, kept beside it: extracted once, exported as often as one likes."""
+"""Texts of a crawl's pages, kept beside it: extracted once, exported as often as one likes.
+
+A crawl and a collection may be at it at the same time: each text is a transaction of its own.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
 import zlib
-from contextlib import suppress
 from dataclasses import asdict
 from datetime import date
 from hashlib import blake2b
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Self
 
 from focuscrawl.errors import UserError
@@ -27,10 +30,13 @@ CREATE TABLE IF NOT EXISTS page (
 ) WITHOUT ROWID;
 """
 _LARGEST = 32 << 20  # bytes of a text unpacked
+_PATIENCE = 60.0  # seconds that others may take to write
 
 
 class TextStore:
     """Texts by what their pages were made of; a text that several pages have is kept once.
+
+    Any thread may use it.
 
     Parameters
     ----------
@@ -46,8 +52,14 @@ class TextStore:
         self._path = folder / FILE
         for name in (FILE, f"{FILE}-journal", f"{FILE}-wal", f"{FILE}-shm"):
             refuse_link(folder / name)
+        self._one = Lock()
         try:
-            self._database = sqlite3.connect(self._path)
+            self._database = sqlite3.connect(
+                self._path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+            )
+            # A text that a crash of the machine takes away is extracted anew.
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = NORMAL")
             self._database.executescript(_SCHEMA)
         except sqlite3.Error as error:
             raise UserError(
@@ -58,8 +70,7 @@ class TextStore:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self._database.commit()
-        self._database.close()
+        self.close()
 
     def get(self, body: bytes, extractor: str) -> PageText | None:
         """Return the text of a page by the digest of its body; KeyError if it is not here.
@@ -67,11 +78,12 @@ class TextStore:
         None: no library could read it.
         """
         try:
-            row = self._database.execute(
-                "SELECT p.text, t.content FROM page p LEFT JOIN text t ON t.digest = p.text "
-                "WHERE p.body = ? AND p.extractor = ?",
-                (body, extractor),
-            ).fetchone()
+            with self._one:
+                row = self._database.execute(
+                    "SELECT p.text, t.content FROM page p LEFT JOIN text t ON t.digest = p.text "
+                    "WHERE p.body = ? AND p.extractor = ?",
+                    (body, extractor),
+                ).fetchone()
             if row is None:
                 raise KeyError(body)
             if row[0] is None:
@@ -83,26 +95,28 @@ class TextStore:
             ) from None
 
     def put(self, body: bytes, extractor: str, text: PageText | None) -> None:
-        """Keep the text of a page; it is safe from the next `commit` on."""
-        digest = None
-        if text is not None:
+        """Keep the text of a page; None: no library can read it."""
+        if text is None:
+            kept, digest = [], None
+        else:
             content = json.dumps(asdict(text), default=str, sort_keys=True).encode()
             digest = blake2b(content, digest_size=16).digest()
-            packed = zlib.compress(content, 6)
-            self._write("INSERT OR IGNORE INTO text VALUES (?, ?)", (digest, packed))
-        self._write("INSERT OR REPLACE INTO page VALUES (?, ?, ?)", (body, extractor, digest))
+            kept = [(digest, zlib.compress(content, 6))]
+        with self._one:
+            try:
+                self._database.execute("BEGIN IMMEDIATE")
+                self._database.executemany("INSERT OR IGNORE INTO text VALUES (?, ?)", kept)
+                page = (body, extractor, digest)
+                self._database.execute("INSERT OR REPLACE INTO page VALUES (?, ?, ?)", page)
+                self._database.execute("COMMIT")
+            except sqlite3.Error as error:
+                if self._database.in_transaction:
+                    self._database.rollback()
+                raise UserError(f"{self._path} cannot be written ({error})") from None
 
-    def commit(self) -> None:
-        """Have all that was put on disk."""
-        self._database.commit()
-
-    def _write(self, statement: str, values: tuple[object, ...]) -> None:
-        try:
-            self._database.execute(statement, values)
-        except sqlite3.Error as error:
-            with suppress(sqlite3.Error):
-                self._database.rollback()
-            raise UserError(f"{self._path} cannot be written ({error})") from None
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
 
 
 def _unpacked(content: bytes) -> PageText:

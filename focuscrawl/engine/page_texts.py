@@ -1,0 +1,175 @@
+"""The main text of pages is taken while the crawl goes on, beside the event loop."""
+
+from __future__ import annotations
+
+import logging
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from scrapy import signals
+from scrapy.utils.defer import maybe_deferred_to_future
+from twisted.internet.threads import deferToThreadPool
+from twisted.python.threadpool import ThreadPool
+
+from focuscrawl.engine.binding import crawl_of
+from focuscrawl.engine.settings_table import (
+    TEXT_EXTRACTOR,
+    TEXT_MIN_RELEVANCE,
+    TEXT_PROCESSES,
+    TEXTS,
+)
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.extras import needs
+from focuscrawl.text import ExtractorApart
+from focuscrawl.text.apart import Html
+from focuscrawl.text.store import TextStore
+
+if TYPE_CHECKING:
+    from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
+
+    from focuscrawl.crawl import PageVisit
+    from focuscrawl.text import PageText
+
+logger = logging.getLogger(__name__)
+
+TOO_HARD, NOT_YET = "too hard to read", "not taken yet"
+_TEXTS, _NO_TEXTS = "focuscrawl/texts", "focuscrawl/texts_too_hard"  # statistics
+_AHEAD = 100_000_000  # bytes of pages that wait for their texts; then the crawl waits
+_NICENESS = 10
+_MANY = 10  # pages that a person is told of
+_MODULES = ("trafilatura", "resiliparse", "py3langid")
+
+
+class PageTexts:
+    """Takes the text of relevant pages, each in a process apart, and keeps it (`TextStore`).
+
+    Pages wait for their text where Scrapy has pages under way, so that its
+    ``SCRAPER_SLOT_MAX_ACTIVE_SIZE`` bounds how far the crawl gets ahead; a crawl that is over
+    waits for the last texts. The processes stand back behind the crawl.
+
+    Raises
+    ------
+    UserError
+        Texts cannot be kept in the crawl's folder.
+    """
+
+    def __init__(self, crawler: Crawler) -> None:
+        settings = crawler.settings
+        self._crawler = crawler
+        self._taking = TEXTS.of(settings)
+        if not self._taking:
+            return
+        self._crawl = crawl_of(crawler)
+        self._name = TEXT_EXTRACTOR.of(settings)
+        self._least = TEXT_MIN_RELEVANCE.of(settings)
+        processes = TEXT_PROCESSES.of(settings)
+        self._store = TextStore(self._crawl.folder.path)
+        self._extractor = ExtractorApart(self._name, processes, niceness=_NICENESS)
+        self._threads = ThreadPool(0, processes, "texts")
+        self._waiting = 0
+        self._said = False
+        crawler.signals.connect(self.open, signal=signals.engine_started)
+        crawler.signals.connect(self.close, signal=signals.engine_stopped)
+
+    def wants(self, visit: PageVisit) -> bool:
+        """Tell whether the text of a recorded fetch is to be taken: `focuscrawl collect` would."""
+        return (
+            self._taking
+            and visit.view is not None
+            and not visit.view.kind
+            and visit.digest is not None
+            and visit.twin is None
+            and not visit.noindex
+            and not visit.again
+            and visit.relevance >= self._least
+        )
+
+    async def take(self, visit: PageVisit) -> PageText | str:
+        """Return the text of a recorded fetch that is wanted, or why there is none.
+
+        What was made of the page is let go meanwhile: it is several times what came.
+        """
+        page = Html(visit.url, visit.download.body, visit.download.encoding)
+        visit.view, visit.link_rows, visit.newly_queued = None, [], []
+        self._waiting += 1
+        try:
+            text = await self._in_thread(visit.digest, page)
+        except UserError as error:
+            if self._taking:
+                logger.error("no more texts are taken, focuscrawl collect can: %s", error)
+                self._taking = False
+            return NOT_YET
+        finally:
+            self._waiting -= 1
+        if text != NOT_YET:
+            self._crawler.stats.inc_value(_NO_TEXTS if text == TOO_HARD else _TEXTS)
+        if self._crawl.stop_reason is not None and self._waiting > _MANY and not self._said:
+            self._said = True
+            logger.info("the crawl is over, the text of %d pages is to be taken", self._waiting)
+        return text
+
+    def open(self) -> None:
+        """See to the end of the threads, also where the reactor is told to stop at once."""
+        from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
+
+        self._threads.start()
+        reactor.addSystemEventTrigger("during", "shutdown", self.close)
+
+    def give_up(self) -> None:
+        """Take no more texts: the crawl has to end. `focuscrawl collect` takes the others."""
+        if self._taking:
+            self._taking = False
+            self._extractor.close()
+
+    def close(self) -> None:
+        """End the processes; every page has its text by now, or is given up."""
+        self.give_up()
+        if self._threads.started:
+            self._threads.stop()
+        self._store.close()
+
+    async def _in_thread(self, digest: bytes | None, page: Html) -> PageText | str:
+        from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
+
+        return await maybe_deferred_to_future(
+            deferToThreadPool(reactor, self._threads, self._take, digest, page)
+        )
+
+    def _take(self, digest: bytes, page: Html) -> PageText | str:
+        try:
+            text = self._store.get(digest, self._name)
+        except KeyError:
+            text = self._extractor.extract_page(page) if self._taking else None
+            if not self._taking:
+                return NOT_YET
+            self._store.put(digest, self._name, text)
+        return TOO_HARD if text is None else text
+
+
+_texts: WeakKeyDictionary[Crawler, PageTexts] = WeakKeyDictionary()
+
+
+def texts_of(crawler: Crawler) -> PageTexts:
+    """Return what takes the texts of the pages of `crawler`."""
+    if crawler not in _texts:
+        _texts[crawler] = PageTexts(crawler)
+    return _texts[crawler]
+
+
+def prepare_texts(settings: BaseSettings) -> None:
+    """Let so many pages wait for their texts as makes sense, if texts are to be taken.
+
+    Raises
+    ------
+    UserError
+        What takes texts is not installed; it is loaded in other processes.
+    """
+    if not TEXTS.of(settings):
+        return
+    with needs("text", "FOCUSCRAWL_TEXT"):
+        for module in _MODULES:
+            if find_spec(module) is None:
+                raise ModuleNotFoundError(name=module)
+    settings.set("SCRAPER_SLOT_MAX_ACTIVE_SIZE", _AHEAD, priority="addon")
