@@ -71,7 +71,9 @@ class Apprentice:
         self.lock = Lock()
         self.memory = CrawlMemory(options)
         self.scorer = self._scorer_of(new_learner(options))
-        self._instances = InstanceCache(unit_length=self.scorer.learner.unit_length)
+        self._instances = InstanceCache(
+            unit_length=self.scorer.learner.unit_length, most=options.most_links_into
+        )
         self._due = 0  # fetches since the last lesson began
         self._snapshot: Snapshot | None = None  # for the lesson that is due or under way
         self._replay: Replay | None = None
@@ -209,7 +211,10 @@ class Apprentice:
         of_urls = (self.table, about.links, judged.urls[chosen], judged.inputs[chosen])
         if self.options.evidence == "first":
             instances, owner = make_instances(
-                *of_urls, unit_length=learner.unit_length, each_link=True
+                *of_urls,
+                unit_length=learner.unit_length,
+                each_link=True,
+                most=self.options.most_links_into,
             )
             chosen = chosen[owner]
         else:

@@ -159,6 +159,7 @@ class SharedTraining:
             fresh.inputs,
             unit_length=apprentice.scorer.learner.unit_length,
             each_link=apprentice.options.evidence == "first",
+            most=apprentice.options.most_links_into,
         )
         return JudgedBatch(
             indices=instances.rows.indices,

@@ -8,7 +8,7 @@ import numpy as np
 
 from focuscrawl.apprentice.critic_reading import TextReader, WordReader
 from focuscrawl.apprentice.hashing import WordHashes, bucket
-from focuscrawl.apprentice.link_context import by_offset, window
+from focuscrawl.apprentice.link_context import MAX_TOKENS, by_offset, window
 from focuscrawl.apprentice.options import DEFAULT_GROUPS
 from focuscrawl.apprentice.page_facts import BITS, PageFacts, pack_words
 from focuscrawl.apprentice.sparse_rows import SparseRows, beside
@@ -27,9 +27,11 @@ if TYPE_CHECKING:
     from focuscrawl.page.view import PageView
 
 TITLE, CLASS, HEADING, ANCHOR, SECTION = 3, 4, 5, 6, 7  # salts
+PROBABILITY = 9
 _TOP = 3  # classes of u that are named
 _AROUND = 10  # words on either side of a link that the critic reads
 _LIKELY = 0.1  # posterior of a class that is named
+_POSSIBLE = 0.001  # of one that has a value
 
 
 class FeatureExtractor:
@@ -41,6 +43,7 @@ class FeatureExtractor:
     groups : kinds of features that are on, see `focuscrawl.apprentice.options.GROUPS`
     d_max : DOM offsets looked at on either side of a link
     classes : names of the critic's classes
+    counts, tokens : see `focuscrawl.apprentice.options.Options`
     """
 
     def __init__(
@@ -50,6 +53,8 @@ class FeatureExtractor:
         groups: Collection[str] = DEFAULT_GROUPS,
         d_max: int = 5,
         classes: tuple[str, ...] = (),
+        counts: bool = False,
+        tokens: int = MAX_TOKENS,
     ) -> None:
         self._reader = words
         self._anchors = TextReader(words, tokenize)
@@ -58,12 +63,22 @@ class FeatureExtractor:
         self._d_max = d_max
         self._hashes = WordHashes()
         self._class_features = [self._prefixes(name) for name in classes]
+        self._of_classes = bucket(self._hashes(classes), PROBABILITY, BITS)
+        self._counts = counts
+        self._tokens = tokens or None
 
     @classmethod
     def of(cls, critic: Critic, options: Options) -> Self:
         """Return one for the pages that a critic judges, as an apprentice's options have it."""
         words = WordReader(critic, ask=getattr(critic, "reads_words", False))
-        return cls(words, groups=options.groups, d_max=options.d_max, classes=critic.classes)
+        return cls(
+            words,
+            groups=options.groups,
+            d_max=options.d_max,
+            classes=critic.classes,
+            counts=options.counts,
+            tokens=options.tokens,
+        )
 
     def read(
         self,
@@ -84,7 +99,8 @@ class FeatureExtractor:
         targets : int64 (n,), the numbers of those URLs
         new : bool (n,), the target was not known before; may repeat
         relevance : R(u)
-        probabilities : float64 (n_classes,), posteriors of u, for the group ``classes``
+        probabilities : float64 (n_classes,), posteriors of u, for the groups ``classes`` and
+            ``probabilities``
         """
         numbers = links.tolist()
         anchors = [view.links.anchors[i] for i in numbers]
@@ -93,10 +109,12 @@ class FeatureExtractor:
         first = np.flatnonzero(new)[first]
         addresses = [urls[i] for i in first.tolist()]
         keys = table_of_keys(addresses)
+        page_indices, page_values = self._page(view, probabilities)
         return PageFacts(
             relevance=np.array([relevance]),
             own_keys=table_of_keys([view.url]),
-            page_indices=self._page(view, probabilities),
+            page_indices=page_indices,
+            page_values=page_values,
             targets=targets,
             position=view.links.left[links],
             reading=self._read(anchors, urls),
@@ -132,7 +150,15 @@ class FeatureExtractor:
         parts = [SparseRows.empty(len(links))]
         if "context" in on:
             words = self._hashes(view.tokens)
-            near = window(words, view.token_leaf, left, right, d_max=self._d_max)
+            near = window(
+                words,
+                view.token_leaf,
+                left,
+                right,
+                d_max=self._d_max,
+                max_tokens=self._tokens,
+                repeats=self._counts,
+            )
             parts = [by_offset(near, BITS)]
         if "anchor" in on:
             parts.append(self._hashes.rows(anchors, ANCHOR, BITS))
@@ -149,7 +175,10 @@ class FeatureExtractor:
             return SparseRows.empty(len(urls))
         return address_features(urls, keys, self._hashes, bits=BITS)
 
-    def _page(self, view: PageView, probabilities: Floats | None) -> NDArray[np.int32]:
+    def _page(
+        self, view: PageView, probabilities: Floats | None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the features of a page, and their values; (0,) if all are 1."""
         found = [np.zeros(0, np.int32)]
         if "title" in self._groups:
             found.append(self._hashes.rows([view.title], TITLE, BITS).indices)
@@ -159,7 +188,12 @@ class FeatureExtractor:
         if "classes" in self._groups and probabilities is not None:
             top = np.argsort(-probabilities, kind="stable")[:_TOP]
             found += [self._class_features[i] for i in top.tolist() if probabilities[i] > _LIKELY]
-        return np.unique(np.concatenate(found))
+        there = np.unique(np.concatenate(found))
+        if "probabilities" not in self._groups or probabilities is None:
+            return there, np.zeros(0, np.float32)
+        possible = np.flatnonzero(probabilities > _POSSIBLE)
+        values = np.concatenate([np.ones(len(there)), probabilities[possible]])
+        return np.append(there, self._of_classes[possible]), values.astype(np.float32)
 
     def _prefixes(self, name: str) -> NDArray[np.int32]:
         return bucket(self._hashes(class_prefixes(name)), CLASS, BITS)

@@ -10,6 +10,7 @@ from focuscrawl.apprentice.feature_extraction import (
     ANCHOR,
     CLASS,
     HEADING,
+    PROBABILITY,
     SECTION,
     TITLE,
     class_prefixes,
@@ -66,6 +67,7 @@ def name_features(
     for space, salt, form in _word_forms(options):
         note(space, salt, words, form)
     note(_PAGE, CLASS, [*dict.fromkeys(_prefixes(classes))], "on a page of {}")
+    note(_PAGE, PROBABILITY, classes, "on a page that may be of {}")
     note(_URL, WORD, address_words([url])[0], "'{}' in the URL")
     for number, prefix in _prefixes_of(url):
         names.setdefault(

@@ -23,11 +23,12 @@ class InstanceCache:
 
     Parameters
     ----------
-    unit_length : see `make_instances`
+    unit_length, most : see `make_instances`
     """
 
-    def __init__(self, *, unit_length: bool) -> None:
+    def __init__(self, *, unit_length: bool, most: int = MAX_LINKS) -> None:
         self._unit_length = unit_length
+        self._most = most
         self._table: LinkTable | None = None
         self._n_links = 0
         self._urls = np.zeros(0, np.int64)
@@ -51,6 +52,7 @@ class InstanceCache:
             urls[missing],
             np.zeros((len(missing), 0)),
             unit_length=self._unit_length,
+            most=self._most,
         )
         row[missing] = len(self._urls) + np.arange(len(missing))
         self._made = _joined(self._made, new, row)
@@ -61,7 +63,7 @@ class InstanceCache:
         """Return the URLs that have new links to learn from; only their first ones count."""
         before, new = target[: self._n_links], target[self._n_links :]
         count = np.bincount(before, minlength=int(new.max(initial=0)) + 1)
-        return new[count[new] < MAX_LINKS]
+        return new[count[new] < self._most]
 
 
 def _joined(before: Instances, new: Instances, row: Ints) -> Instances:

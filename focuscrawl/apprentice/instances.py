@@ -43,7 +43,8 @@ def make_instances(
     n_links : only the first so many links
     urls : int64 (n,), distinct, with links and addresses
     inputs : float64 (n, k), their dense inputs
-    unit_length : scale the features of a link, page or address to length 1; else they are ones
+    unit_length : scale the features of a link, page or address to length 1; else they are ones,
+        or have the values that they have
     only_first : take only the first link to each URL
     most : take no more links to a URL than these, the first found
     each_link : make one instance a link (u, v) instead, as the paper does [A02 section 2.3]
@@ -77,9 +78,10 @@ def make_instances(
     for rows, value, at in parts:
         scaled = unit(rows) * value if unit_length else value
         lengths = np.bincount(at, rows.lengths, n).astype(np.int64)
-        blocks.append(
-            (SparseRows(rows.indices, pointers(lengths)), np.repeat(scaled, rows.lengths))
-        )
+        values = np.repeat(scaled, rows.lengths)
+        if rows.values is not None:
+            values = values * rows.values
+        blocks.append((SparseRows(rows.indices, pointers(lengths)), values))
     return _side_by_side(blocks, inputs[owner]), owner
 
 
@@ -128,5 +130,6 @@ def address_margins(
 
 
 def _margins(weights: NDArray[np.floating], rows: SparseRows, unit_length: bool) -> Floats:
-    margin = row_sums(weights.take(rows.indices), rows.indptr)
+    said = weights.take(rows.indices)
+    margin = row_sums(said if rows.values is None else said * rows.values, rows.indptr)
     return margin * unit(rows) if unit_length else margin

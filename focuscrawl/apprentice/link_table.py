@@ -32,6 +32,7 @@ class RowStore:
         self._indices = GrowingArray(np.int32)
         self._indptr = GrowingArray(np.int64)
         self._indptr.extend([0])
+        self._values = GrowingArray(np.float32, fill=1)  # empty as long as all are 1
 
     def __len__(self) -> int:
         return len(self._indptr) - 1
@@ -39,17 +40,25 @@ class RowStore:
     def extend(self, rows: SparseRows) -> None:
         """Append rows."""
         start = len(self._indices)
+        if rows.values is not None:
+            self._values.grow(start)
+            self._values.extend(rows.values)
+        elif len(self._values):
+            self._values.grow(start + len(rows.indices))
         self._indices.extend(rows.indices)
         self._indptr.extend(rows.indptr[1:] + start)  # last: a lesson may be reading
 
-    def append(self, features: NDArray[np.int32]) -> None:
+    def append(
+        self, features: NDArray[np.int32], values: NDArray[np.float32] | None = None
+    ) -> None:
         """Append one row."""
-        self.extend(SparseRows(features, np.array([0, len(features)], np.int64)))
+        self.extend(SparseRows(features, np.array([0, len(features)], np.int64), values))
 
     def rows(self, n: int) -> SparseRows:
         """Return the first n rows, a view."""
         indptr = self._indptr.data[: n + 1]
-        return SparseRows(self._indices.data[: indptr[-1]], indptr)
+        values = self._values.data[: indptr[-1]] if len(self._values) else None
+        return SparseRows(self._indices.data[: indptr[-1]], indptr, values)
 
     def part(self, first: int) -> SparseRows:
         """Return the rows from number `first` on, a view."""
@@ -164,7 +173,9 @@ class LinkTable:
         self.position.extend(facts.position)
         self.first.extend(_first_of(facts))
         self.page.extend(np.full(n, len(self.pages)))
-        self.pages.append(facts.page_indices)
+        self.pages.append(
+            facts.page_indices, facts.page_values if len(facts.page_values) else None
+        )
         self.links.extend(links)
         self.target.extend(facts.targets)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from focuscrawl.apprentice.instances import MAX_LINKS
+from focuscrawl.apprentice.link_context import MAX_TOKENS
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
@@ -23,7 +26,10 @@ PAGE_GROUPS = {
     "title": "words of the title of u",
     "headings": "words of the headings of u",
     "classes": "top classes of u and all prefixes of their paths [A02 section 3.8]",
+    "probabilities": "the probability of every class of u, as a value [A02 section 2.2.3]",
 }
+#: those of them that take the critic's probabilities
+CLASS_GROUPS = frozenset({"classes", "probabilities"})
 #: hashed features of v
 URL_GROUPS = {"url": "words of v's URL, its host and directories"}
 #: numbers, see `focuscrawl.apprentice.dense_inputs.INPUTS`
@@ -48,6 +54,7 @@ DEFAULT_GROUPS = (
 )
 LEARNERS = ("logistic", "regression", "nb")
 EVIDENCE = ("all", "first")
+_LEAST = {"batch": 1, "memory": 1, "links": 1, "d_max": 0, "tokens": 0, "links_into": 0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,10 @@ class Options:
         R(u) [A02 section 4]
     tunnel : what an irrelevant page opened counts as its value, see `TunnelRewards`
     graded : while hardly a fetch goes wrong, relevance is learned by its log-odds, see `Labels`
+    counts : a word around a link counts as often as a leaf has it, as in the paper, not once
+    tokens : words before, inside and after a link that are looked at, the nearest; 0: all within
+        `d_max`, as in the paper
+    links_into : links into a URL that are learned from, the first found; 0: all
 
     Raises
     ------
@@ -88,6 +99,9 @@ class Options:
     contrast: float = 1.0
     tunnel: bool = True
     graded: bool = True
+    counts: bool = False
+    tokens: int = MAX_TOKENS
+    links_into: int = MAX_LINKS
 
     def __post_init__(self) -> None:
         for name in self.groups:
@@ -101,7 +115,7 @@ class Options:
         ):
             if value not in known:
                 raise UserError(f"{name} must be one of {', '.join(known)}, not {value!r}")
-        for name, least in (("batch", 1), ("memory", 1), ("links", 1), ("d_max", 0)):
+        for name, least in _LEAST.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
                 raise UserError(f"{name} must be a whole number, {least} or more, not {value!r}")
@@ -109,9 +123,20 @@ class Options:
             raise UserError(f"growth must be a number, 0 or more, not {self.growth!r}")
         if not _is_number(self.contrast) or not 0.0 < self.contrast <= 1.0:
             raise UserError(f"contrast must be above 0 and at most 1, not {self.contrast!r}")
-        for name, switch in (("tunnel", self.tunnel), ("graded", self.graded)):
+        for name in ("tunnel", "graded", "counts"):
+            switch = getattr(self, name)
             if not isinstance(switch, bool):
                 raise UserError(f"{name} must be true or false, not {switch!r}")
+
+    @property
+    def most_links_into(self) -> int:
+        """Links into a URL that are learned from, at most."""
+        return self.links_into or sys.maxsize
+
+    @property
+    def of_pages(self) -> tuple[object, ...]:
+        """The options that what is kept of a page depends on."""
+        return frozenset(self.groups), self.d_max, self.counts, self.tokens
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Options:
@@ -128,7 +153,7 @@ class Options:
 
         What it looks at and what it learns with are the old ones: its weights are for these.
         """
-        names = ("groups", "d_max", "learner", "evidence")
+        names = ("groups", "d_max", "counts", "tokens", "learner", "evidence")
         return replace(self, **{name: getattr(Options.of(kept), name) for name in names})
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BITS = 18  # of the feature space
 _SPACE = 1 << BITS
 _KEYS = f"({PREFIXES + PATTERNS + ALIASES},)<u4"
-_OF_PAGE = {"relevance", "own_keys", "page_indices", "vocabulary"}
+_OF_PAGE = {"relevance", "own_keys", "page_indices", "page_values", "vocabulary"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class PageFacts(PackedRecord):
     url_keys : uint32 (m, 15), `focuscrawl.apprentice.url_features.address_keys`
     vocabulary : uint8, the words of the page, packed: features are hashed, and people ask why
     around : float32 (n,), log-odds of c* by the words in and around each link
+    page_values : float32, of the features of the page; (0,) if all are 1
     """
 
     relevance: Floats
@@ -58,6 +59,7 @@ class PageFacts(PackedRecord):
     url_keys: NDArray[np.uint32]
     vocabulary: NDArray[np.uint8]
     around: NDArray[np.float32]
+    page_values: NDArray[np.float32]
 
     TYPES: ClassVar[Mapping[str, str]] = {
         "relevance": "<f8",
@@ -72,8 +74,9 @@ class PageFacts(PackedRecord):
         "url_keys": _KEYS,
         "vocabulary": "u1",
         "around": "<f4",
+        "page_values": "<f4",
     }
-    LATER: ClassVar[str | None] = "around"
+    LATER: ClassVar[tuple[str, ...]] = ("around", "page_values")
 
     @classmethod
     def from_bytes(cls, data: bytes, n_urls: int | None = None) -> Self:
@@ -87,6 +90,9 @@ class PageFacts(PackedRecord):
         if not len(facts.around):
             facts = replace(facts, around=np.zeros(len(facts.targets), np.float32))
         _check_below(facts.page_indices, _SPACE)
+        values = facts.page_values
+        if len(values) not in (0, len(facts.page_indices)) or not (np.abs(values) <= 1.0).all():
+            raise ValueError("values of features that do not fit")
         for rows, n in ((facts.links, len(facts.targets)), (facts.urls, len(facts.new))):
             _check_below(rows.indices, _SPACE)
             _check_below(rows.lengths, len(rows.indices) + 1)

@@ -37,18 +37,21 @@ class PackedRecord:
     Attributes
     ----------
     TYPES : by field, in their order: the little-endian type of an array, or `ROWS`
-    LATER : the last of them, an array, if what was packed before may lack it; it is empty then
+    LATER : the last of them, arrays, which are not packed where they are empty: what was packed
+        before there were any lacks them
     """
 
     __slots__ = ()
     TYPES: ClassVar[Mapping[str, str]]
-    LATER: ClassVar[str | None] = None
+    LATER: ClassVar[tuple[str, ...]] = ()
 
     def to_bytes(self) -> bytes:
         """Pack the record: the size of each array, then one after another."""
-        arrays = []
-        for name, types in self.TYPES.items():
-            value = getattr(self, name)
+        arrays, names = [], list(self.TYPES)
+        while names[-1] in self.LATER and not getattr(self, names[-1]).size:
+            names.pop()
+        for name in names:
+            value, types = getattr(self, name), self.TYPES[name]
             parts = (value.indices, value.lengths) if types == ROWS else (value,)
             for part, dtype in zip(parts, types.split(), strict=True):
                 arrays.append(part.astype(_dtype(dtype).base, copy=False))
@@ -59,12 +62,15 @@ class PackedRecord:
     def from_bytes(cls, data: bytes) -> Self:
         """Unpack what `to_bytes` has packed; views."""
         dtypes = [_dtype(each) for types in cls.TYPES.values() for each in types.split()]
-        sizes = np.frombuffer(data, "<i4", len(dtypes))
-        at, arrays = 4 * len(dtypes), list[NDArray[Any]]()
-        nbytes = [int(n) * t.base.itemsize for n, t in zip(sizes, dtypes, strict=True)]
-        if cls.LATER is not None and at + sum(nbytes) != len(data):
-            at, sizes = at - 4, np.append(sizes[:-1], 0)
-        for size, dtype in zip(sizes, dtypes, strict=True):
+        for lacking in range(len(cls.LATER) + 1):
+            sizes = np.frombuffer(data, "<i4", len(dtypes) - lacking)
+            nbytes = [int(n) * t.base.itemsize for n, t in zip(sizes, dtypes, strict=False)]
+            if min(sizes) >= 0 and sizes.nbytes + sum(nbytes) == len(data):
+                break
+        else:
+            raise ValueError("the arrays are not as long as they are said to be")
+        at, arrays = sizes.nbytes, list[NDArray[Any]]()
+        for size, dtype in zip([*sizes.tolist(), *[0] * lacking], dtypes, strict=True):
             arrays.append(np.frombuffer(data, dtype.base, size, at).reshape(-1, *dtype.shape))
             at += arrays[-1].nbytes
         left = iter(arrays)

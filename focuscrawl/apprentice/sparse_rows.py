@@ -1,4 +1,4 @@
-"""Sparse binary rows in the CSR layout without values."""
+"""Sparse rows in the CSR layout, most of them without values."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ if TYPE_CHECKING:
 
 
 class SparseRows(NamedTuple):
-    """n rows of features, each either there or not, in the CSR layout without its values.
+    """n rows of features in the CSR layout: a feature has the value 1 unless it is told.
 
     Attributes
     ----------
     indices : int32 (nnz,), feature numbers, row after row
     indptr : int64 (n + 1,), row i holds ``indices[indptr[i]:indptr[i + 1]]``
+    values : float32 (nnz,), of each feature; None: all are 1
     """
 
     indices: NDArray[np.int32]
     indptr: Ints
+    values: NDArray[np.float32] | None = None
 
     @classmethod
     def empty(cls, n: int) -> Self:
@@ -46,22 +48,28 @@ class SparseRows(NamedTuple):
         starts = self.indptr[rows]
         lengths = self.indptr[rows + 1] - starts
         at, indptr = _spread(starts, lengths)
-        return SparseRows(self.indices.take(at), indptr)
+        values = None if self.values is None else self.values.take(at)
+        return SparseRows(self.indices.take(at), indptr, values)
 
     @classmethod
     def joined(cls, parts: Sequence[SparseRows]) -> Self:
-        """Return the rows of some parts, one after another."""
+        """Return the rows of some parts, which have no values, one after another."""
         indices = np.concatenate([rows.indices for rows in parts])
         return cls(indices, pointers(np.concatenate([rows.lengths for rows in parts])))
 
     def part(self, first: int, end: int | None = None) -> SparseRows:
         """Return the rows from `first` up to `end`, by default all that follow; a view."""
         indptr = self.indptr[first : None if end is None else end + 1]
-        return SparseRows(self.indices[indptr[0] : indptr[-1]], indptr - indptr[0])
+        values = None if self.values is None else self.values[indptr[0] : indptr[-1]]
+        return SparseRows(self.indices[indptr[0] : indptr[-1]], indptr - indptr[0], values)
 
 
 def beside(*parts: SparseRows) -> tuple[SparseRows, Ints]:
     """Put rows of equal number side by side: row i is all their rows i, one after another.
+
+    Parameters
+    ----------
+    parts : rows without values
 
     Returns
     -------

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -45,6 +46,7 @@ def apprentice() -> None:
 @click.option("--web", help="Where the pages are, if they have to be read again.")
 @click.option("--critic", help="Who reads links and pages then.  [default: the crawl's own]")
 @click.option("--d-max", metavar="N|cv", help="DOM offsets looked at; cv: by cross-validation.")
+@click.option("--options", "given", metavar="JSON", help="Options of the apprentice.")
 @click.option("--groups", metavar="A,B,...", help="Kinds of features looked at.")
 @click.option("--learner", metavar="NAME", help="logistic, regression or nb.")
 @click.option("--evidence", metavar="NAME", help="all links into a URL, or the first.")
@@ -55,14 +57,15 @@ def train(
     web: str | None,
     critic: str | None,
     d_max: str | None,
+    given: str | None,
     groups: str | None,
     **named: str | None,
 ) -> None:
     """Train an apprentice on the crawl in CRAWL_DIR and write it to --out.
 
-    Its options are those the crawl's own apprentice had, or else the defaults. What that has not
-    kept of the pages takes --web: after a crawl of another strategy, for other --groups, for
-    another --d-max.
+    Its options are those the crawl's own apprentice had, or else the defaults; --options says
+    others, as FOCUSCRAWL_STRATEGY_OPTIONS does. What that has not kept of the pages takes --web:
+    after a crawl of another strategy, for other --groups, for another --d-max.
 
     \b
     focuscrawl apprentice train crawls/first --out models/cycling-links
@@ -76,7 +79,7 @@ def train(
         )
     with closing(open_store(crawl_dir)) as store:
         options = _options(
-            options_of(store) or Options(),
+            _with(options_of(store) or Options(), given),
             groups=None if groups is None else tuple(g.strip() for g in groups.split(",")),
             d_max=None if d_max in {None, "cv"} else _whole_number(d_max),
             **named,
@@ -109,6 +112,21 @@ def train(
 def _own(crawl_dir: str, identity: Mapping[str, str]) -> str:
     """Return the crawl's own critic; the crawl may be a stranger's."""
     return refuse_program(identity["critic_name"], crawl_dir, "--critic ")
+
+
+def _with(options: Options, given: str | None) -> Options:
+    """Change what the JSON `given` says."""
+    try:
+        changes = json.loads(given or "{}")
+    except ValueError:
+        changes = None
+    if not isinstance(changes, dict):
+        raise UserError(f'--options must be JSON like {{"learner": "nb"}}, not {given!r}')
+    known = [field.name for field in fields(Options)]
+    for name in changes:
+        if name not in known:
+            raise UserError(f"--options: there is no {name!r}: options are {', '.join(known)}")
+    return Options.of(asdict(options) | changes)
 
 
 def _options(options: Options, **given: str | int | tuple[str, ...] | None) -> Options:

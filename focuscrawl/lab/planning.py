@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -59,7 +59,6 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
                 reach = Reach(whole, relevance, seeds)
                 compared = reach.budget(study.budget, study.most)
                 oracle_loss = reach.oracle_loss(compared)
-                teachers = {contender.trained_on for contender in study.contenders}
                 known = {contender.knows for contender in study.contenders}
                 sets = {each.seeds: seeds for each in study.contenders}
                 for number in sorted(sets.keys() - {0}):
@@ -84,7 +83,7 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
                         ),
                         trained_on=planned.get(contender.trained_on or ""),
                         within=planned.get(contender.within or ""),
-                        teaches=contender.label in teachers,
+                        teaches=_taught_by(contender, study),
                         knows=planned.get(contender.knows or ""),
                         remembers=contender.label in known,
                     )
@@ -223,6 +222,15 @@ def _in_order(contenders: Sequence[Contender]) -> list[Contender]:
     for contender in contenders:
         add(contender)
     return list(order.values())
+
+
+def _taught_by(teacher: Contender, study: Study) -> tuple[dict[str, Any], ...]:
+    """Return the options of the apprentices that learn from a contender's crawls, each once."""
+    taught: list[dict[str, Any]] = []
+    for each in study.contenders:
+        if each.trained_on == teacher.label and each.options not in taught:
+            taught.append(each.options)
+    return tuple(taught)
 
 
 def slug(name: str) -> str:

@@ -65,7 +65,7 @@ def begin(run: Run) -> ForkServerProcess:
 
 
 def work(run: Run) -> None:
-    """Crawl, keep one row a fetch and what it cost, and train an apprentice if one is needed.
+    """Crawl, keep one row a fetch and what it cost, and train the apprentices that are needed.
 
     Everything said goes to the run's log. Ends the process with another exit code than 0 if a
     command does, or if the crawl was over before its time.
@@ -91,8 +91,8 @@ def work(run: Run) -> None:
             shutil.copyfile(run.knows.knowledge, run.knowledge)
         _call(run.learn_command())
         run.finish(_cost(began))
-    if run.teaches:
-        _call(run.train_command())
+    for options in run.teaches:
+        _call(run.train_command(options))
         run.finish(_cost(began))
 
 

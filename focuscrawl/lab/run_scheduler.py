@@ -97,5 +97,6 @@ def _tidy(runs: Iterable[Run], later: dict[Run, list[Run]]) -> None:
     for run in runs:
         if run.done and all(second.done for second in later[run]):
             shutil.rmtree(run.crawl_dir, ignore_errors=True)
-            shutil.rmtree(run.apprentice, ignore_errors=True)
+            for options in run.teaches:
+                shutil.rmtree(run.apprentice(options), ignore_errors=True)
             run.knowledge.unlink(missing_ok=True)

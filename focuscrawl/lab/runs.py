@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl import __version__
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from focuscrawl.lab.study import Contender
@@ -30,7 +32,8 @@ class Run:
     seeds : start URLs
     folder : where it is kept: ``fetches.parquet`` once it is done, the crawl itself in ``crawl/``
     trained_on, within : the runs of the contenders that `contender` names
-    teaches : an apprentice is trained on its crawl, once for all that begin with it
+    teaches : options of the apprentices that are trained on its crawl, each once for all that
+        begin with it
     knows : the run of the contender whose knowledge it begins with
     remembers : its crawl is taken into knowledge, for all that begin with that
     """
@@ -48,7 +51,7 @@ class Run:
     folder: Path
     trained_on: Run | None = None
     within: Run | None = None
-    teaches: bool = False
+    teaches: tuple[Mapping[str, Any], ...] = ()
     knows: Run | None = None
     remembers: bool = False
 
@@ -73,10 +76,12 @@ class Run:
         """Where the crawl itself is, while anybody needs it."""
         return self.folder / "crawl"
 
-    @property
-    def apprentice(self) -> Path:
-        """Where the apprentice is that was trained on its crawl, while anybody needs it."""
-        return self.folder / "apprentice"
+    def apprentice(self, options: Mapping[str, Any]) -> Path:
+        """Return where the apprentice with `options` is, trained on its crawl, while needed."""
+        if not options:
+            return self.folder / "apprentice"
+        digest = hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()
+        return self.folder / f"apprentice-{digest[:8]}"
 
     @property
     def knowledge(self) -> Path:
@@ -123,7 +128,7 @@ class Run:
     @property
     def gone(self) -> bool:
         """True if what others need of it is not there, or not any more."""
-        lacks_apprentice = self.teaches and not self.apprentice.exists()
+        lacks_apprentice = any(not self.apprentice(each).exists() for each in self.teaches)
         lacks_knowledge = self.remembers and not self.knowledge.exists()
         return not self.crawl_dir.exists() or lacks_apprentice or lacks_knowledge
 
@@ -146,7 +151,7 @@ class Run:
             "random_state": self.draw,
         }
         if self.trained_on is not None:
-            arguments["apprentice"] = self.trained_on.apprentice
+            arguments["apprentice"] = self.trained_on.apprentice(self.contender.options)
         if self.within is not None:
             arguments["within"] = self.within.crawl_dir
         if self.knows is not None:
@@ -162,12 +167,19 @@ class Run:
         given += [part for key, value in settings.items() for part in ("-s", f"{key}={value}")]
         return ["scrapy", "crawl", "focused", *given]
 
-    def train_command(self) -> list[str]:
-        """Return the command line that trains an apprentice on the crawl [A02 section 3.5]."""
+    def train_command(self, options: Mapping[str, Any]) -> list[str]:
+        """Return the command line that trains an apprentice on the crawl [A02 section 3.5].
+
+        Parameters
+        ----------
+        options : of the apprentice; what they do not say is as the crawl's own, or as the default
+        """
         command = ["focuscrawl", "apprentice", "train", str(self.crawl_dir)]
-        if self.contender.strategy != "apprentice":  # which alone keeps what it takes from pages
+        if options:
+            command += ["--options", json.dumps(options)]
+        if options or self.contender.strategy != "apprentice":  # only its own keeps what it takes
             command += ["--web", self.recording]
-        return [*command, "--out", str(self.apprentice)]
+        return [*command, "--out", str(self.apprentice(options))]
 
     def learn_command(self) -> list[str]:
         """Return the command line that takes the crawl into its knowledge [METHODS 8]."""

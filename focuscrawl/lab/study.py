@@ -50,7 +50,8 @@ class Contender:
     ----------
     label, strategy, options : what crawls, and how it is called
     trained_on : label of the contender from whose crawl of the same web, topic and draw an
-        apprentice is trained that this one begins with [A02 section 3.5, offline training]
+        apprentice is trained that this one begins with [A02 section 3.5, offline training]; with
+        the `options`, if there are any, else with those of that crawl
     within : label of the contender to whose fetched URLs this one is confined [A02 section 3.6,
         the recall crawl]
     budget : of its own, as `Study.budget`; None: the study's

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.files import read_apprentice
-from focuscrawl.apprentice.options import Options
+from focuscrawl.apprentice.options import CLASS_GROUPS, Options
 from focuscrawl.apprentice.page_facts import PageFacts
 from focuscrawl.apprentice.serialization import options_in
 from focuscrawl.crawl.page_source import PageSource
@@ -83,7 +83,7 @@ def learn_from(
     options : of the apprentice, `memory` apart; None: those of the crawl (`options_of`), or the
         defaults after another strategy
     critic, web : by whom and where the pages are read again, where the crawl has not kept what
-        these options look at: it was another strategy's, or of other `groups` or `d_max`
+        these options look at: it was another strategy's, or of other `Options.of_pages`
     on_page : called for every page
     go_on : begin with what the crawl's apprentice began with, so that nothing learned before
         is lost; else with nothing
@@ -99,11 +99,11 @@ def learn_from(
     exported = begun_with(store) if go_on else None
     if exported is not None:
         apprentice.warm_start(exported)
-    remembered = kept is not None and _looks_at(kept) == _looks_at(options)
+    remembered = kept is not None and kept.of_pages == options.of_pages
     reader = None
     if not remembered:
         if critic is None or web is None:
-            why = "has kept features of other groups or another d_max"
+            why = "has kept other features of the pages"
             if kept is None:
                 why = "is another strategy's than the apprentice"
             raise UserError(
@@ -134,11 +134,6 @@ def learn_from(
     return apprentice
 
 
-def _looks_at(options: Options) -> tuple[frozenset[str], int]:
-    """Return the options that what is kept of a page depends on."""
-    return frozenset(options.groups), options.d_max
-
-
 class _FactsReader:
     """Takes the facts from pages of a finished crawl, read again."""
 
@@ -148,7 +143,7 @@ class _FactsReader:
         options = apprentice.options
         self._apprentice = apprentice
         self._reader = FeatureExtractor.of(critic, options)
-        self._judge = critic if "classes" in options.groups else None
+        self._judge = critic if CLASS_GROUPS & set(options.groups) else None
         names = [url.url for url in History(store).urls()]
         self._pages = PageSource([web], names)
 

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
 from focuscrawl.apprentice.dense_inputs import input_names
-from focuscrawl.apprentice.instances import MAX_LINKS, make_instances
+from focuscrawl.apprentice.instances import make_instances
 from focuscrawl.apprentice.learners import Instances
 from focuscrawl.apprentice.scorer import new_learner
 from focuscrawl.apprentice.sparse_rows import ranges
@@ -113,7 +113,8 @@ def predict(
         np.zeros((len(parts.number), k)),
         unit_length=unit_length,
         only_first=options.evidence == "first",
-        most=MAX_LINKS // (FOLDS - 1),  # all parts that are seen together show what a crawl sees
+        # all parts that are seen together show what a crawl sees
+        most=max(1, options.most_links_into // (FOLDS - 1)),
     )
     predicted = np.full(len(instances), np.nan)
     for i in range(FOLDS):

@@ -10,7 +10,7 @@ import numpy as np
 from focuscrawl.apprentice.critic_reading import WordReader
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.hashing import WordHashes
-from focuscrawl.apprentice.link_context import by_offset, window
+from focuscrawl.apprentice.link_context import MAX_TOKENS, by_offset, window
 from focuscrawl.apprentice.link_table import LinkTable
 from focuscrawl.apprentice.options import LINK_GROUPS, PAGE_GROUPS, URL_GROUPS
 from focuscrawl.apprentice.page_facts import BITS
@@ -38,16 +38,27 @@ class WindowReader:
     critic : for the names of its classes
     groups : kinds of features that are on
     farthest : greatest d_max
+    counts, tokens : see `focuscrawl.apprentice.options.Options`
 
     Attributes
     ----------
     known : by d_max, links and URLs with the features they have at that d_max
     """
 
-    def __init__(self, critic: Critic, groups: Collection[str], farthest: int) -> None:
+    def __init__(
+        self,
+        critic: Critic,
+        groups: Collection[str],
+        farthest: int,
+        *,
+        counts: bool = False,
+        tokens: int = MAX_TOKENS,
+    ) -> None:
         on = frozenset(groups)
         self.known = [LinkTable() for _ in range(farthest + 1)]
         self._farthest = farthest
+        self._counts = counts
+        self._tokens = tokens or None
         self._hashes = WordHashes()
         hashed = {*LINK_GROUPS, *PAGE_GROUPS, *URL_GROUPS}
         self._others = FeatureExtractor(
@@ -87,6 +98,8 @@ class WindowReader:
             view.links.left[links],
             view.links.right[links],
             d_max=self._farthest,
+            max_tokens=self._tokens,
+            repeats=self._counts,
         )
         return by_offset(near, BITS), np.abs(near.offset)
 

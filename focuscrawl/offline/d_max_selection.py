@@ -13,6 +13,7 @@ import numpy as np
 
 from focuscrawl.apprentice.learners import Instances, LogisticLearner
 from focuscrawl.apprentice.lesson_quality import auc
+from focuscrawl.apprentice.options import CLASS_GROUPS
 from focuscrawl.apprentice.sparse_rows import SparseRows
 from focuscrawl.crawl.page_source import PageSource
 from focuscrawl.errors import UserError
@@ -105,10 +106,12 @@ def try_windows(
     linked = _linked(history, number)
     _check(store, relevance[linked])
     folds = Folds(relevance, linked)
-    reader = WindowReader(critic, options.groups, farthest=FARTHEST)
+    reader = WindowReader(
+        critic, options.groups, farthest=FARTHEST, counts=options.counts, tokens=options.tokens
+    )
     names = [url.url for url in history.urls()]
     source = PageSource([web], names)
-    judge = critic if "classes" in options.groups else None
+    judge = critic if CLASS_GROUPS & set(options.groups) else None
     for u, page in enumerate(pages):
         on_page()
         read = source.read_with_links(page.url, judge) if page.is_page else None

@@ -13,6 +13,8 @@ from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.distributed_training import Pool, SharedTraining
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.files import read_apprentice
+from focuscrawl.apprentice.instances import MAX_LINKS
+from focuscrawl.apprentice.link_context import MAX_TOKENS
 from focuscrawl.apprentice.options import DEFAULT_GROUPS, Options
 from focuscrawl.apprentice.page_facts import PageFacts
 from focuscrawl.strategies.base import Strategy
@@ -36,8 +38,8 @@ class ApprenticeStrategy(Strategy):
 
     Parameters
     ----------
-    batch, growth, memory, links, groups, d_max, learner, evidence, contrast, tunnel, graded : see
-        `focuscrawl.apprentice.options.Options`
+    batch, growth, memory, links, groups, d_max, learner, evidence, contrast, tunnel, graded, \
+    counts, tokens, links_into : see `focuscrawl.apprentice.options.Options`
     begin_with : folder of an apprentice trained on an earlier crawl; it goes on learning. What
         it looks at and how it learns comes with it. Without it, the apprentice of the
         `context`'s knowledge, if there is one, goes on.
@@ -62,6 +64,9 @@ class ApprenticeStrategy(Strategy):
         contrast: float = 1.0,
         tunnel: bool = True,
         graded: bool = True,
+        counts: bool = False,
+        tokens: int = MAX_TOKENS,
+        links_into: int = MAX_LINKS,
         begin_with: str | None = None,
     ) -> None:
         options = Options.of(
@@ -77,6 +82,9 @@ class ApprenticeStrategy(Strategy):
                 "contrast": contrast,
                 "tunnel": tunnel,
                 "graded": graded,
+                "counts": counts,
+                "tokens": tokens,
+                "links_into": links_into,
             }
         )
         known = context.knowledge

@@ -14,6 +14,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner
 
+from focuscrawl.apprentice.serialization import options_in
 from focuscrawl.cli.main import main
 from focuscrawl.lab.results import COST, FETCHES
 
@@ -42,6 +43,11 @@ label = "offline"
 strategy = "apprentice"
 trained_on = "best-first"
 within = "other order"
+[[strategies]]
+label = "of other options"
+strategy = "apprentice"
+trained_on = "best-first"
+options = { learner = "nb", groups = ["context"], evidence = "first", counts = true, batch = 99 }
 """
 WRONG = """
 [[strategies]]
@@ -151,11 +157,18 @@ def test_an_apprentice_is_trained_on_the_crawl_of_another(
     judges = pd.read_csv(out / "report" / "demo-judges.csv")
     assert [*dict.fromkeys(judges["by"])] == ["labels", "judge", "critic"]
     table = pd.read_csv(out / "report" / "demo-strategies.csv")
-    assert table["strategy"].tolist() == ["best-first", "other order", "offline"]
+    assert table["strategy"].tolist() == [
+        *("best-first", "other order", "offline", "of other options"),
+    ]
 
     kept = lab("run", study, "--out", out, "--keep")
     assert kept.returncode == 0, kept.stderr
-    assert len(list(out.rglob("crawl/crawl.db"))) == 3
+    assert len(list(out.rglob("crawl/crawl.db"))) == 4
+    trained = sorted(out.rglob("apprentice*/*.npz"))
+    options = [options_in(path.read_bytes()) for path in trained]
+    assert [(each["learner"], each["counts"]) for each in options] == [
+        *(("logistic", False), ("nb", True)),
+    ]
     assert pd.read_parquet(out / FETCHES).equals(fetches)
 
 

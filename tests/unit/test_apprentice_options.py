@@ -14,6 +14,8 @@ from focuscrawl.apprentice.critic_reading import WordReader
 from focuscrawl.apprentice.dense_inputs import INPUTS, input_names, prior_of, switched_on
 from focuscrawl.apprentice.evidence import FetchOutcomes
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
+from focuscrawl.apprentice.instances import N_FEATURES, SPACE, link_margins, make_instances
+from focuscrawl.apprentice.link_table import LinkTable
 from focuscrawl.apprentice.older_states import with_all_inputs, with_all_weights
 from focuscrawl.apprentice.options import (
     DEFAULT_GROUPS,
@@ -104,13 +106,70 @@ def test_a_group_of_links_adds_its_features_to_each_link_and_nothing_else(group:
 @pytest.mark.parametrize("group", PAGE_GROUPS)
 def test_a_group_of_pages_adds_its_features_to_the_page_and_nothing_else(group: str) -> None:
     alone, rest, all_on = facts(group), facts(*without(group)), facts(*GROUPS)
-    assert len(alone.page_indices) == {"title": 2, "headings": 3, "classes": 3}[group]
+    assert (
+        len(alone.page_indices)
+        == {"title": 2, "headings": 3, "classes": 3, "probabilities": 2}[group]
+    )
     assert Counter(all_on.page_indices.tolist()) == Counter(
         [*alone.page_indices.tolist(), *rest.page_indices.tolist()]
     )
     assert not len(alone.links.indices)
     assert not len(alone.urls.indices)
     assert rest.links.indices.tolist() == all_on.links.indices.tolist()
+
+
+def test_probabilities_are_values_and_all_else_on_the_page_is_one() -> None:
+    read = facts("title", "probabilities")
+    assert read.page_values.tolist() == pytest.approx([1.0, 1.0, 0.7, 0.3])
+    assert not len(facts("title", "classes").page_values)
+    assert PageFacts.from_bytes(read.to_bytes()).page_values.tolist() == read.page_values.tolist()
+    table = LinkTable()
+    table.add(0, facts("title"))
+    table.add(5, read)
+    rows = table.pages.rows(2)
+    assert rows.values is not None
+    assert rows.values.tolist() == pytest.approx([1.0] * 4 + [0.7, 0.3])
+    learned, _ = make_instances(
+        table, len(table), np.array([1]), np.zeros((1, 0)), unit_length=False, each_link=True
+    )
+    assert sorted(learned.values.tolist())[:2] == pytest.approx([0.3, 0.7])
+    weights = np.zeros(N_FEATURES)
+    weights[2 * SPACE + read.page_indices[2:]] = [1.0, 10.0]
+    for unit_length, norm in ((False, 1.0), (True, np.sqrt(2.0 + 0.49 + 0.09))):
+        margins = link_margins(
+            weights[:SPACE].astype(np.float32),
+            weights[2 * SPACE :],
+            table,
+            range(len(table)),
+            unit_length=unit_length,
+        )
+        assert margins.tolist() == pytest.approx([0.0] * 3 + [3.7 / norm] * 3)
+
+
+def test_counts_and_tokens_change_what_is_taken_of_the_words_around() -> None:
+    body = b"<p>" + b"reef reef knots " * 30 + b"<a href=1>boats boats</a></p>"
+    view = parse_page(body, "http://boats.example/")
+
+    def read(**given: Any) -> PageFacts:
+        reader = FeatureExtractor.of(toy_critic(), Options(groups=("context",), **given))
+        return reader.read(view, np.arange(1), np.arange(1), np.ones(1, bool), relevance=1.0)
+
+    assert read().links.lengths.tolist() == [3]
+    assert read(counts=True).links.lengths.tolist() == [42]
+    assert read(counts=True, tokens=0).links.lengths.tolist() == [92]
+    assert read(counts=True, tokens=5).links.lengths.tolist() == [7]
+
+
+@pytest.mark.parametrize("links_into", [1, 3, 0])
+def test_so_many_links_into_a_url_are_learned_from(links_into: int) -> None:
+    options = Options(learner="nb", evidence="first", links_into=links_into, batch=1000)
+    crawl = Crawl(Pages(options), Apprentice(options)).run(60)
+    table = crawl.apprentice.table
+    judged = crawl.apprentice.memory.buffer.judged.urls
+    into = np.bincount(table.target.data, minlength=table.n_urls)[judged]
+    assert into.max() > 3
+    lesson = crawl.apprentice.learn()
+    assert lesson.instances == np.minimum(into, links_into or into.max()).sum()
 
 
 @pytest.mark.parametrize("group", [*URL_GROUPS, *INPUT_GROUPS])
@@ -135,8 +194,8 @@ def test_surroundings_are_read_in_and_around_a_link_and_not_farther() -> None:
 
 
 def test_facts_kept_before_there_were_surroundings_have_none() -> None:
-    now = facts(*GROUPS)
-    sizes = 4 * sum(len(types.split()) for types in PageFacts.TYPES.values())
+    now = facts(*without("probabilities"))
+    sizes = 4 * (sum(len(types.split()) for types in PageFacts.TYPES.values()) - 1)
     packed = now.to_bytes()
     before = packed[: sizes - 4] + packed[sizes : len(packed) - now.around.nbytes]
     assert PageFacts.from_bytes(packed).around.all()

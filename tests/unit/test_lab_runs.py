@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def make(folder: Path, contender: Contender, first: Run | None = None) -> Run:
 
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Run, Run]:
-    first = replace(make(tmp_path, Contender("first", "random")), teaches=True)
+    first = replace(make(tmp_path, Contender("first", "random")), teaches=({},))
     second = Contender("second", "apprentice", trained_on="first", within="first")
     return first, make(tmp_path, second, first)
 
@@ -49,7 +50,8 @@ def finish(run: Run, *, crawl: bool) -> None:
     run.finish(COST)
     if crawl:
         run.crawl_dir.mkdir()
-        run.apprentice.mkdir()
+        for options in run.teaches:
+            run.apprentice(options).mkdir()
 
 
 def test_a_run_is_done_under_its_own_terms_only(pair: tuple[Run, Run]) -> None:
@@ -67,12 +69,32 @@ def test_a_run_is_done_under_its_own_terms_only(pair: tuple[Run, Run]) -> None:
 
 def test_what_its_process_is_told(pair: tuple[Run, Run]) -> None:
     first, second = pair
-    train, crawl = first.train_command(), second.crawl_command()
+    train, crawl = first.train_command({}), second.crawl_command()
     assert train[:4] == ["focuscrawl", "apprentice", "train", str(first.crawl_dir)]
     assert train[4:6] == ["--web", "demo"]  # another strategy has to be read again
-    assert "--web" not in second.train_command()
-    assert f"apprentice={first.apprentice}" in crawl
+    assert "--web" not in second.train_command({})
+    assert f"apprentice={first.apprentice({})}" in crawl
     assert f"within={first.crawl_dir}" in crawl
+
+
+def test_apprentices_of_other_options_are_trained_on_the_same_crawl(tmp_path: Path) -> None:
+    options = {"learner": "nb", "counts": True}
+    contenders = [
+        Contender("early", "best-first"),
+        Contender("ours", "apprentice", trained_on="early"),
+        Contender("theirs", "apprentice", options, trained_on="early"),
+        Contender("recall", "apprentice", {**options}, trained_on="early", within="early"),
+    ]
+    early, ours, theirs, recall = plan_runs(study(contenders), tmp_path)
+    assert early.teaches == ({}, options)
+    begun = [
+        next(part for part in run.crawl_command() if part.startswith("apprentice="))
+        for run in (ours, theirs, recall)
+    ]
+    assert begun[0] == f"apprentice={early.apprentice({})}" != begun[1] == begun[2]
+    train = early.train_command(options)
+    assert json.loads(train[train.index("--options") + 1]) == options
+    assert train[-1] == str(early.apprentice(options))
 
 
 def test_a_crawl_that_is_needed_and_gone_is_repeated(pair: tuple[Run, Run]) -> None:
@@ -81,7 +103,7 @@ def test_a_crawl_that_is_needed_and_gone_is_repeated(pair: tuple[Run, Run]) -> N
     assert unfinished(runs) == {first, second}
     finish(first, crawl=True)
     assert unfinished(runs) == {second}
-    first.apprentice.rmdir()
+    first.apprentice({}).rmdir()
     assert unfinished(runs) == {first, second}
     first.crawl_dir.rmdir()
     assert unfinished(runs) == {first, second}
@@ -114,7 +136,7 @@ def test_runs_come_behind_those_they_need(tmp_path: Path) -> None:
     early, late = plan_runs(study(contenders), tmp_path)
     assert (early.contender.label, late.contender.label) == ("early", "late")
     assert late.trained_on is early
-    assert (early.teaches, late.teaches) == (True, False)
+    assert (early.teaches, late.teaches) == (({},), ())
     assert (early.budget, early.compared) == (9, 7)
     assert (late.budget, late.compared) == (7, 7)
     assert 0 <= early.oracle_loss < 1

@@ -65,6 +65,7 @@ class Toy:
             urls=SparseRows((fresh % 50).astype(np.int32), np.arange(len(fresh) + 1)),
             url_keys=self.keys[fresh],
             vocabulary=pack_words([]),
+            page_values=np.zeros(0, np.float32),
         )
 
 

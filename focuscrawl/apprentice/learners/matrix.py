@@ -36,8 +36,11 @@ class Instances(NamedTuple):
 
 
 def unit(rows: SparseRows) -> Floats:
-    """Return the value that gives each row of equal values the length 1; float64 (n,)."""
-    return 1.0 / np.sqrt(np.maximum(rows.lengths, 1))
+    """Return what gives each row the length 1 when it is multiplied by it; float64 (n,)."""
+    if rows.values is None:
+        return 1.0 / np.sqrt(np.maximum(rows.lengths, 1))
+    squares = row_sums(rows.values.astype(np.float64) ** 2, rows.indptr)
+    return 1.0 / np.sqrt(np.where(squares > 0.0, squares, 1.0))
 
 
 def row_sums(values: NDArray[np.floating], indptr: Ints) -> Floats:
