@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from focuscrawl import __version__
@@ -125,6 +126,11 @@ def _critic(collection: Collection) -> list[str]:
             ("recall, how many pages on the topic it takes", card.recall),
         )
     ]
+    if card.others:
+        lines.append(
+            f"  - of {counted(card.others, 'page')} that stand for all others, and that "
+            f"nobody has looked at, it takes {card.called:,}."
+        )
     return [*lines, "- On other pages than its examples it may be right more or less often."]
 
 
@@ -137,7 +143,7 @@ def _share(share: tuple[float, float, float] | None) -> str:
 def _crawl(collection: Collection) -> list[str]:
     identity, origin, pages = collection.identity, collection.origin, collection.pages
     web = identity.get("web_name", "")
-    where = f"the recorded web {_text(web)}" if web else "the live Web"
+    where = f"the recorded web {_text(PurePath(web).name)}" if web else "the live Web"
     lines = [f"- Crawled on {where}, by the strategy {_text(identity.get('strategy', '?'))}."]
     if pages:
         fetched = [page.fetched_at for page in pages]
