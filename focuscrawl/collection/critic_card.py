@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,8 @@ def critic_card(
         except UserError as error:
             return CriticCard(why_not=str(error))
         kept = {"critic": fingerprint, **asdict(card)}
-        write_whole(folder / FILE, json.dumps(kept, indent=1) + "\n")
+        with suppress(OSError):  # nobody's to write: it is measured again next time
+            write_whole(folder / FILE, json.dumps(kept, indent=1) + "\n")
     return card
 
 

@@ -119,12 +119,12 @@ def _critic(collection: Collection) -> list[str]:
         ]
     examples = f"{counted(card.on, 'example')} on the topic and {card.off:,} off it"
     lines.append(f"- Measured by cross-validation on its own examples, {examples}, at R > ½:")
+    few = "there are too few examples"
+    none = "it takes none of them" if card.recall is not None and card.off else few
     lines += [
-        f"  - {what}: {_share(share)}"
-        for what, share in (
-            ("precision, how many of the pages it takes are on the topic", card.precision),
-            ("recall, how many pages on the topic it takes", card.recall),
-        )
+        "  - precision, how many of the pages it takes are on the topic: "
+        f"{_share(card.precision, none)}",
+        f"  - recall, how many pages on the topic it takes: {_share(card.recall, few)}",
     ]
     if card.others:
         lines.append(
@@ -134,9 +134,9 @@ def _critic(collection: Collection) -> list[str]:
     return [*lines, "- On other pages than its examples it may be right more or less often."]
 
 
-def _share(share: tuple[float, float, float] | None) -> str:
+def _share(share: tuple[float, float, float] | None, why_not: str) -> str:
     if share is None:
-        return "unknown, there are too few examples."
+        return f"unknown, {why_not}."
     return "{:.2f} (90 % interval {:.2f} to {:.2f}).".format(*share)
 
 
