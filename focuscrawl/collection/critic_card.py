@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.critic.callable_critic import is_callable_spec
@@ -34,6 +35,8 @@ class CriticCard:
     ----------
     on, off : examples on the topic and off it, each judged by what the others teach
     precision, recall : shares of R > 1/2 with their 90 % interval; None: too few examples
+    others, called : other pages that it was learned from, which nobody has looked at, and how many
+        of them it takes for relevant
     phrases : that it was learned from
     why_not : why nothing was measured; empty: it was
     """
@@ -42,6 +45,8 @@ class CriticCard:
     off: int = 0
     precision: tuple[float, float, float] | None = None
     recall: tuple[float, float, float] | None = None
+    others: int = 0
+    called: int = 0
     phrases: tuple[str, ...] = ()
     why_not: str = ""
 
@@ -67,9 +72,9 @@ def critic_card(
             card = _measured(identity, webs, progress)
         except UserError as error:
             return CriticCard(why_not=str(error))
-        about = {"critic": fingerprint, "on": card.on, "off": card.off}
-        shares = {"precision": card.precision, "recall": card.recall, "phrases": card.phrases}
-        write_whole(folder / FILE, json.dumps(about | shares, indent=1) + "\n")
+        kept = {"critic": fingerprint, **asdict(card)}
+        with suppress(OSError):  # nobody's to write: it is measured again next time
+            write_whole(folder / FILE, json.dumps(kept, indent=1) + "\n")
     return card
 
 
@@ -94,6 +99,8 @@ def _measured(identity: Mapping[str, str], webs: Sequence[Web], progress: Progre
         off=found.off,
         precision=None if found.precision is None else (*found.precision,),
         recall=None if found.recall is None else (*found.recall,),
+        others=found.others,
+        called=found.called,
         phrases=tuple(" ".join(words) for words in phrases_of_critic(trained)),
     )
 
@@ -131,6 +138,8 @@ def _kept(folder: Path, fingerprint: str) -> CriticCard | None:
             off=int(found["off"]),
             precision=_share(found["precision"]),
             recall=_share(found["recall"]),
+            others=int(found["others"]),
+            called=int(found["called"]),
             phrases=tuple(map(str, found["phrases"])),
         )
     except (OSError, UserError, ValueError, TypeError, KeyError, RecursionError):

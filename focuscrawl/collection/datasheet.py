@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from focuscrawl import __version__
@@ -118,26 +119,31 @@ def _critic(collection: Collection) -> list[str]:
         ]
     examples = f"{counted(card.on, 'example')} on the topic and {card.off:,} off it"
     lines.append(f"- Measured by cross-validation on its own examples, {examples}, at R > ½:")
+    few = "there are too few examples"
+    none = "it takes none of them" if card.recall is not None and card.off else few
     lines += [
-        f"  - {what}: {_share(share)}"
-        for what, share in (
-            ("precision, how many of the pages it takes are on the topic", card.precision),
-            ("recall, how many pages on the topic it takes", card.recall),
-        )
+        "  - precision, how many of the pages it takes are on the topic: "
+        f"{_share(card.precision, none)}",
+        f"  - recall, how many pages on the topic it takes: {_share(card.recall, few)}",
     ]
+    if card.others:
+        lines.append(
+            f"  - of {counted(card.others, 'page')} that stand for all others, and that "
+            f"nobody has looked at, it takes {card.called:,}."
+        )
     return [*lines, "- On other pages than its examples it may be right more or less often."]
 
 
-def _share(share: tuple[float, float, float] | None) -> str:
+def _share(share: tuple[float, float, float] | None, why_not: str) -> str:
     if share is None:
-        return "unknown, there are too few examples."
+        return f"unknown, {why_not}."
     return "{:.2f} (90 % interval {:.2f} to {:.2f}).".format(*share)
 
 
 def _crawl(collection: Collection) -> list[str]:
     identity, origin, pages = collection.identity, collection.origin, collection.pages
     web = identity.get("web_name", "")
-    where = f"the recorded web {_text(web)}" if web else "the live Web"
+    where = f"the recorded web {_text(PurePath(web).name)}" if web else "the live Web"
     lines = [f"- Crawled on {where}, by the strategy {_text(identity.get('strategy', '?'))}."]
     if pages:
         fetched = [page.fetched_at for page in pages]

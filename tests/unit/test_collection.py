@@ -160,10 +160,10 @@ def test_what_was_measured_of_a_critic_is_read_again_if_it_is_of_that_critic(
     tmp_path: Path,
 ) -> None:
     shares = {"precision": [0.9, 0.8, 1.0], "recall": None, "phrases": ["a b"]}
-    kept = {"critic": "aa", "on": 3, "off": 4, **shares}
+    kept = {"critic": "aa", "on": 3, "off": 4, "others": 5, "called": 1, **shares}
     (tmp_path / FILE).write_text(json.dumps(kept))
     card = critic_card({"critic": "aa", "critic_name": "os:abort"}, tmp_path, [])
-    assert card == CriticCard(3, 4, (0.9, 0.8, 1.0), None, ("a b",))
+    assert card == CriticCard(3, 4, (0.9, 0.8, 1.0), None, 5, 1, ("a b",))
     for wrong in ("{", "[]", json.dumps({**kept, "recall": ["x"]}), json.dumps(kept)):
         (tmp_path / FILE).write_text(wrong)
         named = {"critic": "bb", "critic_name": "os:abort"}  # is not run
