@@ -11,10 +11,11 @@ import pytest
 
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.critic.loading import find_model
-from focuscrawl.lab import feedback
+from focuscrawl.lab import feedback, knowledge_bases
 from focuscrawl.lab.agreement import authorities, overlap, study_agreement
 from focuscrawl.lab.feedback import study_feedback, without_copies
 from focuscrawl.lab.figures.authorities import agreement_table, draw_agreement
+from focuscrawl.lab.knowledge_bases import CONTENDERS, FIRST, bases_table, study_bases
 from focuscrawl.lab.topic_tasks import Task
 from focuscrawl.lab.whole_web import WholeWeb
 from focuscrawl.report.figure_style import png
@@ -123,3 +124,19 @@ def test_copies_count_for_one_authority() -> None:
     hosts = np.arange(5)
     found = authorities(whole, np.ones(5), hosts, [0, 1, 3, 2])
     assert found.tolist() == [2]
+
+
+def test_each_base_of_the_knowledge_is_tried_alone(
+    task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = [each for each in CONTENDERS if each.label in ("2: alone", "2: all three")]
+    monkeypatch.setattr(knowledge_bases, "CONTENDERS", (FIRST, *tried))
+    table = study_bases(task)["bases"].set_index("label")
+    assert (table["fetches"] == task.budget).all()
+    assert table["harvest"].between(0, 1).all()
+    assert np.isnan(table["new"][FIRST.label])
+    assert table["new"].drop(FIRST.label).between(0, 1).all()
+    named = table.reset_index().assign(web="demo", topic=TOPIC)
+    named = pd.concat([named, named.assign(label="1: words of the name", new=np.nan).iloc[:1]])
+    above = bases_table(named).set_index("label")["above"]
+    assert above["2: alone"] == 0

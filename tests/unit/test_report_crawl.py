@@ -226,6 +226,24 @@ def test_milestones_are_what_a_curve_does_not_tell(building: Building) -> None:
     assert found == [(1, "alarm"), (2, "restart"), (2, "topic changed")]
 
 
+@pytest.mark.parametrize(
+    ("kinds", "told"),
+    [
+        (["slow"], "slow"),
+        (["slow", "fast again"], None),
+        (["slow", "start"], None),  # each run is watched by itself
+        (["slow", "alarm"], "alarm"),
+        (["alarm", "slow", "recovered"], "slow"),
+    ],
+)
+def test_the_summary_says_what_alarm_is_not_over(
+    building: Building, kinds: list[str], told: str | None
+) -> None:
+    for kind in kinds:
+        building.event(kind, f"{kind}, it says")
+    assert Summary.of(building.written()).alarm == (None if told is None else f"{told}, it says")
+
+
 def test_crawls_are_compared_where_all_have_been(tmp_path: Path) -> None:
     building = [
         Building(tmp_path / "one", strategy="breadth-first"),

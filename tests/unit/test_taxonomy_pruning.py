@@ -7,7 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
-from focuscrawl.taxonomy import OTHER, ROOT, Sampling, Taxonomy, ancestors, parent, prune
+from focuscrawl.taxonomy import (
+    OTHER,
+    ROOT,
+    Sampling,
+    Taxonomy,
+    ancestors,
+    fitting_minimum,
+    parent,
+    prune,
+)
 from focuscrawl.taxonomy.topic_path import DEEPEST
 
 if TYPE_CHECKING:
@@ -188,3 +197,16 @@ def test_bounds_must_be_at_least_one() -> None:
     for bounds in ((0, 3), (3, 0)):
         with pytest.raises(UserError, match="must be"):
             prune(Taxonomy({"/A": ["a"]}), *bounds)
+
+
+def test_a_large_tree_is_pruned_as_the_paper_does_and_a_small_one_is_not() -> None:
+    def tree(classes: int, pages: int) -> Taxonomy:
+        urls = {
+            f"/T{i}/A": [f"http://h{i}.example/{n}" for n in range(pages)] for i in range(classes)
+        }
+        return Taxonomy({**urls, "/T0/B": ["http://few.example/"]})
+
+    assert fitting_minimum(tree(100, 300)) == 300
+    assert fitting_minimum(tree(98, 330)) == 1  # 99 would be left, an Other among them
+    assert fitting_minimum(tree(150, 299)) == 1  # all would end in the root
+    assert fitting_minimum(Taxonomy({})) == 1
