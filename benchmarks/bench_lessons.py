@@ -71,6 +71,7 @@ class Pages:
             url_keys=table_of_keys(urls),
             vocabulary=self.empty,
             around=rng.normal(size=LINKS).astype(np.float32),
+            page_values=np.zeros(0, np.float32),
         )
 
 

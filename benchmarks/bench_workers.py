@@ -258,6 +258,7 @@ def _fill(crawl: Crawl, pages: int, server: PostgresServer) -> None:
             url_keys=table_of_keys(names),
             vocabulary=empty,
             around=rng.normal(size=LINKS).astype(np.float32),
+            page_values=np.zeros(0, np.float32),
         )
         crawl.urls.change(page, FETCHED, 0.5)
         for target in targets.tolist():

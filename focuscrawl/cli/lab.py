@@ -9,9 +9,11 @@ from tqdm import tqdm
 
 from focuscrawl.cli import options
 from focuscrawl.cli.lab_pages import (
+    BESIDE,
     authorities,
     bases,
     critics,
+    do_on_every_topic,
     feedback,
     find,
     harvest,
@@ -20,6 +22,7 @@ from focuscrawl.cli.lab_pages import (
     takeover,
 )
 from focuscrawl.cli.output import write_files
+from focuscrawl.errors import UserError
 from focuscrawl.lab.evaluator import evaluators_of
 from focuscrawl.lab.figures import FIGURES
 from focuscrawl.lab.planning import plan_runs
@@ -28,9 +31,13 @@ from focuscrawl.lab.report import PAGE, report_files
 from focuscrawl.lab.results import Results, collect
 from focuscrawl.lab.run_scheduler import crawl_all, unfinished
 from focuscrawl.lab.studyfile import read_study
+from focuscrawl.report.figure_style import png
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from focuscrawl.lab.runs import Run
 
 
 @click.group()
@@ -66,9 +73,23 @@ def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
     study = read_study(study_file)
     runs = plan_runs(study, out)
     evaluators = evaluators_of(study.webs, runs)
+    failed = crawl_with_progress(runs, processes, study.title, keep=keep)
+    results = collect(study, runs, out, failed, evaluators)
+    (out / "tables.md").write_text(markdown_of(results), encoding="utf-8")
+    click.echo(text_of(results))
+    click.echo(f"wrote fetches.parquet, runs.parquet and tables.md in {out}")
+    if failed:
+        click.echo(f"{len(failed)} of {len(runs)} runs failed; the same command repeats them")
+        raise SystemExit(1)
+
+
+def crawl_with_progress(
+    runs: Sequence[Run], processes: int, title: str, *, keep: bool = False
+) -> dict[str, str]:
+    """Crawl what of `runs` is to be crawled; return those that failed, and why."""
     failed: dict[str, str] = {}
     done = len(runs) - len(unfinished(runs, keep=keep))
-    with tqdm(total=len(runs), initial=done, unit="crawl", desc=study.title) as bar:
+    with tqdm(total=len(runs), initial=done, unit="crawl", desc=title) as bar:
         for ended, error in crawl_all(runs, processes, keep=keep):
             if error is not None:
                 failed[ended.name] = error
@@ -76,12 +97,49 @@ def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
             bar.update()
     for name, error in failed.items():
         click.echo(f"failed: {name}: {error}", err=True)
-    results = collect(study, runs, out, failed, evaluators)
-    (out / "tables.md").write_text(markdown_of(results), encoding="utf-8")
-    click.echo(text_of(results))
-    click.echo(f"wrote fetches.parquet, runs.parquet and tables.md in {out}")
+    return failed
+
+
+@lab.command()
+@click.argument("name", metavar="FIGURE", type=click.Choice(list(FIGURES)))
+@options.STUDY
+@options.out("Folder of results.")
+@options.processes("Crawls")
+def figure(name: str, study_file: Path, out: Path, processes: int) -> None:
+    """Draw one figure of the papers, after all that it is made of.
+
+    Crawls the strategies of the study that the figure shows, does what is done beside them, and
+    writes OUT/FIGURE.png. What is there already is not repeated; other results in OUT stay.
+
+    \b
+    focuscrawl lab figure a02-10-loss-paper studies/paper_apprentice.toml --out results/paper
+    """
+    study, wanted = read_study(study_file), FIGURES[name]
+    there = [contender.label for contender in study.contenders]
+    labels = wanted.strategies or tuple(there)
+    lacking = [label for label in labels if label not in there]
+    if lacking:
+        raise UserError(
+            f"{study_file} lacks what {name} is made of: no strategy is labelled "
+            + " or ".join(map(repr, lacking))
+        )
+    runs = plan_runs(study, out)
+    shown = {run for run in runs if run.contender.label in labels}
+    for run in reversed(runs):  # each is behind those it needs
+        if run in shown:
+            shown.update(run.after)
+    needed = [run for run in runs if run in shown]
+    evaluators = evaluators_of(study.webs, runs)
+    failed = crawl_with_progress(needed, processes, study.title)
+    if wanted.beside is not None:
+        do_on_every_topic(BESIDE[wanted.beside], wanted.beside, study, out, processes)
+    drawn = wanted.of(collect(study, runs, out, failed, evaluators))
+    if drawn is None:
+        raise UserError(f"{study_file}: its crawls lack what {name} is made of")
+    path = out / f"{name}.png"
+    path.write_bytes(png(drawn))
+    click.echo(f"wrote {path}: {wanted.title}")
     if failed:
-        click.echo(f"{len(failed)} of {len(runs)} runs failed; the same command repeats them")
         raise SystemExit(1)
 
 

@@ -36,9 +36,16 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from focuscrawl.lab.rendering import Grid
+    from focuscrawl.lab.study import Study
     from focuscrawl.lab.topic_tasks import Work
 
 _TOPS = (5, 10, 25, 50, 100)
+#: what figures are made of beside the crawls of a study, by the name of its command
+BESIDE: dict[str, Work] = {
+    "pages": study_pages,
+    "takeover": take_over,
+    "authorities": study_agreement,
+}
 
 
 def _on_every_topic(work: Work) -> Callable[[Callable[[Path], None]], click.Command]:
@@ -57,24 +64,35 @@ def _on_every_topic(work: Work) -> Callable[[Callable[[Path], None]], click.Comm
         @options.processes("Topics")
         @wraps(show)
         def done(study_file: Path, out: Path, processes: int) -> None:
-            tasks = plan_tasks(read_study(study_file), out, kind)
-            failed = []
-            before = sum(task.done for task in tasks)
-            with tqdm(total=len(tasks), initial=before, unit="topic", desc=kind) as bar:
-                for task, error in do_all(work, tasks, processes):
-                    if error is not None:
-                        failed.append(f"{task.name}: {error}")
-                    bar.update()
-            for line in failed:
-                click.echo(f"failed: {line}", err=True)
-            if failed:
-                raise UserError(f"{len(failed)} of {len(tasks)} topics failed; try the same again")
-            click.echo(f"wrote {out / kind}")
+            do_on_every_topic(work, kind, read_study(study_file), out, processes)
             show(out / kind)
 
         return done
 
     return command
+
+
+def do_on_every_topic(work: Work, kind: str, study: Study, out: Path, processes: int) -> None:
+    """Do `work` on every topic of a study; tables go to the folder `kind` in `out`.
+
+    Raises
+    ------
+    UserError
+        It failed on a topic.
+    """
+    tasks = plan_tasks(study, out, kind)
+    failed = []
+    before = sum(task.done for task in tasks)
+    with tqdm(total=len(tasks), initial=before, unit="topic", desc=kind) as bar:
+        for task, error in do_all(work, tasks, processes):
+            if error is not None:
+                failed.append(f"{task.name}: {error}")
+            bar.update()
+    for line in failed:
+        click.echo(f"failed: {line}", err=True)
+    if failed:
+        raise UserError(f"{len(failed)} of {len(tasks)} topics failed; try the same again")
+    click.echo(f"wrote {out / kind}")
 
 
 @_on_every_topic(study_pages)

@@ -14,6 +14,9 @@ from focuscrawl.lab.figures import FIGURES, overlap, page_studies, rates, releva
 from focuscrawl.lab.figures.study_data import (
     APPRENTICE,
     HARD,
+    OF_PAPER,
+    OF_PAPER_OFFLINE,
+    OF_PAPER_RECALL,
     OFFLINE,
     RECALL,
     SOFT,
@@ -30,8 +33,11 @@ if TYPE_CHECKING:
 Look = TypeVar("Look", bound=Callable[..., pd.DataFrame | None])
 
 _TOPIC = ["web", "topic"]
-_ACCURACY, _PRIORITIES = table("pages", "accuracy"), table("takeover", "priorities")
-_AUTHORITIES, _SWITCHED = table("pages", "authorities"), rates.switched_fetches
+_ACCURACY, _AUTHORITIES = table("pages", "accuracy"), table("pages", "authorities")
+_PRIORITIES = table("takeover", "priorities")
+_OF_PAPER_PRIORITIES = table("takeover", "paper_priorities")
+_SWITCHED = rates.switched_fetches
+_OF_PAPER_SWITCHED = partial(rates.switched_fetches, name="paper_fetches")
 #: figure, claim, what it is looked for in, and what looks
 _CLAIMS: list[tuple[str, str, Data, Callable[[pd.DataFrame], pd.DataFrame | None]]] = []
 
@@ -180,6 +186,16 @@ def _sawtooth(table: pd.DataFrame, column: str) -> pd.DataFrame:
 
 @_claim("f99-rates", "hard focus does, too", _losses, better=HARD, worse=UNFOCUSED)
 @_claim("f99-rates", "soft focus loses less than none", _losses, better=SOFT, worse=UNFOCUSED)
+@_claim(
+    "a02-10-loss-paper", "the same, learning from scratch", _losses, better=OF_PAPER, worse=SOFT
+)
+@_claim(
+    "a02-10-loss-paper",
+    "the paper's apprentice, trained, loses less",
+    _losses,
+    better=OF_PAPER_OFFLINE,
+    worse=SOFT,
+)
 @_claim("a02-10-loss", "the same, learning from scratch", _losses, better=APPRENTICE, worse=SOFT)
 @_claim("a02-10-loss", "the trained apprentice loses less", _losses, better=OFFLINE, worse=SOFT)
 def _loss(losses: pd.DataFrame, better: str, worse: str) -> pd.DataFrame | None:
@@ -192,22 +208,47 @@ def _loss(losses: pd.DataFrame, better: str, worse: str) -> pd.DataFrame | None:
     return found.assign(reduction=reduction, holds=holds).reset_index()
 
 
-@_claim("a02-11-overlap", "the two fetch different URLs: under half in common", overlap.of_two)
+@_claim(
+    "a02-11-overlap-paper",
+    "the two fetch different URLs: under half in common",
+    partial(overlap.of_two, apprentices=(OF_PAPER_OFFLINE,)),
+)
+@_claim(
+    "a02-11-overlap",
+    "the two fetch different URLs: under half in common",
+    partial(overlap.of_two, apprentices=(OFFLINE, APPRENTICE)),
+)
 def _overlap(fetches: pd.DataFrame) -> pd.DataFrame:
     table = overlap.strategies_table(fetches)
     return table[[*_TOPIC, "shared"]].assign(holds=table["shared"] < 0.5)
 
 
-@_claim("a02-12-recall", "the recall crawl loses between the two", fetches(SOFT, RECALL, OFFLINE))
-def _recall(fetches: pd.DataFrame) -> pd.DataFrame:
+@_claim(
+    "a02-12-recall-paper",
+    "the recall crawl loses between the two",
+    fetches(SOFT, OF_PAPER_RECALL, OF_PAPER_OFFLINE),
+    recall=OF_PAPER_RECALL,
+    apprentice=OF_PAPER_OFFLINE,
+)
+@_claim(
+    "a02-12-recall",
+    "the recall crawl loses between the two",
+    fetches(SOFT, RECALL, OFFLINE),
+    recall=RECALL,
+    apprentice=OFFLINE,
+)
+def _recall(fetches: pd.DataFrame, recall: str, apprentice: str) -> pd.DataFrame:
     curves = rates.loss_table(fetches)
     mean = curves.pivot_table(index=_TOPIC, columns="strategy", values="loss", sort=False)
-    names = {SOFT: "baseline", RECALL: "recall", OFFLINE: "apprentice"}
+    names = {SOFT: "baseline", recall: "recall", apprentice: "apprentice"}
     found = mean[list(names)].rename(columns=names).rename_axis(columns=None).reset_index()
     between = (found["apprentice"] <= found["recall"]) & (found["recall"] <= found["baseline"])
     return found.assign(holds=between)
 
 
+@_claim(
+    "a02-13-priorities-paper", "the apprentice expects less of the frontier", _OF_PAPER_PRIORITIES
+)
 @_claim("a02-13-priorities", "the apprentice expects less of the frontier", _PRIORITIES)
 def _optimism(priorities: pd.DataFrame) -> pd.DataFrame:
     middle = priorities["score"] + 0.05
@@ -219,6 +260,18 @@ def _optimism(priorities: pd.DataFrame) -> pd.DataFrame:
     return found.assign(holds=found["after"] < found["before"])
 
 
+@_claim(
+    "a02-14-switch-paper",
+    "after the switch less is lost than by the baseline going on",
+    _OF_PAPER_SWITCHED,
+    against="baseline",
+)
+@_claim(
+    "a02-14-switch-paper",
+    "after the switch less is lost than before",
+    _OF_PAPER_SWITCHED,
+    against="before",
+)
 @_claim(
     "a02-14-switch",
     "after the switch less is lost than by the baseline going on",

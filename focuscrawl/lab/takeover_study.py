@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,8 @@ from focuscrawl.strategies.apprentice import ApprenticeStrategy
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from focuscrawl.lab.topic_tasks import Task
@@ -30,20 +32,42 @@ _KEPT = ["seq", "url", "host", "relevance", "depth", "score", "outcome"]
 _BINS = 10  # of the histograms of priorities
 #: over what the baseline has brought: as many as when learning from a crawl that is over
 _PASSES = 5
+#: the paper's own apprentice: naive Bayes on counts of the words around each link
+OF_PAPER = {
+    "learner": "nb",
+    "groups": ("context", "relevance"),
+    "evidence": "first",
+    "tunnel": False,
+    "counts": True,
+    "tokens": 0,
+    "links_into": 0,
+}
 
 
 def take_over(task: Task) -> dict[str, pd.DataFrame]:
     """Crawl a topic best-first for half of the budget, then as the apprentice sees fit.
 
+    Once with our apprentice, which learns on after the switch, and once with the paper's, which
+    has learned by then.
+
     Returns
     -------
     ``fetches``, one row a fetch; ``after_switch`` tells the halves apart. ``priorities``, one row
     a tenth of [0, 1], named by where it begins (``score``): how many URLs of the frontier have
-    such a score ``before`` and ``after`` the switch, R(u) and the apprentice's.
+    such a score ``before`` and ``after`` the switch, R(u) and the apprentice's. ``paper_fetches``
+    and ``paper_priorities``: the same with the paper's apprentice.
     """
+    ours, theirs = _taken_over(task, {}), _taken_over(task, OF_PAPER, once=True)
+    return ours | {f"paper_{name}": table for name, table in theirs.items()}
+
+
+def _taken_over(
+    task: Task, options: Mapping[str, Any], *, once: bool = False
+) -> dict[str, pd.DataFrame]:
+    """Crawl with an apprentice of these `options`; returns ``fetches`` and ``priorities``."""
     at = max(task.budget // 2, 1)
     web, critic = open_web(task.recording), load_critic(task.critic, task.topic)
-    strategy = TakeoverStrategy(StrategyContext(critic, 0, web), at=at)
+    strategy = TakeoverStrategy(StrategyContext(critic, 0, web), at=at, once=once, **options)
     plan = CrawlPlan(
         topic=task.topic,
         budget=task.budget,
@@ -85,6 +109,8 @@ class TakeoverStrategy(ApprenticeStrategy):
     ----------
     at : fetches of the baseline; after them the apprentice is trained, the whole frontier is
         scored by it, and it learns on as ever
+    once : it does not
+    options : see `ApprenticeStrategy`
 
     Attributes
     ----------
@@ -92,10 +118,13 @@ class TakeoverStrategy(ApprenticeStrategy):
         apprentice; None until then
     """
 
-    def __init__(self, context: StrategyContext, *, at: int) -> None:
-        super().__init__(context)
+    def __init__(
+        self, context: StrategyContext, *, at: int, once: bool = False, **options: Any
+    ) -> None:
+        super().__init__(context, **options)
         self.lag = 0  # the lesson at the switch is several
         self._at = at
+        self._once = once
         self._seen = 0
         self._baseline = Maximum()
         self._scores: dict[int, float] = {}
@@ -119,6 +148,8 @@ class TakeoverStrategy(ApprenticeStrategy):
 
     def lesson_due(self) -> bool:
         """Tell whether it is time to switch, or a batch is complete after that."""
+        if self._once and self.before is not None:
+            return False
         return self._seen >= self._at and super().lesson_due()
 
     def learn(self) -> Lesson:

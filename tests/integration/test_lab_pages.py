@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from click.testing import CliRunner
 
-from focuscrawl.cli.lab import lab
+from focuscrawl.cli.lab import figure, lab
 from focuscrawl.cli.lab_pages import find, harvest, pages, takeover
+from focuscrawl.errors import UserError
 from focuscrawl.lab.figures.study_data import table_of
 from focuscrawl.lab.results import Results
 
@@ -53,6 +54,12 @@ def test_pages_and_takeover_add_to_the_results_of_a_study(
     assert said.exit_code == 0
     assert "| a02-07-offsets | offsets add to the words (d_max = 5) | demo |" in said.output
     assert "| a02-14-switch |" in said.output
+    drawn = CliRunner().invoke(figure, ["a02-14-switch-paper", *options])
+    assert drawn.exit_code == 0, drawn.output
+    assert (out / "a02-14-switch-paper.png").read_bytes().startswith(b"\x89PNG")
+    wrong = CliRunner().invoke(figure, ["a02-12-recall-paper", *options])
+    assert isinstance(wrong.exception, UserError)
+    assert "paper's own, recall" in str(wrong.exception)
 
 
 def test_harvest_leaves_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -183,6 +183,7 @@ def results(tmp_path: Path) -> Results:
     rng = np.random.default_rng(0)
     labels = ["best-first", "hard-focus", "breadth-first", "apprentice"]
     labels += ["apprentice, offline", "recall", "apprentice 2", "learnable", "learnable 2"]
+    labels += ["paper's own", "paper's own, offline", "paper's own, recall"]
     crawls = [
         crawl(label, rng.uniform(0, 1, 40).tolist(), draw, "")
         for label in labels
@@ -212,6 +213,8 @@ def results(tmp_path: Path) -> Results:
             {**WHOSE, "score": np.arange(10) / 10, "before": 1, "after": range(10, 0, -1)}
         ),
     }
+    for name in ("fetches", "priorities"):
+        tables[f"takeover/paper_{name}"] = tables[f"takeover/{name}"]
     for where, table in tables.items():
         kind, _, name = where.partition("/")
         folder = tmp_path / kind / "w" / "A_B_c"

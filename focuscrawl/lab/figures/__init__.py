@@ -23,7 +23,11 @@ from focuscrawl.lab.figures import (
     relevance,
 )
 from focuscrawl.lab.figures.study_data import (
+    APPRENTICE,
     HARD,
+    OF_PAPER,
+    OF_PAPER_OFFLINE,
+    OF_PAPER_RECALL,
     OFFLINE,
     RECALL,
     SOFT,
@@ -52,12 +56,18 @@ class PaperFigure:
     data : finds what it is made of in results
     draw : draws the table
     tabulate : makes the table of the data; None: they are the table
+    whose : whose apprentice it is of, where there are two such figures; it stands above it
+    strategies : labels of those of a study that it is made of; none: of all
+    beside : what `focuscrawl lab` command has to be run beside them, if any
     """
 
     title: str
     data: Data
     draw: Callable[[pd.DataFrame], Figure]
     tabulate: Callable[[pd.DataFrame], pd.DataFrame] | None = None
+    whose: str | None = None
+    strategies: tuple[str, ...] = ()
+    beside: str | None = None
 
     def of(self, results: Results) -> Figure | None:
         """Draw it; None where results lack what it is made of."""
@@ -68,11 +78,16 @@ class PaperFigure:
         # so that a strategy looks the same in all of them
         order = pd.CategoricalDtype([*results.strategies, SWITCHED])
         whose = [name for name in ("strategy", "first", "second") if name in drawn]
-        return self.draw(drawn.astype(dict.fromkeys(whose, order)))
+        figure = self.draw(drawn.astype(dict.fromkeys(whose, order)))
+        if self.whose is not None:
+            figure.suptitle(self.whose, fontsize=11)
+        return figure
 
 
 _ACCURACY = table("pages", "accuracy")
 _FOCUS = fetches(UNFOCUSED, SOFT, HARD, needed=2)
+_OURS = "our apprentice: logistic regression, all links, all inputs"
+_THEIRS = "the paper's apprentice: naive Bayes, words around the first link"
 
 #: the figures by name, also of a file
 FIGURES = {
@@ -81,82 +96,152 @@ FIGURES = {
         fetches(SOFT),
         relevance.draw_good_bad,
         relevance.good_bad_table,
+        strategies=(SOFT,),
     ),
     "a02-05-relevance": PaperFigure(
         "Relevance of what the baseline fetches [A02 figure 5]",
         fetches(SOFT),
         relevance.draw_relevance,
         relevance.relevance_table,
+        strategies=(SOFT,),
     ),
     "a02-06-window": PaperFigure(
         "Accuracy of naive Bayes against d_max, links held out [A02 figure 6]",
         _ACCURACY,
         page_studies.draw_window,
         partial(page_studies.window_table, folds="links"),
+        strategies=(SOFT,),
+        beside="pages",
     ),
     "a02-06-window-unseen": PaperFigure(
         "Accuracy of naive Bayes against d_max, pages held out [A02 figure 6]",
         _ACCURACY,
         page_studies.draw_window,
         partial(page_studies.window_table, folds="pages"),
+        strategies=(SOFT,),
+        beside="pages",
     ),
     "a02-07-offsets": PaperFigure(
         "Words around a link with and without offsets [A02 figure 7]",
         _ACCURACY,
         page_studies.draw_offsets,
         page_studies.offsets_table,
+        strategies=(SOFT,),
+        beside="pages",
     ),
     "a02-08-gain": PaperFigure(
         "Information gain of words by offset [A02 figure 8]",
         table("pages", "gain"),
         partial(page_studies.draw_by_offset, column="gain", label="mean gain of a word, bits"),
+        strategies=(SOFT,),
+        beside="pages",
     ),
     "a02-09a-rates": PaperFigure(
         "Share of the text by offset [A02 figure 9a]",
         table("pages", "rates"),
         partial(page_studies.draw_by_offset, column="rate", label="share of all words around"),
+        strategies=(SOFT,),
+        beside="pages",
     ),
     "a02-09b-tags": PaperFigure(
         "Frequency of elements by offset [A02 figure 9b]",
         table("pages", "tags"),
         page_studies.draw_tags,
         page_studies.tags_table,
+        strategies=(SOFT,),
+        beside="pages",
     ),
     "a02-10-loss": PaperFigure(
-        "Loss of the baseline and of the apprentice [A02 figure 10]",
-        rates.of_baseline_and_apprentice,
+        "Loss of the baseline and of our apprentice [A02 figure 10]",
+        partial(rates.of_baseline_and, apprentices=(APPRENTICE, OFFLINE)),
         rates.draw_curves,
         rates.loss_table,
+        whose=_OURS,
+        strategies=(SOFT, APPRENTICE, OFFLINE),
+    ),
+    "a02-10-loss-paper": PaperFigure(
+        "Loss of the baseline and of the paper's apprentice [A02 figure 10]",
+        partial(rates.of_baseline_and, apprentices=(OF_PAPER, OF_PAPER_OFFLINE)),
+        rates.draw_curves,
+        rates.loss_table,
+        whose=_THEIRS,
+        strategies=(SOFT, OF_PAPER, OF_PAPER_OFFLINE),
     ),
     "a02-11-overlap": PaperFigure(
-        "URLs that baseline and apprentice have in common [A02 figure 11]",
-        overlap.of_two,
+        "URLs that baseline and our apprentice have in common [A02 figure 11]",
+        partial(overlap.of_two, apprentices=(OFFLINE, APPRENTICE)),
         overlap.draw_strategies,
         overlap.strategies_table,
+        whose=_OURS,
+        strategies=(SOFT, OFFLINE),
+    ),
+    "a02-11-overlap-paper": PaperFigure(
+        "URLs that baseline and the paper's apprentice have in common [A02 figure 11]",
+        partial(overlap.of_two, apprentices=(OF_PAPER_OFFLINE,)),
+        overlap.draw_strategies,
+        overlap.strategies_table,
+        whose=_THEIRS,
+        strategies=(SOFT, OF_PAPER_OFFLINE),
     ),
     "a02-12-recall": PaperFigure(
-        "The recall crawl [A02 figure 12]",
+        "The recall crawl with our apprentice [A02 figure 12]",
         fetches(SOFT, RECALL, OFFLINE),
         rates.draw_curves,
         rates.loss_table,
+        whose=_OURS,
+        strategies=(SOFT, RECALL, OFFLINE),
+    ),
+    "a02-12-recall-paper": PaperFigure(
+        "The recall crawl with the paper's apprentice [A02 figure 12]",
+        fetches(SOFT, OF_PAPER_RECALL, OF_PAPER_OFFLINE),
+        rates.draw_curves,
+        rates.loss_table,
+        whose=_THEIRS,
+        strategies=(SOFT, OF_PAPER_RECALL, OF_PAPER_OFFLINE),
     ),
     "a02-13-priorities": PaperFigure(
-        "The frontier before and after the apprentice takes over [A02 figure 13a]",
+        "The frontier before and after our apprentice takes over [A02 figure 13a]",
         table("takeover", "priorities"),
         frontier.draw_priorities,
         frontier.priorities_table,
+        whose=_OURS,
+        strategies=(SOFT,),
+        beside="takeover",
+    ),
+    "a02-13-priorities-paper": PaperFigure(
+        "The frontier before and after the paper's apprentice takes over [A02 figure 13a]",
+        table("takeover", "paper_priorities"),
+        frontier.draw_priorities,
+        frontier.priorities_table,
+        whose=_THEIRS,
+        strategies=(SOFT,),
+        beside="takeover",
     ),
     "a02-14-switch": PaperFigure(
-        "Loss before and after the apprentice takes over [A02 figures 13b and 14]",
+        "Loss before and after our apprentice takes over [A02 figures 13b and 14]",
         rates.switched_fetches,
         rates.draw_curves,
         rates.switch_table,
+        whose=_OURS,
+        strategies=(SOFT,),
+        beside="takeover",
+    ),
+    "a02-14-switch-paper": PaperFigure(
+        "Loss before and after the paper's apprentice takes over [A02 figures 13b and 14]",
+        partial(rates.switched_fetches, name="paper_fetches"),
+        rates.draw_curves,
+        rates.switch_table,
+        whose=_THEIRS,
+        strategies=(SOFT,),
+        beside="takeover",
     ),
     "a02-38-features": PaperFigure(
         "What class names and co-citation add [A02 section 3.8]",
         _ACCURACY,
         page_studies.draw_features,
         page_studies.features_table,
+        strategies=(SOFT,),
+        beside="pages",
     ),
     "l-learning-learnable": PaperFigure(
         "Learning curves of the learnable crawler [L]",
@@ -173,29 +258,36 @@ FIGURES = {
         _FOCUS,
         rates.draw_curves,
         rates.moving_table,
+        strategies=(UNFOCUSED, SOFT, HARD),
     ),
     "f99-relevance": PaperFigure(
         "Relevance of fetches: unfocused, soft and hard focus [F99]",
         _FOCUS,
         relevance.draw_relevance,
         relevance.relevance_table,
+        strategies=(UNFOCUSED, SOFT, HARD),
     ),
     "f99-seeds": PaperFigure(
         "What crawls from different seeds have in common [F99]",
         overlap.of_draws,
         overlap.draw_seeds,
         overlap.seeds_table,
+        strategies=(SOFT,),
     ),
     "f99-authorities": PaperFigure(
         "Best authorities of crawls from disjoint seeds [F99 figure 7]",
         table("authorities", "agreement"),
         authorities.draw_agreement,
         authorities.agreement_table,
+        strategies=(SOFT,),
+        beside="authorities",
     ),
     "f99-distance": PaperFigure(
         "Distance from the seeds of the most linked-to relevant pages [F99]",
         table("pages", "authorities"),
         authorities.draw_distance,
         authorities.distance_table,
+        strategies=(SOFT,),
+        beside="pages",
     ),
 }

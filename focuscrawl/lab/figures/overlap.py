@@ -17,7 +17,7 @@ from focuscrawl.lab.figures.panels import (
     panels,
     topic_axis,
 )
-from focuscrawl.lab.figures.study_data import APPRENTICE, OFFLINE, SOFT, fetches_of
+from focuscrawl.lab.figures.study_data import SOFT, fetches_of
 from focuscrawl.report import figure_style
 from focuscrawl.report.figure_style import Line, axes, evenly_spread, plain
 
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 _POINTS = 50  # of a curve
 
 
-def of_two(results: Results) -> pd.DataFrame | None:
-    """Return the fetches of the baseline and of the apprentice, trained before if there is one."""
-    for second in (OFFLINE, APPRENTICE):
+def of_two(results: Results, *, apprentices: Sequence[str]) -> pd.DataFrame | None:
+    """Return the fetches of the baseline and of the first of the `apprentices` that is there."""
+    for second in apprentices:
         found = fetches_of(results, [SOFT, second], "url")
         if found is not None:
             return found

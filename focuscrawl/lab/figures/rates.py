@@ -9,8 +9,6 @@ import pandas as pd
 
 from focuscrawl.lab.figures.panels import legend, lines, order_of, panels
 from focuscrawl.lab.figures.study_data import (
-    APPRENTICE,
-    OFFLINE,
     SOFT,
     SWITCHED,
     fetches_of,
@@ -20,6 +18,8 @@ from focuscrawl.report.figure_style import evenly_spread
 from focuscrawl.report.measures import default_window
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.figure import Figure
 
     from focuscrawl.lab.results import Results
@@ -106,16 +106,21 @@ def draw_curves(table: pd.DataFrame) -> Figure:
     return figure
 
 
-def of_baseline_and_apprentice(results: Results) -> pd.DataFrame | None:
-    """Return the fetches of the baseline, and of the apprentice with or without training."""
+def of_baseline_and(results: Results, *, apprentices: Sequence[str]) -> pd.DataFrame | None:
+    """Return the fetches of the baseline, and of apprentices, as far as there are any."""
     if SOFT not in results.strategies:
         return None
-    return fetches_of(results, [SOFT, APPRENTICE, OFFLINE], needed=2)
+    return fetches_of(results, [SOFT, *apprentices], needed=2)
 
 
-def switched_fetches(results: Results) -> pd.DataFrame | None:
-    """Return the fetches of the crawls that switch, and the baseline's from the same seeds."""
-    switched = table_of(results, "takeover", "fetches")
+def switched_fetches(results: Results, *, name: str = "fetches") -> pd.DataFrame | None:
+    """Return the fetches of the crawls that switch, and the baseline's from the same seeds.
+
+    Parameters
+    ----------
+    name : of a table of `focuscrawl.lab.takeover_study.take_over`
+    """
+    switched = table_of(results, "takeover", name)
     if switched is None:
         return None
     switched = switched.assign(strategy=SWITCHED, draw=0)

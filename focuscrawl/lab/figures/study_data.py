@@ -23,6 +23,9 @@ UNFOCUSED = "breadth-first"
 APPRENTICE = "apprentice"
 OFFLINE = "apprentice, offline"  # trained on the baseline's crawl
 RECALL = "recall"  # the same, confined to what the baseline fetched
+OF_PAPER = "paper's own"  # the apprentice of [A02], learning from the first fetches on
+OF_PAPER_OFFLINE = "paper's own, offline"  # trained on the baseline's crawl, as there
+OF_PAPER_RECALL = "paper's own, recall"
 SWITCHED = "switched"  # of `focuscrawl.lab.takeover_study`: no strategy of a study
 
 #: what finds the data of a figure or a finding in results; None where they have none
