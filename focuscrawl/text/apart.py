@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import date
 from queue import SimpleQueue
@@ -24,6 +25,8 @@ LONGEST = 20.0  #: seconds of processor time for a page
 MEMORY = 2 << 30  #: bytes that a process may have
 _MOST = 500  # pages; after so many a new process begins, with little memory
 _AHEAD = 4  # pages under way or waiting, for each process
+
+_WARMING = b"<p>" + b"What a library loads first is no work of the first page. " * 5
 
 # The code runs as `-c`: the program that asks is not loaded again, whatever it is.
 _PROGRAM = (
@@ -153,6 +156,8 @@ class _Worker:
             self._process = None
 
     def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is not None:
+            self.end()  # somebody has ended it, between two pages
         if self._process is None:
             self._process = subprocess.Popen(
                 [sys.executable, "-c", _PROGRAM.format(path=sys.path, limits=self._limits)],
@@ -174,6 +179,8 @@ def serve(*, longest: float, memory: int, niceness: int) -> None:
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)  # those who ask see to signals
     resource.setrlimit(resource.RLIMIT_AS, (memory, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    with suppress(UserError):  # who asks is told of it
+        extract_text(_WARMING, "http://a.example/")
     asked, answers = sys.stdin.buffer, sys.stdout.buffer
     while line := asked.readline():
         page = json.loads(line)

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from scrapy import Spider
+from scrapy.settings import Settings
 
+from focuscrawl import exporters
+from focuscrawl import settings as ours
 from focuscrawl.crawl import Visit
-from focuscrawl.exporters import ParquetItemExporter
+from focuscrawl.engine.text_visit import TextVisit
+from focuscrawl.errors import UserError
+from focuscrawl.exporters import ParquetItemExporter, WholeFileFeedStorage, check_feeds
+from focuscrawl.text import PageText
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+TEXT = PageText(
+    text="A\ud800",
+    markdown="# A",
+    title="",
+    description="",
+    author="",
+    date=date(2020, 3, 4),
+    language="en",
+    confidence=0.9,
+    canonical="",
+    license="",
+    kind="",
+    extractor="trafilatura",
+)
 
 
 def visit(**fields: Any) -> Visit:
@@ -22,9 +45,14 @@ def visit(**fields: Any) -> Visit:
     return Visit(url="http://a.example/", **{**needed, "bytes": 0, **times, **fields})
 
 
-def exported(path: Path, *items: Any, fields: list[str] | None = None) -> pa.Table:
+def exported(
+    path: Path,
+    *items: Any,
+    fields: list[str] | None = None,
+    fetches: type[Visit] = Visit,
+) -> pa.Table:
     with path.open("wb") as file:
-        exporter = ParquetItemExporter(file, fields_to_export=fields)
+        exporter = ParquetItemExporter(file, fields_to_export=fields, fetches=fetches)
         exporter.start_exporting()
         for item in items:
             exporter.export_item(item)
@@ -40,6 +68,51 @@ def test_types_do_not_depend_on_what_was_fetched(tmp_path: Path) -> None:
     assert schema.field("score").type == pa.float64()
     assert schema.field("depth").type == pa.int64()
     assert schema.field("title").type == pa.string()
+
+
+def test_a_row_group_is_bounded_by_its_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporters, "_CHARACTERS", 1000)
+    exported(tmp_path / "long", *(visit(title="word " * 100) for _ in range(6)))
+    assert pq.ParquetFile(tmp_path / "long").num_row_groups == 3
+
+
+def test_texts_are_columns_of_their_own(tmp_path: Path) -> None:
+    off_topic, on_topic = TextVisit.of(visit()), TextVisit.of(visit(title="Jazz"), TEXT)
+    plain = exported(tmp_path / "some", off_topic, on_topic, fetches=TextVisit)
+    nothing = exported(tmp_path / "nothing", fetches=TextVisit)
+    assert plain.schema == nothing.schema
+    assert plain.schema.field("date").type == pa.date32()
+    row = plain.to_pylist()[1]
+    assert (row["text"], row["date"], row["title"]) == ("A?", date(2020, 3, 4), "Jazz")
+    assert row["hash"] == sha256(b"A\xed\xa0\x80").hexdigest()
+    assert TextVisit.of(visit(), TEXT, markdown=True).text == "# A"
+    assert TextVisit.of(visit(), "too hard to read").text_error == "too hard to read"
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "feeds" / "pages.parquet"
+    options = {"format": "parquet", "overwrite": True}
+    for content in (b"one", b"other"):
+        storage = WholeFileFeedStorage(str(path), feed_options=options)
+        file = storage.open(Spider("any"))
+        file.write(content)
+        assert path.exists() == (content == b"other")
+        storage.store(file)
+        assert path.read_bytes() == content
+    unfinished = WholeFileFeedStorage(str(path), feed_options=options)
+    unfinished.open(Spider("any")).close()
+    del unfinished
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_nothing_is_added_to_parquet(tmp_path: Path) -> None:
+    (tmp_path / "pages.parquet").touch()
+    feeds = {str(tmp_path / "pages.parquet"): {"format": "parquet", "overwrite": False}}
+    settings = Settings({"FEEDS": feeds, "FEED_EXPORTERS": ours.FEED_EXPORTERS})
+    with pytest.raises(UserError, match="-O replaces it"):
+        check_feeds(settings)
 
 
 def test_times_are_times(tmp_path: Path) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from focuscrawl.errors import UserError
@@ -76,6 +78,62 @@ def test_texts_are_extracted_apart_also_of_50_mb() -> None:
     assert cut is None or len(cut.text) <= LONGEST
 
 
+def test_a_page_that_takes_too_long_has_no_text_and_the_next_one_has() -> None:
+    long = b"<p>Some words of it are here in a row.</p>" * 20_000
+    pages = [Html("https://a.example/", body, None) for body in (PAGE, long, PAGE)]
+    with ExtractorApart(longest=0.3) as extractor:
+        first, ended, last = extractor.extract(pages)
+    assert ended is None
+    assert first == last == extract_text(PAGE, "https://a.example/")
+
+
+def test_a_page_that_takes_too_much_memory_has_no_text_and_the_next_one_has() -> None:
+    page = Html("https://a.example/", PAGE, None)
+    large = Html("https://a.example/", b"<p>" + b"some words of it. " * 6_000_000, None)
+    with ExtractorApart() as extractor:
+        assert extractor.extract_page(page) is not None
+        enough = process_of_it().memory_info().vms + (64 << 20)
+        assert extractor.extract_page(large) is not None
+    with ExtractorApart(memory=enough) as extractor:
+        assert extractor.extract_page(large) is None
+        assert extractor.extract_page(page) is not None
+
+
+def test_a_process_that_somebody_ends_is_replaced() -> None:
+    page = Html("https://a.example/", PAGE, None)
+    with ExtractorApart() as extractor:
+        text = extractor.extract_page(page)
+        before = process_of_it()
+        before.kill()
+        before.wait()
+        assert extractor.extract_page(page) == text
+        assert process_of_it() != before
+
+
+def test_what_is_under_way_is_given_up_at_the_end() -> None:
+    endless = Html("https://a.example/", b"<b>word " * 500_000, None)
+    with ThreadPoolExecutor(2) as threads, ExtractorApart(longest=600.0) as extractor:
+        assert extractor.extract_page(Html("https://a.example/", PAGE, None)) is not None
+        at_it, next_one = (threads.submit(extractor.extract_page, endless) for _ in range(2))
+        extractor.close()
+        assert at_it.result() is None
+        assert next_one.result() is None
+    assert not processes()
+
+
+def process_of_it() -> psutil.Process:
+    (process,) = processes()
+    return process
+
+
+def processes() -> list[psutil.Process]:
+    return [
+        each
+        for each in psutil.Process().children()
+        if any("focuscrawl.text.apart" in word for word in each.cmdline())
+    ]
+
+
 def test_a_text_is_kept_once(tmp_path: Path) -> None:
     text = extract_text(PAGE, "https://a.example/")
     with TextStore(tmp_path) as store:
@@ -94,6 +152,16 @@ def test_a_text_is_kept_once(tmp_path: Path) -> None:
     database.close()
     with TextStore(tmp_path) as store, pytest.raises(UserError, match="damaged"):
         store.get(b"2", "trafilatura")
+
+
+def test_two_can_keep_texts_at_the_same_time(tmp_path: Path) -> None:
+    text = extract_text(PAGE, "https://a.example/")
+    with TextStore(tmp_path) as of_the_crawl, TextStore(tmp_path) as of_a_collection:
+        for number in range(10):
+            of_the_crawl.put(b"%d" % number, "trafilatura", text)
+            of_a_collection.put(b"%d" % number, "resiliparse", text)
+        assert of_the_crawl.get(b"9", "resiliparse") == text
+        assert of_a_collection.get(b"9", "trafilatura") == text
 
 
 def test_a_link_in_place_of_the_store_is_not_followed(tmp_path: Path) -> None:
