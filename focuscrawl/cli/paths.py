@@ -154,10 +154,9 @@ def train(
 
 def _print_model(model: PathModel) -> None:
     """Say what speaks most for each label: of links, of pages."""
-    k = len(model.states)
     for i, label in enumerate(model.states.labels):
-        for kind, state in (("link", i + k), ("page", i)):
-            weights = model.crf.state_[:, state]
+        for kind, of_label in (("link", model.states.link_states(i)), ("page", [i])):
+            weights = model.crf.state_[:, of_label].mean(axis=1)
             best = [j for j in (-weights).argsort(kind="stable")[:_SHOWN] if weights[j] > 0]
             names = ", ".join(one_line(model.vocabulary.names[j]) for j in best)
             reward = f" (reward {model.rewards[i]:.2f})" if kind == "link" else ""
@@ -176,6 +175,11 @@ def _print_model(model: PathModel) -> None:
     type=click.FloatRange(0),
     help=f"Goals a fetch below which a site is given up; 0: never.  [default: {_STOP:g}]",
 )
+@click.option(
+    "--printed-scores",
+    is_flag=True,
+    help="Scores by the paper's equations 6 and 7 to the letter: every path by itself.",
+)
 @options.share("--threshold", "Score below which nothing is fetched.", 0.0)
 @options.share("--least", "Probability from which a page is called a goal.", 0.5, max=1)
 @options.SETTINGS
@@ -188,6 +192,7 @@ def forage(
     budget: int,
     per_site: int,
     stop: float | None,
+    printed_scores: bool,
     threshold: float,
     least: float,
     settings: tuple[str, ...],
@@ -213,8 +218,10 @@ def forage(
     }
     if stop is None:
         stop = 0.0 if trained.calibration is None else _STOP
-    of_strategy = json.dumps({"threshold": threshold, "per_site": per_site, "stop": stop})
-    crawl(arguments, [f"FOCUSCRAWL_STRATEGY_OPTIONS={of_strategy}", *settings])
+    of_strategy = {"threshold": threshold, "per_site": per_site, "stop": stop}
+    if printed_scores:
+        of_strategy["printed_scores"] = True
+    crawl(arguments, [f"FOCUSCRAWL_STRATEGY_OPTIONS={json.dumps(of_strategy)}", *settings])
     with closing(open_store(out)) as store:
         found = goal_pages(store, least=least)
     write_goals(found, out / "goals.csv")

@@ -54,6 +54,12 @@ _MEASURES = ["macro", "micro", "goal_f1"]
 @click.option(
     "--rivals", is_flag=True, help="Forage by Q-values and context graphs of the same paths, too."
 )
+@click.option(
+    "--printed",
+    is_flag=True,
+    help="Also one state a label, and rewards and scores by the paper's equations to the letter.",
+)
+@click.option("--labels-only", is_flag=True, help="Tell labels, and forage nothing.")
 @click.option("--unseen", help="Front doors of sites that are foraged, and not learned from.")
 @options.number("--budget", "Fetches of each forage.", 500)
 @click.option(
@@ -115,11 +121,12 @@ def check(
     folds = _run(experiment, goals, processes)
     forages = [each for fold in folds for each in fold.forages]
     scores = pd.DataFrame([score for fold in folds for score in fold.labels])
-    click.echo("\n".join(_forage_table(forages)))
-    click.echo("")
+    files = {"labels.csv": _label_csv(scores)}
+    if forages:
+        click.echo("\n".join([*_forage_table(forages), ""]))
+        files["forages.csv"] = _forage_csv(pd.DataFrame(forages))
     click.echo("\n".join(_label_table(scores)))
-    files = {"forages.csv": _forage_csv(pd.DataFrame(forages)), "labels.csv": _label_csv(scores)}
-    for goal in goals:
+    for goal in goals if forages else ():
         of_goal = [each for each in forages if each.goal == goal and not each.stop]
         by_strategy = {
             name: [each for each in of_goal if each.strategy == name]

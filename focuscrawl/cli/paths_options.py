@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Command = Callable[..., None]
 
-_TRAINING = ("farthest", "l2", "gamma", "max_iter", "printed_rewards")
+_TRAINING = ("farthest", "one_state", "l2", "gamma", "max_iter", "printed_rewards")
 
 
 def labelled(command: Command) -> Command:
@@ -46,6 +46,11 @@ def training(command: Command) -> Command:
         "With --ends-only: clicks from a goal that are told apart.",
         TrainingOptions.farthest,
         most=50,
+    )
+    @click.option(
+        "--one-state",
+        is_flag=True,
+        help="One state a label, and words of links on the ways from one to another.",
     )
     @options.share("--l2", "Penalty on weights.", TrainingOptions.l2, min_open=True)
     @options.share(

@@ -29,7 +29,7 @@ from focuscrawl.paths.features import PathReader
 from focuscrawl.paths.files import save_model
 from focuscrawl.paths.left_out_sites import calibrate
 from focuscrawl.paths.page_labels import PageLabels, read_page_labels
-from focuscrawl.paths.training import TrainingOptions, observe, train
+from focuscrawl.paths.training import TrainingOptions, observe, rewarded, train
 from focuscrawl.paths.url_parts import parts_of
 from focuscrawl.paths.web_pages import WebPages
 from focuscrawl.store import CrawlStore
@@ -68,6 +68,8 @@ class Experiment:
     domain : forage sites left out also without the domain as a factor on the score, and with or
         without it by which finds more when sites are left out within those learned from
     rivals : forage sites left out by `RIVALS`, too
+    printed : forage sites left out, and tell their labels, also by what the paper has otherwise
+    labels_only : tell labels, and forage nothing
     sampling, training : of paths, and of the model
     evidence : see `focuscrawl.paths.forager.Forager`
     random_state : of everything random
@@ -84,6 +86,8 @@ class Experiment:
     against: tuple[str, ...] = CONTENDERS
     domain: bool = False
     rivals: bool = False
+    printed: bool = False
+    labels_only: bool = False
     sampling: PathSampling = field(default_factory=PathSampling)
     training: TrainingOptions = field(default_factory=TrainingOptions)
     evidence: str = "sum"
@@ -139,8 +143,15 @@ def leave_out(experiment: Experiment, goal: str, site: str) -> Fold:
     model = bench.model(others)
     scores: list[dict[str, object]] = []
     held_out = site in experiment.starts
+    chains = {"CRF": model}
+    if experiment.printed and held_out:
+        one_state = replace(experiment.training, one_state=True)
+        chains["one state a label"] = train(corpus, one_state)
     if held_out:
-        scores = score_labels(model, corpus, bench.corpus((site,)), goal, site)
+        held = bench.corpus((site,))
+        scores = score_labels(chains, corpus, held, experiment.training, goal=goal, site=site)
+    if experiment.labels_only:
+        return Fold([], scores)
     ground = bench.ground(site)
     forages = [
         _forage_by(experiment, ground, model, PATHS, stop=stop)
@@ -154,6 +165,14 @@ def leave_out(experiment: Experiment, goal: str, site: str) -> Fold:
         forages += [
             _forage_by(experiment, ground, rival(corpus, experiment.training), name)
             for name, rival in RIVALS.items()
+        ]
+    if experiment.printed and held_out:
+        letter = rewarded(model, corpus, replace(experiment.training, printed_rewards=True))
+        forages += [
+            _forage_by(experiment, ground, chains["one state a label"], "one state a label"),
+            _forage_by(experiment, ground, letter, "rewards as printed"),
+            _forage_by(experiment, ground, model, "scores as printed", printed=True),
+            _forage_by(experiment, ground, letter, "rewards and scores as printed", printed=True),
         ]
     if experiment.against:
         with tempfile.TemporaryDirectory() as scratch:
@@ -310,13 +329,20 @@ def _save_critic(experiment: Experiment, table: PageLabels, site: str, out: Path
 
 
 def _forage_by(
-    experiment: Experiment, ground: Ground, model: PathModel, name: str, *, stop: float = 0.0
+    experiment: Experiment,
+    ground: Ground,
+    model: PathModel,
+    name: str,
+    *,
+    stop: float = 0.0,
+    printed: bool = False,
 ) -> Forage:
     """Forage by a model of paths."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "model")
         save_model(model, folder, {})
-        options = {"evidence": experiment.evidence, "stop": stop}
+        evidence = "sum" if printed else experiment.evidence
+        options = {"evidence": evidence, "stop": stop, "printed_scores": printed}
         found = _forage(experiment, ground, PATHS, folder, topic="/goal", options=options)
     return replace(found, strategy=name, stop=stop)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _ARRAYS = "model.npz"
 FORMAT = ModelFormat(
-    "model of paths", ("paths",), 4, (_ARRAYS,), "focuscrawl paths train", oldest=3
+    "model of paths", ("paths",), 5, (_ARRAYS,), "focuscrawl paths train", oldest=3
 )
 
 
@@ -48,6 +48,7 @@ def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
     facts = {
         "labels": model.states.labels,
         "distances": model.states.distances,
+        "one_state": model.states.one_state,
         "away": model.away,
         "words": model.reading.words,
         "near": model.reading.near,
@@ -95,10 +96,11 @@ def read_model(folder: Path) -> tuple[PathModel, str]:
 
 def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> PathModel:
     labels = [str(label) for label in manifest["labels"]]
+    one_state = bool(manifest.get("one_state", False))  # models of earlier formats have two
     if manifest["distances"]:
-        states = PathStates.partially_supervised(len(labels) - 2)
+        states = PathStates.partially_supervised(len(labels) - 2, one_state=one_state)
     else:
-        states = PathStates.supervised(labels)
+        states = PathStates.supervised(labels, one_state=one_state)
     if list(states.labels) != labels or not all(label.isprintable() for label in labels):
         msg = "labels that no model has"
         raise ValueError(msg)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from focuscrawl.paths.model import PathModel
 
 _NOBODY = -1
+_MOST_PATHS = 64  # to a page that are followed by themselves, those that promise most
 #: how the scores of several paths to one URL make one
 EVIDENCE = ("sum", "max", "mean")
 
@@ -47,6 +48,9 @@ class Forager:
     threshold : URLs that score below it are not worth a fetch
     per_site : fetches after which a site is given up; 0: never
     stop : goals a fetch below which a site is given up; 0: never. The model must be calibrated
+    printed : whether equations 6 and 7 are taken as the paper prints them: a page has a belief
+        for each path to it, and a URL the sum over all paths. There is no end to the paths of a
+        site: what is followed are those known when a page is here, 64 of each page at most
     """
 
     def __init__(
@@ -57,8 +61,11 @@ class Forager:
         threshold: float = 0.0,
         per_site: int = 0,
         stop: float = 0.0,
+        printed: bool = False,
     ) -> None:
         self._model = model
+        self._printed = printed
+        self._paths: dict[int, list[NDArray[np.float64]]] = {}
         self._evidence = evidence
         self._threshold = threshold
         self._per_site = per_site
@@ -91,10 +98,13 @@ class Forager:
             # a redirect led here: what was said of the one URL is said of the other
             for column in (self._site, self._links, self._best, self._parent, *self._said):
                 column.data[url] = column.data[referrer]
+            if self._printed:
+                self._paths[url] = [*self._paths.get(referrer, ())]
             return
         # whatever other sites said of it, this one begins here
         self._site.data[url], self._links.data[url] = len(self._starts), 0
         self._parent.data[url] = _NOBODY
+        self._paths.pop(url, None)
         self._starts.append(address)
         self._spent.append(1)
         self._exhausted.append(False)
@@ -126,17 +136,29 @@ class Forager:
             self._prospects[int(self._site.data[url])].judged(url, goal)
 
     def belief(self, url: int, page: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return Pr(label) of a page by the paths to it and its features, float64 (K,).
+        """Return Pr(label) of a page by the paths to it and its features, float64 (paths, K).
+
+        One row for all paths, or as printed one for each.
 
         Parameters
         ----------
         page : log-potentials of its features, float64 (K,)
         """
         links = int(self._links.data[url])
+        if self._printed:
+            return self._beliefs(url, page)
         if not links:
-            return self._model.begun(page)
+            return self._model.begun(page)[None, :]
         said = np.array([each.data[url] for each in self._said]) / links
-        return self._model.arrived(said, page)
+        return self._model.arrived(said, page)[None, :]
+
+    def _beliefs(self, url: int, page: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Pr(label) of a page by each path to it, float64 (paths, K)."""
+        if url not in self._paths:
+            return self._model.begun_as_printed(page)[None, :]
+        said = np.concatenate(self._paths.pop(url))
+        best = np.argsort(-np.round(said @ self._model.rewards, 9), kind="stable")[:_MOST_PATHS]
+        return np.array([self._model.arrived(each, page) for each in said[best]])
 
     def expand(
         self, url: int, targets: NDArray[np.int64], labels: NDArray[np.float64]
@@ -147,11 +169,12 @@ class Forager:
         ----------
         url : the page
         targets : int64 (n,), where its links lead
-        labels : float64 (n, K), Pr(label) of the links
+        labels : float64 (paths, n, K), Pr(label) of the links, by each path to the page
         """
         self._make_room(int(targets.max(initial=0)))
         site = int(self._site.data[url])
-        link_scores: NDArray[np.float64] = np.round(labels @ self._model.rewards, 9)
+        summed = labels.sum(axis=0)
+        link_scores: NDArray[np.float64] = np.round(summed @ self._model.rewards, 9)
         # of several links from a page to another the best one is a path, not each
         order = np.lexsort((np.arange(len(targets)), -link_scores, targets))
         first = order[np.flatnonzero(np.diff(targets[order], prepend=-1))]
@@ -160,14 +183,21 @@ class Forager:
         first = first[self._site.data[targets[first]] == site]
         urls = targets[first]
         before = self._score.data[urls]
-        for said, column in zip(self._said, labels[first].T, strict=True):
+        for said, column in zip(self._said, summed[first].T, strict=True):
             said.data[urls] += column
-        self._links.data[urls] += 1
+        self._links.data[urls] += len(labels)
+        if self._printed:
+            self._remember(urls, labels[:, first])
         better = link_scores[first] > self._best.data[urls]
         self._best.data[urls[better]] = link_scores[first[better]]
         self._parent.data[urls[better]] = url
         self._score.data[urls] = self._combined(urls, before, link_scores[first])
         return Expanded(link_scores, *self._worth(site, urls))
+
+    def _remember(self, urls: NDArray[np.int64], labels: NDArray[np.float64]) -> None:
+        """Keep what each path says of URLs that are yet to be fetched."""
+        for i in np.flatnonzero(~self._fetched.data[urls]).tolist():
+            self._paths.setdefault(int(urls[i]), []).append(labels[:, i])
 
     def _combined(
         self, urls: NDArray[np.int64], before: NDArray[np.float64], new: NDArray[np.float64]

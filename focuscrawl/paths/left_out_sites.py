@@ -14,6 +14,8 @@ from focuscrawl.paths.calibration import Calibration, Evidence, log_odds
 from focuscrawl.paths.training import examples, of_sites, train
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from focuscrawl.paths.training import Corpus, TrainingOptions
@@ -33,17 +35,11 @@ def calibrate(corpus: Corpus, training: TrainingOptions) -> Calibration | None:
     -------
     None, if fewer than two sites have paths to goals as well as to fails
     """
-    numbers = np.arange(int(corpus.sites.max(initial=-1)) + 1)
-    parts = [of_sites(corpus, [each]) for each in numbers.tolist()]
-    told = [{path.succeeds for path in part.paths} == {True, False} for part in parts]
-    numbers = numbers[told]
-    if len(numbers) < 2:
-        return None
-    links, pages = [], []
-    for left_out in numbers.tolist():
-        model = train(of_sites(corpus, [n for n in numbers.tolist() if n != left_out]), training)
+    links, pages, most = [], [], []
+    for rest, held in left_out(corpus):
+        model = train(rest, training)
         k = len(model.states)
-        found = examples(parts[left_out], model.vocabulary, model.states)
+        found = examples(held, model.vocabulary, model.states)
         said = model.crf.marginals(found.sequences)
         ends = found.sequences.bounds[1:] - 1
         ahead = np.diff(found.sequences.observed.indptr)[ends] == 0  # page not yet seen
@@ -52,11 +48,24 @@ def calibrate(corpus: Corpus, training: TrainingOptions) -> Calibration | None:
         pairs = np.stack([said[ends, 0], goal], axis=1)
         links.append(pairs[ahead])
         pages.append(pairs[~ahead])
+        most.append(len({path.pages[-1] for path in held.paths if path.succeeds}))
+    if not most:
+        return None
     link, page = np.concatenate(links), np.concatenate(pages)
-    goals = min(
-        len({path.pages[-1] for path in parts[n].paths if path.succeeds}) for n in numbers.tolist()
-    )
-    return Calibration(_fit(link), _fit(page), float(page[:, 1].mean()), goals)
+    return Calibration(_fit(link), _fit(page), float(page[:, 1].mean()), min(most))
+
+
+def left_out(corpus: Corpus) -> Iterator[tuple[Corpus, Corpus]]:
+    """Give the paths of all sites but one, and of that one; each in turn.
+
+    Of sites that have paths to goals as well as to fails; nothing, if fewer than two have.
+    """
+    numbers = range(int(corpus.sites.max(initial=-1)) + 1)
+    parts = {each: of_sites(corpus, [each]) for each in numbers}
+    told = [n for n in numbers if len({path.succeeds for path in parts[n].paths}) == 2]
+    if len(told) > 1:
+        for held in told:
+            yield of_sites(corpus, [n for n in told if n != held]), parts[held]
 
 
 def _fit(pairs: NDArray[np.float64]) -> Evidence:

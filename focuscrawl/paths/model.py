@@ -29,7 +29,7 @@ class PathModel:
     states : K labels
     vocabulary : features, by number
     crf : fitted
-    rewards : float64 (K,), of the link state of each label (eq. 5)
+    rewards : float64 (K,), of each label (eq. 5)
     away : share of goals that are not on the registered domain of their site's start
     reading : how much of a page is read
     calibration : what its Pr(goal) is worth on other sites; None: not known
@@ -50,10 +50,9 @@ class PathModel:
     def links(
         self, reader: PathReader, view: PageView, start: str, links: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """Return what the features of links say for each label, float64 (n, K)."""
-        return self._scores(
-            reader.links(view, start, links), slice(len(self.states), 2 * len(self.states))
-        )
+        """Return what the features of links say for each link state: log-potentials, float64."""
+        seen = reader.links(view, start, links)
+        return self._scores(seen, slice(len(self.states), self.crf.structure.states))
 
     def stays(self, view: PageView, start: str, links: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return what each link keeps of its score for where it leads, float64 (n,).
@@ -77,7 +76,16 @@ class PathModel:
         links : log-potentials as from `links`
         """
         with np.errstate(divide="ignore"):
-            return _normalised(links + np.log(page @ self._onward))
+            logs = links + np.log(page @ self._onward)
+        if not self.states.one_state:
+            return _normalised(logs)
+        # the label of the page that the link is on is summed out
+        logs += self._arriving
+        top = logs.max(axis=1, keepdims=True, initial=-np.inf)
+        k = len(self.states)
+        ways = np.exp(logs - top).reshape(-1, k, k).sum(axis=1)
+        labels: NDArray[np.float64] = ways / ways.sum(axis=1, keepdims=True)
+        return labels
 
     def arrived(self, link: NDArray[np.float64], page: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Pr(label) of a page, float64 (K,).
@@ -87,9 +95,10 @@ class PathModel:
         link : float64 (K,), Pr(label) of the links that led to it
         page : log-potentials as from `page`
         """
-        k = len(self.states)
         with np.errstate(divide="ignore"):
-            before = np.log(link) + np.diagonal(self.crf.edge_[k:, :k])
+            before = np.log(link)
+        if not self.states.one_state:
+            before += self._arriving
         return _first(_normalised((page + before)[None, :]))
 
     def alone(self, reader: PathReader, view: PageView) -> NDArray[np.float64]:
@@ -102,13 +111,30 @@ class PathModel:
         starts = self.crf.structure.starts[: len(self.states)]
         return _first(_normalised(np.where(starts, page, -np.inf)[None, :]))
 
+    def begun_as_printed(self, page: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return Pr(label) of such a page by eq. 6: each state weighs 1 at the place before."""
+        k = len(self.states)
+        ways = np.exp(self.crf.edge_[k:, :k])
+        if self.states.one_state:  # a page is before it, not a link
+            ways = np.exp(self.crf.edge_[:k, k:]) @ ways
+        with np.errstate(divide="ignore"):
+            before = np.log(ways.sum(axis=0))
+        return _first(_normalised((page + before)[None, :]))
+
     @cached_property
     def _onward(self) -> NDArray[np.float64]:
-        """Exponentials of the log-potentials from labels of pages to those of links, (K, K)."""
+        """Exponentials of the log-potentials from page states to link states."""
         k = len(self.states)
         edges = self.crf.edge_[:k, k:]
         onward: NDArray[np.float64] = np.exp(edges - edges.max())
         return onward
+
+    @cached_property
+    def _arriving(self) -> NDArray[np.float64]:
+        """Log-potentials from each link state to the page state it leads to."""
+        k = len(self.states)
+        arriving: NDArray[np.float64] = self.crf.edge_[k:, :k].max(axis=1)
+        return arriving
 
     def _scores(self, observed: Observed, states: slice) -> NDArray[np.float64]:
         rows = self.vocabulary.rows(observed)

@@ -61,7 +61,7 @@ def rewards(
 
 
 def printed_rewards(
-    crf: ChainCRF, sequences: Sequences, goal: int, *, gamma: float
+    crf: ChainCRF, sequences: Sequences, goal: int, *, gamma: float, pages_only: bool = False
 ) -> NDArray[np.float64]:
     """Return the reward of each state by equations 3 to 5 as the paper prints them.
 
@@ -72,14 +72,27 @@ def printed_rewards(
     Parameters
     ----------
     sequences, goal, gamma : as for `rewards`
+    pages_only : whether the positions of the paper's sequences are pages, with links as
+        transitions; k is then counted in pages, and from 0: the goal is a state at n only, and
+        would be worth nothing
+
+    Notes
+    -----
+    The sum of equation 4 runs to k = n as printed, to R_0; equation 3 ends at R_1.
     """
     total = np.zeros(crf.structure.states)
     for nodes, _, _ in crf.nodes(sequences):
         length = nodes.shape[1]
         ahead = np.zeros_like(nodes[:, 0])
         ahead[:, goal] = 1.0
-        weights = gamma ** np.arange(1, length)
+        behind = np.arange(length)
+        weights = gamma**behind
+        weights[0] = 0.0
+        if pages_only:
+            weights = np.where(behind % 2 == 0, gamma ** (behind / 2), 0.0)
+        weights /= weights.sum() if length > 1 else 1.0
+        total += weights[0] * ahead.sum(axis=0)
         for k in range(1, length):
             ahead = (np.exp(nodes[:, length - k]) * ahead) @ np.exp(crf.edge_).T
-            total += weights[k - 1] / weights.sum() * ahead.sum(axis=0)
+            total += weights[k] * ahead.sum(axis=0)
     return total / total.max() if total.max() > 0.0 else total

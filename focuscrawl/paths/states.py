@@ -1,6 +1,10 @@
-"""States of the chain model: one for pages and one for links of every label [C 3.1].
+"""States of the chain model, of pages and of the links to them [C 3.1].
 
-State k of K labels is the page state of label k, state K + k its link state.
+State k of K labels is the page state of label k. With a state for each label and each link
+(figure 1b) state K + k is its link state. With one state a label (figure 1a) links are
+transitions: state K + K j + k is that of a link from a page of label j to one of label k. It is
+entered from page state j only and left for page state k only, so that what is observed of a link
+there is a feature of the transition from j to k.
 """
 
 from __future__ import annotations
@@ -31,15 +35,17 @@ class PathStates:
         the row's
     groups : bool (groups, K), labels that share features
     distances : whether labels from the third on are distances 1, 2, ... to the goal
+    one_state : whether labels have one state each, and links are transitions (figure 1a)
     """
 
     labels: tuple[str, ...]
     follows: NDArray[np.bool_]
     groups: NDArray[np.bool_]
     distances: bool
+    one_state: bool = False
 
     @classmethod
-    def supervised(cls, milestones: Sequence[str]) -> PathStates:
+    def supervised(cls, milestones: Sequence[str], *, one_state: bool = False) -> PathStates:
         """Return states for pages that were labelled.
 
         Any label may follow any other. That nothing but fails follows a fail is learned, and
@@ -49,10 +55,11 @@ class PathStates:
         labels = (GOAL, FAIL, *sorted(set(milestones) - {GOAL, FAIL}))
         n = len(labels)
         free = np.ones((n, n), np.bool_)
-        return cls(labels, free, np.eye(n, dtype=np.bool_), distances=False)
+        same = np.eye(n, dtype=np.bool_)
+        return cls(labels, free, same, distances=False, one_state=one_state)
 
     @classmethod
-    def partially_supervised(cls, farthest: int) -> PathStates:
+    def partially_supervised(cls, farthest: int, *, one_state: bool = False) -> PathStates:
         """Return states for paths of which only the end is known [C 3.1.2].
 
         State i is that of pages i clicks before the next goal, i = 1 ... `farthest`, the last
@@ -77,31 +84,40 @@ class PathStates:
                 if row.sum() > 1 and not any((row == other).all() for other in rows):
                     rows.append(row)
             width *= 2
-        return cls(labels, follows, np.array(rows), distances=True)
+        return cls(labels, follows, np.array(rows), distances=True, one_state=one_state)
 
     def __len__(self) -> int:
         return len(self.labels)
 
     @property
     def structure(self) -> Structure:
-        """The dual-state chain: pages and links take turns.
+        """The chain: pages and links take turns.
 
         It begins with a page that is neither a goal nor a fail: every site is worth a look.
         A link state leads to the page state of its own label: that is what its label says.
         """
-        n = len(self.labels)
-        edges = np.zeros((2 * n, 2 * n), np.bool_)
-        edges[:n, n:] = self.follows
-        edges[n:, :n] = np.eye(n, dtype=np.bool_)
-        groups = np.kron(np.eye(2, dtype=np.bool_), self.groups).astype(np.bool_)
-        starts = np.zeros(2 * n, np.bool_)
+        n, same = len(self.labels), np.eye(len(self.labels), dtype=np.bool_)
+        onward = self.follows
+        if self.one_state:
+            onward = (same[:, :, None] & self.follows[:, None, :]).reshape(n, n * n)
+        arriving = np.tile(same, (onward.shape[1] // n, 1))
+        edges = np.zeros((n + len(arriving),) * 2, np.bool_)
+        edges[:n, n:], edges[n:, :n] = onward, arriving
+        copies = np.eye(1 + onward.shape[1] // n, dtype=np.bool_)  # of pages, then of links
+        groups = np.kron(copies, self.groups).astype(np.bool_)
+        starts = np.zeros(len(edges), np.bool_)
         starts[2:n] = True
         return Structure(edges, starts, groups)
+
+    def link_states(self, label: int) -> NDArray[np.int64]:
+        """Return the states of links to pages of a label, by its number."""
+        n = len(self.labels)
+        return np.arange(n + label, n + n * n if self.one_state else 2 * n, n)
 
     def known(
         self, labels: Sequence[str | None], ahead: Sequence[int | None]
     ) -> NDArray[np.bool_]:
-        """Return which states the positions of a path may be in, bool (2 n - 1, 2 K).
+        """Return which states the positions of a path may be in, bool (2 n - 1, states).
 
         Parameters
         ----------
@@ -120,7 +136,10 @@ class PathStates:
             else:
                 allowed[i, 2 if i == 0 else 1 :] = True
         n, k = allowed.shape
-        known = np.zeros((2 * n - 1, 2 * k), np.bool_)
+        links = allowed[1:]
+        if self.one_state:
+            links = (allowed[:-1, :, None] & links[:, None, :]).reshape(n - 1, k * k)
+        known = np.zeros((2 * n - 1, k + links.shape[1]), np.bool_)
         known[::2, :k] = allowed
-        known[1::2, k:] = allowed[1:]
+        known[1::2, k:] = links
         return known

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,6 +39,7 @@ class TrainingOptions:
     milestones : whether pages have states by their labels, the fully supervised case; otherwise
         by their distance to the goal
     farthest : of these distances the last that has a state of its own
+    one_state : whether labels have one state each, and links are transitions (figure 1a)
     l2 : see `ChainCRF`
     gamma : see `focuscrawl.paths.state_rewards.rewards`
     max_iter : iterations of L-BFGS
@@ -48,6 +49,7 @@ class TrainingOptions:
 
     milestones: bool = True
     farthest: int = 5
+    one_state: bool = False
     l2: float = 1.0
     gamma: float = 0.9
     max_iter: int = 60
@@ -72,14 +74,29 @@ def train(
     vocabulary = choose_features(corpus)
     if training.milestones:
         labels = [label for path in corpus.paths for label in path.labels if label is not None]
-        states = PathStates.supervised(labels)
+        states = PathStates.supervised(labels, one_state=training.one_state)
     else:
-        states = PathStates.partially_supervised(training.farthest)
+        states = PathStates.partially_supervised(training.farthest, one_state=training.one_state)
     crf = ChainCRF(states.structure, l2=training.l2, max_iter=training.max_iter)
     crf.fit(*examples(corpus, vocabulary, states), on_iteration=on_iteration)
-    value = printed_rewards if training.printed_rewards else rewards
-    worth = value(crf, sequences(corpus, vocabulary), 0, gamma=training.gamma)[len(states) :]
-    return PathModel(states, vocabulary, crf, worth, share_away(corpus), training.reading)
+    model = PathModel(
+        states, vocabulary, crf, np.zeros(len(states)), share_away(corpus), training.reading
+    )
+    return rewarded(model, corpus, training)
+
+
+def rewarded(model: PathModel, corpus: Corpus, training: TrainingOptions) -> PathModel:
+    """Return a model with the rewards of its labels by the paths that it was fitted to.
+
+    A label's reward is that of its link state, and of its page state where it has no other.
+    """
+    observed, k = sequences(corpus, model.vocabulary), len(model.states)
+    one_state = model.states.one_state
+    if training.printed_rewards:
+        worth = printed_rewards(model.crf, observed, 0, gamma=training.gamma, pages_only=one_state)
+    else:
+        worth = rewards(model.crf, observed, 0, gamma=training.gamma)
+    return replace(model, rewards=worth[:k] if one_state else worth[k:])
 
 
 class Corpus(NamedTuple):

@@ -38,6 +38,8 @@ class Paths(Strategy):
         is that of all that are left
     stop : goals a fetch; a site is given up when its next fetches will bring fewer, as far as
         those before tell. 0: never
+    printed_scores : whether scores are those of equations 6 and 7 as printed, every path to a
+        page by itself, and the domain of a link is no factor; with ``evidence`` ``sum`` only
     """
 
     def __init__(
@@ -48,10 +50,18 @@ class Paths(Strategy):
         threshold: float = 0.0,
         per_site: int = 0,
         stop: float = 0.0,
+        printed_scores: bool = False,
     ) -> None:
         if evidence not in EVIDENCE:
             raise UserError(
                 f"strategy paths: evidence must be one of {', '.join(EVIDENCE)}, not {evidence!r}"
+            )
+        if not isinstance(printed_scores, bool):
+            raise UserError("strategy paths: printed_scores must be true or false")
+        if printed_scores and evidence != "sum":
+            raise UserError(
+                f"strategy paths: printed_scores adds up what paths say: leave out "
+                f"evidence={evidence}"
             )
         check_number("paths: threshold", threshold, 0.0)
         check_count("paths: per_site", per_site, 0)
@@ -68,8 +78,14 @@ class Paths(Strategy):
                 "more, to goals and to fails each: train it again, or leave stop out"
             )
         self._reader = PathReader(self._model.reading)
+        self._printed = printed_scores
         self._forager = Forager(
-            self._model, evidence=evidence, threshold=threshold, per_site=per_site, stop=stop
+            self._model,
+            evidence=evidence,
+            threshold=threshold,
+            per_site=per_site,
+            stop=stop,
+            printed=printed_scores,
         )
         self._worth: dict[int, float] = {}
 
@@ -91,12 +107,14 @@ class Paths(Strategy):
         # in the precision of the store, so that a resumed forage computes with the same numbers
         belief = forager.belief(page.url, seen).astype(np.float32)
         links = self._model.links(self._reader, page.view, start, page.links)
-        onward = self._model.onward(belief.astype(np.float64), links)
-        onward *= self._model.stays(page.view, start, page.links)[:, None]
+        onward = np.array([self._model.onward(each, links) for each in belief.astype(np.float64)])
+        if not self._printed:
+            onward *= self._model.stays(page.view, start, page.links)[:, None]
         labels = onward.astype(np.float32)
-        goal, fail = belief[:2].tolist()
+        goal, fail = belief.mean(axis=0)[:2].tolist()
         self._worth[page.url] = 1.0 - fail
-        memo = PathMemo(referrer, parent, page.view.url, goal, fail, labels)
+        rows = labels.reshape(-1, labels.shape[2])
+        memo = PathMemo(referrer, parent, page.view.url, goal, fail, rows)
         forager.judged(page.url, goal)
         found = forager.expand(page.url, page.targets, labels.astype(np.float64))
         return Expansion(found.link_scores, found.urls, found.scores, memo=memo.to_bytes())
@@ -108,7 +126,10 @@ class Paths(Strategy):
         self._worth[page.url] = 1.0 - memo.fail
         self._forager.arrive(page.url, memo.referrer, memo.url)
         self._forager.judged(page.url, memo.goal)
-        found = self._forager.expand(page.url, page.targets, memo.labels.astype(np.float64))
+        links = len(page.targets)
+        labels = memo.labels.astype(np.float64)
+        labels = labels.reshape(len(labels) // max(links, 1), links, labels.shape[1])
+        found = self._forager.expand(page.url, page.targets, labels)
         return found.urls, found.scores
 
 
@@ -122,7 +143,7 @@ class PathMemo:
     parent : number of the page with the best link to this one when it was fetched; -1: none
     url : of the page
     goal, fail : Pr(goal), Pr(fail) of the page
-    labels : float32 (n, K), Pr(label) of its links
+    labels : float32 (paths n, K), Pr(label) of its n links by each path to it
     """
 
     referrer: int

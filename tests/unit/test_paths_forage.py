@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from scipy.special import softmax
 
 from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlPlan, open_crawl
@@ -279,9 +280,57 @@ def test_paths_to_one_url_add_up(model: Path, evidence: str, expected: float) ->
         labels = np.zeros((2, k))
         labels[:, 0], labels[:, 1] = goal, 1.0 - goal
         labels[1] /= 2.0  # the second link of a page to a URL does not count
-        found = forager.expand(page, np.array([5, 5]), labels)
+        found = forager.expand(page, np.array([5, 5]), labels[None])
     assert found.urls.tolist() == [5]
     assert found.scores[0] == pytest.approx(expected)
+
+
+def test_as_printed_every_path_to_a_page_counts_by_itself(model: Path) -> None:
+    known, _ = read_model(model)
+    k = len(known.states)
+    forager = Forager(replace(known, rewards=np.eye(k)[0]), printed=True)
+    rng = np.random.default_rng(1)
+    page = rng.normal(size=k)
+    forager.arrive(0, -1, "http://a.example/")
+    begun = forager.belief(0, page)
+    forager.fetched(0)
+    edges = known.crf.edge_[k:, :k].max(axis=1)
+    np.testing.assert_allclose(begun, softmax(page + edges)[None])  # goal and fail, too
+    one, two = rng.dirichlet(np.ones(k), (2, 1, 2))
+    forager.expand(0, np.array([1, 2]), one)
+    forager.arrive(1, 0, "http://a.example/1")
+    assert forager.belief(1, page).shape == (1, k)
+    forager.fetched(1)
+    found = forager.expand(1, np.array([2, 3]), two)
+    assert found.scores[0] == pytest.approx(one[0, 1, 0] + two[0, 0, 0])
+    forager.arrive(2, 0, "http://a.example/2")
+    ways = forager.belief(2, page)  # by the front door, and by way of page 1
+    expected = [softmax(page + edges + np.log(said)) for said in (one[0, 1], two[0, 0])]
+    np.testing.assert_allclose(sorted(ways.tolist()), sorted(map(list, expected)))
+    forager.fetched(2)
+    found = forager.expand(2, np.array([4]), rng.dirichlet(np.ones(k), (2, 1)))
+    assert found.urls.tolist() == [4]
+    assert found.scores[0] == found.link_scores[0]
+    assert 0.0 < found.scores[0] < 2.0
+
+
+def test_a_forage_by_the_letter_resumes_exactly(
+    web: Departments, model: Path, tmp_path: Path
+) -> None:
+    whole = _crawl(web, model, tmp_path / "w", web.doors[3], budget=16, printed_scores=True)
+    for budget in (5, 9, 16):
+        parts = _crawl(
+            web, model, tmp_path / "p", web.doors[3], budget=budget, printed_scores=True
+        )
+    assert parts == whole
+    assert web.professors[web.doors[3]] <= set(whole)
+    with pytest.raises(UserError, match="leave out evidence=max"):
+        _crawl(
+            *(web, model, tmp_path / "m", web.doors[3]),
+            budget=1,
+            evidence="max",
+            printed_scores=True,
+        )
 
 
 def test_the_command_forages(web: Departments, model: Path, tmp_path: Path) -> None:
@@ -351,12 +400,12 @@ def test_leaving_each_site_out(web: Departments, tmp_path: Path) -> None:
     done = _run(
         *("check", web.warc, "--labels", web.labels, "--column", "kind", "--site-column", "site"),
         *("--goal", "professor", "--starts", web.starts, "--budget", 20, "--fails", 3),
-        *("--stop", 0.05, "--domain", "--rivals", "--against", "breadth-first"),
+        *("--stop", 0.05, "--domain", "--rivals", "--printed", "--against", "breadth-first"),
         *("--out", tmp_path / "results"),
     )
     with (tmp_path / "results" / "forages.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 28
+    assert len(rows) == 44
     found = {(row["strategy"], row["stop"]): 0 for row in rows}
     for row in rows:
         found[row["strategy"], row["stop"]] += len(row["found_at"].split())
@@ -368,9 +417,17 @@ def test_leaving_each_site_out(web: Departments, tmp_path: Path) -> None:
         assert ways[2] in ways[:2]
     assert found["breadth-first", "0.0"] < 16
     assert found["context graphs", "0.0"] < found["Q-values", "0.0"] <= 32
+    assert found["one state a label", "0.0"] > found["breadth-first", "0.0"]
+    assert found["rewards as printed", "0.0"] > found["breadth-first", "0.0"]
+    assert found["scores as printed", "0.0"] > found["breadth-first", "0.0"]
     assert (tmp_path / "results" / "recall-professor.png").stat().st_size > 10_000
     with (tmp_path / "results" / "labels.csv").open() as file:
         scores = list(csv.DictReader(file))
-    assert len(scores) == 24
+    assert len(scores) == 40
+    of_goal = {
+        row["model"]: float(row["goal_f1"]) for row in scores if row["site"] == web.doors[3]
+    }
+    assert of_goal["CRF, goal above a bar"] > of_goal["naive Bayes"] / 2
+    assert of_goal["one state a label, best label"] > 0.5
     assert all(0.0 <= float(row["macro_f1"]) <= 1.0 for row in scores)
     assert json.dumps(done.output)

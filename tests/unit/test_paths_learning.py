@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from dataclasses import replace
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from scipy.sparse import csr_array, vstack
+from scipy.special import logsumexp
 
 from focuscrawl.errors import UserError
 from focuscrawl.lab.label_scores import page_weights, score_labels
@@ -210,7 +212,9 @@ def test_pages_weigh_as_much_for_the_rivals_of_the_chain(corpus: Corpus, model: 
     left = {path.pages[:-1] for path in corpus.paths}
     assert len(left) < len(corpus.paths)
     assert weights[ends].sum() == pytest.approx(len(left))
-    scores = {row["model"]: row for row in score_labels(model, corpus, corpus, "/goal", "s")}
+    training = TrainingOptions(milestones=not model.states.distances, max_iter=10)
+    told = score_labels({"CRF": model}, corpus, corpus, training, goal="/goal", site="s")
+    scores = {row["model"]: row for row in told}
     assert {"maximum entropy", "maximum entropy, unweighed"} <= scores.keys()
     assert all(0.0 <= float(str(row["macro"])) <= 1.0 for row in scores.values())
 
@@ -298,14 +302,14 @@ def _forage(model: PathModel, pages: WebPages, door: str, *, budget: int) -> lis
         view = pages.view(url)
         assert view is not None
         start = forager.start_of(number[url])
-        belief = forager.belief(number[url], model.page(reader, view, start))
+        belief = forager.belief(number[url], model.page(reader, view, start))[0]
         assert belief.sum() == pytest.approx(1.0)
         labels = model.onward(belief, model.links(reader, view, start, np.arange(len(view.links))))
         np.testing.assert_allclose(labels.sum(axis=1), 1.0)
         for to in view.links.urls:
             number.setdefault(to, len(number))
         targets = np.array([number[to] for to in view.links.urls])
-        found = forager.expand(number[url], targets, labels)
+        found = forager.expand(number[url], targets, labels[None])
         names = {at: to for to, at in number.items()}
         waiting |= {
             names[at]: score
@@ -318,6 +322,36 @@ def test_training_takes_both_ends(corpus: Corpus) -> None:
     goals = [i for i, path in enumerate(corpus.paths) if path.succeeds]
     with pytest.raises(UserError, match="none could be read that fails"):
         train(corpus._replace(paths=[corpus.paths[i] for i in goals]), TrainingOptions())
+
+
+def test_with_one_state_a_label_links_are_transitions(corpus: Corpus) -> None:
+    model = train(corpus, TrainingOptions(one_state=True, max_iter=20))
+    k = len(model.states)
+    assert model.crf.structure.states == k + k * k
+    weights, edge = model.crf.state_, model.crf.edge_
+    seen = sequences(corpus, model.vocabulary)
+    at = np.arange(seen.bounds[0], seen.bounds[1])
+    nodes = seen.observed[at] @ weights
+    n = (len(at) + 1) // 2
+    ways = {}
+    for labels in product(range(k), repeat=n):  # sums over labels of pages alone
+        score = -np.inf if labels[0] < 2 else float(nodes[0, labels[0]])
+        for i, (a, b) in enumerate(pairwise(labels), 1):
+            transition = k + k * a + b
+            score += edge[a, transition] + nodes[2 * i - 1, transition] + edge[transition, b]
+            score += nodes[2 * i, b]
+        ways[labels] = score
+    expected = np.zeros((n, k))
+    for labels, score in ways.items():
+        expected[range(n), labels] += np.exp(score - logsumexp(list(ways.values())))
+    said = model.crf.marginals(seen)[at]
+    np.testing.assert_allclose(said[::2, :k], expected, atol=1e-9)
+    # a link is told step by step as it is by sums over all paths to it
+    front = model.begun(nodes[0, :k])
+    link = model.onward(front, nodes[1:2, k:])[0]
+    unseen = csr_array((1, len(model.vocabulary)))
+    prefix = Sequences(vstack([seen.observed[at[:2]], unseen], format="csr"), np.array([0, 3]))
+    np.testing.assert_allclose(link, model.crf.marginals(prefix)[2, :k], atol=1e-9)
 
 
 def test_training_twice_gives_the_same_model(corpus: Corpus) -> None:
