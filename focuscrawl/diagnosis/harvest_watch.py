@@ -27,7 +27,7 @@ class HarvestWatch:
     a rate of half or less that chance does not explain, three standard errors of a mean of
     fetches that have nothing to do with each other. It ends when three quarters are reached
     again; a fall by half of what the alarm told of is another. Of fetches before the last it
-    keeps counts, and four bytes a URL.
+    keeps counts, and, of those that `visited` tells of, class and relevance of each page.
 
     Parameters
     ----------
@@ -74,10 +74,15 @@ class HarvestWatch:
             self._names.append(topic or "")
         from_topic, from_relevant = self._origin(referrer)
         self._page[url] = 2 * number + (relevance > RELEVANT)
-        self._latest.append(
-            Outcome(relevance, judged, topic, from_topic, from_relevant, overtakes)
-        )
-        self._recent += relevance
+        return self.told(Outcome(relevance, judged, topic, from_topic, from_relevant, overtakes))
+
+    def told(self, fetch: Outcome) -> str | None:
+        """Take note of a fetch, of which is known where it was found; returns as `visited`.
+
+        Whoever can look that up, as in a store, is spared what is kept of each page.
+        """
+        self._latest.append(fetch)
+        self._recent += fetch.relevance
         if len(self._latest) > WINDOW:
             left = self._latest.popleft()
             self._recent -= left.relevance

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import time
 from collections import Counter
 from datetime import UTC, datetime
@@ -13,40 +11,36 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from focuscrawl.crawl import CrawlFolder
-from focuscrawl.crawl.parts.priority_fidelity import OVERTAKEN
-from focuscrawl.crawl.parts.topic_change import REDEFINED
-from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.crawl.remote_control import FileControl
-from focuscrawl.diagnosis import HarvestWatch
-from focuscrawl.report.current_state import CurrentState
+from focuscrawl.crawl.visit import RELEVANT
+from focuscrawl.diagnosis import HarvestWatch, Outcome
 from focuscrawl.report.harvest_falls import is_page
 from focuscrawl.report.outcome import PAGE, is_error, outcome
+from focuscrawl.report.status import Recent, last_pages, of_whom, state_after
 from focuscrawl.report.stores import open_store
 from focuscrawl.store import schema
-from focuscrawl.store.history import History
+from focuscrawl.studio.crawling.best_hosts import BestHosts
 from focuscrawl.studio.crawling.curve import Curve
+from focuscrawl.studio.crawling.happenings import Happenings
+from focuscrawl.studio.crawling.latest import LatestFetches, lessons
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from focuscrawl.store import CrawlStore
 
-BUDGET = "budget"  #: kind of the events that tell of another one
-
 _AT_ONCE = 20_000  # pages read in one look: about a second
-_LATEST = 25  # fetches shown
-_LESSONS = 8
-_HOSTS = 10
+_HOSTS = 10  # shown
 _RARELY = 50.0  # counting what waits takes at most one part in so many of the time
 _LEAST = 2.0  # seconds between two looks at it
-_SAID = re.compile(r"(?:^|, )budget=(\d+)")
 
 
 class Watch:
     """What a page about a crawl shows while it goes on; several tabs share one.
 
-    What a look costs does not grow with the crawl. Kept are four numbers a host, and 200 bytes
-    a page, by which alarms know where each was found.
+    Neither what a look costs nor what is kept grows with the crawl: each page and each event is
+    read once, and the class of the page that one was found on, which alarms ask for, is in the
+    store.
 
     Parameters
     ----------
@@ -58,7 +52,7 @@ class Watch:
         self._name, self._path = name, path
         self._lock = Lock()
         self._store: CrawlStore | None = None
-        self._redefined: int | None = -1  # the event that told of it last
+        self._happenings = Happenings()
         self._forget()
         self._waiting: dict[str, Any] = {"bins": [], "total": 0, "seeds": 0, "at": None}
         self._count_waiting_at = 0.0
@@ -73,17 +67,19 @@ class Watch:
         """
         with self._lock:
             store = self._opened()
-            redefined = store.row(
-                sa.select(sa.func.max(schema.events.c.id)).where(schema.events.c.kind == REDEFINED)
-            )[0]
-            if redefined != self._redefined:
+            (fetched,) = store.row(sa.select(sa.func.max(schema.page.c.seq)))
+            fetched = fetched or 0
+            # after the number of pages: events of all of them are there
+            if self._happenings.read(store):
                 self._forget()
-                self._redefined = redefined
+                self._happenings = Happenings()
+                self._happenings.read(store)
+            if self._falls is None:
                 topics = store.identity().get("topic", "").split(",")
                 self._falls = HarvestWatch([topic for topic in topics if topic])
-            self._read(store)
+            self._read(store, self._falls, min(fetched, self._seq + _AT_ONCE))
             self._count_waiting(store)
-            return self._plain(store)
+            return self._plain(store, fetched)
 
     def close(self) -> None:
         """Close the store."""
@@ -98,49 +94,47 @@ class Watch:
         self._seq = 0
         self._curve = Curve()
         self._outcomes: Counter[str] = Counter()
-        self._hosts: dict[int, list[float]] = {}  # fetches and sum of R, by number of the host
-        self._falls = HarvestWatch([])
+        self._hosts = BestHosts()
+        self._latest = LatestFetches()
+        self._falls: HarvestWatch | None = None
 
     def _opened(self) -> CrawlStore:
         if self._store is None:
             self._store = open_store(self._path)
         return self._store
 
-    def _read(self, store: CrawlStore) -> None:
+    def _read(self, store: CrawlStore, falls: HarvestWatch, last: int) -> None:
+        """Read the pages up to one."""
         p, u = schema.page.c, schema.url.c
+        from_ = schema.page.alias()
+        earlier = sa.and_(from_.c.url == u.referrer, from_.c.seq < p.seq)
         new = (
             sa.select(
-                *(p.seq, p.url, p.status, p.error, p.relevance, p.topic, p.duplicate_of),
-                *(u.host, u.referrer),
+                *(p.seq, p.status, p.error, p.relevance, p.topic, p.duplicate_of, u.host),
+                from_.c.topic.label("from_topic"),
+                from_.c.relevance.label("from_relevance"),
             )
             .join(schema.url, u.id == p.url)
-            .where(p.seq > self._seq)
+            .outerjoin(from_, earlier)
+            .where(p.seq > self._seq, p.seq <= last)
             .order_by(p.seq)
-            .limit(_AT_ONCE)
         )
-        rows = list(store.rows(new))
-        if not rows:
-            return
-        e = schema.events.c
-        within = sa.and_(e.seq >= rows[0].seq, e.seq <= rows[-1].seq, e.kind == OVERTAKEN)
-        overtakes = {
-            row.seq: row.detail for row in store.rows(sa.select(e.seq, e.detail).where(within))
-        }
-        for row in rows:
+        for row in store.rows(new):
             self._curve.add(row.relevance)
             self._outcomes[outcome(row.status, row.error, row.duplicate_of is not None)] += 1
-            of_host = self._hosts.setdefault(row.host, [0, 0.0])
-            of_host[0] += 1
-            of_host[1] += row.relevance
-            self._falls.visited(
-                row.url,
-                row.referrer,
-                relevance=row.relevance,
-                topic=row.topic,
-                judged=is_page(row.status, row.error, row.duplicate_of),
-                overtakes=overtakes.get(row.seq),
+            self._hosts.add(row.host, row.relevance)
+            falls.told(
+                Outcome(
+                    row.relevance,
+                    is_page(row.status, row.error, row.duplicate_of),
+                    row.topic,
+                    row.from_topic,
+                    (row.from_relevance or 0.0) > RELEVANT,
+                    self._happenings.overtakes(row.seq),
+                )
             )
-        self._seq = rows[-1].seq
+        self._seq = last
+        self._latest.read(store, last)
 
     def _count_waiting(self, store: CrawlStore) -> None:
         """Count what waits by its score; with a million URLs that is done rarely."""
@@ -164,24 +158,24 @@ class Watch:
 
     # -- showing -------------------------------------------------------------------------------
 
-    def _plain(self, store: CrawlStore) -> dict[str, Any]:
+    def _plain(self, store: CrawlStore, fetched: int) -> dict[str, Any]:
         folder = CrawlFolder(self._path)
         control = FileControl(self._path)
         running = folder.in_use
-        current = CurrentState.of(store, running=running, now=datetime.now(UTC))
-        alarm = self._falls.alarm
+        recent = Recent.of(last_pages(store, fetched)[None], datetime.now(UTC))
+        alarm = None if self._falls is None else self._falls.alarm
         return {
             "name": self._name,
-            "about": current.about,
-            "state": current.state,
+            "about": of_whom(store),
+            "state": state_after(self._happenings.turn, fetched, running=running),
             "running": running,
             "wanted": str(control.wanted),
-            "budget": _budget(store),
-            "fetched": current.fetched,
+            "budget": self._happenings.budget,
+            "fetched": fetched,
             "read": self._seq,
             "harvest_rate": self._curve.harvest_rate,
-            "recent_harvest_rate": current.recent.harvest_rate,
-            "pages_per_second": current.recent.pages_per_second,
+            "recent_harvest_rate": recent.harvest_rate,
+            "pages_per_second": recent.pages_per_second,
             "curve": self._curve.plain(),
             "waiting": self._waiting,
             "hosts": self._best_hosts(store),
@@ -192,17 +186,17 @@ class Watch:
                 "text": alarm.describe(),
                 "proposals": [each.topic for each in alarm.proposals],
             },
-            "lessons": _lessons(store),
-            "latest": _latest(store, self._seq),
+            "lessons": lessons(store),
+            "latest": self._latest.plain(),
         }
 
     def _best_hosts(self, store: CrawlStore) -> list[dict[str, Any]]:
-        best = sorted(self._hosts.items(), key=lambda item: (-item[1][1], item[0]))[:_HOSTS]
+        best = self._hosts.best(_HOSTS)
         h = schema.host.c
         found = store.rows(sa.select(h.id, h.name).where(h.id.in_([host for host, _ in best])))
         names = {row.id: row.name for row in found}
         return [
-            {"host": names.get(host, "?"), "fetches": int(n), "relevance": round(total, 2)}
+            {"host": names.get(host, "?"), "fetches": n, "relevance": round(total, 2)}
             for host, (n, total) in best
         ]
 
@@ -212,65 +206,3 @@ class Watch:
             for name, n in self._outcomes.most_common()
             if name != PAGE
         ]
-
-
-def _budget(store: CrawlStore) -> int:
-    """Return the budget of the last run, as it was given or as it was changed; 0: no limit."""
-    budget = CrawlPlan.budget
-    for event in History(store).events("start", BUDGET):
-        if event.kind == BUDGET:
-            budget = int(event.detail)
-        else:
-            said = _SAID.search(event.detail)
-            budget = int(said[1]) if said else CrawlPlan.budget
-    return budget
-
-
-def _lessons(store: CrawlStore) -> list[dict[str, Any]]:
-    """Return the newest lessons, the last one first."""
-    m = schema.models.c
-    rows = sa.select(m.version, m.trained_at_seq, m.instances, m.metrics)
-    found = []
-    for row in store.rows(rows.order_by(m.version.desc()).limit(_LESSONS)):
-        metrics = json.loads(row.metrics)
-        lesson = {"lesson": row.version, "at": row.trained_at_seq, "instances": row.instances}
-        lesson |= {name: metrics.get(name) for name in ("auc", "predicted", "relevance", "drift")}
-        found.append(lesson)
-    return found
-
-
-def _latest(store: CrawlStore, seq: int) -> list[dict[str, Any]]:
-    """Return the last fetches up to one, the last one first, and the link that led to each."""
-    p, u, link = schema.page.c, schema.url.c, schema.link.c
-    from_ = schema.url.alias()
-    anchor = (
-        sa.select(link.anchor)
-        .where(link.target == p.url, link.source == u.referrer)
-        .order_by(link.score.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
-    rows = (
-        sa.select(
-            *(p.seq, p.relevance, p.score, p.title, p.topic, p.status, p.error, p.duplicate_of),
-            *(u.url.label("url"), from_.c.url.label("referrer"), anchor.label("anchor")),
-        )
-        .join(schema.url, u.id == p.url)
-        .outerjoin(from_, from_.c.id == u.referrer)
-        .where(p.seq <= seq, p.seq > seq - _LATEST)
-        .order_by(p.seq.desc())
-    )
-    return [
-        {
-            "seq": row.seq,
-            "url": row.url,
-            "title": (row.title or "")[:200],
-            "relevance": round(row.relevance, 3),
-            "score": None if row.score is None else round(row.score, 3),
-            "topic": row.topic,
-            "outcome": outcome(row.status, row.error, row.duplicate_of is not None),
-            "referrer": row.referrer,
-            "anchor": (row.anchor or "")[:200],
-        }
-        for row in store.rows(rows)
-    ]
