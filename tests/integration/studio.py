@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from playwright.sync_api import Page
@@ -31,9 +31,9 @@ def start(*arguments: str, cwd: Path, stdout: int | None = None) -> subprocess.P
 
 
 @contextmanager
-def serving(folder: Path, port: int = 0) -> Iterator[str]:
+def serving(folder: Path, port: int = 0, options: Sequence[str] = ()) -> Iterator[str]:
     """Serve a folder; give the address, with its token."""
-    arguments = ["studio", ".", "--port", str(port), "--no-browser"]
+    arguments = ["studio", ".", "--port", str(port), "--no-browser", *options]
     studio = start(*arguments, cwd=folder, stdout=subprocess.PIPE)
     assert studio.stdout is not None
     with studio.stdout as said:

@@ -123,7 +123,7 @@ class Watch:
             self._curve.add(row.relevance)
             self._outcomes[outcome(row.status, row.error, row.duplicate_of is not None)] += 1
             self._hosts.add(row.host, row.relevance)
-            falls.told(
+            falls.add(
                 Outcome(
                     row.relevance,
                     is_page(row.status, row.error, row.duplicate_of),
