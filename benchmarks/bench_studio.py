@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 _PAGES, _WAITING, _HOSTS, _LINKS = 100_000, 1_000_000, 5_000, 12
 _AT_ONCE = 50_000  # rows
 _NICE = 10  # of a crawl that goes on for long
+_ROUNDS = 6  # from which on the second and the last but one bound the median
 _PART = 10  # minutes of the first part of an hour, and of the last
 _CRAWLS = ("live", "judge", "pages", "frontier", "hubs", "hosts", "take-home")
 _FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
@@ -195,12 +196,21 @@ def _first_paint(tab: Page, address: str) -> float:
     return painted / 1000.0
 
 
-def _crawl(folder: Path, name: str, budget: int, scale: int) -> subprocess.Popen[bytes]:
-    """Begin to crawl the demo web, of `scale` times its size; return when there is a store."""
+def _crawl(
+    folder: Path, name: str, budget: int, scale: int, counted: Path | None = None
+) -> subprocess.Popen[bytes]:
+    """Begin to crawl the demo web, of `scale` times its size; return when there is a store.
+
+    Parameters
+    ----------
+    counted : file for the number of instructions that it takes, where ``perf`` can count them
+    """
     arguments = {"web": f"demo:{scale}", "topic": "/Sports/Cycling", "strategy": "best-first"}
     arguments |= {"budget": str(budget), "crawl_dir": name}
     given = [part for key, value in arguments.items() for part in ("-a", f"{key}={value}")]
     command = [sys.executable, "-m", "focuscrawl", "crawl", *given]
+    if counted is not None and shutil.which("perf"):
+        command = ["perf", "stat", "-x,", "-e", "instructions:u", "-o", str(counted), *command]
     process = subprocess.Popen(command, cwd=folder, stderr=subprocess.DEVNULL)
     while not CrawlFolder(folder / name).exists:
         assert process.poll() is None, f"the crawl has ended with code {process.returncode}"
@@ -210,11 +220,16 @@ def _crawl(folder: Path, name: str, budget: int, scale: int) -> subprocess.Popen
 
 @dataclass(frozen=True)
 class _Cost:
-    """What a crawl took: pages/s from its first fetch to its last, and seconds of processor."""
+    """What a crawl took: pages/s from its first fetch to its last, and seconds of processor.
+
+    Instructions are those of the program alone, None where they cannot be counted: unlike the
+    others they do not depend on what else the machine does.
+    """
 
     pace: float
     crawl: float
     studio: float
+    instructions: int | None
 
 
 def beside(rounds: int, budget: int) -> None:
@@ -231,7 +246,8 @@ def beside(rounds: int, budget: int) -> None:
                     name = f"crawl-{number}-{'with' if shown else 'without'}"
                     tab.goto("about:blank")
                     before, served = _processor_of_children(), _processor_of(process)
-                    crawling = _crawl(folder, name, budget, scale=4)
+                    counted = folder / f"{name}.txt"
+                    crawling = _crawl(folder, name, budget, scale=4, counted=counted)
                     if shown:
                         tab.goto(f"{address.partition('/?')[0]}/crawls/{name}/live")
                     assert crawling.wait() == 0
@@ -239,15 +255,32 @@ def beside(rounds: int, budget: int) -> None:
                         _pace(folder / name),
                         _processor_of_children() - before,
                         _processor_of(process) - served,
+                        _instructions(counted),
                     )
                     print(name, pair[shown], flush=True)
                 pairs.append(pair)
+    instructions = [(pair[True].instructions, pair[False].instructions) for pair in pairs]
     for what, ratios in (
         ("pages/s", [pair[True].pace / pair[False].pace for pair in pairs]),
         ("processor", [pair[True].crawl / pair[False].crawl for pair in pairs]),
+        ("instructions", [a / b for a, b in instructions if a is not None and b is not None]),
     ):
+        if not ratios:
+            continue
         shown_ratios = ", ".join(f"{each:.3f}" for each in ratios)
         print(f"{what}, with / without: {statistics.median(ratios):.3f} ({shown_ratios})")
+        if rounds >= _ROUNDS:
+            low, high = sorted(ratios)[1], sorted(ratios)[-2]
+            covers = 1.0 - 2.0 * (1 + rounds) / 2.0**rounds
+            print(f"  the median is between {low:.3f} and {high:.3f} with {covers:.0%}")
+    served = statistics.median(pair[True].studio / pair[True].crawl for pair in pairs)
+    print(f"processor of the studio, of that of the crawl: {served:.3f}")
+
+
+def _instructions(counted: Path) -> int | None:
+    """Return what ``perf`` has counted."""
+    found = re.search(r"^(\d+),", counted.read_text(), re.MULTILINE) if counted.exists() else None
+    return int(found[1]) if found is not None else None
 
 
 def _processor_of_children() -> float:

@@ -27,7 +27,7 @@ class HarvestWatch:
     a rate of half or less that chance does not explain, three standard errors of a mean of
     fetches that have nothing to do with each other. It ends when three quarters are reached
     again; a fall by half of what the alarm told of is another. Of fetches before the last it
-    keeps counts, and, of those that `visited` tells of, class and relevance of each page.
+    keeps counts, and by `visited`, not by `add`, a number a URL.
 
     Parameters
     ----------
@@ -69,20 +69,17 @@ class HarvestWatch:
         -------
         `ALARM` or `RECOVERED` if it is that fetch which tells; `alarm` says more
         """
+        from_topic, from_relevant = self._origin(referrer)
         number = self._classes.setdefault(topic or "", len(self._names))
         if number == len(self._names):
             self._names.append(topic or "")
-        from_topic, from_relevant = self._origin(referrer)
         self._page[url] = 2 * number + (relevance > RELEVANT)
-        return self.told(Outcome(relevance, judged, topic, from_topic, from_relevant, overtakes))
+        return self.add(Outcome(relevance, judged, topic, from_topic, from_relevant, overtakes))
 
-    def told(self, fetch: Outcome) -> str | None:
-        """Take note of a fetch, of which is known where it was found; returns as `visited`.
-
-        Whoever can look that up, as in a store, is spared what is kept of each page.
-        """
-        self._latest.append(fetch)
-        self._recent += fetch.relevance
+    def add(self, outcome: Outcome) -> str | None:
+        """Take note of a fetch of which it is known where it was found; return as `visited`."""
+        self._latest.append(outcome)
+        self._recent += outcome.relevance
         if len(self._latest) > WINDOW:
             left = self._latest.popleft()
             self._recent -= left.relevance

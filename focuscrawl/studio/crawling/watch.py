@@ -49,6 +49,7 @@ class Watch:
         self._lock = Lock()
         self._store: CrawlStore | None = None
         self._happenings = Happenings()
+        self._falls: HarvestWatch | None = None
         self._forget()
         self._waiting: dict[str, Any] = {"bins": [], "total": 0, "seeds": 0, "at": None}
         self._count_waiting_at = 0.0
@@ -92,7 +93,7 @@ class Watch:
         self._outcomes: Counter[str] = Counter()
         self._hosts = BestHosts()
         self._latest = LatestFetches()
-        self._falls: HarvestWatch | None = None
+        self._falls = None
 
     def _opened(self) -> CrawlStore:
         if self._store is None:
@@ -119,7 +120,7 @@ class Watch:
             self._curve.add(row.relevance)
             self._outcomes[outcome(row.status, row.error, row.duplicate_of is not None)] += 1
             self._hosts.add(row.host, row.relevance)
-            falls.told(
+            falls.add(
                 Outcome(
                     row.relevance,
                     is_page(row.status, row.error, row.duplicate_of),
