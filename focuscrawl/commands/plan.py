@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections import Counter
 from contextlib import closing
-from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -19,10 +19,10 @@ from focuscrawl.critic.corpus import read_known
 from focuscrawl.critic.loading import load_critic
 from focuscrawl.engine.settings_table import RECORDING, check_settings, read_arguments
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import host, normalize
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.paths.files import is_path_model, load_path_critic
-from focuscrawl.report.plain_text import counted
-from focuscrawl.report.start_pages import in_lines, start_pages, warnings_of
+from focuscrawl.report.outlook import Outlook
+from focuscrawl.report.start_pages import start_pages, warnings_of
 from focuscrawl.report.stores import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.store.history import History
@@ -30,8 +30,6 @@ from focuscrawl.taxonomy import read_topics
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from scrapy.settings import Settings
-
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.report.start_pages import StartPage
 
@@ -47,7 +45,8 @@ _EMPTY = 110_000  # bytes of a crawl without a page
 @click.option("-a", "given", multiple=True, metavar="NAME=VALUE", help="As for a crawl.")
 @options.SETTINGS
 @options.number("--most", "Start pages to fetch.", 50)
-def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int) -> None:
+@click.option("--json", "as_json", is_flag=True, help="For programs.")
+def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int, as_json: bool) -> None:
     r"""Judge the start pages of a crawl, and say what it would take.
 
     The arguments are those of `focuscrawl crawl`. Start pages are fetched as it would fetch
@@ -74,18 +73,27 @@ def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int) -> Non
         folder = Path(name)
         _fetch(written, settings, seeds[:most], folder)
         with closing(open_store(folder / "crawl")) as store:
-            pages, summary = start_pages(store), Summary.of(store)
-        click.echo("\n".join(in_lines(pages)))
-        if len(seeds) > most:
-            click.echo(f"             of {len(seeds):,} seeds: --most {len(seeds)} fetches all")
+            pages, fetched = start_pages(store), Summary.of(store).fetched
         recording = folder / "crawl" / RECORDING
         web = arguments["web"] or (str(recording) if recording.exists() else None)
-        if (words := _words(critic, pages, web)) is not None:
-            click.echo(f"words        {words}")
-        for line in _costs(arguments, of_project, pages, summary, folder / "crawl"):
-            click.echo(line)
-    for warning in warnings_of(pages, examples):
-        click.echo(f"warning: {warning}", err=True)
+        kept = sum(path.stat().st_size for path in folder.glob("crawl/*") if path.is_file())
+        outlook = Outlook(
+            pages=tuple(pages),
+            seeds=len(seeds),
+            most=most,
+            words=_words(critic, pages, web),
+            size=max(kept - _EMPTY, 0) / max(fetched, 1),
+            live=arguments["web"] is None,
+            delay=of_project.getfloat("DOWNLOAD_DELAY"),
+            at_once=of_project.getint("CONCURRENT_REQUESTS"),
+            warnings=tuple(warnings_of(pages, examples)),
+        )
+    if as_json:
+        click.echo(json.dumps(outlook.plain()))
+    else:
+        click.echo("\n".join(outlook.lines(arguments["budget"])))
+        for warning in outlook.warnings:
+            click.echo(f"warning: {warning}", err=True)
     if all(page.relevance is None for page in pages):
         raise SystemExit(_UNREACHABLE)
 
@@ -150,29 +158,3 @@ def _words(critic: Critic, pages: list[StartPage], web: str | None) -> str | Non
     relevance = judge(words).relevance.tolist()
     ranked = sorted(zip(relevance, words, strict=True), key=lambda each: -each[0])
     return ", ".join(word for _, word in ranked[:_SHOWN])
-
-
-def _costs(
-    arguments: dict[str, Any],
-    settings: Settings,
-    pages: list[StartPage],
-    summary: Summary,
-    folder: Path,
-) -> list[str]:
-    """Return what the budget would take, in time and on disk."""
-    budget, fetched = arguments["budget"], max(summary.fetched, 1)
-    if not budget:
-        return ["budget       no limit: time and disk have none either"]
-    kept = sum(path.stat().st_size for path in folder.iterdir() if path.is_file())
-    size = max(kept - _EMPTY, 0) / fetched * budget
-    disk = f"disk         about {size / 1e6:,.0f} MB for {counted(budget, 'fetch')}"
-    if arguments["web"] is not None:
-        return ["time         a replay waits for nobody: minutes", disk]
-    delay, most = settings.getfloat("DOWNLOAD_DELAY"), settings.getint("CONCURRENT_REQUESTS")
-    at_once = min(len({host(page.url) for page in pages}), most)
-    few, many = (timedelta(seconds=round(budget * delay / n)) for n in (at_once, most))
-    return [
-        f"time         {few} for {counted(budget, 'fetch')} if it stays on these hosts, "
-        f"{delay:g} s apart on each; {many} on many; more where servers are slow",
-        disk,
-    ]

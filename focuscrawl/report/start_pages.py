@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
 
 _WIDTH = 90  # characters of a URL
-_SHOWN = 20  # start pages
+SHOWN = 20  #: start pages that are shown
 _HOSTS = 5
 _FORBIDDEN = "robots.txt"
 
@@ -71,26 +71,37 @@ def start_pages(store: CrawlStore) -> list[StartPage]:
     return sorted(found, key=lambda page: 1.0 if page.relevance is None else -page.relevance)
 
 
-def in_lines(pages: Sequence[StartPage]) -> list[str]:
-    """Return the start pages for a terminal, the best first, and their hosts."""
-    judged = [page for page in pages if page.relevance is not None]
+def heading(pages: Sequence[StartPage]) -> str:
+    """Return how many of the start pages could be had, and are on the topic."""
+    judged = sum(page.relevance is not None for page in pages)
     good = sum(page.is_good for page in pages)
-    lines = [
-        f"start pages  {len(judged)} of {len(pages)} could be had, "
-        f"{good} of them on the topic (R > {RELEVANT})",
-        *(page.line() for page in pages[:_SHOWN]),
-    ]
-    if len(pages) > _SHOWN:
-        lines.append(f"  and {len(pages) - _SHOWN:,} more")
-    hosts = Counter(host(page.url) for page in judged)
+    return f"{judged} of {len(pages)} could be had, {good} of them on the topic (R > {RELEVANT})"
+
+
+def facts_of(pages: Sequence[StartPage]) -> list[tuple[str, str]]:
+    """Return the hosts of the start pages, and what robots.txt forbids: name and words of each."""
+    hosts = Counter(host(page.url) for page in pages if page.relevance is not None)
     named = [f"{middle(name, 40)} ({n})" for name, n in hosts.most_common(_HOSTS)]
     more = [f"{len(hosts) - _HOSTS:,} more"] if len(hosts) > _HOSTS else []
-    lines.append(f"hosts        {len(hosts)}: {', '.join([*named, *more])}")
     forbidden = sum(page.outcome == _FORBIDDEN for page in pages)
-    lines.append(
-        f"robots.txt   {counted(forbidden, 'start page') if forbidden else 'none'} forbidden"
-    )
-    return lines
+    counts = counted(forbidden, "start page") if forbidden else "none"
+    return [
+        ("hosts", f"{len(hosts)}: {', '.join([*named, *more])}"),
+        ("robots.txt", f"{counts} forbidden"),
+    ]
+
+
+def in_lines(pages: Sequence[StartPage]) -> list[str]:
+    """Return the start pages for a terminal, the best first, and their hosts."""
+    lines = [in_line("start pages", heading(pages)), *(page.line() for page in pages[:SHOWN])]
+    if len(pages) > SHOWN:
+        lines.append(f"  and {len(pages) - SHOWN:,} more")
+    return [*lines, *(in_line(name, words) for name, words in facts_of(pages))]
+
+
+def in_line(name: str, words: str) -> str:
+    """Return a fact for a terminal, below others."""
+    return f"{name:13}{words}"
 
 
 def warnings_of(pages: Sequence[StartPage], examples: Sequence[str]) -> Iterator[str]:

@@ -21,10 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from focuscrawl.store import CrawlStore
+    from focuscrawl.store.history import StoredEvent
 
 _MINUTE = timedelta(minutes=1)
 #: of the last fetches, at most, that a rate is taken from; more only make the minute shorter
 MINUTE_ROWS = 2_000
+#: kinds of the events after which a crawl is in another state
+TURNS = ("start", "stop", "paused", "resumed")
 _STATES = {"start": "crawling", "resumed": "crawling", "paused": "paused"}
 
 
@@ -221,11 +224,17 @@ def state_of(store: CrawlStore, fetched: int, *, running: bool) -> str:
 
     `running` says whether a process crawls; a store cannot tell that one was killed.
     """
-    for event in History(store).events("start", "stop", "paused", "resumed", last=1):
-        if event.kind == "stop":
-            return "ending" if running else in_words(event.detail, fetched)
-        return _STATES[event.kind] if running else "killed; the same command goes on from here"
-    return "starting" if running else "never began"
+    last = next(iter(History(store).events(*TURNS, last=1)), None)
+    return state_after(last, fetched, running=running)
+
+
+def state_after(turn: StoredEvent | None, fetched: int, *, running: bool) -> str:
+    """Return the same as `state_of`, by the last event of `TURNS`; None: there was none."""
+    if turn is None:
+        return "starting" if running else "never began"
+    if turn.kind == "stop":
+        return "ending" if running else in_words(turn.detail, fetched)
+    return _STATES[turn.kind] if running else "killed; the same command goes on from here"
 
 
 def in_brief(seconds: float) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from .accessibility import assert_accessible
 from .networks import explore, listening
 from .studio import MINUTE, serving, start, tab
 
@@ -124,6 +125,38 @@ def test_hubs_hosts_and_two_crawls(watched: Watched) -> None:
     page.get_by_role("button", name="Compare").press("Enter")
     expect(page.locator(".curves polyline").first).to_be_visible(timeout=MINUTE)
     expect(page.get_by_role("heading", name="Only in crawls/breadth-first")).to_be_visible()
+    both = page.get_by_role("region", name="In both")
+    expect(both.locator("tbody tr").first).to_be_visible()
+    assert_accessible(page)
+
+
+@pytest.fixture(scope="module")
+def read_only(folder: Path) -> Iterator[str]:
+    """The address of a studio that shows everything and changes nothing."""
+    with serving(folder, options=["--read-only"]) as found:
+        yield found
+
+
+def test_a_studio_for_reading_has_nothing_to_press(read_only: str) -> None:
+    """What filters a table is asked for with GET, and stays."""
+    expect = pytest.importorskip("playwright.sync_api").expect
+    changes = "[hx-post], button:not(form[method=get] button), form:not([method=get])"
+    crawl = "crawls/crawls/best-first"
+    pages = ["", "topics/new", "crawls/new"]
+    pages += [f"{crawl}/{part}" for part in ("live", "judge", "pages", "take-home")]
+    with tab() as page:
+        page.set_default_timeout(MINUTE)
+        page.goto(read_only)
+        root = page.url
+        for path in pages:
+            page.goto(root + path)
+            expect(page.get_by_role("heading", level=1)).to_be_visible()
+            expect(page.locator(changes)).to_have_count(0)
+        statuses = [
+            page.evaluate("path => fetch(path, { method: 'POST' }).then(r => r.status)", path)
+            for path in (f"/api/v1/{crawl}/pause", "/api/v1/crawls", "/parts/estimate")
+        ]
+    assert statuses == [403, 403, 403]
 
 
 def test_a_hostile_page_is_text_everywhere(watched: Watched) -> None:

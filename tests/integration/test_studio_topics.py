@@ -10,6 +10,7 @@ import pytest
 from focuscrawl.topics import read_definition
 from focuscrawl.webs.synthetic import SyntheticWeb
 
+from .accessibility import assert_accessible
 from .studio import MINUTE, serving, start, tab
 
 if TYPE_CHECKING:
@@ -18,14 +19,25 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import BrowserContext, Page
 
+    from .conftest import LocalWeb
+
+#: a project that may fetch from this machine, and as fast as its servers are
+PROJECT = """
+from focuscrawl.settings import *
+FOCUSCRAWL_PRIVATE_ADDRESSES = "127.0.0.0/8"
+DOWNLOAD_DELAY = 0
+AUTOTHROTTLE_ENABLED = False
+"""
 LONG = 5 * MINUTE
 CYCLING = "/Sports/Cycling"
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a crawl of thirty pages."""
+    """A folder with a crawl of thirty pages, in a project."""
     path = tmp_path_factory.mktemp("topics")
+    (path / "scrapy.cfg").write_text("[settings]\ndefault = project\n")
+    (path / "project.py").write_text(PROJECT)
     arguments = {"web": "demo", "topic": CYCLING, "strategy": "best-first"}
     arguments |= {"budget": "30", "crawl_dir": "crawls/cycling"}
     given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
@@ -95,6 +107,7 @@ def test_a_topic_from_a_phrase_is_trained_judged_in_two_tabs_and_measured(
     tab.get_by_role("button", name="Get the pages").click()
     expect(tab.locator("article")).to_be_visible()
     expect(tab.locator("article")).to_contain_text("against")  # why, in words
+    assert_accessible(tab)
     tab.locator("h1").click()  # out of the field
     other = browser.new_page()
     other.goto(tab.url)
@@ -117,10 +130,13 @@ def test_a_topic_from_a_phrase_is_trained_judged_in_two_tabs_and_measured(
     tab.get_by_role("link", name="Quality").first.click()
     expect(tab.get_by_role("row", name=re.compile("^precision"))).to_contain_text("to")
     expect(tab.locator(".curve circle").first).to_be_visible()
+    assert_accessible(tab)
     assert not wrong
 
 
-def test_classes_are_found_marked_and_split_by_keys(folder: Path, browser: BrowserContext) -> None:
+def test_classes_are_found_marked_and_split_by_keys(
+    folder: Path, browser: BrowserContext, local_web: LocalWeb
+) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
     tab = browser.pages[0]
     root = tab.url
@@ -134,6 +150,7 @@ def test_classes_are_found_marked_and_split_by_keys(folder: Path, browser: Brows
     expect(tab.get_by_role("button", name="Good: /Sports/Running")).to_have_text("good ✓")
     path = folder / "wheels" / "topic.toml"
     assert read_definition(path).topics == (CYCLING, "/Sports/Running")
+    assert_accessible(tab)
     tab.goto(f"{root}critics/models/demo/classes?topic=wheels/topic.toml&under={CYCLING}")
     first = tab.locator(".pages input").first
     url = first.get_attribute("value")
@@ -142,6 +159,20 @@ def test_classes_are_found_marked_and_split_by_keys(folder: Path, browser: Brows
     tab.locator("#sub").press("Enter")
     expect(tab.get_by_text(f"in {CYCLING}/Mountain")).to_be_visible()
     assert read_definition(path).classes == {f"{CYCLING}/Mountain": (url,)}
+
+    # an example that no recording has is fetched, and none of its links is
+    asked = f"{local_web.origins['forum']}/topic-2"
+    before = len(local_web.requests())
+    tab.goto(f"{root}topics/wheels/topic.toml/examples")
+    tab.fill("#urls", asked)
+    tab.get_by_role("button", name="Get the pages").press("Enter")
+    expect(tab.locator("article")).to_contain_text("bicycle")
+    expect(tab.locator("article")).to_have_attribute("data-url", asked)
+    tab.locator("h1").click()
+    judge(tab, "g")
+    assert asked in read_definition(path).good
+    fetched = [request["url"] for request in local_web.requests()[before:]]
+    assert sorted(fetched) == sorted([f"{local_web.origins['forum']}/robots.txt", asked])
 
 
 def test_judging_pages_moves_the_frontier(folder: Path, browser: BrowserContext) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from focuscrawl.webs.synthetic import SyntheticWeb
 
+from .accessibility import assert_accessible
 from .ports import free_port
 from .studio import MINUTE, start, tab
 
@@ -45,7 +46,8 @@ def serve(folder: Path, port: int) -> tuple[subprocess.Popen[str], str]:
 
 
 def picture(page: Page, name: str) -> None:
-    """Make the pictures of a page."""
+    """Hold a page against what accessibility asks, and make its pictures."""
+    assert_accessible(page)
     if not PICTURES:
         return
     from PIL import Image  # noqa: PLC0415 - only who makes pictures needs it
@@ -121,8 +123,10 @@ class Way:
         page = self.page
         self.link("Crawl with it")
         page.get_by_label("Fetches, 0 for no limit").fill("60")
+        estimate = page.locator("#estimate")
+        self.expect(estimate).to_contain_text("3 of 3 could be had")
+        self.expect(estimate).to_contain_text("for 60 fetches")
         picture(page, "new-crawl")
-        self.expect(page.locator("#estimate")).to_contain_text("recorded web")
         self.button("Begin")
         page.wait_for_url("**/live")
         self.live = page.url

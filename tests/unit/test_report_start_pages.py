@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
+import pytest
+
+from focuscrawl.errors import UserError
+from focuscrawl.report.outlook import Outlook
 from focuscrawl.report.start_pages import StartPage, in_lines, start_pages, warnings_of
 
 from .small_crawl import being_written
@@ -47,3 +52,16 @@ def test_what_would_bring_nothing_is_warned_of() -> None:
     assert "all start pages are on a.example" in one_host
     (learned,) = warnings_of(GOOD, ["http://a.example/", "http://b.example/"])
     assert "learned from these pages and no others" in learned
+
+
+def test_an_outlook_says_what_a_budget_takes() -> None:
+    outlook = Outlook((*GOOD, LOST), 9, 3, None, 2_000.0, True, 2.0, 4, ())
+    time, disk = outlook.costs(3_600)
+    assert time[1].startswith("0:40:00 for 3,600 fetches if it stays on these hosts, 2 s apart")
+    assert "0:30:00 on many" in time[1]
+    assert disk == ("disk", "about 7 MB for 3,600 fetches")
+    assert outlook.costs(0) == [("budget", "no limit: time and disk have none either")]
+    assert "             of 9 seeds: --most 9 fetches all" in outlook.lines(100)
+    assert Outlook.of_plain(json.loads(json.dumps(outlook.plain()))) == outlook
+    with pytest.raises(UserError):
+        Outlook.of_plain({"pages": [{"what": 1}], "warnings": []})

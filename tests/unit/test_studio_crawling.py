@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import sqlalchemy as sa
 
+from focuscrawl.crawl.parts.priority_fidelity import OVERTAKEN
+from focuscrawl.crawl.parts.topic_change import REDEFINED
 from focuscrawl.errors import UserError
-from focuscrawl.studio.crawling.beginning import choice, estimate, go_on, read_crawl
+from focuscrawl.store import CrawlStore, schema
+from focuscrawl.studio.crawling.beginning import choice, go_on, read_crawl
+from focuscrawl.studio.crawling.best_hosts import BestHosts
 from focuscrawl.studio.crawling.curve import Curve
+from focuscrawl.studio.crawling.happenings import BUDGET, Happenings
+from focuscrawl.studio.crawling.outlooks import Outlooks
 from focuscrawl.studio.desk import Desk
 from focuscrawl.studio.folder import StudioFolder
 from focuscrawl.studio.jobs import Jobs
+from focuscrawl.webs.synthetic import SyntheticWeb
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from focuscrawl.studio.crawling.outlooks import Foresight
 
 DEMO = {"name": "first", "of": choice("models/demo", "/Sports/Cycling"), "budget": "20"}
 
@@ -65,13 +76,36 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(
     assert not [*folder.root.iterdir()]
 
 
-def test_an_estimate_knows_the_hosts_it_begins_at(folder: StudioFolder) -> None:
-    one = read_crawl(folder, {**DEMO, "budget": "7200", "seeds": "http://a.example"})
-    assert "2 hours if all pages are on one host;" in estimate(folder, one)
-    two = read_crawl(
-        folder, {**DEMO, "budget": "7200", "seeds": "http://a.example\nhttp://b.example"}
-    )
-    assert "60 minutes on the 2 you start from" in estimate(folder, two)
+def test_start_pages_are_judged_once_whatever_else_of_the_form_is_changed(
+    folder: StudioFolder,
+) -> None:
+    web = SyntheticWeb()
+    seeds = [label.url for label in web.labels() if label.topic == "/Arts/Music/Jazz"][:2]
+    outlooks = Outlooks(folder.root)
+    said = {**DEMO, "web": "demo", "seeds": seeds}
+
+    def ask(**more: str) -> Foresight | None:
+        return outlooks.ask(read_crawl(folder, {**said, **more}), begin=True)
+
+    assert outlooks.ask(read_crawl(folder, said), begin=False) is None
+    found = ask()
+    waiting = ask(seeds="http://elsewhere.example/")  # one after the other
+    assert waiting is not None
+    assert not waiting.is_known
+    while found is not None and not found.is_known:
+        time.sleep(0.05)
+        found = ask()
+    assert found is not None
+    assert found.outlook is not None, found.error
+    assert [page.url for page in found.outlook.pages] == seeds
+    assert any("no start page is on the topic" in each for each in found.outlook.warnings)
+    assert ask(name="second", budget="70000") is found
+    assert dict(found.outlook.facts(70_000))["disk"].endswith("for 70,000 fetches")
+    asked = read_crawl(folder, {**said, "critic": "models/demo", "topic": "/Nothing"})
+    while (wrong := outlooks.ask(asked, begin=True)) is not None and not wrong.is_known:
+        time.sleep(0.05)
+    assert wrong is not None
+    assert "has no class" in str(wrong.error) or "topic" in str(wrong.error)
 
 
 @pytest.mark.parametrize(
@@ -114,3 +148,41 @@ def test_a_curve_keeps_few_points_and_the_last_fetch() -> None:
     assert shown["harvest"][-1] == 0.0
     at = shown["fetches"].index(max(n for n in shown["fetches"] if n <= 5_050))
     assert shown["harvest"][at] == pytest.approx(1 - (shown["fetches"][at] - 5_000) / 100)
+
+
+def test_hosts_that_bring_most_are_kept_and_counted_in_bounded_room() -> None:
+    hosts = BestHosts()
+    for number in range(30_000):
+        hosts.add(number, 0.1)
+        if number % 100 == 0:
+            hosts.add(-1 - number % 3, 1.0)
+    best = hosts.best(3)
+    assert {host for host, _ in best} == {-1, -2, -3}
+    assert sum(n for _, (n, _) in best) == 300
+    assert len(hosts.best(30_000)) <= 10_000
+
+
+def test_happenings_are_told_once_and_late_ones_are_not_missed(tmp_path: Path) -> None:
+    store = CrawlStore.create(tmp_path / "crawl.db", {"topic": "/x"})
+
+    def write(number: int, seq: int, kind: str, detail: str) -> None:
+        row = {"id": number, "at": "2026", "seq": seq, "kind": kind, "detail": detail}
+        with store.engine.begin() as connection:
+            connection.execute(sa.insert(schema.events), [row])
+
+    happenings = Happenings()
+    write(1, 0, "start", "topic=/x, budget=50")
+    write(3, 7, OVERTAKEN, "late.example")
+    assert not happenings.read(store)
+    assert happenings.budget == 50
+    assert happenings.turn is not None
+    assert happenings.overtakes(7) == "late.example"
+    write(2, 6, OVERTAKEN, "early.example")  # of another worker, written later
+    write(4, 9, BUDGET, "70")
+    assert not happenings.read(store)
+    assert [happenings.overtakes(seq) for seq in (6, 7)] == ["early.example", None]
+    assert happenings.budget == 70
+    write(5, 9, REDEFINED, "")
+    assert happenings.read(store)
+    assert not happenings.read(store)
+    store.close()

@@ -13,7 +13,7 @@ from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
-from focuscrawl.foundation.urls import host, normalize
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio.crawls import NamedCrawl
 from focuscrawl.studio.folder import check_name
@@ -60,6 +60,16 @@ class NewCrawl:
     seeds: list[str]
     budget: int
     live: bool
+
+    @property
+    def seeds_argument(self) -> list[str]:
+        """The argument that names its start URLs; none where the critic's examples are those."""
+        return [each for each in self.arguments if each.startswith("seeds=")]
+
+    @property
+    def is_told_where(self) -> bool:
+        """Whether somebody has said where to begin, or to read a recorded web."""
+        return bool(self.seeds_argument) or not self.live
 
 
 def read_crawl(folder: StudioFolder, values: Mapping[str, Any]) -> NewCrawl:
@@ -206,25 +216,6 @@ def read_budget(text: str) -> int:
     return int(text)
 
 
-def estimate(folder: StudioFolder, crawl: NewCrawl) -> str:
-    """Say how long a crawl takes at least."""
-    if not crawl.live:
-        return "A recorded web is read from the disk: a thousand pages take seconds to a minute."
-    hosts = {host(url) for url in crawl.seeds}
-    given = [each.removeprefix("seeds=") for each in crawl.arguments if each.startswith("seeds=")]
-    if given and given[0].endswith(".toml"):
-        hosts = {host(url) for url in read_definition(folder.root / given[0]).seeds}
-    delays = [each for each in crawl.arguments if each.startswith("DOWNLOAD_DELAY=")]
-    delay = float(delays[0].partition("=")[2]) if delays else 1.0
-    if not crawl.budget:
-        return "Without a limit it goes on until nothing is left, or you end it."
-    most = crawl.budget * delay
-    said = f"At one page each {delay:g} s a host: {_in_words(most)} if all pages are on one host"
-    if len(hosts) > 1:
-        said += f", {_in_words(most / len(hosts))} on the {len(hosts)} you start from"
-    return f"{said}; faster as it finds more hosts."
-
-
 def check_arguments(folder: StudioFolder, crawl: NamedCrawl, arguments: list[str]) -> None:
     """Refuse what a form cannot have said: who has sent the folder may have written it."""
     odd = UserError(
@@ -278,10 +269,3 @@ def _strategy(name: str) -> str:
     if name not in strategy_names():
         raise UserError(f"there is no strategy {name!r:.40}")
     return name
-
-
-def _in_words(seconds: float) -> str:
-    for unit, size in (("days", 86_400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.0f} {unit}"
-    return f"{max(seconds, 1):.0f} s"

@@ -12,18 +12,19 @@ from starlette.routing import Route
 from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
+from focuscrawl.report.start_pages import SHOWN, heading
 from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio import listing
 from focuscrawl.studio.crawling.beginning import (
     SETTINGS,
     choice,
-    estimate,
     go_on,
     read_budget,
     read_crawl,
 )
 from focuscrawl.studio.crawling.elsewhere import SCRAPYD, WORKERS, begin_where
 from focuscrawl.studio.crawling.events import stream
+from focuscrawl.studio.crawling.outlooks import Outlooks
 from focuscrawl.studio.crawling.watches import Watches
 from focuscrawl.studio.posted import text_of, with_values
 from focuscrawl.studio.rendering import PREFIX, render
@@ -43,17 +44,34 @@ _FIRST_BUDGET = 300  # fetches of a first run: minutes on the live Web
 
 def routes(desk: Desk) -> list[Route]:
     """Return the routes of this subject."""
-    return [*_api(desk), *_pages(desk)]
+    outlooks = Outlooks(desk.folder.root)
+    return [*_api(desk, outlooks), *_pages(desk, outlooks)]
 
 
-def _api(desk: Desk) -> list[Route]:
+def _api(desk: Desk, outlooks: Outlooks) -> list[Route]:
     watches = Watches(desk)
 
     def create(_: Request, values: Mapping[str, Any]) -> Response:
-        begun = begin_where(desk, read_crawl(desk.folder, values), values)
+        made = read_crawl(desk.folder, values)
+        outlooks.end()  # the crawl asks the same hosts
+        begun = begin_where(desk, made, values)
         # htmx opens the page of the crawl, scripts read what was begun; Scrapyd takes its time
         page = "/" if "scrapyd" in begun else f"/crawls/{quote(begun['crawl'])}/live"
         return JSONResponse(begun, HTTPStatus.ACCEPTED, headers={"HX-Redirect": page})
+
+    def outlook(_: Request, values: Mapping[str, Any]) -> Response:
+        made = read_crawl(desk.folder, values)
+        found = outlooks.ask(made, begin=True)
+        assert found is not None
+        known = found.outlook
+        return JSONResponse(
+            {
+                "running": not found.is_known(),
+                "error": found.error,
+                "outlook": None if known is None else known.plain(),
+                "facts": None if known is None else dict(known.facts(made.budget)),
+            }
+        )
 
     def more(request: Request, values: Mapping[str, Any]) -> Response:
         crawl = desk.crawl(request.path_params["name"])
@@ -87,6 +105,7 @@ def _api(desk: Desk) -> list[Route]:
 
     return [
         Route(f"{PREFIX}/crawls", with_values(create), methods=["POST"]),
+        Route(f"{PREFIX}/outlook", with_values(outlook), methods=["POST"]),
         Route(f"{_NAMED}/budget", with_values(more), methods=["POST"]),
         Route(f"{_NAMED}/go-on", with_values(again), methods=["POST"]),
         Route(f"{_NAMED}/mark", with_values(mark), methods=["POST"]),
@@ -95,7 +114,7 @@ def _api(desk: Desk) -> list[Route]:
     ]
 
 
-def _pages(desk: Desk) -> list[Route]:
+def _pages(desk: Desk, outlooks: Outlooks) -> list[Route]:
     folder = desk.folder
 
     def new(request: Request) -> Response:
@@ -138,11 +157,20 @@ def _pages(desk: Desk) -> list[Route]:
         return render(desk, "new_crawl", shown)
 
     def guess(_: Request, values: Mapping[str, Any]) -> Response:
+        shown: dict[str, Any] = {"wrong": None, "found": None}
         try:
-            said = estimate(folder, read_crawl(folder, values))
+            made = read_crawl(folder, values)
+            asked = made.is_told_where or text_of(values, "judge") == "1"
+            found = outlooks.ask(made, begin=asked)
+            shown["found"] = found
+            if found is not None and found.outlook is not None:
+                shown["facts"] = found.outlook.facts(made.budget)
+                shown["heading"] = heading(found.outlook.pages)
+                shown["pages"] = found.outlook.pages[:SHOWN]
+                shown["more"] = len(found.outlook.pages) - len(shown["pages"])
         except UserError as error:
-            said = str(error)
-        return render(desk, "estimate", {"said": said})
+            shown["wrong"] = str(error)
+        return render(desk, "estimate", shown)
 
     def live(request: Request) -> Response:
         crawl = listing.crawl(desk.crawl(request.path_params["name"]))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 import time
 from collections import Counter
 from datetime import UTC, datetime
@@ -12,40 +10,34 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from focuscrawl.crawl.parts.priority_fidelity import OVERTAKEN
-from focuscrawl.crawl.parts.topic_change import REDEFINED
-from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.diagnosis import HarvestWatch, Outcome
 from focuscrawl.report.harvest_falls import is_page
 from focuscrawl.report.outcome import PAGE, is_error, outcome
-from focuscrawl.report.shared_status import SharedStatus
+from focuscrawl.report.status import Recent, last_pages, of_whom, state_after
 from focuscrawl.report.stores import open_store
 from focuscrawl.store import schema
-from focuscrawl.store.history import History
-from focuscrawl.store.worker_registry import is_shared
+from focuscrawl.studio.crawling.best_hosts import BestHosts
 from focuscrawl.studio.crawling.curve import Curve
+from focuscrawl.studio.crawling.happenings import Happenings
+from focuscrawl.studio.crawling.latest import LatestFetches, lessons
 
 if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
     from focuscrawl.studio.crawls import NamedCrawl
 
-BUDGET = "budget"  #: kind of the events that tell of another one
-
 _AT_ONCE = 20_000  # pages read in one look: about a second
-_LATEST = 25  # fetches shown
-_LESSONS = 8
-_HOSTS = 10
+_HOSTS = 10  # shown
 _RARELY = 50.0  # counting what waits takes at most one part in so many of the time
 _LEAST = 2.0  # seconds between two looks at it
-_SAID = re.compile(r"(?:^|, )budget=(\d+)")
 
 
 class Watch:
     """What a page about a crawl shows while it goes on; several tabs share one.
 
-    What a look costs does not grow with the crawl, and what is kept only with its hosts: two
-    numbers of each.
+    Neither what a look costs nor what is kept grows with the crawl: each page and each event is
+    read once, and the class of the page that one was found on, which alarms ask for, is in the
+    store.
 
     Parameters
     ----------
@@ -56,7 +48,8 @@ class Watch:
         self._crawl = crawl
         self._lock = Lock()
         self._store: CrawlStore | None = None
-        self._redefined: int | None = -1  # the event that told of it last
+        self._happenings = Happenings()
+        self._falls: HarvestWatch | None = None
         self._forget()
         self._waiting: dict[str, Any] = {"bins": [], "total": 0, "seeds": 0, "at": None}
         self._count_waiting_at = 0.0
@@ -71,17 +64,19 @@ class Watch:
         """
         with self._lock:
             store = self._opened()
-            redefined = store.row(
-                sa.select(sa.func.max(schema.events.c.id)).where(schema.events.c.kind == REDEFINED)
-            )[0]
-            if redefined != self._redefined:
+            (fetched,) = store.row(sa.select(sa.func.max(schema.page.c.seq)))
+            fetched = fetched or 0
+            # after the number of pages: events of all of them are there
+            if self._happenings.read(store):
                 self._forget()
-                self._redefined = redefined
+                self._happenings = Happenings()
+                self._happenings.read(store)
+            if self._falls is None:
                 topics = store.identity().get("topic", "").split(",")
                 self._falls = HarvestWatch([topic for topic in topics if topic])
-            self._read(store)
+            self._read(store, self._falls, min(fetched, self._seq + _AT_ONCE))
             self._count_waiting(store)
-            return self._plain(store)
+            return self._plain(store, fetched)
 
     def close(self) -> None:
         """Close the store."""
@@ -96,17 +91,20 @@ class Watch:
         self._seq = 0
         self._curve = Curve()
         self._outcomes: Counter[str] = Counter()
-        self._hosts: dict[int, list[float]] = {}  # fetches and sum of R, by number of the host
-        self._falls = HarvestWatch([])
+        self._hosts = BestHosts()
+        self._latest = LatestFetches()
+        self._falls = None
 
     def _opened(self) -> CrawlStore:
         if self._store is None:
             self._store = open_store(self._crawl.place)
         return self._store
 
-    def _read(self, store: CrawlStore) -> None:
+    def _read(self, store: CrawlStore, falls: HarvestWatch, last: int) -> None:
+        """Read the pages up to one."""
         p, u = schema.page.c, schema.url.c
         from_ = schema.page.alias()
+        earlier = sa.and_(from_.c.url == u.referrer, from_.c.seq < p.seq)
         new = (
             sa.select(
                 *(p.seq, p.status, p.error, p.relevance, p.topic, p.duplicate_of, u.host),
@@ -114,36 +112,26 @@ class Watch:
                 from_.c.relevance.label("from_relevance"),
             )
             .join(schema.url, u.id == p.url)
-            .outerjoin(from_, from_.c.url == u.referrer)
-            .where(p.seq > self._seq)
+            .outerjoin(from_, earlier)
+            .where(p.seq > self._seq, p.seq <= last)
             .order_by(p.seq)
-            .limit(_AT_ONCE)
         )
-        rows = list(store.rows(new))
-        if not rows:
-            return
-        e = schema.events.c
-        within = sa.and_(e.seq >= rows[0].seq, e.seq <= rows[-1].seq, e.kind == OVERTAKEN)
-        overtakes = {
-            row.seq: row.detail for row in store.rows(sa.select(e.seq, e.detail).where(within))
-        }
-        for row in rows:
+        for row in store.rows(new):
             self._curve.add(row.relevance)
             self._outcomes[outcome(row.status, row.error, row.duplicate_of is not None)] += 1
-            of_host = self._hosts.setdefault(row.host, [0, 0.0])
-            of_host[0] += 1
-            of_host[1] += row.relevance
-            self._falls.add(
+            self._hosts.add(row.host, row.relevance)
+            falls.add(
                 Outcome(
                     row.relevance,
                     is_page(row.status, row.error, row.duplicate_of),
                     row.topic,
                     row.from_topic,
                     (row.from_relevance or 0.0) > RELEVANT,
-                    overtakes.get(row.seq),
+                    self._happenings.overtakes(row.seq),
                 )
             )
-        self._seq = rows[-1].seq
+        self._seq = last
+        self._latest.read(store, last)
 
     def _count_waiting(self, store: CrawlStore) -> None:
         """Count what waits by its score; with a million URLs that is done rarely."""
@@ -168,21 +156,27 @@ class Watch:
 
     # -- showing -------------------------------------------------------------------------------
 
-    def _plain(self, store: CrawlStore) -> dict[str, Any]:
-        current = self._crawl.current(store)
-        alarm = self._falls.alarm
+    def _plain(self, store: CrawlStore, fetched: int) -> dict[str, Any]:
+        if self._crawl.shared:
+            current = self._crawl.current(store)
+            running, state, recent = current.running, current.state, current.recent
+        else:
+            running = self._crawl.control.in_use
+            state = state_after(self._happenings.turn, fetched, running=running)
+            recent = Recent.of(last_pages(store, fetched)[None], datetime.now(UTC))
+        alarm = None if self._falls is None else self._falls.alarm
         return {
             "name": self._crawl.name,
-            "about": current.about,
-            "state": current.state,
-            "running": current.running,
+            "about": of_whom(store),
+            "state": state,
+            "running": running,
             "wanted": str(self._crawl.control.wanted),
-            "budget": _budget(store),
-            "fetched": current.fetched,
+            "budget": self._happenings.budget,
+            "fetched": fetched,
             "read": self._seq,
             "harvest_rate": self._curve.harvest_rate,
-            "recent_harvest_rate": current.recent.harvest_rate,
-            "pages_per_second": current.recent.pages_per_second,
+            "recent_harvest_rate": recent.harvest_rate,
+            "pages_per_second": recent.pages_per_second,
             "curve": self._curve.plain(),
             "waiting": self._waiting,
             "hosts": self._best_hosts(store),
@@ -191,21 +185,22 @@ class Watch:
             if alarm is None
             else {
                 "text": alarm.describe(),
+                # they are marked in the definition of a folder
                 "proposals": []
                 if self._crawl.shared
                 else [each.topic for each in alarm.proposals],
             },
-            "lessons": _lessons(store),
-            "latest": _latest(store, self._seq),
+            "lessons": lessons(store),
+            "latest": self._latest.plain(),
         }
 
     def _best_hosts(self, store: CrawlStore) -> list[dict[str, Any]]:
-        best = sorted(self._hosts.items(), key=lambda item: (-item[1][1], item[0]))[:_HOSTS]
+        best = self._hosts.best(_HOSTS)
         h = schema.host.c
         found = store.rows(sa.select(h.id, h.name).where(h.id.in_([host for host, _ in best])))
         names = {row.id: row.name for row in found}
         return [
-            {"host": names.get(host, "?"), "fetches": int(n), "relevance": round(total, 2)}
+            {"host": names.get(host, "?"), "fetches": n, "relevance": round(total, 2)}
             for host, (n, total) in best
         ]
 
@@ -215,67 +210,3 @@ class Watch:
             for name, n in self._outcomes.most_common()
             if name != PAGE
         ]
-
-
-def _budget(store: CrawlStore) -> int:
-    """Return the budget of the last run, as it was given or as it was changed; 0: no limit."""
-    if is_shared(store):
-        return SharedStatus.of(store).budget or 0
-    budget = CrawlPlan.budget
-    for event in History(store).events("start", BUDGET):
-        if event.kind == BUDGET:
-            budget = int(event.detail)
-        else:
-            said = _SAID.search(event.detail)
-            budget = int(said[1]) if said else CrawlPlan.budget
-    return budget
-
-
-def _lessons(store: CrawlStore) -> list[dict[str, Any]]:
-    """Return the newest lessons, the last one first."""
-    m = schema.models.c
-    rows = sa.select(m.version, m.trained_at_seq, m.instances, m.metrics)
-    found = []
-    for row in store.rows(rows.order_by(m.version.desc()).limit(_LESSONS)):
-        metrics = json.loads(row.metrics)
-        lesson = {"lesson": row.version, "at": row.trained_at_seq, "instances": row.instances}
-        lesson |= {name: metrics.get(name) for name in ("auc", "predicted", "relevance", "drift")}
-        found.append(lesson)
-    return found
-
-
-def _latest(store: CrawlStore, seq: int) -> list[dict[str, Any]]:
-    """Return the last fetches up to one, the last one first, and the link that led to each."""
-    p, u, link = schema.page.c, schema.url.c, schema.link.c
-    from_ = schema.url.alias()
-    anchor = (
-        sa.select(link.anchor)
-        .where(link.target == p.url, link.source == u.referrer)
-        .order_by(link.score.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
-    rows = (
-        sa.select(
-            *(p.seq, p.relevance, p.score, p.title, p.topic, p.status, p.error, p.duplicate_of),
-            *(u.url.label("url"), from_.c.url.label("referrer"), anchor.label("anchor")),
-        )
-        .join(schema.url, u.id == p.url)
-        .outerjoin(from_, from_.c.id == u.referrer)
-        .where(p.seq <= seq, p.seq > seq - _LATEST)
-        .order_by(p.seq.desc())
-    )
-    return [
-        {
-            "seq": row.seq,
-            "url": row.url,
-            "title": (row.title or "")[:200],
-            "relevance": round(row.relevance, 3),
-            "score": None if row.score is None else round(row.score, 3),
-            "topic": row.topic,
-            "outcome": outcome(row.status, row.error, row.duplicate_of is not None),
-            "referrer": row.referrer,
-            "anchor": (row.anchor or "")[:200],
-        }
-        for row in store.rows(rows)
-    ]

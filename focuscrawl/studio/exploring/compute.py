@@ -51,8 +51,7 @@ def _hosts(store: CrawlStore, *, option: str) -> dict[str, Any]:
 def _compare(a: CrawlStore, b: CrawlStore, *, option: str) -> dict[str, Any]:
     from focuscrawl.report.two_crawls import two_crawls  # noqa: PLC0415 - pandas takes a while
 
-    del option
-    return two_crawls(a, b)
+    return two_crawls(a, b, Path(option))
 
 
 #: what can be asked for, of how many crawls

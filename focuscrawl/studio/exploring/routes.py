@@ -16,6 +16,7 @@ from focuscrawl.report.url_tables import PAGE_ORDERS, WAITING_ORDERS, WAITING_ST
 from focuscrawl.studio.exploring import queries
 from focuscrawl.studio.exploring.background import Background
 from focuscrawl.studio.exploring.circle import draw_circle
+from focuscrawl.studio.exploring.compared import Compared
 from focuscrawl.studio.exploring.curves import draw_curves
 from focuscrawl.studio.exploring.open_crawls import OpenCrawls
 from focuscrawl.studio.rendering import PREFIX, render
@@ -62,6 +63,7 @@ def routes(desk: Desk) -> list[Route]:
         Route(f"{api}/hubs", _summed(shown.hubs)),
         Route(f"{api}/hosts", _summed(shown.hosts)),
         Route(f"{PREFIX}/compare", _summed(shown.compare)),
+        Route(f"{PREFIX}/compare/pages", _pages(shown.compared_pages)),
         Route(f"{at}/page", page("one_page", shown.one)),
         Route(f"/parts{at}/page/why", page("page_why", shown.why)),
         Route(f"/parts{at}/page/text", page("page_text", shown.text)),
@@ -71,6 +73,7 @@ def routes(desk: Desk) -> list[Route]:
         Route(f"/parts{at}/hosts", page("hosts_map", shown.hosts)),
         Route("/compare", page("compare", shown.compare)),
         Route("/parts/compare", page("compared", shown.compare)),
+        Route("/parts/compare/pages", page("compared_rows", shown.compared_pages)),
     ]
 
 
@@ -81,6 +84,7 @@ class _Shown:
         self._desk = desk
         self._crawls = OpenCrawls()
         self._background = Background(desk.folder.root)
+        self._compared = Compared(self._background)
 
     def table(self, which: str) -> list[Route]:
         """Return the routes of a table."""
@@ -159,12 +163,23 @@ class _Shown:
         shown = {"a": a, "b": b, "names": names, "sum": None, "drawing": None}
         if not (a and b):
             return shown
-        paths = [self._desk.crawl_folder(each) for each in (a, b)]
-        if paths[0] == paths[1]:
-            raise UserError("this is one crawl: compare it with another one")
-        found = self._background.ask("compare", *paths)
+        found = self._compared.ask(*self._pair(a, b))
         drawing = None if found.value is None else draw_curves(found.value["curves"])
         return shown | {"sum": found, "drawing": drawing}
+
+    def compared_pages(self, request: Request) -> dict[str, Any]:
+        asked = request.query_params
+        a, b, part = (asked.get(name, "") for name in ("a", "b", "part"))
+        found = self._compared.pages(*self._pair(a, b), part, asked.get("start", "0"))
+        return {"a": a, "b": b, "part": part, **found}
+
+    def _pair(self, a: str, b: str) -> tuple[Path, Path]:
+        if not (a and b):
+            raise UserError("name two crawls: a and b")
+        first, second = (self._desk.crawl_folder(each) for each in (a, b))
+        if first == second:
+            raise UserError("this is one crawl: compare it with another one")
+        return first, second
 
     def _crawl(self, request: Request) -> tuple[str, Path]:
         path = self._desk.crawl_folder(request.path_params["name"])
@@ -181,6 +196,10 @@ def _summed(values: Callable[[Request], dict[str, Any]]) -> Callable[[Request], 
         return JSONResponse(asdict(found))
 
     return endpoint
+
+
+def _pages(values: Callable[[Request], dict[str, Any]]) -> Callable[[Request], Response]:
+    return lambda request: JSONResponse(values(request))
 
 
 def _page(

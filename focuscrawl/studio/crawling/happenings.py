@@ -1,0 +1,72 @@
+"""What happened in a crawl beside its fetches: each event of its store is read once."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import sqlalchemy as sa
+
+from focuscrawl.crawl.parts.priority_fidelity import OVERTAKEN
+from focuscrawl.crawl.parts.topic_change import REDEFINED
+from focuscrawl.crawl.plan import CrawlPlan
+from focuscrawl.report.status import TURNS
+from focuscrawl.store import schema
+from focuscrawl.store.history import StoredEvent
+
+if TYPE_CHECKING:
+    from focuscrawl.store import CrawlStore
+
+BUDGET = "budget"  #: kind of the events that tell of another one
+
+_KINDS = (*TURNS, BUDGET, OVERTAKEN, REDEFINED)
+_LATE = 100  # numbers within which workers of one crawl may write their events out of order
+_SAID = re.compile(r"(?:^|, )budget=(\d+)")
+
+
+class Happenings:
+    """Events of a crawl, as far as they have been read.
+
+    Attributes
+    ----------
+    budget : of the last run, as it was given or as it was changed; 0: no limit
+    turn : the last event after which the crawl was in another state; None: there was none
+    """
+
+    def __init__(self) -> None:
+        self.budget = CrawlPlan.budget
+        self.turn: StoredEvent | None = None
+        self._last = 0
+        self._known: set[int] = set()  # numbers of events that were read, of the last ones
+        self._overtakes: dict[int, str] = {}
+
+    def read(self, store: CrawlStore) -> bool:
+        """Read what is new; tell whether the crawl follows another topic since."""
+        e = schema.events.c
+        new = sa.select(e.id, e.seq, e.kind, e.detail, e.at)
+        new = new.where(e.id > self._last - _LATE, e.kind.in_(_KINDS)).order_by(e.id)
+        redefined, read = False, set()
+        for row in store.rows(new):
+            read.add(row.id)
+            if row.id in self._known:
+                continue
+            event = StoredEvent(row.seq, row.kind, row.detail, row.at)
+            if event.kind == OVERTAKEN:
+                self._overtakes[event.seq] = event.detail
+            elif event.kind == REDEFINED:
+                redefined = True
+            elif event.kind == BUDGET:
+                self.budget = int(event.detail)
+            else:
+                self.turn = event
+                if event.kind == "start":
+                    given = _SAID.search(event.detail)
+                    self.budget = int(given[1]) if given else CrawlPlan.budget
+        if read:
+            self._last = max(read)
+        self._known = {number for number in read if number > self._last - _LATE}
+        return redefined
+
+    def overtakes(self, seq: int) -> str | None:
+        """Return the host of the best link that waited during a fetch; it is asked for once."""
+        return self._overtakes.pop(seq, None)
