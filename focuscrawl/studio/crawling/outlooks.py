@@ -50,7 +50,7 @@ class Foresight:
     asked: float = field(default_factory=time.monotonic)
 
     def is_known(self) -> bool:
-        """False while the pages are being judged."""
+        """Tell whether the pages have been judged, or cannot be."""
         return self.outlook is not None or self.error is not None
 
 
