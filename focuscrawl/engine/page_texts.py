@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from scrapy import signals
@@ -91,6 +91,7 @@ class PageTexts:
 
         What was made of the page is let go meanwhile: it is several times what came.
         """
+        assert visit.digest is not None
         page = Html(visit.url, visit.download.body, visit.download.encoding)
         visit.view, visit.link_rows, visit.newly_queued = None, [], []
         self._waiting += 1
@@ -115,7 +116,8 @@ class PageTexts:
         from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
 
         self._threads.start()
-        reactor.addSystemEventTrigger("during", "shutdown", self.close)
+        during: Any = ("during", "shutdown")  # its types lack the second
+        reactor.addSystemEventTrigger(*during, self.close)
 
     def give_up(self) -> None:
         """Take no more texts: the crawl has to end. `focuscrawl collect` takes the others."""
@@ -130,7 +132,7 @@ class PageTexts:
             self._threads.stop()
         self._store.close()
 
-    async def _in_thread(self, digest: bytes | None, page: Html) -> PageText | str:
+    async def _in_thread(self, digest: bytes, page: Html) -> PageText | str:
         from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
 
         return await maybe_deferred_to_future(
