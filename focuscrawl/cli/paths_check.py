@@ -59,6 +59,11 @@ _MEASURES = ["macro", "micro", "goal_f1"]
     is_flag=True,
     help="Also one state a label, and rewards and scores by the paper's equations to the letter.",
 )
+@click.option(
+    "--bars",
+    is_flag=True,
+    help="Say goal also above the probability that is best on the training sites.",
+)
 @click.option("--labels-only", is_flag=True, help="Tell labels, and forage nothing.")
 @click.option("--unseen", help="Front doors of sites that are foraged, and not learned from.")
 @options.number("--budget", "Fetches of each forage.", 500)

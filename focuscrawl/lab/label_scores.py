@@ -29,10 +29,10 @@ def score_labels(
     chains: Mapping[str, PathModel],
     learned: Corpus,
     held: Corpus,
-    training: TrainingOptions,
     *,
     goal: str,
     site: str,
+    bars: TrainingOptions | None = None,
 ) -> list[dict[str, object]]:
     """Compare chains with classifiers of single pages on the same features.
 
@@ -40,13 +40,13 @@ def score_labels(
     places. Labels are those of `PathStates`; with distances, pages whose distance no path says
     are left out. The penalty of maximum entropy is that of the chain, and pages weigh as much, 1/m
     of m paths that leave the same pages; also told is what it is if each counts once. Naive Bayes
-    counts each feature as 1. The first chain and maximum entropy also say goal above the
-    probability that has the best F1 on the sites learned from, each left out in turn.
+    counts each feature as 1.
 
     Parameters
     ----------
     chains : by the names of their rows; all have the features of the first
-    training : of the first
+    bars : how the first was trained, if it and maximum entropy are also to say goal above the
+        probability that has the best F1 on the sites learned from, each left out in turn
 
     Returns
     -------
@@ -72,9 +72,9 @@ def score_labels(
         "maximum entropy": entropy.predict(x_held),
         "maximum entropy, unweighed": _entropy(model, x, y, None).predict(x_held),
     }
-    bars = _bars(learned, training)
-    if bars is not None:
-        of_chain, of_entropy = bars
+    chosen = None if bars is None else _bars(learned, bars)
+    if chosen is not None:
+        of_chain, of_entropy = chosen
         first = next(iter(chains))
         told[f"{first}, goal above a bar"] = _above(_marginals(model, held)[seen], of_chain)
         alone = _probabilities(entropy, x_held, len(model.states))

