@@ -137,6 +137,9 @@ def test_mistakes_end_in_one_line(first: Path, tmp_path: Path) -> None:
         ((own, *of_web, "--groups", "url", "--d-max", "cv"), "nothing to choose"),
         ((own, *of_web, "--learner", "svm"), "logistic"),
         ((own, *of_web, "--evidence", "some"), "all, first"),
+        ((own, *of_web, "--options", "nb"), "must be JSON"),
+        ((own, *of_web, "--options", '{"learnr": "nb"}'), "there is no 'learnr'"),
+        ((own, "--out", out, "--options", '{"counts": true}'), "--web"),
         ((tmp_path / "few", *of_web, "--d-max", "cv"), "cross-validation takes 10"),
     ):
         result = train(*arguments)
