@@ -46,11 +46,11 @@ class Happenings:
         new = sa.select(e.id, e.seq, e.kind, e.detail, e.at)
         new = new.where(e.id > self._last - _LATE, e.kind.in_(_KINDS)).order_by(e.id)
         redefined, read = False, set()
-        for number, *said in store.rows(new):
-            read.add(number)
-            if number in self._known:
+        for row in store.rows(new):
+            read.add(row.id)
+            if row.id in self._known:
                 continue
-            event = StoredEvent(*said)
+            event = StoredEvent(row.seq, row.kind, row.detail, row.at)
             if event.kind == OVERTAKEN:
                 self._overtakes[event.seq] = event.detail
             elif event.kind == REDEFINED:

@@ -49,9 +49,8 @@ class Foresight:
     error: str | None = None
     asked: float = field(default_factory=time.monotonic)
 
-    @property
     def is_known(self) -> bool:
-        """False while the pages are being judged."""
+        """Tell whether the pages have been judged, or cannot be."""
         return self.outlook is not None or self.error is not None
 
 
@@ -106,7 +105,7 @@ class Outlooks:
     def _is_busy(self) -> bool:
         """Tell whether pages are being judged that somebody waits for."""
         since = time.monotonic() - _WAITS
-        return any(not each.is_known and each.asked > since for each in self._known.values())
+        return any(not each.is_known() and each.asked > since for each in self._known.values())
 
     def _judge(self, found: Foresight, given: Sequence[str], seeds: Sequence[str]) -> None:
         with tempfile.TemporaryDirectory(
@@ -122,7 +121,7 @@ class Outlooks:
             for each in arguments:
                 command += ["-s" if each.startswith("DOWNLOAD_DELAY=") else "-a", each]
             with self._lock:
-                if found.is_known:  # another form has come first
+                if found.is_known():  # another form has come first
                     return
                 process = subprocess.Popen(
                     command,
@@ -141,7 +140,7 @@ class Outlooks:
                 _kill(process)
                 said, wrong = "", f"they were not there after {_LONG / 60:.0f} minutes"
             with self._lock:
-                if found.is_known:
+                if found.is_known():
                     return
                 self._judging = None
                 _tell(found, process.returncode, said, wrong)
@@ -149,7 +148,7 @@ class Outlooks:
     def _give_up(self) -> None:
         """End what judges pages that nobody asks for any more; it is asked anew if need be."""
         for key, each in [*self._known.items()]:
-            if not each.is_known:
+            if not each.is_known():
                 each.error = "Others were asked for."
                 del self._known[key]
         if self._judging is not None:

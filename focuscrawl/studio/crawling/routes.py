@@ -69,7 +69,7 @@ def _api(desk: Desk, outlooks: Outlooks) -> list[Route]:
         known = found.outlook
         return JSONResponse(
             {
-                "running": not found.is_known,
+                "running": not found.is_known(),
                 "error": found.error,
                 "outlook": None if known is None else known.plain(),
                 "facts": None if known is None else dict(known.facts(made.budget)),

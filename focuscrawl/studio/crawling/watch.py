@@ -52,6 +52,7 @@ class Watch:
         self._lock = Lock()
         self._store: CrawlStore | None = None
         self._happenings = Happenings()
+        self._falls: HarvestWatch | None = None
         self._forget()
         self._waiting: dict[str, Any] = {"bins": [], "total": 0, "seeds": 0, "at": None}
         self._count_waiting_at = 0.0
@@ -95,7 +96,7 @@ class Watch:
         self._outcomes: Counter[str] = Counter()
         self._hosts = BestHosts()
         self._latest = LatestFetches()
-        self._falls: HarvestWatch | None = None
+        self._falls = None
 
     def _opened(self) -> CrawlStore:
         if self._store is None:
