@@ -45,8 +45,8 @@ def serve(folder: Path, port: int) -> tuple[subprocess.Popen[str], str]:
     return studio, found[0]
 
 
-def picture(page: Page, name: str) -> None:
-    """Hold a page against what accessibility asks, and make its pictures."""
+def picture(page: Page, name: str, at: str = "") -> None:
+    """Hold a page against what accessibility asks, and make its pictures, `at` an element."""
     assert_accessible(page)
     if not PICTURES:
         return
@@ -57,6 +57,8 @@ def picture(page: Page, name: str) -> None:
         page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
         page.set_viewport_size({"width": width, "height": height})
         page.wait_for_timeout(400)  # curves are drawn anew
+        if at:
+            page.locator(at).scroll_into_view_if_needed()
         image = Image.open(BytesIO(page.screenshot())).convert("RGB")
         path = Path(PICTURES) / f"{name}-{look}.png"
         image.quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
@@ -127,6 +129,7 @@ class Way:
         self.expect(estimate).to_contain_text("3 of 3 could be had")
         self.expect(estimate).to_contain_text("for 60 fetches")
         picture(page, "new-crawl")
+        picture(page, "outlook", at="#begin")
         self.button("Begin")
         page.wait_for_url("**/live")
         self.live = page.url

@@ -87,17 +87,18 @@ def test_bad_pages_count_against_what_is_like_them() -> None:
 
 def test_what_one_host_has_on_all_of_its_pages_is_not_the_topic() -> None:
     """Many pages of a host stand out by that alone; those of others are not held against it."""
-    words = {f"menu{i}": 3 for i in range(6)}
-    good = [{**page, **words} for page in pages_of("birds", 20)]
-    found = [
-        relevance(
-            learn_from_little([["birds"]], good, unlabelled=OTHERS, embeddings=False, hosts=hosts),
-            BIRDS,
+    menu = {f"menu{i}": 3 for i in range(6)}
+    good = [{**page, **menu} for page in pages_of("birds", 20)]
+
+    def against(hosts: Sequence[str]) -> np.ndarray:
+        model = learn_from_little(
+            [["birds"]], good, unlabelled=OTHERS, embeddings=False, hosts=hosts
         )
-        for hosts in ((), ["a.example"] * 20)
-    ]
-    assert (found[1] > found[0]).all()
-    assert (found[1] > 0.5).mean() > (found[0] > 0.5).mean()
+        return model.log_posteriors(BIRDS)[:, model.classes.index("/bad")]
+
+    counted = against(())
+    assert (against([f"{i}.example" for i in range(20)]) == counted).all()
+    assert (against(["a.example"] * 20) < counted).all()
 
 
 def test_a_phrase_that_says_nothing_of_the_good_pages_hardly_weighs() -> None:

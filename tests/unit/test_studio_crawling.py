@@ -105,7 +105,7 @@ def test_start_pages_are_judged_once_whatever_else_of_the_form_is_changed(
     while (wrong := outlooks.ask(asked, begin=True)) is not None and not wrong.is_known():
         time.sleep(0.05)
     assert wrong is not None
-    assert "has no class" in str(wrong.error) or "topic" in str(wrong.error)
+    assert "unknown topic /Nothing" in str(wrong.error)
 
 
 @pytest.mark.parametrize(
@@ -156,10 +156,10 @@ def test_hosts_that_bring_most_are_kept_and_counted_in_bounded_room() -> None:
         hosts.add(number, 0.1)
         if number % 100 == 0:
             hosts.add(-1 - number % 3, 1.0)
-    best = hosts.best(3)
-    assert {host for host, _ in best} == {-1, -2, -3}
-    assert sum(n for _, (n, _) in best) == 300
-    assert len(hosts.best(30_000)) <= 10_000
+    best = hosts.best()
+    assert {host for host, _, _ in best[:3]} == {-1, -2, -3}
+    assert [n for _, n, _ in best] == [100, 100, 100, *[1] * 7]
+    assert len(hosts) <= 10_000
 
 
 def test_happenings_are_told_once_and_late_ones_are_not_missed(tmp_path: Path) -> None:

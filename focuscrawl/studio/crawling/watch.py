@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from focuscrawl.studio.crawls import NamedCrawl
 
 _AT_ONCE = 20_000  # pages read in one look: about a second
-_HOSTS = 10  # shown
 _RARELY = 50.0  # counting what waits takes at most one part in so many of the time
 _LEAST = 2.0  # seconds between two looks at it
 
@@ -195,13 +194,13 @@ class Watch:
         }
 
     def _best_hosts(self, store: CrawlStore) -> list[dict[str, Any]]:
-        best = self._hosts.best(_HOSTS)
+        best = self._hosts.best()
         h = schema.host.c
-        found = store.rows(sa.select(h.id, h.name).where(h.id.in_([host for host, _ in best])))
+        found = store.rows(sa.select(h.id, h.name).where(h.id.in_([host for host, _, _ in best])))
         names = {row.id: row.name for row in found}
         return [
             {"host": names.get(host, "?"), "fetches": n, "relevance": round(total, 2)}
-            for host, (n, total) in best
+            for host, n, total in best
         ]
 
     def _plain_outcomes(self) -> list[dict[str, Any]]:
