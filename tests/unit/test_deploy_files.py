@@ -124,13 +124,7 @@ def test_who_installs_it_has_a_choice_of_versions() -> None:
         ("tldextract", {"distiller/sites.py"}),
         ("tomlkit", {"topics/definition.py"}),
         ("charset_normalizer", {"page/encoding.py"}),
-        (
-            "wordfreq",
-            {
-                "critic/written.py",
-                "knowledge/keywords.py",
-            },
-        ),
+        ("wordfreq", {"critic/written.py"}),
     ],
 )
 def test_what_has_few_hands_behind_it_can_be_left(package: str, modules: set[str]) -> None:
