@@ -12,6 +12,7 @@ import sqlalchemy as sa
 
 from focuscrawl.crawl.minhash import MinHashIndex, sketch
 from focuscrawl.crawl.page_source import webs_of
+from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT, Progress
 from focuscrawl.foundation.urls import host
 from focuscrawl.page.language import primary
@@ -19,7 +20,7 @@ from focuscrawl.page.tokens import tokenize
 from focuscrawl.store import schema
 from focuscrawl.text import EXTRACTORS, ExtractorApart, PageText
 from focuscrawl.text.apart import Html
-from focuscrawl.text.store import TextStore
+from focuscrawl.text.store import FILE, TextStore
 from focuscrawl.webs.pages import HtmlAnswer
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def collect(
     left_out: Counter[str] = Counter()
     progress.start(len(rows))
     pages = []
-    webs = webs_of(identity, folder, web)
+    webs = _webs(identity, folder, web)
     for row, text in _texts(rows, webs, folder, wanted, processes):
         progress.advance()
         if isinstance(text, str):
@@ -133,6 +134,16 @@ def collect(
     if not wanted.near_duplicates:
         pages = _once(pages, left_out)
     return Collection(identity, wanted, pages, left_out, len(rows), webs)
+
+
+def _webs(identity: dict[str, str], folder: Path, named: str | None) -> Sequence[Web]:
+    """Return the webs to look for pages in; none if the crawl has kept nothing but texts."""
+    try:
+        return webs_of(identity, folder, named)
+    except UserError:
+        if named is not None or not (folder / FILE).exists():
+            raise
+        return []
 
 
 def _rows(store: CrawlStore, least: float) -> Sequence[sa.Row[Any]]:

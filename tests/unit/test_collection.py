@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.collection.collection import CollectedPage, Collection, Wanted
+from focuscrawl.collection.collection import CollectedPage, Collection, Wanted, collect
 from focuscrawl.collection.files import arrow_schema, check_out, write_collection
 from focuscrawl.collection.rows import COLUMNS
 from focuscrawl.errors import UserError
+from focuscrawl.store import CrawlStore
 from focuscrawl.text.extraction import PageText
+from focuscrawl.text.store import TextStore
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,6 +84,17 @@ def test_hostile_names_are_text_in_every_file(tmp_path: Path) -> None:
     sheet = (tmp_path / "c.datasheet.md").read_text()
     assert r"\<why\>" in sheet
     assert r"/A\|\`\#" in sheet
+
+
+def test_a_live_crawl_without_recording_has_to_have_texts(tmp_path: Path) -> None:
+    store = CrawlStore.create(tmp_path / "crawl.db", {"web": "live", "topic": "/A"})
+    try:
+        with pytest.raises(UserError, match="no recording"):
+            collect(store, tmp_path, Wanted())
+        TextStore(tmp_path).close()
+        assert collect(store, tmp_path, Wanted()).pages == []
+    finally:
+        store.close()
 
 
 def test_what_cannot_be_written_is_said_and_nothing_is_left(tmp_path: Path) -> None:
