@@ -15,6 +15,7 @@ from focuscrawl.collection.origin import Origin
 from focuscrawl.collection.signals import signals_of
 from focuscrawl.crawl.minhash import MinHashIndex, sketch
 from focuscrawl.crawl.page_source import webs_of
+from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT, Progress
 from focuscrawl.foundation.urls import host
 from focuscrawl.page.language import primary
@@ -22,7 +23,7 @@ from focuscrawl.page.tokens import tokenize
 from focuscrawl.store import schema
 from focuscrawl.text import EXTRACTORS, ExtractorApart, PageText
 from focuscrawl.text.apart import Html
-from focuscrawl.text.store import TextStore
+from focuscrawl.text.store import FILE, TextStore
 from focuscrawl.webs.pages import HtmlAnswer
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def collect(
     left_out: Counter[str] = Counter()
     progress.start(len(rows))
     pages = []
-    webs = webs_of(identity, folder, web)
+    webs = _webs(identity, folder, web)
     for row, text in _texts(rows, webs, folder, wanted, processes):
         progress.advance()
         if isinstance(text, str):
@@ -151,6 +152,16 @@ def collect(
         page.robots = [] if answer is None else signals_of(answer)
     origin = Origin.of(store, folder, webs, measuring)
     return Collection(identity, wanted, pages, left_out, len(rows), webs, origin)
+
+
+def _webs(identity: dict[str, str], folder: Path, named: str | None) -> Sequence[Web]:
+    """Return the webs to look for pages in; none if the crawl has kept nothing but texts."""
+    try:
+        return webs_of(identity, folder, named)
+    except UserError:
+        if named is not None or not (folder / FILE).exists():
+            raise
+        return []
 
 
 def _rows(store: CrawlStore, least: float) -> Sequence[sa.Row[Any]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from focuscrawl.collection.collection import CollectedPage, Collection, Wanted
+from focuscrawl.collection.collection import CollectedPage, Collection, Wanted, collect
 from focuscrawl.collection.critic_card import FILE, CriticCard, critic_card
 from focuscrawl.collection.files import arrow_schema, check_out, write_collection
 from focuscrawl.collection.origin import Origin
@@ -17,7 +17,9 @@ from focuscrawl.collection.rows import COLUMNS, MEANINGS, chunks_of
 from focuscrawl.collection.signals import signals_of
 from focuscrawl.completeness import Estimate
 from focuscrawl.errors import UserError
+from focuscrawl.store import CrawlStore
 from focuscrawl.text.extraction import PageText
+from focuscrawl.text.store import TextStore
 from focuscrawl.webs.protocol import Answer
 
 if TYPE_CHECKING:
@@ -170,6 +172,17 @@ def test_what_was_measured_of_a_critic_is_read_again_if_it_is_of_that_critic(
         assert critic_card(named, tmp_path, []).why_not == "the critic is a program"
     nowhere = {"critic": "bb", "critic_name": "models/none-of-this-name"}
     assert "models/none-of-this-name" in critic_card(nowhere, tmp_path, []).why_not
+
+
+def test_a_live_crawl_without_recording_has_to_have_texts(tmp_path: Path) -> None:
+    store = CrawlStore.create(tmp_path / "crawl.db", {"web": "live", "topic": "/A"})
+    try:
+        with pytest.raises(UserError, match="no recording"):
+            collect(store, tmp_path, Wanted())
+        TextStore(tmp_path).close()
+        assert collect(store, tmp_path, Wanted()).pages == []
+    finally:
+        store.close()
 
 
 def test_what_cannot_be_written_is_said_and_nothing_is_left(tmp_path: Path) -> None:
