@@ -79,6 +79,7 @@ def others(
         topic: str,
         embeddings: bool,
         languages: Shares,
+        hosts: Sequence[str],
     ) -> LogisticModel:
         seen.extend(unlabelled)
         return learn_from_little(
@@ -89,6 +90,7 @@ def others(
             topic=topic,
             embeddings=embeddings,
             languages=languages,
+            hosts=hosts,
         )
 
     monkeypatch.setattr(f"{TRAINING}.learn_from_little", spied)
