@@ -239,6 +239,9 @@ def test_every_figure_is_drawn_and_says_what_it_shows(name: str, results: Result
     assert all(said)
     if len(figure.axes[0].get_lines()) > 1:
         assert figure.legends
+    if name.removesuffix("-paper") + "-paper" in FIGURES:  # of two apprentices
+        said = [legend.get_title().get_text() for legend in figure.legends]
+        assert said[0].startswith("the paper's" if name.endswith("-paper") else "our")
     for legend in figure.legends:
         box = legend.get_window_extent()
         assert box.x0 >= 0

@@ -56,7 +56,7 @@ class PaperFigure:
     data : finds what it is made of in results
     draw : draws the table
     tabulate : makes the table of the data; None: they are the table
-    whose : whose apprentice it is of, where there are two such figures; it stands above it
+    whose : whose apprentice it is of, where there are two such figures; its legend says so
     strategies : labels of those of a study that it is made of; none: of all
     beside : what `focuscrawl lab` command has to be run beside them, if any
     """
@@ -79,15 +79,16 @@ class PaperFigure:
         order = pd.CategoricalDtype([*results.strategies, SWITCHED])
         whose = [name for name in ("strategy", "first", "second") if name in drawn]
         figure = self.draw(drawn.astype(dict.fromkeys(whose, order)))
-        if self.whose is not None:
-            figure.suptitle(self.whose, fontsize=11)
+        for legend in figure.legends:
+            if self.whose is not None:
+                legend.set_title(self.whose)
         return figure
 
 
 _ACCURACY = table("pages", "accuracy")
 _FOCUS = fetches(UNFOCUSED, SOFT, HARD, needed=2)
-_OURS = "our apprentice: logistic regression, all links, all inputs"
-_THEIRS = "the paper's apprentice: naive Bayes, words around the first link"
+_OURS = "our apprentice: logistic regression"
+_THEIRS = "the paper's apprentice: naive Bayes"
 
 #: the figures by name, also of a file
 FIGURES = {
