@@ -47,6 +47,7 @@ DOCUMENTED = {
         "StopDownload",
         "UsageError",
     },
+    "scrapy.extensions.feedexport": {"FileFeedStorage"},  # by the setting FEED_STORAGES_BASE
     "scrapy.exporters": {"BaseItemExporter", "CsvItemExporter", "XmlItemExporter"},
     "scrapy.http": {"Headers", "JsonRequest", "Response"},
     "scrapy.http.request": {"NO_CALLBACK"},
@@ -65,8 +66,9 @@ DOCUMENTED = {
     "twisted.internet": {"reactor"},
     "twisted.internet.defer": {"CancelledError", "Deferred", "DeferredLock"},
     "twisted.internet.error": {"ConnectionClosed"},
-    "twisted.internet.threads": {"deferToThread"},
+    "twisted.internet.threads": {"deferToThread", "deferToThreadPool"},
     "twisted.python.failure": {"Failure"},
+    "twisted.python.threadpool": {"ThreadPool"},
     "twisted.web.client": {"ResponseFailed"},
 }
 #: what it names of objects of theirs that hold much else, by what we call these
@@ -80,6 +82,7 @@ ASSIGNED = {
     "spiders/focused.py": {"spider.store"},  # where Scrapy has put an argument
     "downloadermiddlewares/priority.py": {"request.priority"},  # documented, and to be set
     "engine/page_parsing.py": {"visit.error", "visit.view"},  # ours
+    "engine/page_texts.py": {"visit.link_rows", "visit.newly_queued", "visit.view"},  # ours
     "engine/rendering.py": {"visit.download", "visit.error", "visit.view"},  # ours
     "engine/visits.py": {"visit.excluded"},
     "commands/anywhere.py": {"Command.called"},
