@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from focuscrawl.studio.jobs import Job
 
 FOLLOW = "follow"
-_TOP = 20  # of the frontier
+_TOP = 20  # of the frontier, shown
+_BEST = 2_000  # of it, whose places of before are known
 _SOME = 5  # good pages: fewer may be of one host by chance
 
 
@@ -55,7 +56,7 @@ class Following:
         with self._lock:
             if self._busy(crawl):
                 return None
-            before, refused = _top(crawl), _refused(crawl)
+            before, refused = _top(crawl, _BEST), _refused(crawl)
             judged = _judged(crawl)
             arguments = ["topic", "apply", f"./{name}", f"./{name}/{DEFINITION}"]
             job = self._desk.jobs.begin(FOLLOW, name, arguments)
@@ -69,7 +70,7 @@ class Following:
         -------
         ``busy``: it is under way; ``failed``: why the last one did, or empty; ``left``: whether
         pages were judged since; ``moved``: rows of ``url``, ``rank`` and ``score``, and
-        ``rank_before`` and ``score_before`` (None: it was not at the top, or did not wait);
+        ``rank_before`` and ``score_before`` (None: it did not wait, or not among the best 2,000);
         ``one_host``: the host that all good pages are of, where there are some, else empty
         """
         with self._lock:
@@ -80,7 +81,7 @@ class Following:
             if turn is not None and not busy and _refused(crawl) > turn.refused:
                 failed = "the crawl has refused it; its log says why"
             if turn is not None and turn.after is None and not busy and not failed:
-                turn.after = _top(crawl)
+                turn.after = _top(crawl, _TOP)
             left = turn is not None and not busy and turn.judged != _judged(crawl)
         moved = [] if turn is None or turn.after is None else _moved(turn.before, turn.after)
         found = {"busy": busy, "failed": failed, "left": left and not failed, "moved": moved}
@@ -105,13 +106,12 @@ def _refused(crawl: Path) -> int:
 
 
 def _runs(crawl: Path) -> bool:
-
     return CrawlFolder(crawl).in_use
 
 
-def _top(crawl: Path) -> list[WaitingUrl]:
+def _top(crawl: Path, n: int) -> list[WaitingUrl]:
     with closing(open_store(crawl)) as store:
-        return frontier_top(store, _TOP)
+        return frontier_top(store, n)
 
 
 def _judged(crawl: Path) -> frozenset[str]:
