@@ -11,12 +11,15 @@ from focuscrawl.completeness.link_calibration import LinkCalibration
 from focuscrawl.foundation.arrays import GrowingArray
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from focuscrawl.foundation.arrays import Floats
 
 _LATE = 8  # the harvest is of one fetch in so many, the last ones
 _LEAST_LATE = 25  # fetches
-_LATE_OFF_TOPIC = 4  # and what pages off the topic lead to, of one of these in so many
 _FEW = 10  # pages off the topic, below which their yield is not to be relied on
+_UNSEEN = 0.5  # relevant pages behind those off the topic, before any was found
+_DECLINE = 0.5  # what a source brings till it is empty, over what it brought so far, a fetch
 
 
 class Estimator:
@@ -27,23 +30,27 @@ class Estimator:
     *Not discovered* are two kinds. As long as the harvest has not fallen, nothing says that a
     crawl comes to an end: after n fetches with a harvest h of late, there are hn relevant pages
     in as many fetches more, if the harvest lasts, and it lasts with probability h. And pages
-    off the topic may lead to relevant ones, which lead to others: a relevant page *descends*
-    from the last page off the topic on the path it was found by. What descends from the last of
-    those fetched, a page, is what each that waits will bring.
+    off the topic may lead to groups of relevant ones. A page begins a *group* if no relevant page
+    fetched before it links to it, and it is no seed; what is first found on a page of a group
+    belongs to it. What pages off the topic have led to, a page, is expected of each that waits.
 
-    A crawl of n fetches takes 16 n bytes, and one of m URLs 8 m.
+    A crawl that fetches the best links first brings ever less of them. If it falls in a line to
+    nothing, links that wait and pages off the topic have half of what such ones brought so far.
+
+    A crawl of n fetches takes 8 n bytes, and one of m URLs 2 m.
 
     Parameters
     ----------
-    promises : see `LinkCalibration`
+    promises : whether scores are the relevance to be expected, and the best links come first
     """
 
     def __init__(self, *, promises: bool) -> None:
         self._links = LinkCalibration(promises=promises)
+        self._rest = _DECLINE if promises else 1.0
         self._relevant = GrowingArray(np.int64)  # pages, by fetches
-        self._off_topic = 0
-        self._origin = GrowingArray(np.int64, fill=-1)  # by URL: number of the page off the topic
-        self._descends = GrowingArray(np.int64)  # the same, of the relevant pages that have one
+        self._led_to = GrowingArray(np.bool_)  # by URL: by a relevant page, or it is a seed
+        self._in_group = GrowingArray(np.bool_)  # by URL
+        self._grouped = _UNSEEN  # relevant pages in groups
 
     @property
     def fetched(self) -> int:
@@ -51,7 +58,13 @@ class Estimator:
         return len(self._relevant)
 
     def visited(
-        self, url: int, referrer: int | None, score: float | None, *, relevant: bool
+        self,
+        url: int,
+        referrer: int | None,
+        score: float | None,
+        targets: Sequence[int],
+        *,
+        relevant: bool,
     ) -> None:
         """Take in a fetch.
 
@@ -59,19 +72,25 @@ class Estimator:
         ----------
         url, referrer : numbers of the page, and of the page it was first found on
         score : that it was fetched with; None for a seed, and for where a redirect leads
+        targets : of its links that are followed
         """
         before = int(self._relevant.data[-1]) if len(self._relevant) else 0
         self._relevant.extend([before + relevant])
         if score is not None:
             self._links.learn(score, relevant=relevant)
-        self._origin.grow(max(url, -1 if referrer is None else referrer) + 1)
+        highest = max(url, -1 if referrer is None else referrer, max(targets, default=-1))
+        for array in (self._led_to, self._in_group):
+            array.grow(highest + 1)
+        led_to, in_group = self._led_to.data, self._in_group.data
+        if referrer is None:
+            led_to[url] = True
+        elif score is None:  # whoever links to a URL that redirects links to where it leads
+            led_to[url] |= led_to[referrer]
         if not relevant:
-            self._origin.data[url] = self._off_topic
-            self._off_topic += 1
-        elif referrer is not None:
-            origin = self._origin.data[url] = self._origin.data[referrer]
-            if origin >= 0:
-                self._descends.extend([origin])
+            return
+        in_group[url] = not led_to[url] or (referrer is not None and in_group[referrer])
+        self._grouped += bool(in_group[url])
+        led_to[list(targets)] = True
 
     def estimate(self, scores: Floats, next_fetches: int) -> Estimate:
         """Return how complete the crawl is.
@@ -86,9 +105,9 @@ class Estimator:
         late = min(n, max(_LEAST_LATE, n // _LATE))
         before = int(self._relevant.data[n - late - 1]) if n > late else 0
         harvest = (relevant - before) / late
-        discovered = float(probabilities.sum())
-        off_topic = max(len(scores) - discovered, 0.0)
-        undiscovered = harvest**2 * n + self._yield() * off_topic if len(scores) else 0.0
+        promised = float(probabilities.sum())
+        behind = self._yield(n - relevant) * max(len(scores) - promised, 0.0)
+        lasting = harvest**2 * n if len(scores) else 0.0
         soon = min(next_fetches, len(scores))
         if soon < len(scores):
             best = np.partition(probabilities, len(scores) - soon)[len(scores) - soon :]
@@ -98,15 +117,13 @@ class Estimator:
             fetched=n,
             relevant=relevant,
             waiting=len(scores),
-            discovered=discovered,
-            undiscovered=undiscovered,
+            discovered=self._rest * promised,
+            undiscovered=lasting + self._rest * behind,
             harvest=harvest,
             next_fetches=next_fetches,
             next_harvest=float(best.mean()) if soon else 0.0,
         )
 
-    def _yield(self) -> float:
-        """Return how many relevant pages descend from one page off the topic, at most 1."""
-        late = self._off_topic // _LATE_OFF_TOPIC
-        found = np.count_nonzero(self._descends.data >= self._off_topic - late)
-        return min(1.0, float(found) / max(_FEW, late))
+    def _yield(self, off_topic: int) -> float:
+        """Return how many relevant pages a page off the topic led to, at most 1."""
+        return min(1.0, self._grouped / max(_FEW, off_topic))

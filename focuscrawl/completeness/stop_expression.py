@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 #: reasons of stopping
 RECALL, LITTLE, TIME = "recall_reached", "little_expected", "time_over"
 
-_SURE = 5 / 6  # of the recall asked for: where the interval has to begin
+_SURE = 2 / 3  # of the recall asked for: where the interval has to begin
 
 NEXT_FETCHES = 100  # whose harvest is told where nothing else is asked for
 
@@ -34,7 +34,7 @@ class StopExpression:
     Attributes
     ----------
     text : as written
-    recall : ends when so much of what is in reach is here, by estimate, and five sixths of that
+    recall : ends when so much of what is in reach is here, by estimate, and two thirds of that
         by the lower end of its interval
     next_fetches, harvest : ends when less is expected of so many next fetches
     seconds : ends after so many seconds of one run

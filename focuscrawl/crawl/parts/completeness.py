@@ -41,7 +41,10 @@ class Completeness(Part):
         stored = fetch.stored
         if not stored.again:
             relevant = stored.relevance > RELEVANT
-            self._estimator.visited(stored.url, stored.referrer, stored.score, relevant=relevant)
+            targets = [link.target for link in stored.links]
+            self._estimator.visited(
+                stored.url, stored.referrer, stored.score, targets, relevant=relevant
+            )
             self._is_due()
 
     def restored(self) -> None:
@@ -56,7 +59,8 @@ class Completeness(Part):
         """Take in a fetch, and estimate if it is time."""
         referrer = self._crawl.urls.found_on(visit.number)
         relevant = visit.relevance > RELEVANT
-        self._estimator.visited(visit.number, referrer, visit.score, relevant=relevant)
+        targets = [link.target for link in visit.link_rows]
+        self._estimator.visited(visit.number, referrer, visit.score, targets, relevant=relevant)
         if self._is_due():
             self._estimate()
 
