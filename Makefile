@@ -87,10 +87,10 @@ test: lint
 	@.ci/programs
 	@$(MAKE) --no-print-directory .venv-pywb/.installed || \
 		echo "the test that serves an archive with pywb will be skipped, as it cannot be installed"
-	$(BIN)/pytest -n 3 --dist loadscope
+	$(BIN)/pytest -n 4 --dist loadscope
 
 test-oldest: .venv-oldest/.installed
-	.venv-oldest/bin/pytest -n 3 --dist loadscope $(SCRAPY_TESTS)
+	.venv-oldest/bin/pytest -n 4 --dist loadscope $(SCRAPY_TESTS)
 
 bench: .venv/.installed
 	$(BIN)/pytest benchmarks -p no:xdist -s -q --timeout 0 --benchmark-columns=median,iqr,rounds

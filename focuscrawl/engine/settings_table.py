@@ -31,7 +31,6 @@ from focuscrawl.foundation.values import (
     one_of,
     whole_number,
 )
-from focuscrawl.text import EXTRACTORS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +45,8 @@ RECORDING, WHERE_JUDGED = "pages.warc.gz", "live"
 
 _PREFIX = "FOCUSCRAWL_"
 _TEXT_OR_NONE: Reader[str | None] = TEXT
+#: `focuscrawl.text.EXTRACTORS`, without what that imports: the add-on reads this table, too
+_EXTRACTORS = ("trafilatura", "resiliparse")
 
 
 @dataclass(frozen=True)
@@ -319,7 +320,7 @@ TEXTS = Setting("FOCUSCRAWL_TEXT", FLAG, False).means(
     "take the [main text of relevant pages while crawling](collect.md#while-crawling): into the "
     "items, and so into feeds, and into the crawl's folder, for `focuscrawl collect`"
 )
-TEXT_EXTRACTOR = Setting("FOCUSCRAWL_TEXT_EXTRACTOR", one_of(*EXTRACTORS), EXTRACTORS[0]).means(
+TEXT_EXTRACTOR = Setting("FOCUSCRAWL_TEXT_EXTRACTOR", one_of(*_EXTRACTORS), _EXTRACTORS[0]).means(
     "what finds the text: the better one, or [the faster one](collect.md#text)"
 )
 TEXT_MARKDOWN = Setting("FOCUSCRAWL_TEXT_MARKDOWN", FLAG, False).means(

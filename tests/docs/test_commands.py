@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import gzip
+import json
 import os
 import re
 import shlex
@@ -185,6 +186,8 @@ def shelf(tmp_path_factory: pytest.TempPathFactory, origin: str) -> Path:
     (browser / "handler.py").write_text(_BROWSER)
     (folder / "urls.txt").write_text("".join(f"{origin}/{n}\n" for n in range(3)))
     (folder / "seeds.txt").write_text(f"{origin}/\n")
+    found = [{"link": f"{origin}/{n}", "title": "Road cycling"} for n in range(3)]
+    (folder / "answers.json").write_text(json.dumps({"results": found}))
     _record(folder)
     _run(
         folder,

@@ -21,6 +21,7 @@ from focuscrawl.engine.settings_table import (
 )
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.values import TEXT, one_of, whole_number
+from focuscrawl.text import EXTRACTORS
 
 
 @pytest.mark.parametrize("setting", SETTINGS.values(), ids=lambda setting: setting.key)
@@ -197,3 +198,9 @@ def test_a_reader_says_what_it_accepts() -> None:
     assert TEXT.read("x", ["a", 1]) == "a,1"
     with pytest.raises(UserError, match=r"^--budget must be a whole number, 0 or more, not 'x'$"):
         whole_number().read("--budget", "x")
+
+
+def test_extractors_are_those_that_there_are() -> None:
+    setting = table.TEXT_EXTRACTOR
+    assert setting.default == EXTRACTORS[0]
+    assert [setting.of(Settings({setting.name: each})) for each in EXTRACTORS] == [*EXTRACTORS]
