@@ -9,7 +9,7 @@ import pytest
 
 from .accessibility import assert_accessible
 from .networks import explore, listening
-from .studio import MINUTE, serving, start, tab
+from .studio import serving, start, tab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +58,7 @@ class Watched:
         page.on("pageerror", lambda error: self._wrong.append(str(error)))
         page.on("dialog", lambda dialog: self._wrong.append(dialog.message))
         page.on("request", lambda request: self._asked.append(request.url))
-        page.goto(address, timeout=MINUTE)
+        page.goto(address)
 
     def check(self) -> None:
         assert not self._wrong
@@ -68,7 +68,6 @@ class Watched:
 @pytest.fixture
 def watched(address: str) -> Iterator[Watched]:
     with tab() as page:
-        page.set_default_timeout(MINUTE)
         found = Watched(page, address)
         yield found
         found.check()
@@ -110,10 +109,10 @@ def test_hubs_hosts_and_two_crawls(watched: Watched) -> None:
     page = watched.page
     page.goto(f"{watched.root}crawls/crawls/best-first/hubs")
     hubs = page.get_by_role("region", name="Hubs")
-    expect(hubs.locator("tbody tr").first).to_be_visible(timeout=MINUTE)
+    expect(hubs.locator("tbody tr").first).to_be_visible()
     page.get_by_role("link", name="Hosts").press("Enter")
     host = page.locator(".map .host").first
-    expect(host).to_be_visible(timeout=MINUTE)
+    expect(host).to_be_visible()
     host.focus()
     expect(page.locator(".map svg")).to_have_class("chosen")
     page.keyboard.press("Enter")
@@ -123,7 +122,7 @@ def test_hubs_hosts_and_two_crawls(watched: Watched) -> None:
     page.get_by_label("Crawl", exact=True).select_option("crawls/best-first")
     page.get_by_label("with").select_option("crawls/breadth-first")
     page.get_by_role("button", name="Compare").press("Enter")
-    expect(page.locator(".curves polyline").first).to_be_visible(timeout=MINUTE)
+    expect(page.locator(".curves polyline").first).to_be_visible()
     expect(page.get_by_role("heading", name="Only in crawls/breadth-first")).to_be_visible()
     both = page.get_by_role("region", name="In both")
     expect(both.locator("tbody tr").first).to_be_visible()
@@ -145,7 +144,6 @@ def test_a_studio_for_reading_has_nothing_to_press(read_only: str) -> None:
     pages = ["", "topics/new", "crawls/new"]
     pages += [f"{crawl}/{part}" for part in ("live", "judge", "pages", "take-home")]
     with tab() as page:
-        page.set_default_timeout(MINUTE)
         page.goto(read_only)
         root = page.url
         for path in pages:
@@ -168,7 +166,7 @@ def test_a_hostile_page_is_text_everywhere(watched: Watched) -> None:
     page.goto(f"{watched.root}crawls/crawls/evil/pages")
     page.get_by_role("link", name=re.compile("HYPERLINK")).press("Enter")
     expect(page.get_by_role("heading", name=re.compile("HYPERLINK"))).to_be_visible()
-    expect(page.locator("#text-heading + div")).not_to_contain_text("Read …", timeout=MINUTE)
+    expect(page.locator("#text-heading + div")).not_to_contain_text("Read …")
     expect(page.locator("#why-heading + div")).to_contain_text("fetched as number")
     expect(page.get_by_text("<script>").first).to_be_visible()
 
@@ -180,7 +178,7 @@ def test_a_report_is_made_looked_at_and_downloaded(watched: Watched) -> None:
     expect(page.get_by_text("Nothing was made yet")).to_be_visible()
     page.get_by_role("button", name="Make report").press("Enter")
     rows = page.get_by_role("button", name="First rows of fetches.csv")
-    expect(rows).to_be_visible(timeout=MINUTE)
+    expect(rows).to_be_visible()
     rows.press("Enter")
     expect(page.locator("#preview")).to_contain_text("HYPERLINK")
     with page.expect_download() as coming:

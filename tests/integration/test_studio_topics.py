@@ -11,7 +11,7 @@ from focuscrawl.topics import read_definition
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .accessibility import assert_accessible
-from .studio import MINUTE, serving, start, tab
+from .studio import serving, start, tab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,7 +28,6 @@ FOCUSCRAWL_PRIVATE_ADDRESSES = "127.0.0.0/8"
 DOWNLOAD_DELAY = 0
 AUTOTHROTTLE_ENABLED = False
 """
-LONG = 5 * MINUTE
 CYCLING = "/Sports/Cycling"
 
 
@@ -55,10 +54,7 @@ def address(folder: Path) -> Iterator[str]:
 @pytest.fixture
 def browser(address: str) -> Iterator[BrowserContext]:
     """A real browser that has opened the studio."""
-    expect = pytest.importorskip("playwright.sync_api").expect
     with tab() as page:
-        page.context.set_default_timeout(LONG)
-        expect.set_options(timeout=LONG)
         page.goto(address)
         yield page.context
 

@@ -16,14 +16,13 @@ from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .accessibility import assert_accessible
 from .ports import free_port
-from .studio import MINUTE, start, tab
+from .studio import start, tab
 
 if TYPE_CHECKING:
     import subprocess
 
     from playwright.sync_api import Page
 
-LONG = 3 * MINUTE
 CYCLING = "/Sports/Cycling"
 #: folder that pictures of the pages are written to, for docs/studio.md; empty: none are made
 PICTURES = os.environ.get("STUDIO_PICTURES", "")
@@ -87,7 +86,6 @@ class Way:
     def __init__(self, page: Page, good: list[str]) -> None:
         self.page, self.good = page, good
         self.expect = pytest.importorskip("playwright.sync_api").expect
-        self.expect.set_options(timeout=LONG)
         self.state = page.locator("#state")
         self.live = ""
 
@@ -209,7 +207,6 @@ def test_the_whole_way(tmp_path: Path) -> None:
     wrong: list[str] = []
     try:
         with tab() as page:
-            page.set_default_timeout(LONG)
             page.on("request", lambda request: asked.append(request.url))
             page.on("pageerror", lambda error: wrong.append(str(error)))
             page.goto(address)
