@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 TOO_HARD, NOT_YET = "too hard to read", "not taken yet"
 _TEXTS, _NO_TEXTS = "focuscrawl/texts", "focuscrawl/texts_too_hard"  # statistics
 _AHEAD = 100_000_000  # bytes of pages that wait for their texts; then the crawl waits
-_NICENESS = 19
+_NICENESS = 10  # a tenth of a core that the crawl wants, too: texts get done
 _MANY = 10  # pages that a person is told of
 _MODULES = ("trafilatura", "resiliparse", "py3langid")
 
