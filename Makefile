@@ -1,8 +1,8 @@
 # make crawl: a focused crawl of the synthetic web beside one of the same budget without focus
-# make test : lint, types, layers and the whole test suite, with the newest Scrapy
+# make test : lint, types, layers and the test suite, with the newest Scrapy
+# make docs : every command of the docs as printed, and whether the docs name what there is
 # make test-oldest: tests of what is built on Scrapy, with the oldest one that pyproject.toml admits
 # make lint     : the linter, the type checker and the layers alone
-# make docs     : the examples of the docs, and whether the docs name what there is
 # make notebooks: runs the notebooks and keeps what they show
 # make bench    : the benchmarks, see docs/benchmarks.md
 # make endurance: kills, full disks and power cuts by the dozen, and a crawl of 100,000 pages
@@ -87,7 +87,7 @@ test: lint
 	@.ci/programs
 	@$(MAKE) --no-print-directory .venv-pywb/.installed || \
 		echo "the test that serves an archive with pywb will be skipped, as it cannot be installed"
-	$(BIN)/pytest -n 4 --dist loadscope
+	$(BIN)/pytest -n 4 --dist loadscope --ignore tests/docs/test_commands.py
 
 test-oldest: .venv-oldest/.installed
 	.venv-oldest/bin/pytest -n 4 --dist loadscope $(SCRAPY_TESTS)
@@ -106,7 +106,7 @@ deploy-check: .venv/.installed
 	$(BIN)/pytest tests/integration/test_scrapyd.py -v --no-header -p no:xdist
 
 docs: .venv/.installed
-	$(BIN)/pytest tests/docs
+	$(BIN)/pytest -n 2 --dist loadgroup tests/docs
 
 .venv-lock/.installed: locks/lock.txt
 	@$(PYTHON) -m venv $(@D)

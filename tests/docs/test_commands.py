@@ -329,7 +329,14 @@ def readers(
 
 @pytest.mark.parametrize(
     ("document", "section"),
-    [pytest.param(*each, id=f"{each[0].name}: {each[1]}") for each in SECTIONS],
+    [
+        pytest.param(
+            *each,
+            id=f"{each[0].name}: {each[1]}",
+            marks=pytest.mark.xdist_group(each[0].name),  # one after the other
+        )
+        for each in SECTIONS
+    ],
 )
 def test_commands_run_as_printed(
     document: Path, section: str, readers: Callable[[Path], _Reader]

@@ -42,7 +42,8 @@ fetch("/data" + location.pathname + ".json").then(r => r.json()).then(page => {
 _TRAP = """
 const inner = "INNER";
 const tries = [
-  () => fetch(inner + "/fetch", {mode: "no-cors"}),
+  () => fetch(inner + "/fetch", {mode: "no-cors"})
+    .finally(() => { location.href = inner + "/elsewhere"; }),
   () => fetch(inner + "/post", {method: "POST", mode: "no-cors", body: "x"}),
   () => { new Image().src = inner + "/image"; },
   () => { new WebSocket(inner.replace("http", "ws") + "/socket"); },
@@ -66,7 +67,6 @@ const tries = [
 ];
 for (const each of tries) { try { const came = each(); came && came.catch(() => {}); } catch {} }
 document.getElementById("app").innerHTML = "<p>WORDS</p>";
-setTimeout(() => { location.href = inner + "/elsewhere"; }, 200);
 """
 _ENDLESS = "<title>Endless</title><div id=app></div><script>while (true) {}</script>"
 
