@@ -1,6 +1,6 @@
 # make crawl: a focused crawl of the synthetic web beside one of the same budget without focus
 # make test : lint, types, layers and the test suite, with the newest Scrapy
-# make docs : every command of the docs as printed, and whether the docs name what there is
+# make docs : the commands of the docs as printed, the notebooks, the names that the docs give
 # make test-oldest: tests of what is built on Scrapy, with the oldest one that pyproject.toml admits
 # make lint     : the linter, the type checker and the layers alone
 # make notebooks: runs the notebooks and keeps what they show
@@ -87,7 +87,7 @@ test: lint
 	@.ci/programs
 	@$(MAKE) --no-print-directory .venv-pywb/.installed || \
 		echo "the test that serves an archive with pywb will be skipped, as it cannot be installed"
-	$(BIN)/pytest -n 4 --dist loadscope --ignore tests/docs/test_commands.py
+	$(BIN)/pytest -n 4 --dist loadscope --ignore tests/docs
 
 test-oldest: .venv-oldest/.installed
 	.venv-oldest/bin/pytest -n 4 --dist loadscope $(SCRAPY_TESTS)
