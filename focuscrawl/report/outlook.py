@@ -61,7 +61,7 @@ class Outlook:
         if not budget:
             return [("budget", "no limit: time and disk have none either")]
         fetches = counted(budget, "fetch")
-        disk = ("disk", f"about {self.size * budget / 1e6:,.0f} MB for {fetches}")
+        disk = ("disk", f"about {max(1, self.size * budget / 1e6):,.0f} MB for {fetches}")
         if not self.live:
             return [("time", "a replay waits for nobody: minutes"), disk]
         of_these = min(len({host(page.url) for page in self.pages}), self.at_once)

@@ -64,7 +64,7 @@ _Where: TypeAlias = "tuple[list[str], dict[str, Any]]"  # conditions, and the va
 _PAGES = _Table(
     "page",
     """
-SELECT s.seq AS number, s.{key} AS key, u.url, p.title, s.relevance, p.score, s.status, s.kind,
+SELECT s.seq AS number, s.{key} AS key, u.url, p.title, p.relevance, p.score, s.status, s.kind,
        h.name AS host, p.topic
 FROM ({inner}) s JOIN main.page p ON p.seq = s.seq JOIN main.url u ON u.id = p.url
      JOIN sorted.host h ON h.place = s.host""",
@@ -139,8 +139,8 @@ def pages_part(
 
     Returns
     -------
-    Rows have ``seq``, ``url``, ``title``, ``relevance``, ``score`` (None: a seed), ``status``,
-    ``kind``, ``host``, ``topic`` (the most probable class).
+    Rows have ``seq``, ``url``, ``title``, ``relevance`` as it is by now, ``score`` (None: a
+    seed), ``status``, ``kind``, ``host``, ``topic`` (the most probable class).
 
     Raises
     ------
