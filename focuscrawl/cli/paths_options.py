@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Command = Callable[..., None]
 
-_TRAINING = ("farthest", "one_state", "l2", "gamma", "max_iter", "printed_rewards")
+_TRAINING = ("farthest", "untied", "one_state", "l2", "gamma", "max_iter", "printed_rewards")
 
 
 def labelled(command: Command) -> Command:
@@ -46,6 +46,9 @@ def training(command: Command) -> Command:
         "With --ends-only: clicks from a goal that are told apart.",
         TrainingOptions.farthest,
         most=50,
+    )
+    @click.option(
+        "--untied", is_flag=True, help="With --ends-only: no features shared by distances."
     )
     @click.option(
         "--one-state",

@@ -49,6 +49,7 @@ def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
         "labels": model.states.labels,
         "distances": model.states.distances,
         "one_state": model.states.one_state,
+        "tied": model.states.tied,
         "away": model.away,
         "words": model.reading.words,
         "near": model.reading.near,
@@ -98,7 +99,8 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> PathModel:
     labels = [str(label) for label in manifest["labels"]]
     one_state = bool(manifest.get("one_state", False))  # models of earlier formats have two
     if manifest["distances"]:
-        states = PathStates.partially_supervised(len(labels) - 2, one_state=one_state)
+        tied = bool(manifest.get("tied", True))  # as all were before it was a choice
+        states = PathStates.partially_supervised(len(labels) - 2, one_state=one_state, tied=tied)
     else:
         states = PathStates.supervised(labels, one_state=one_state)
     if list(states.labels) != labels or not all(label.isprintable() for label in labels):

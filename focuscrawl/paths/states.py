@@ -59,13 +59,15 @@ class PathStates:
         return cls(labels, free, same, distances=False, one_state=one_state)
 
     @classmethod
-    def partially_supervised(cls, farthest: int, *, one_state: bool = False) -> PathStates:
+    def partially_supervised(
+        cls, farthest: int, *, one_state: bool = False, tied: bool = True
+    ) -> PathStates:
         """Return states for paths of which only the end is known [C 3.1.2].
 
         State i is that of pages i clicks before the next goal, i = 1 ... `farthest`, the last
         one also of pages farther away. From i links lead to i - 1 or fail; from a goal to other
-        goals and to ways there; from a fail anywhere, as in `supervised`. Features are tied over
-        a binary hierarchy of the distances.
+        goals and to ways there; from a fail anywhere, as in `supervised`. Features are `tied`
+        over a binary hierarchy of the distances, or each distance has its own alone.
         """
         labels = (GOAL, FAIL, *map(str, range(1, farthest + 1)))
         n = len(labels)
@@ -77,7 +79,7 @@ class PathStates:
         follows[n - 1, n - 1] = farthest > 0
         rows = [*np.eye(n, dtype=np.bool_)]
         width = 2
-        while width < 2 * farthest:
+        while tied and width < 2 * farthest:
             for start in range(0, farthest, width):
                 row = np.zeros(n, np.bool_)
                 row[2 + start : 2 + min(start + width, farthest)] = True
@@ -88,6 +90,11 @@ class PathStates:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def tied(self) -> bool:
+        """Whether labels share features."""
+        return len(self.groups) > len(self.labels)
 
     @property
     def structure(self) -> Structure:

@@ -39,6 +39,7 @@ class TrainingOptions:
     milestones : whether pages have states by their labels, the fully supervised case; otherwise
         by their distance to the goal
     farthest : of these distances the last that has a state of its own
+    untied : whether each distance has features of its own alone, and shares none
     one_state : whether labels have one state each, and links are transitions (figure 1a)
     l2 : see `ChainCRF`
     gamma : see `focuscrawl.paths.state_rewards.rewards`
@@ -49,6 +50,7 @@ class TrainingOptions:
 
     milestones: bool = True
     farthest: int = 5
+    untied: bool = False
     one_state: bool = False
     l2: float = 1.0
     gamma: float = 0.9
@@ -76,7 +78,9 @@ def train(
         labels = [label for path in corpus.paths for label in path.labels if label is not None]
         states = PathStates.supervised(labels, one_state=training.one_state)
     else:
-        states = PathStates.partially_supervised(training.farthest, one_state=training.one_state)
+        states = PathStates.partially_supervised(
+            training.farthest, one_state=training.one_state, tied=not training.untied
+        )
     crf = ChainCRF(states.structure, l2=training.l2, max_iter=training.max_iter)
     crf.fit(*examples(corpus, vocabulary, states), on_iteration=on_iteration)
     model = PathModel(

@@ -379,6 +379,19 @@ def test_models_come_back_from_their_folder(model: PathModel, tmp_path: Path) ->
         load_path_critic(str(tmp_path / "m"), "/people")
 
 
+def test_distances_may_share_no_features(corpus: Corpus, tmp_path: Path) -> None:
+    options = TrainingOptions(milestones=False, untied=True, max_iter=5)
+    model = train(corpus, options)
+    np.testing.assert_array_equal(model.crf.state_, model.crf.shared_)  # a weight a state
+    tied = train(corpus, replace(options, untied=False))
+    assert tied.crf.shared_.shape[1] > model.crf.shared_.shape[1]
+    assert not np.allclose(tied.crf.state_, model.crf.state_)
+    save_model(model, tmp_path / "m", {})
+    again, _ = read_model(tmp_path / "m")
+    assert not again.states.tied
+    np.testing.assert_allclose(again.crf.state_, model.crf.state_, rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("what", ["manifest", "arrays", "labels"])
 def test_damaged_models_are_refused(model: PathModel, tmp_path: Path, what: str) -> None:
     folder = tmp_path / "m"
