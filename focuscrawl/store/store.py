@@ -172,7 +172,8 @@ def check_version(version: str, where: str, otherwise: str) -> int:
 
 def _sqlite(path: Path) -> Engine:
     engine = sa.create_engine(
-        f"sqlite:///{path}", connect_args={"check_same_thread": False, "timeout": 30}
+        sa.URL.create("sqlite", database=str(path)),
+        connect_args={"check_same_thread": False, "timeout": 30},
     )
 
     @event.listens_for(engine, "connect")
@@ -193,10 +194,14 @@ def _sqlite(path: Path) -> Engine:
 def _reading(path: Path) -> Engine:
     # SQLite needs its shared-memory file to read beside a writer; where it cannot make one
     # nobody can be writing, and the file may be taken as it is
-    how = "mode=ro" if os.access(path.parent, os.W_OK) else "mode=ro&immutable=1"
-    name = quote(str(path.resolve()))
+    how = {"mode": "ro", "uri": "true"}
+    if not os.access(path.parent, os.W_OK):
+        how["immutable"] = "1"
+    # in parts: of one text SQLAlchemy would undo the quoting, and what a folder is called, by
+    # whoever has sent it, would say how it is opened, and which file
+    name = f"file:{quote(str(path.resolve()))}"
     engine = sa.create_engine(
-        f"sqlite:///file:{name}?{how}&uri=true",
+        sa.URL.create("sqlite", database=name, query=how),
         connect_args={"check_same_thread": False, "timeout": 30},
     )
     _distrust(engine, path)

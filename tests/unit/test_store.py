@@ -65,6 +65,16 @@ def test_a_store_keeps_what_it_was_made_for(store: CrawlStore, tmp_path: Path) -
     again.close()
 
 
+def test_what_a_folder_is_called_does_not_say_how_it_is_opened(tmp_path: Path) -> None:
+    folder = tmp_path / "50 %?mode=rwc&x#%20"
+    folder.mkdir()
+    CrawlStore.create(folder / "crawl.db", {"topic": "/A"}).close()
+    for read_only in (True, False):
+        with closing(CrawlStore.open(folder / "crawl.db", read_only=read_only)) as store:
+            assert store.identity()["topic"] == "/A"
+    assert list(tmp_path.iterdir()) == [folder]
+
+
 def test_a_store_appears_whole_or_not_at_all(tmp_path: Path) -> None:
     # what a process killed while it made a store leaves behind
     for name in (".crawl.db.7.draft", ".crawl.db.7.draft-wal", ".crawl.db.7.draft-shm"):
