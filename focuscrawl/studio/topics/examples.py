@@ -9,6 +9,8 @@ from focuscrawl.studio.page_cards import page_card
 from focuscrawl.topics import read_definition
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from focuscrawl.studio.page_cards import PageCard
     from focuscrawl.studio.topics.room import TopicRoom
 
@@ -25,14 +27,12 @@ class Examples:
 
     def waiting(self, room: TopicRoom) -> list[str]:
         """Return the URLs of the pages that wait."""
-        settled = read_definition(room.path).judged | self._passed.get(room.name, set())
-        return [url for url in room.fetched() if url not in settled]
+        return [*self._waiting(room)]
 
     def next(self, room: TopicRoom) -> PageCard | None:
         """Return the page to judge next; None if none that can be read waits."""
-        crawls = room.fetched()
-        for url in self.waiting(room):
-            card = page_card(room.webs(crawls[url]), url, room.latest())
+        for url, crawl in self._waiting(room).items():
+            card = page_card(room.webs(crawl), url, room.latest())
             if card is not None:
                 return card
             self.skip(room, url)
@@ -47,6 +47,11 @@ class Examples:
         """Return ``waiting`` (a number) and ``page``, the next one or None."""
         card = self.next(room)
         return {"waiting": len(self.waiting(room)), "page": None if card is None else card.plain()}
+
+    def _waiting(self, room: TopicRoom) -> dict[str, Path]:
+        """Return the pages that wait, and the crawls that have fetched them."""
+        settled = read_definition(room.path).judged | self._passed.get(room.name, set())
+        return {url: crawl for url, crawl in room.fetched().items() if url not in settled}
 
 
 def new_judgements(room: TopicRoom) -> int:
