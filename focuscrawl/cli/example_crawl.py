@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ from focuscrawl.critic.corpus import read_known
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.report.plain_text import counted, middle, one_line
+from focuscrawl.report.stores import open_store
+from focuscrawl.report.summary import Summary
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
@@ -121,7 +124,8 @@ def fetch_examples(
     try:
         opened = open_web(str(recording)) if source is None else source
     except UserError as error:
-        raise UserError(f"{_none_of(seeds)} ({error}); see {folder / _LOG}") from None
+        why = _errors(folder) or error
+        raise UserError(f"{_none_of(seeds)} ({why}); see {folder / _LOG}") from None
     read = read_known([opened], seeds)
     missing = [url for url in wanted if url not in read]
     if not read:
@@ -146,6 +150,16 @@ def _made(folder: str | Path, seeds: Sequence[str]) -> Path:
     except OSError as error:
         raise UserError(f"{folder} cannot be written: {error.strerror}") from None
     return folder
+
+
+def _errors(folder: Path) -> str:
+    """Return why fetches failed; empty where the crawl has not begun."""
+    try:
+        with closing(open_store(folder)) as store:
+            found = Summary.of(store)
+    except UserError:
+        return ""
+    return found.errors_in_words() if found.fetched else ""
 
 
 def _none_of(seeds: Sequence[str]) -> str:

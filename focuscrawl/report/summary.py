@@ -180,7 +180,7 @@ class Summary:
                 ("loss rate", f"{loss:.3f}  ({last}: {1.0 - recent:.3f})"),
                 ("relevant", self._relevant_in_words()),
                 ("duplicates", self._duplicates_in_words()),
-                ("errors", self._errors_in_words()),
+                ("errors", self.errors_in_words()),
                 ("links", f"{self.links:,} found, {self.dropped:,} dropped"),
             ]
         if self.overtaken:
@@ -274,7 +274,8 @@ class Summary:
         size = f"{_size(sum(self.recorded.values()))} in {', '.join(self.recorded)}"
         return f"{size}, for judging anew and replays (FOCUSCRAWL_WARC=0: no more)"
 
-    def _errors_in_words(self) -> str:
+    def errors_in_words(self) -> str:
+        """Return the most frequent causes of failed fetches, with their numbers."""
         errors = [(name, n) for name, n in self.outcomes.items() if is_error(name)]
         words = [
             f"{one_line(name, 40)}: {n:,}{_WAYS_OUT.get(name, '')}" for name, n in errors[:_CAUSES]

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _DEEPEST = 3  # folders below the one that is served
 _TOML = ".toml"
+_WARC = (".warc", ".warc.gz")
+_NAMED = 5  # recordings, where one is missing
 _NEW_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}", re.ASCII)
 _COMES_ALONG = re.compile(r"models/[\w-]{1,80}", re.ASCII)  # with the package
 _DEMO = re.compile(r"demo(:[\d.]{1,8})?", re.ASCII)
@@ -81,7 +83,18 @@ class StudioFolder:
             return f"./{self.name_of(path)}"
         if path is None and _DEMO.fullmatch(name):
             return name
-        raise UserError(f"no recording {name!r:.200} in {self.root}: name a .warc file in it")
+        found = self.recordings()[:_NAMED]
+        way_out = f"take {', '.join(found)}" if found else "copy a .warc file into it"
+        raise UserError(f"no recording {name!r:.200} in {self.root}: {way_out}, or demo")
+
+    def recordings(self) -> list[str]:
+        """Return what the recorded webs in here are called."""
+        return [
+            self.name_of(Path(entry.path))
+            for folder in self._folders()
+            for entry in _entries(folder)
+            if entry.name.endswith(_WARC) and entry.is_file(follow_symlinks=False)
+        ]
 
     def holds(self, name: str) -> bool:
         """Tell whether a path leads to a file in here."""

@@ -34,7 +34,7 @@ class PageCard:
     cut : whether there are more
     relevance : R by the critic; None where there is none yet
     reasons : what counts, see `focuscrawl.critic.word_reasons`; None where there is no critic
-    why : why it is asked about, in figures; empty where a person has named it
+    why : why it is asked about; empty where a person has named it
     """
 
     url: str

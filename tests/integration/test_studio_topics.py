@@ -102,6 +102,7 @@ def test_a_topic_from_a_phrase_is_trained_judged_in_two_tabs_and_measured(
     tab.fill("#urls", "\n".join([*off, *on[3:]]))
     tab.get_by_role("button", name="Get the pages").click()
     expect(tab.locator("article")).to_be_visible()
+    expect(tab.locator("#urls")).to_have_value("")
     expect(tab.locator("article")).to_contain_text("against")  # why, in words
     assert_accessible(tab)
     tab.locator("h1").click()  # out of the field
@@ -175,7 +176,7 @@ def test_judging_pages_moves_the_frontier(folder: Path, browser: BrowserContext)
     expect = pytest.importorskip("playwright.sync_api").expect
     tab = browser.pages[0]
     tab.goto(f"{tab.url}crawls/crawls/cycling/judge")
-    expect(tab.locator("article")).to_be_visible()
+    expect(tab.get_by_text(re.compile("^R [01][.][0-9]{2} uncertain$"))).to_be_visible()
     bad = judge(tab, "b")
     judge(tab, "s")
     good = judge(tab, "g")

@@ -217,8 +217,11 @@ def test_the_whole_way(tmp_path: Path) -> None:
             studio.send_signal(signal.SIGKILL)
             studio.wait()
             way.expect(page.locator("#wrong")).to_be_visible()
+            way.button("Resume")
+            way.expect(page.locator("#said")).to_contain_text("The studio does not answer")
             studio, again = serve(tmp_path, port)
             assert again == address
+            way.expect(page.locator("#said")).to_be_hidden()
             way.resume()
             way.judge(topics)
             way.look_around()

@@ -139,9 +139,11 @@ def test_a_job_of_a_strangers_folder_is_not_gone_on_with(
 
 def test_a_curve_keeps_few_points_and_the_last_fetch() -> None:
     curve = Curve()
+    assert curve.recent_harvest_rate is None
     for number in range(10_000):
         curve.add(1.0 if number < 5_000 else 0.0)
     shown = curve.plain()
+    assert curve.recent_harvest_rate == pytest.approx(0.0)
     assert len(shown["fetches"]) <= 501
     assert shown["fetches"][-1] == 10_000
     assert shown["loss"][-1] == 0.5

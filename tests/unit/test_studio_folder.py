@@ -54,6 +54,19 @@ def test_nothing_else_is_a_crawl(folder: StudioFolder, name: str) -> None:
         folder.crawl(name)
 
 
+def test_recordings_are_named_where_one_is_missing(folder: StudioFolder) -> None:
+    with pytest.raises(UserError, match=r"copy a \.warc file into it, or demo"):
+        folder.recording("pages")
+    for path in ("pages.warc", "crawls/one/more.warc.gz", "crawls/.hidden/none.warc"):
+        (folder.root / path).touch()
+    (folder.root.parent / "outside.warc").touch()
+    (folder.root / "linked.warc").symlink_to(folder.root.parent / "outside.warc")
+    assert folder.recordings() == ["pages.warc", "crawls/one/more.warc.gz"]
+    assert folder.recording("pages.warc") == "./pages.warc"
+    with pytest.raises(UserError, match=r"take pages\.warc, crawls/one/more\.warc\.gz, or demo"):
+        folder.recording("pages")
+
+
 def test_an_absolute_path_out_of_the_folder_is_no_crawl(folder: StudioFolder) -> None:
     with pytest.raises(UserError, match="no crawl"):
         folder.crawl(str(folder.root.parent / "outside"))

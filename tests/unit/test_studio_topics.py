@@ -11,12 +11,15 @@ import pytest
 from focuscrawl.critic.word_reasons import WordReason, WordReasons
 from focuscrawl.errors import UserError
 from focuscrawl.report.templates import load_template
+from focuscrawl.store import CrawlStore, NewUrl, PageRow, StoreWriter, VisitRecord
+from focuscrawl.store.schema import QUEUED
 from focuscrawl.studio.editing import edit_definition
 from focuscrawl.studio.folder import StudioFolder
 from focuscrawl.studio.page_cards import PageCard
 from focuscrawl.studio.topics.api import judged
 from focuscrawl.studio.topics.beginning import begin_topic
 from focuscrawl.studio.topics.classes import rows, tree_of
+from focuscrawl.studio.topics.room import TopicRoom
 from focuscrawl.topics import TopicDefinition, read_definition, write_definition
 
 if TYPE_CHECKING:
@@ -67,6 +70,53 @@ def test_what_makes_no_sense_leaves_nothing(
     with pytest.raises(UserError, match=why):
         begin_topic(folder, said)
     assert not list(folder.root.iterdir())
+
+
+def fetch(path: Path, statuses: list[int]) -> None:
+    """Make what a crawl leaves that was to fetch a page for each status; 0: no answer came."""
+    path.mkdir(parents=True)
+    urls = [f"http://a.example/{i}" for i in range(len(statuses))]
+    store = CrawlStore.create(path / "crawl.db", {"topic": "/good", "web": "live"})
+    writer = StoreWriter(store.engine)
+    writer.put(
+        VisitRecord(
+            hosts=[(0, "a.example")],
+            urls=[NewUrl(i, url, 0, 0, None, None, QUEUED) for i, url in enumerate(urls)],
+        )
+    )
+    for i, status in enumerate(statuses):
+        error = None if status else "DNSLookupError"
+        writer.put(VisitRecord(page=page(i, status, error)))
+    writer.close()
+    assert writer.failure is None
+    store.close()
+    (path / "examples.txt").write_text("\n".join(urls))
+    (path / "pages.warc.gz").touch()
+
+
+def page(number: int, status: int, error: str | None) -> PageRow:
+    return PageRow(
+        seq=number + 1,
+        url=number,
+        status=status,
+        relevance=0.0,
+        topic="/good",
+        score=None,
+        fetched_at="2026-01-01T00:00:00.000+00:00",
+        content_type="text/html",
+        size=10,
+        error=error,
+    )
+
+
+def test_what_could_not_be_had_can_be_asked_for_again(folder: StudioFolder, path: Path) -> None:
+    fetch(folder.root / ".examples" / "1", [0, 503])
+    room = TopicRoom(folder, path)
+    assert room.recordings() == []
+    assert not room.fetched()
+    fetch(folder.root / ".examples" / "2", [200, 0, 301])
+    assert room.recordings() == ["./.examples/2/pages.warc.gz"]
+    assert [*room.fetched()] == ["http://a.example/0", "http://a.example/2"]
 
 
 def test_judgements_at_the_same_time_lose_nothing(path: Path) -> None:

@@ -32,6 +32,11 @@ class Curve:
         """Mean R of all fetches; None before the first."""
         return self.relevance / self.fetched if self.fetched else None
 
+    @property
+    def recent_harvest_rate(self) -> float | None:
+        """Mean R of the last `RECENT` fetches; None before the first."""
+        return self._recent / len(self._latest) if self._latest else None
+
     def add(self, relevance: float) -> None:
         """Add the next fetch."""
         if len(self._latest) == RECENT:

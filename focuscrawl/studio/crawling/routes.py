@@ -145,6 +145,7 @@ def _pages(desk: Desk, outlooks: Outlooks) -> list[Route]:
             "strategy": request.query_params.get("strategy", CrawlPlan.strategy),
             "classes": request.query_params.get("classes", ""),
             "web": request.query_params.get("web", ""),
+            "recordings": folder.recordings(),
             "budget": _FIRST_BUDGET,
             "name": place.rpartition("/")[2] or "first",
             "runs": [

@@ -174,7 +174,8 @@ class Watch:
             "fetched": fetched,
             "read": self._seq,
             "harvest_rate": self._curve.harvest_rate,
-            "recent_harvest_rate": recent.harvest_rate,
+            # of the same fetches as the rate of all, not of those that came meanwhile
+            "recent_harvest_rate": self._curve.recent_harvest_rate,
             "pages_per_second": recent.pages_per_second,
             "curve": self._curve.plain(),
             "waiting": self._waiting,

@@ -95,7 +95,7 @@ def _choose(crawl: Path, settled: frozenset[str]) -> list[PageCard]:
         away = known.judged | settled | {*pages_learned_from(known)}
         pages = suggest(store, webs, _AT_ONCE, known=away)
         critic = _critic(store)
-    cards = [page_card(webs, each.url, critic, f"{each.kind}, {each.reason}") for each in pages]
+    cards = [page_card(webs, each.url, critic, each.kind) for each in pages]
     return [card for card in cards if card is not None]
 
 

@@ -203,6 +203,7 @@
   const stream = new EventSource(`${root.dataset.api}/events`);
   stream.addEventListener("state", (event) => {
     show("wrong", false);
+    answers();
     tell(JSON.parse(event.data));
   });
   stream.addEventListener("wrong", (event) => {

@@ -32,6 +32,14 @@ document.addEventListener("htmx:sendError", () => {
   say("The studio does not answer: start it again with `focuscrawl studio`, and open the address it prints.");
 });
 
+// what it answers takes that back
+function answers() {
+  if (said().textContent.startsWith("The studio does not answer")) say("");
+}
+
 document.addEventListener("htmx:afterRequest", (event) => {
-  if (event.detail.successful && said().textContent.startsWith("The studio does not answer")) say("");
+  if (!event.detail.successful) return;
+  answers();
+  const { clears } = event.detail.elt.dataset; // a field that has done its work
+  if (clears) document.getElementById(clears).value = "";
 });

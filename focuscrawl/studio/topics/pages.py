@@ -35,7 +35,8 @@ def routes(desk: Desk, examples: Examples) -> list[Route]:
 
     def new(request: Request) -> Response:
         asked = {name: request.query_params.get(name, "") for name in ("critic", "classes")}
-        return render(desk, "topic_new", {"critics": listing.critics(desk.folder), **asked})
+        known = {"critics": listing.critics(desk.folder), "recordings": desk.folder.recordings()}
+        return render(desk, "topic_new", known | asked)
 
     def definition(request: Request) -> Response:
         about = room(request)
@@ -46,7 +47,8 @@ def routes(desk: Desk, examples: Examples) -> list[Route]:
         return page("topic_training", room(request), "")
 
     def judging(request: Request) -> Response:
-        return page("topic_examples", room(request), "examples")
+        recordings = desk.folder.recordings()
+        return page("topic_examples", room(request), "examples", recordings=recordings)
 
     def example(request: Request) -> Response:
         about = room(request)

@@ -8,6 +8,8 @@ from contextlib import closing
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import sqlalchemy as sa
+
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.page_source import LIVE, webs_of
 from focuscrawl.critic.files import FORMAT, read_critic
@@ -15,7 +17,9 @@ from focuscrawl.critic.loading import find_model, load_trained
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.model_folder import MANIFEST
+from focuscrawl.report.outcome import is_error, outcome
 from focuscrawl.report.stores import open_store
+from focuscrawl.store import schema
 from focuscrawl.topics import read_definition
 
 if TYPE_CHECKING:
@@ -115,9 +119,15 @@ class TopicRoom:
         return _examples_of(str(critics[-1]), changed)
 
     def recordings(self) -> list[str]:
-        """Return where the pages that were fetched for it are, as commands take it."""
+        """Return where the pages that were fetched for it are, as commands take it.
+
+        A crawl that brought nothing is left out: what it was for is fetched anew.
+        """
         found: dict[str, None] = {}
         for path in self._fetched():
+            crawl = CrawlFolder(path)
+            if crawl.exists and not crawl.in_use and not _brought(crawl):
+                continue
             files = sorted(path.glob("*.warc.gz"))
             if files:
                 found |= dict.fromkeys(map(self.shown, files))
@@ -131,7 +141,7 @@ class TopicRoom:
     def fetched(self) -> dict[str, Path]:
         """Return the pages that were asked for, in order, with the crawl that fetched each.
 
-        Crawls that still fetch are left out.
+        Crawls that still fetch are left out, and pages that could not be had.
         """
         found: dict[str, Path] = {}
         for path in self._fetched():
@@ -142,7 +152,8 @@ class TopicRoom:
                 lines = (path / _URLS).read_text(encoding="utf-8").splitlines()
             except OSError:
                 continue
-            found |= {line.strip(): path for line in lines if line.strip()}
+            brought = _brought(crawl)
+            found |= {line.strip(): path for line in lines if line.strip() in brought}
         return found
 
     def webs(self, fetched: Path) -> list[Web]:
@@ -170,6 +181,25 @@ def _number(path: Path) -> int:
 def load_classes(critic: Path) -> tuple[str, ...]:
     """Return the classes of a critic, by its manifest."""
     return tuple(map(str, json.loads((critic / MANIFEST).read_bytes()).get("classes", ())))
+
+
+def _brought(crawl: CrawlFolder) -> frozenset[str]:
+    """Return the URLs of a crawl at rest that were answered."""
+    return _answered(str(crawl.path), crawl.store_path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=64)
+def _answered(folder: str, _changed: int) -> frozenset[str]:
+    p, u = schema.page.c, schema.url.c
+    asked = sa.select(u.url, p.status, p.error).join(schema.page, p.url == u.id)
+    try:
+        with closing(open_store(folder)) as store:
+            rows = [*store.rows(asked)]
+    except UserError:
+        return frozenset()
+    return frozenset(
+        row.url for row in rows if not is_error(outcome(row.status, row.error, duplicate=False))
+    )
 
 
 @lru_cache(maxsize=8)
