@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
+import numpy as np
+
 #: bytes; no longer page takes 20 ms or less, whatever they are
 SMALL_SIZE = 80_000
 _SMALL_TAGS = 8_000
@@ -62,13 +64,17 @@ def _is_small(utf8: bytes) -> bool:
     size = len(utf8)
     if size <= _SMALL_TAGS:
         return True
-    return size <= SMALL_SIZE and utf8.count(b"<") <= _SMALL_TAGS and not _is_stretched(utf8)
+    return size <= SMALL_SIZE and _tags(utf8) <= _SMALL_TAGS and not _is_stretched(utf8)
 
 
 def _is_bounded(utf8: bytes) -> bool:
     if len(utf8) <= _LARGE_SIZE:
         return True
-    return utf8.count(b"<") <= _LARGE_TAGS and not _is_crowded(utf8)
+    return _tags(utf8) <= _LARGE_TAGS and not _is_crowded(utf8)
+
+
+def _tags(utf8: bytes) -> int:
+    return int(np.count_nonzero(np.frombuffer(utf8, np.uint8) == ord("<")))
 
 
 def _is_stretched(utf8: bytes) -> bool:
