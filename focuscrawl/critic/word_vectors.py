@@ -113,7 +113,8 @@ class WordVectors:
             some = (lengths > place).nonzero()[0]
             total[some] += self._of_pieces[pieces.ids[starts[some] + place]]
         # a word without pieces means nothing
-        return (total / np.maximum(lengths, 1)[:, None]).astype(np.float16)
+        mean: NDArray[np.float16] = (total / np.maximum(lengths, 1)[:, None]).astype(np.float16)
+        return mean
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:

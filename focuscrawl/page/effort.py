@@ -8,6 +8,7 @@ ten million tags.
 from __future__ import annotations
 
 import re
+import string
 from enum import IntEnum
 
 import numpy as np
@@ -33,6 +34,7 @@ _TAG = re.compile(
     rb"<[a-z][^\t\n\f\r />]*+((?:[\t\n\f\r /]++|" + _ATTRIBUTE + rb")*+)", re.IGNORECASE
 )
 _ATTRIBUTES = re.compile(_ATTRIBUTE)
+_BEFORE_VALUE = b"=" + string.whitespace.encode()
 
 
 class Effort(IntEnum):
@@ -101,7 +103,9 @@ def _is_quoted(utf8: bytes, start: int, at: int) -> bool:
     """Tell whether a value may have begun after `start` that has not ended before `at`."""
     for quote in (b'"', b"'"):
         opening = utf8.rfind(quote, start, at)
-        if opening >= 0 and utf8[start:opening].rstrip().endswith(b"="):
+        if opening <= start or utf8[opening - 1] not in _BEFORE_VALUE:
+            continue
+        if utf8[start:opening].rstrip().endswith(b"="):
             return True
     return False
 

@@ -165,7 +165,7 @@ def anchor_texts(page: Outline) -> list[str]:
     leaves = page.leaves
     around = _TextsAround(leaves)
     texts = [
-        fold(leaves[left])
+        " ".join(leaves[left].split())  # `fold`, without a call
         if left == right and len(leaves[left]) <= _ANCHOR_LENGTH
         else around.text(left, right)
         for left, right in zip(page.left, page.right, strict=True)
