@@ -9,7 +9,7 @@ this is just what it would say of the link's words as a page, because its log-po
 
 from __future__ import annotations
 
-from itertools import count
+from itertools import count, repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _SURE = 1e-9  # no posterior is taken for smaller
 _REMEMBERED = 200_000  # texts, about 50 MB
+_START = np.zeros(1, np.int64)
 
 
 class WordReader:
@@ -73,7 +74,7 @@ class WordReader:
         each = self._of(words)
         total = np.zeros((n, self.columns), np.float32)
         if len(each):
-            starts = np.concatenate([[0], np.flatnonzero(owner[1:] != owner[:-1]) + 1])
+            starts = np.concatenate([_START, (owner[1:] != owner[:-1]).nonzero()[0] + 1])
             total[owner[starts]] = np.add.reduceat(each, starts, axis=0)
         return total
 
@@ -91,7 +92,7 @@ class WordReader:
         """
         n = len(view.tokens)
         until = np.zeros((n + 1, self.columns))
-        np.cumsum(self._of(view.tokens), axis=0, out=until[1:])
+        self._of(view.tokens).cumsum(axis=0, out=until[1:])
         begin, end = view.words_around(links, most)
         around: NDArray[np.float32] = (until[end] - until[begin]).astype(np.float32)
         return around
@@ -104,10 +105,13 @@ class WordReader:
     def _of(self, words: Sequence[str]) -> NDArray[np.float32]:
         """Return the evidence of each word, float32 (n_words, columns)."""
         known = self._number
-        if new := set(words).difference(known):
-            self._learn(sorted(new))
-        at = np.fromiter(map(known.__getitem__, words), np.int64, len(words))
-        return self._evidence.data.reshape(-1, self.columns)[at]
+        at = np.fromiter(map(known.get, words, repeat(-1)), np.int64, len(words))
+        unknown = (at < 0).nonzero()[0]
+        if len(unknown):
+            new = [words[i] for i in unknown.tolist()]
+            self._learn(sorted(set(new)))
+            at[unknown] = [known[word] for word in new]
+        return self._evidence.data.reshape(-1, self.columns).take(at, axis=0)
 
     def _learn(self, words: list[str]) -> None:
         self._evidence.extend((self._ask(words) - self._prior).astype(np.float32).ravel())
@@ -157,7 +161,7 @@ class TextReader:
             self._evidence.extend(self._words.evidence(words, owner, len(new)).ravel())
             known.update(zip(new, count(len(known)), strict=False))
         at = np.fromiter(map(known.__getitem__, texts), np.int64, len(texts))
-        return self._evidence.data.reshape(-1, self._words.columns)[at]
+        return self._evidence.data.reshape(-1, self._words.columns).take(at, axis=0)
 
 
 def _distribution(judgement: Judgement) -> Floats:

@@ -106,7 +106,7 @@ class FeatureExtractor:
         anchors = [view.links.anchors[i] for i in numbers]
         urls = [view.links.urls[i] for i in numbers]
         fresh, first = np.unique(targets[new], return_index=True)
-        first = np.flatnonzero(new)[first]
+        first = new.nonzero()[0][first]
         addresses = [urls[i] for i in first.tolist()]
         keys = table_of_keys(addresses)
         page_indices, page_values = self._page(view, probabilities)
@@ -163,7 +163,7 @@ class FeatureExtractor:
         if "anchor" in on:
             parts.append(self._hashes.rows(anchors, ANCHOR, BITS))
         if "section" in on:
-            above = np.searchsorted(view.heading_leaf, left, side="right")
+            above = view.heading_leaf.searchsorted(left, side="right")
             headings = self._hashes.rows(["", *view.headings], SECTION, BITS)
             parts.append(headings.take(above))
         if "site" in on:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING
 from zlib import crc32
 
@@ -39,9 +40,14 @@ class WordHashes:
         known = self._known
         if len(known) > self._most:
             known.clear()
-        for word in sorted(set(words).difference(known)):
-            known[word] = crc32(word.encode("utf-8", "surrogatepass"))
-        return np.fromiter(map(known.__getitem__, words), np.uint64, len(words))
+        numbers = np.fromiter(map(known.get, words, repeat(-1)), np.int64, len(words))
+        unknown = (numbers < 0).nonzero()[0]
+        if len(unknown):
+            new = [words[i] for i in unknown.tolist()]
+            for word in sorted(set(new)):
+                known[word] = crc32(word.encode("utf-8", "surrogatepass"))
+            numbers[unknown] = [known[word] for word in new]
+        return numbers.view(np.uint64)
 
     def rows(self, texts: list[str], salt: int, bits: int) -> SparseRows:
         """Return one row a text: the features of its words, as often as it has them."""

@@ -58,15 +58,15 @@ def window(
     """
     if not repeats:
         words, token_leaf = _distinct(words, token_leaf)
-    begin, first = token_leaf.searchsorted(np.stack([left - d_max, left]))
-    last, end = token_leaf.searchsorted(np.stack([right, right + d_max]), side="right")
+    begin, first = token_leaf.searchsorted(np.array([left - d_max, left]))
+    last, end = token_leaf.searchsorted(np.array([right, right + d_max]), side="right")
     inside = last - first
     if max_tokens is not None:
         begin = np.maximum(begin, first - max_tokens)
         end = np.minimum(end, last + max_tokens)
         inside = np.minimum(inside, max_tokens)
-    starts = np.stack([begin, first, last], axis=1)
-    spans = np.stack([first - begin, inside, end - last], axis=1)
+    starts = np.array([begin, first, last]).T
+    spans = np.array([first - begin, inside, end - last]).T
     at = ranges(starts.ravel(), spans.ravel())
     lengths = spans.sum(axis=1)
     leaf = token_leaf[at]
@@ -90,8 +90,8 @@ def _distinct(
     if not len(repeated):
         return words, token_leaf
     # only these few are put in order with their places, which takes much longer than to sort
-    place = np.minimum(np.searchsorted(repeated, pairs), len(repeated) - 1)
+    place = np.minimum(repeated.searchsorted(pairs), len(repeated) - 1)
     kept = repeated[place] != pairs
-    again = np.flatnonzero(~kept)
+    again = (~kept).nonzero()[0]
     kept[again[np.unique(pairs[again], return_index=True)[1]]] = True
     return words[kept], token_leaf[kept]

@@ -223,7 +223,7 @@ class LinkTable:
     def _weights(self, host: int, targets: Ints, links: SparseRows) -> Floats:
         """Count links of a host with equal target and words, and weigh these by their count."""
         total = np.zeros(len(links.indices) + 1, np.uint64)
-        np.cumsum(links.indices.astype(np.uint64) * _MULTIPLIER, out=total[1:])
+        (links.indices.astype(np.uint64) * _MULTIPLIER).cumsum(out=total[1:])
         words = total[links.indptr[1:]] - total[links.indptr[:-1]]
         key = (words ^ targets.astype(np.uint64) ^ np.uint64(host << 24)) * _MULTIPLIER
         slots = (key >> np.uint64(64 - _SEEN_BITS)).astype(np.int64)
@@ -243,5 +243,5 @@ def _first_of(facts: PageFacts) -> Bools:
     """Tell which links are the first to their targets, bool (n,)."""
     first = np.zeros(len(facts.targets), bool)
     order = np.argsort(facts.targets, kind="stable")
-    first[order[np.searchsorted(facts.targets[order], facts.new)]] = True
+    first[order[facts.targets[order].searchsorted(facts.new)]] = True
     return first

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _BITS = 19  # of the tables; a clash of two keys blurs both, no more
 _SLOTS = (1 << _BITS) - 1
 _MASK = np.uint32(_SLOTS)
+_NO_SLOT = np.uint32(1 << _BITS)  # nothing is ever added up there
 PRIOR = 0.05  # mean relevance expected before the first fetch (METHODS 5: p0)
 
 
@@ -33,7 +34,7 @@ class RelevanceRates:
     def __init__(self, weight: float = 2.0) -> None:
         self.weight = weight
         # total and count side by side: nearly every look at them is a cache miss
-        self._sums = np.zeros((1 << _BITS, 2), np.float32)
+        self._sums = np.zeros(((1 << _BITS) + 1, 2), np.float32)
         self._all = PRIOR * 0.1
         self._n = 0.1
 
@@ -74,20 +75,19 @@ class RelevanceRates:
         rate : float64 (n,)
         count : float64 (n,), fetches in the smallest set
         """
-        chains = np.ascontiguousarray(keys.T)
-        inside = chains > 0
-        deepest = int(np.count_nonzero(np.logical_or.reduce(inside, axis=1)))
-        slots = chains[:deepest] & _MASK
+        inside = keys > 0
+        length = np.add.reduce(inside, axis=1)
+        deepest = int(length.max(initial=0))
         # where a chain has ended, no fetches in no set leave the rate as it is
-        sums = self._sums.take(slots, axis=0) * inside[:deepest, :, None]
-        total, count = sums[:, :, 0], sums[:, :, 1]
+        slots = np.where(inside, keys & _MASK, _NO_SLOT).T[:deepest]
+        sums = self._sums.take(slots, axis=0)
         rate = np.full(len(keys), self._all / self._n)
         if not deepest:
             return rate, rate * 0.0
-        for part, n in zip(total, count + self.weight, strict=True):
-            rate *= self.weight
+        last = sums[np.maximum(length - 1, 0), np.arange(len(keys)), 1].astype(np.float64)
+        total, count = np.divide(sums.transpose(2, 0, 1), self.weight, dtype=float, order="C")
+        count += 1.0
+        for part, n in zip(total, count, strict=True):
             rate += part
             rate /= n
-        length = np.add.reduce(inside, axis=0)
-        last = count[np.maximum(length - 1, 0), np.arange(len(keys))]
-        return rate, last.astype(np.float64)
+        return rate, last

@@ -110,7 +110,7 @@ class Scorer:
         margins = self.add_new_links(first)
         dense, address = self._dense_margins(self.inputs(urls)), self._address_margins(urls)
         scores = self.learner.response(self.evidence.margins(urls) + dense + address)
-        of_target = (dense + address)[np.searchsorted(urls, targets)]
+        of_target = (dense + address)[urls.searchsorted(targets)]
         return self.learner.response(of_target + margins), scores
 
     def rebuild(self, n_links: int, y: Floats) -> tuple[Ints, Floats]:

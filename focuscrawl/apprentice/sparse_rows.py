@@ -39,7 +39,7 @@ class SparseRows(NamedTuple):
     @property
     def lengths(self) -> Ints:
         """Features of each row, int64 (n,)."""
-        return np.diff(self.indptr)
+        return self.indptr[1:] - self.indptr[:-1]
 
     def take(self, rows: NDArray[np.integer] | range) -> SparseRows:
         """Return the rows numbered `rows`, in that order; a view for a range."""
@@ -77,7 +77,7 @@ def beside(*parts: SparseRows) -> tuple[SparseRows, Ints]:
     """
     lengths = np.array([rows.lengths for rows in parts])
     indptr = pointers(lengths.sum(axis=0))
-    begin = indptr[:-1] + np.cumsum(lengths, axis=0) - lengths
+    begin = indptr[:-1] + lengths.cumsum(axis=0) - lengths
     order = ranges(begin.ravel(), lengths.ravel())
     indices = np.empty(indptr[-1], np.int32)
     indices[order] = np.concatenate([rows.indices for rows in parts])
@@ -87,7 +87,7 @@ def beside(*parts: SparseRows) -> tuple[SparseRows, Ints]:
 def pointers(lengths: NDArray[np.integer]) -> Ints:
     """Return where rows of `lengths` (n,) begin, and the end: int64 (n + 1,)."""
     indptr = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=indptr[1:])
+    lengths.cumsum(out=indptr[1:])
     return indptr
 
 

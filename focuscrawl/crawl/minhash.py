@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 import numpy as np
+
+from focuscrawl.apprentice.hashing import WordHashes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,7 +30,7 @@ _FACTOR = _random.randint(0, 1 << 31, _NUMBERS, np.uint32)[:, None] * np.uint32(
 _OFFSET = _random.randint(0, 1 << 32, _NUMBERS, np.uint32)[:, None]
 
 
-def sketch(tokens: Sequence[str]) -> bytes | None:
+def sketch(tokens: Sequence[str], hashes: WordHashes | None = None) -> bytes | None:
     """Return the MinHash of a page's shingles of four words; None for a page of few words.
 
     Of a long page the 512 shingles with the smallest hashes stand for all.
@@ -37,19 +38,19 @@ def sketch(tokens: Sequence[str]) -> bytes | None:
     Parameters
     ----------
     tokens : its words
+    hashes : what numbers them, for who has many pages to look at
 
     Notes
     -----
     A. Z. Broder, On the resemblance and containment of documents, 1997.
     """
-    words = " ".join(tokens).encode("utf-8", "surrogatepass").split(b" ")
-    hashes = np.fromiter(map(crc32, words), np.uint64, len(words))
-    n = len(hashes) - _WORDS + 1
+    n = len(tokens) - _WORDS + 1
     if n < _FEWEST:
         return None
-    mixed = hashes[:n].copy()
+    words = (hashes or WordHashes())(tokens)
+    mixed = words[:n].copy()
     for i in range(1, _WORDS):
-        mixed = mixed * _STEP + hashes[i : n + i]
+        mixed = mixed * _STEP + words[i : n + i]
     mixed = np.sort((mixed * _MIX >> _HALF).astype(np.uint32))
     new = mixed[1:] != mixed[:-1]
     shingles = np.concatenate([mixed[:1], mixed[1:][new]])[:_MOST]

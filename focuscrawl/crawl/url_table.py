@@ -158,7 +158,7 @@ class UrlTable:
     def score(self, number: int) -> float | None:
         """Return the URL's score, None for a seed and for a URL never scored."""
         score = float(self._score.data[number])
-        return None if np.isnan(score) else score
+        return None if math.isnan(score) else score
 
     def change(self, number: int, state: int, score: float | None) -> None:
         """Set state and score of a URL."""

@@ -46,12 +46,12 @@ class BagRows(NamedTuple):
         """
         if len(self) == 1:
             return (self.counts @ weights.take(self.ids, axis=0))[None]
-        words = np.diff(self.starts)
+        words = self.starts[1:] - self.starts[:-1]
         product = np.zeros((len(self), weights.shape[1]))
-        single = np.flatnonzero(words == 1)  # most rows, where words are asked for one by one
+        single = (words == 1).nonzero()[0]  # most rows, where words are asked for one by one
         at = self.starts[single]
         product[single] = self.counts[at, None] * weights.take(self.ids[at], axis=0)
-        for row in np.flatnonzero(words > 1).tolist():
+        for row in (words > 1).nonzero()[0].tolist():
             start, end = self.starts[row], self.starts[row + 1]
             product[row] = self.counts[start:end] @ weights.take(self.ids[start:end], axis=0)
         return product

@@ -142,7 +142,9 @@ class _Embedded:
 
     def means(self, rows: BagRows) -> NDArray[np.float32]:
         """Return the mean embedding of the words of each row, float32 (n_rows, dimensions)."""
-        new = np.unique(rows.ids[~self._known[rows.ids]])
+        new = rows.ids[~self._known[rows.ids]]
+        if len(rows) > 1:  # that of a page has no word twice
+            new = np.unique(new)
         if len(new):
             if self._pieces is None:
                 self._vectors[new] = self._source.of([self._words[i] for i in new.tolist()])

@@ -106,13 +106,15 @@ class WordVectors:
 
     def of_pieces(self, pieces: Pieces) -> NDArray[np.float16]:
         """Return the vectors of words in pieces, float16 (n_words, dimensions)."""
-        starts, lengths = pieces.starts[:-1], np.diff(pieces.starts)
+        starts = pieces.starts[:-1]
+        lengths = pieces.starts[1:] - starts
         total = np.zeros((len(lengths), self.dimensions), np.float32)
         for place in range(lengths.max(initial=0)):  # few words have more than three
-            some = np.flatnonzero(lengths > place)
+            some = (lengths > place).nonzero()[0]
             total[some] += self._of_pieces[pieces.ids[starts[some] + place]]
         # a word without pieces means nothing
-        return (total / np.maximum(lengths, 1)[:, None]).astype(np.float16)
+        mean: NDArray[np.float16] = (total / np.maximum(lengths, 1)[:, None]).astype(np.float16)
+        return mean
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:

@@ -68,11 +68,11 @@ def without_credentials(text: str) -> str:
 
 
 def _finish(parsed: can_ada.URL) -> str | None:
-    if parsed.protocol not in _WEB:
+    url: str = parsed.href
+    if not url.startswith(_WEB):
         return None
-    if parsed.has_credentials():
+    if "@" in url and parsed.has_credentials():
         parsed.username = ""
         parsed.password = ""
-    if parsed.has_hash():
-        parsed.hash = ""
-    return parsed.href
+        url = parsed.href
+    return url.partition("#")[0] if "#" in url else url

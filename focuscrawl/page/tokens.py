@@ -93,7 +93,7 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
     if not tokens:
         return [], np.empty(0, np.int32)
     in_token = codes > _SPACE
-    edges = np.flatnonzero(in_token[1:] != in_token[:-1])  # one before each start, each last
+    edges = (in_token[1:] != in_token[:-1]).nonzero()[0]  # one before each start, each last
     starts = edges[::2]
     lengths = edges[1::2] - starts
     if lengths.max() > MAX_TOKEN_LENGTH and far:
@@ -102,8 +102,8 @@ def tokenize(leaves: list[str]) -> tuple[list[str], NDArray[np.int32]]:
         keep = lengths <= MAX_TOKEN_LENGTH
         starts = starts[keep]
         tokens = [token for token in tokens if len(token) <= MAX_TOKEN_LENGTH]
-    marks = np.flatnonzero(codes == _MARK)
-    return tokens, np.searchsorted(marks, starts, side="right").astype(np.int32) - np.int32(1)
+    leaf = (codes == _MARK).cumsum(dtype=np.int32) - np.int32(1)
+    return tokens, leaf[starts]
 
 
 def _is_far(codes: NDArray[np.uint32]) -> bool:

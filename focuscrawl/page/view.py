@@ -104,6 +104,6 @@ class PageView:
         -------
         Two of int64 (n,), places among `tokens`, the second not included
         """
-        first = np.searchsorted(self.token_leaf, self.links.left[links])
-        last = np.searchsorted(self.token_leaf, self.links.right[links], side="right")
+        first = self.token_leaf.searchsorted(self.links.left[links])
+        last = self.token_leaf.searchsorted(self.links.right[links], side="right")
         return np.maximum(first - most, 0), np.minimum(last + most, len(self.tokens))

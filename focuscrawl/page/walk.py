@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from lxml import etree
 
 from focuscrawl.page.tree import parse_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 LINK_ATTRIBUTE = {"a": "href", "area": "href", "frame": "src", "iframe": "src"}
 
@@ -25,6 +29,8 @@ _NOFOLLOW = frozenset({"nofollow", "sponsored", "ugc"})
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _HEADING_PARTS = 16  # texts of a heading that are looked at: one left open may hold the page
 _HEADING_LENGTH = 300
+
+_SPECIAL = _NO_LEAF | _HEADINGS | LINK_ATTRIBUTE.keys()  # what is more than a place for text
 
 _TITLE_LENGTH = 1000
 # An anchor left open may run to the end of the page: no more than this of it is looked at.
@@ -73,7 +79,7 @@ class Outline:
         return left_out
 
 
-def outline(root: etree._Element) -> Outline:
+def outline(root: etree._Element) -> Outline:  # noqa: PLR0912, PLR0915 - few calls: it is hot
     """Walk over the tree under `root` once.
 
     A leaf is a text that is not all white space, or an element that holds neither an element
@@ -81,49 +87,72 @@ def outline(root: etree._Element) -> Outline:
     ``head`` or ``body`` are no leaves. A link element without a leaf inside is one itself.
     """
     page = Outline()
-    leaves, references, left, right = page.leaves, page.references, page.left, page.right
+    leaves, references, nofollow = page.leaves, page.references, page.nofollow
+    left, right = page.left, page.right
     title = _read_title(page, root)
+    for noframes in [*root.iter("noframes")]:
+        _unfold(noframes)
     open_links: list[tuple[etree._Element, int]] = []
     innermost: etree._Element | None = None  # the link element that is closed next
-    bare = False  # the last event opened an element, and no text has followed
-    walk = etree.iterwalk(root, events=("start", "end"))
-    # The hot loop of the program, twice 2,000 turns for a page of Wikipedia: few calls in it.
-    for event, element in walk:
-        if event == "start":
-            text = element.text
-            bare = text is None or text.isspace()
-            tag = element.tag
+    around: list[tuple[etree._Element, int]] = []  # those that hold this one, and `to_come` there
+    to_come = 1  # elements beside this one, itself among them, that are not closed
+    walk = root.iter()
+    # The hot loop of the program, 4,000 turns for a page of Wikipedia. lxml's `iterwalk`, which
+    # tells where elements end, takes half as long again.
+    for element in walk:
+        text = element.text
+        if text is not None and text.isspace():
+            text = None
+        bare = text is None
+        children = len(element)
+        tag = element.tag
+        if tag in _SPECIAL:
             if tag in LINK_ATTRIBUTE:
                 reference = element.get(LINK_ATTRIBUTE[tag])
                 if reference is not None:
-                    innermost = element
-                    open_links.append((element, len(references)))
+                    if children:
+                        innermost = element
+                        open_links.append((element, len(references)))
+                    elif bare:
+                        page.captions[len(references)] = _caption(element)
                     references.append(reference)
                     left.append(len(leaves))
-                    right.append(0)  # known when the link is closed
+                    right.append(len(leaves))  # or later, if the link is still open then
                     rel = element.get("rel")
-                    page.nofollow.append(
+                    nofollow.append(
                         rel is not None and not _NOFOLLOW.isdisjoint(rel.lower().split())
                     )
             elif tag in _HEADINGS:
                 page.headings.append((_heading(element), len(leaves)))
-            elif tag in _NO_LEAF:
-                if not _shows_text(element, title, page, walk) or bare:
+            else:
+                bare = False
+                if tag in _METADATA:
+                    page.metadata.append(element)
                     text = None
-                bare = False
-            if text and not bare:
-                leaves.append(text)
-        else:
-            if bare:
-                leaves.append("")
-                bare = False
+                elif tag in _HIDDEN or element is title:
+                    page.scripts |= tag == "script" and element.get("type", "") in _PROGRAMS
+                    text, children = None, 0
+                    _pass_over(element, walk)
+        if text is not None:
+            leaves.append(text)
+        if children:
+            around.append((element, to_come))
+            to_come = children
+            continue
+        if bare:
+            leaves.append("")
+        while True:  # this element is closed, and those that it is the last of
             if element is innermost:
                 link, at = open_links.pop()
                 innermost = open_links[-1][0] if open_links else None
                 _close(link, at, page)
             text = element.tail
-            if text and not text.isspace():
+            if text is not None and not text.isspace():
                 leaves.append(text)
+            to_come -= 1
+            if to_come or not around:
+                break
+            element, to_come = around.pop()  # noqa: PLW2901
     return page
 
 
@@ -136,7 +165,7 @@ def anchor_texts(page: Outline) -> list[str]:
     leaves = page.leaves
     around = _TextsAround(leaves)
     texts = [
-        fold(leaves[left])
+        " ".join(leaves[left].split())  # `fold`, without a call
         if left == right and len(leaves[left]) <= _ANCHOR_LENGTH
         else around.text(left, right)
         for left, right in zip(page.left, page.right, strict=True)
@@ -181,6 +210,8 @@ def fold(text: str) -> str:
 
 
 def _heading(element: etree._Element) -> str:
+    if not len(element):
+        return fold((element.text or "")[:_SHARED])[:_HEADING_LENGTH]
     walk = etree.iterwalk(element, events=("start", "end"))
     texts: list[str | None] = []
     for event, inside in islice(walk, 2 * _HEADING_PARTS):
@@ -200,25 +231,10 @@ def _read_title(page: Outline, root: etree._Element) -> etree._Element | None:
     return title
 
 
-def _shows_text(
-    element: etree._Element,
-    title: etree._Element | None,
-    page: Outline,
-    walk: etree.iterwalk[tuple[str, etree._Element]],
-) -> bool:
-    """Enter an element that is no leaf; tell whether the text directly in it may be one."""
-    tag = element.tag
-    if tag in _HIDDEN or element is title:
-        page.scripts |= tag == "script" and element.get("type", "") in _PROGRAMS
-        walk.skip_subtree()
-        return False
-    if tag in _METADATA:
-        page.metadata.append(element)
-        return False
-    if tag == "noframes":
-        _unfold(element)
-        return False
-    return True
+def _pass_over(element: etree._Element, walk: Iterator[etree._Element]) -> None:
+    """Leave out all that is in `element`, which `walk` has come to."""
+    for _ in islice(walk, sum(1 for _ in element.iterdescendants())):
+        pass
 
 
 def _close(link: etree._Element, at: int, page: Outline) -> None:
@@ -227,8 +243,12 @@ def _close(link: etree._Element, at: int, page: Outline) -> None:
         leaves.append("")
     page.right[at] = len(leaves) - 1
     if not leaves[-1] and not any(leaves[left : left + _ANCHOR_LEAVES]):
-        caption = link.get("alt") or _image_text(link) or link.get("title") or ""
-        page.captions[at] = fold(caption[:_SHARED])[:_ANCHOR_LENGTH].rstrip()
+        page.captions[at] = _caption(link)
+
+
+def _caption(link: etree._Element) -> str:
+    caption = link.get("alt") or _image_text(link) or link.get("title") or ""
+    return fold(caption[:_SHARED])[:_ANCHOR_LENGTH].rstrip()
 
 
 def _image_text(link: etree._Element) -> str | None:

@@ -60,9 +60,9 @@ class Index:
         texts = [schemeless(url) for url in urls]
         keys = self.arrays["key"]
         wanted = keys_of(texts)
-        places = np.searchsorted(keys, wanted)
+        places = keys.searchsorted(wanted)
         found: list[int | None] = [None] * len(texts)
-        hits = np.flatnonzero(keys[np.minimum(places, len(keys) - 1)] == wanted)
+        hits = (keys[np.minimum(places, len(keys) - 1)] == wanted).nonzero()[0]
         for i in hits.tolist():
             found[i] = self._row_of(texts[i], wanted[i], int(places[i]))
         return found

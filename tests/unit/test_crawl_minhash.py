@@ -9,6 +9,7 @@ from datasketch import MinHash, MinHashLSH
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from focuscrawl.apprentice.hashing import WordHashes
 from focuscrawl.crawl import minhash
 from focuscrawl.crawl.minhash import SIMILAR, MinHashIndex, sketch
 
@@ -71,6 +72,12 @@ def test_the_oldest_are_forgotten(monkeypatch: object) -> None:
 @given(st.lists(st.text(st.characters(exclude_characters=" "), min_size=1, max_size=8)))
 def test_any_words_have_the_same_sketch_again(tokens: list[str]) -> None:
     assert sketch(tokens) == sketch(list(tokens))
+
+
+def test_a_sketch_is_the_same_by_hashes_that_are_remembered_and_were_forgotten() -> None:
+    hashes = WordHashes(most=100)
+    for seed in (1, 2, 1):
+        assert sketch(words(seed), hashes) == sketch(words(seed))
 
 
 def shingles(tokens: list[str]) -> list[int]:

@@ -275,6 +275,8 @@ def test_headings_in_each_other_and_without_text() -> None:
     assert headings(page) == [("out in side", 0), ("in", 1), ("", 3)]
     assert parse("<p>none").heading_leaf.shape == (0,)
     assert headings(parse("<template><h1>no</h1></template>yes")) == []
+    hidden = "<template><b>no</b><template><i>no</i></template></template>"
+    assert headings(parse(f"<div>{hidden}</div><h1>yes</h1>")) == [("yes", 0)]
 
 
 def test_a_program_in_a_heading_is_no_text_of_it() -> None:

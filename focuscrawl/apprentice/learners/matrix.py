@@ -46,7 +46,7 @@ def unit(rows: SparseRows) -> Floats:
 def row_sums(values: NDArray[np.floating], indptr: Ints) -> Floats:
     """Add up the values of each row; an empty row has the sum 0."""
     total = np.zeros(len(indptr) - 1)
-    some = np.flatnonzero(indptr[1:] > indptr[:-1])
+    some = (indptr[1:] > indptr[:-1]).nonzero()[0]
     if len(some):
         total[some] = np.add.reduceat(values, indptr[some])
     return total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from focuscrawl.apprentice.hashing import WordHashes
 from focuscrawl.crawl.minhash import MinHashIndex, sketch
 from focuscrawl.crawl.part import Part
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
 
+_WORDS = 100_000  # whose hashes are remembered, 12 MB
 #: kind of the event
 NEAR_DUPLICATE = "near-duplicate"
 
@@ -25,6 +27,7 @@ class NearDuplicates(Part):
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
         self._index = MinHashIndex()
+        self._hashes = WordHashes(_WORDS)
 
     def reset(self) -> None:
         """Forget all pages."""
@@ -39,7 +42,7 @@ class NearDuplicates(Part):
     def on_judged(self, visit: PageVisit) -> None:
         """Find out whether a page says something new; its MinHash goes with its digest."""
         assert visit.view is not None
-        visit.minhash = sketch(visit.view.tokens) or b""
+        visit.minhash = sketch(visit.view.tokens, self._hashes) or b""
         if visit.minhash:
             visit.resembles = self._index.find_or_add(visit.number, visit.minhash)
 
