@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -175,15 +176,26 @@ def test_classes_are_found_marked_and_split_by_keys(
 def test_judging_pages_moves_the_frontier(folder: Path, browser: BrowserContext) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
     tab = browser.pages[0]
-    tab.goto(f"{tab.url}crawls/crawls/cycling/judge")
+    root = tab.url
+    tab.goto(f"{root}crawls/crawls/cycling/judge")
     expect(tab.get_by_text(re.compile("^R [01][.][0-9]{2} uncertain$"))).to_be_visible()
     bad = judge(tab, "b")
     judge(tab, "s")
     good = judge(tab, "g")
+    # what was judged while the crawl followed is followed, too, when nobody looks
+    tab.goto(root)
+    while (moved := _moved(tab, root))["busy"]:
+        time.sleep(0.1)
+    assert (moved["left"], moved["failed"]) == (False, "")
+    tab.go_back()
     expect(tab.locator("#moved table tbody tr").first).to_be_visible()
-    # what was judged while the crawl followed is followed, too
     following = tab.get_by_text("The crawl takes up what you said")
     expect(following).to_have_count(0)
     known = read_definition(folder / "crawls" / "cycling" / "topic.toml")
     assert (known.good, known.bad) == ((good,), (bad,))
     assert (folder / "crawls" / "cycling" / "critic-1").is_dir()
+
+
+def _moved(tab: Page, root: str) -> dict[str, Any]:
+    answer: dict[str, Any] = tab.request.get(f"{root}api/v1/crawls/crawls/cycling/moved").json()
+    return answer

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from contextlib import closing
 from dataclasses import dataclass
-from threading import Lock
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.parts.topic_change import REFUSED, REQUEST
+from focuscrawl.errors import UserError
 from focuscrawl.feedback.crawl_definition import DEFINITION
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.frontier_top import frontier_top
@@ -23,9 +26,12 @@ if TYPE_CHECKING:
     from focuscrawl.studio.desk import Desk
     from focuscrawl.studio.jobs import Job
 
+logger = logging.getLogger(__name__)
+
 FOLLOW = "follow"
 _TOP = 20  # of the frontier, shown
 _BEST = 2_000  # of it, whose places of before are known
+_PAUSE = 0.5  # seconds between two looks whether a crawl has followed
 _SOME = 5  # good pages: fewer may be of one host by chance
 
 
@@ -48,7 +54,38 @@ class Following:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._turns: dict[Path, _Turn] = {}
+        self._keeping_up: set[Path] = set()
         self._lock = Lock()
+
+    def keep_up(self, crawl: Path) -> None:
+        """Have a crawl follow in a thread, and again until nothing was judged meanwhile."""
+        with self._lock:
+            if crawl in self._keeping_up:
+                return
+            self._keeping_up.add(crawl)
+        Thread(target=self._keep_up, args=(crawl,), daemon=True).start()
+
+    def _keep_up(self, crawl: Path) -> None:
+        try:
+            self.begin(crawl)
+            while not self._is_through(crawl):
+                time.sleep(_PAUSE)
+        except (UserError, OSError) as error:
+            logger.warning("%s cannot follow what was judged: %s", crawl, error)
+            with self._lock:
+                self._keeping_up.discard(crawl)
+
+    def _is_through(self, crawl: Path) -> bool:
+        """Tell whether a crawl has followed all; begin again if pages were judged since."""
+        with self._lock:
+            if self._busy(crawl):
+                return False
+            turn = self._turns.get(crawl)
+            if turn and (turn.judged == _judged(crawl) or self._why_not(crawl, turn)):
+                self._keeping_up.discard(crawl)
+                return True
+        self.begin(crawl)
+        return False
 
     def begin(self, crawl: Path) -> Job | None:
         """Have a crawl follow its definition; None if it does so at the moment."""
@@ -74,12 +111,9 @@ class Following:
         ``one_host``: the host that all good pages are of, where there are some, else empty
         """
         with self._lock:
-            busy = self._busy(crawl)
+            busy = crawl in self._keeping_up or self._busy(crawl)
             turn = self._turns.get(crawl)
-            job = next(iter(self._desk.jobs.all(kind=FOLLOW, subject=self._name(crawl))), None)
-            failed = job.said.split("\n")[-1] if job and job.state is JobState.FAILED else ""
-            if turn is not None and not busy and _refused(crawl) > turn.refused:
-                failed = "the crawl has refused it; its log says why"
+            failed = "" if busy else self._why_not(crawl, turn)
             if turn is not None and turn.after is None and not busy and not failed:
                 turn.after = _top(crawl, _TOP)
             left = turn is not None and not busy and turn.judged != _judged(crawl)
@@ -92,6 +126,13 @@ class Following:
         jobs = self._desk.jobs.all(kind=FOLLOW, subject=self._name(crawl))
         running = bool(jobs) and jobs[0].state is JobState.RUNNING
         return running or ((crawl / REQUEST).exists() and _runs(crawl))
+
+    def _why_not(self, crawl: Path, turn: _Turn | None) -> str:
+        """Return why the last time failed, or empty."""
+        if turn is not None and _refused(crawl) > turn.refused:
+            return "the crawl has refused it; its log says why"
+        job = next(iter(self._desk.jobs.all(kind=FOLLOW, subject=self._name(crawl))), None)
+        return job.said.split("\n")[-1] if job and job.state is JobState.FAILED else ""
 
     def _name(self, crawl: Path) -> str:
         return self._desk.folder.name_of(crawl)

@@ -72,7 +72,7 @@ def routes(desk: Desk) -> list[Route]:
         edit_definition(path / DEFINITION, lambda known: judged(known, url, good=verdict), begun)
         questions.settle(path, url, passed=False)
         if _state(desk, path)["fetched"] <= SMALL:
-            following.begin(path)
+            following.keep_up(path)
         return JSONResponse({"url": url}, headers=JUDGED)
 
     def follow(request: Request, _: Mapping[str, Any]) -> JSONResponse:
