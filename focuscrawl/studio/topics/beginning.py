@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.studio.posted import text_of, texts_of
@@ -47,10 +48,12 @@ def begin_topic(folder: StudioFolder, values: Mapping[str, Any]) -> Path:
     topics = read_topics(text_of(values, "classes"))
     if topics and not critic:
         raise UserError("classes are those of a critic: name it, too")
+    name = f"/{place.name}"
     made = TopicDefinition(
         critic=critic or None,
         web=folder.recording(web) if web else None,
         topics=topics,
+        name=None if critic or name == OFF_TOPIC else name,
         words=tuple(filter(None, map(str.strip, _PHRASES_END.split(text_of(values, "words"))))),
         description=text_of(values, "description") or None,
         seeds=tuple(urls),
