@@ -33,7 +33,7 @@ from focuscrawl.critic.files import read_critic, save_critic
 from focuscrawl.critic.training import train_critic
 from focuscrawl.foundation.cache import cache_dir
 from focuscrawl.foundation.progress_listener import SILENT
-from focuscrawl.lab.replay import replay
+from focuscrawl.crawl.replay import replay
 from focuscrawl.report.measures import load_pages
 from focuscrawl.taxonomy import (
     Label,

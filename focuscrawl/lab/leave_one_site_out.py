@@ -22,7 +22,7 @@ from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.critic.training import train_critic
 from focuscrawl.lab.label_scores import score_labels
-from focuscrawl.lab.replay import replay
+from focuscrawl.crawl.replay import replay
 from focuscrawl.lab.rivals_on_paths import context_graphs, q_values
 from focuscrawl.paths.extraction import PathSampling, extract_paths
 from focuscrawl.paths.features import PathReader

@@ -14,7 +14,7 @@ from focuscrawl.crawl.assembly import parts_of
 from focuscrawl.crawl.restore import restore
 from focuscrawl.critic import load_critic
 from focuscrawl.frontier import Frontier
-from focuscrawl.lab.replay import replay
+from focuscrawl.crawl.replay import replay
 from focuscrawl.report.measures import load_pages
 from focuscrawl.strategies import Expansion, Maximum, StrategyContext
 from focuscrawl.strategies.apprentice import ApprenticeStrategy

@@ -20,7 +20,7 @@ from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.lab.critics import phrase_of
 from focuscrawl.lab.planning import critic_of_labels
 from focuscrawl.lab.rendering import Grid
-from focuscrawl.lab.replay import replay
+from focuscrawl.crawl.replay import replay
 from focuscrawl.report.measures import load_pages
 from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.webs import open_web

@@ -22,7 +22,7 @@ from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge
 from focuscrawl.lab.figures import FIGURES
-from focuscrawl.lab.replay import replay
+from focuscrawl.crawl.replay import replay
 from focuscrawl.lab.results import Results
 from focuscrawl.webs import open_web
 

@@ -16,7 +16,7 @@ from focuscrawl.crawl.parts.topic_change import REDEFINED, REQUEST, ask_to_follo
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.loading import find_model
 from focuscrawl.errors import UserError
-from focuscrawl.lab.replay import replay
+from focuscrawl.crawl.replay import replay
 from focuscrawl.report.stores import open_store
 from focuscrawl.store import CrawlStore
 

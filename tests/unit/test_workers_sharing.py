@@ -16,7 +16,7 @@ from focuscrawl.store.schema import FETCHED, QUEUED
 from focuscrawl.workers.duplicates import SharedDuplicates
 from focuscrawl.workers.outage import Outage
 from focuscrawl.workers.row_translation import rows_of
-from focuscrawl.workers.url_ids import SharedUrlTable, identity
+from focuscrawl.workers.url_ids import SharedUrlTable
 
 from .toy_crawl import Toy
 
