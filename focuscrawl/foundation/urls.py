@@ -13,13 +13,19 @@ import can_ada
 
 MAX_URL = 2083  # characters; longer URLs are what traps make
 
+_LONGEST = 16 * MAX_URL  # as written: a host of 250 kB in another script takes seconds to parse
 _WEB = ("http:", "https:")
 _CREDENTIALS = re.compile(r"(?<=://)[^/?#\\\s]*@")
 _NO_URL = (ValueError, TypeError)  # can_ada: the parser refuses; a lone surrogate in the text
 
 
 def normalize(url: str) -> str | None:
-    """Return `url` in the form the crawler compares, or None if it is no http(s) URL."""
+    """Return `url` in the form the crawler compares, or None if it is no http(s) URL.
+
+    None, too, if it is many times as long as a URL may be.
+    """
+    if len(url) > _LONGEST:
+        return None
     try:
         parsed = can_ada.parse(url)
     except _NO_URL:
@@ -40,11 +46,16 @@ def resolve(base: str, references: list[str]) -> list[str | None]:
     One normalised URL a reference; None where the reference leads to no http(s) resource.
     """
     try:
-        parsed = can_ada.parse(base)
+        parsed = can_ada.parse(base) if len(base) <= _LONGEST else None
     except _NO_URL:
+        parsed = None
+    if parsed is None:
         return [normalize(reference) for reference in references]
     urls: list[str | None] = []
     for reference in references:
+        if len(reference) > _LONGEST:
+            urls.append(None)
+            continue
         try:
             urls.append(_finish(parsed + reference))
         except _NO_URL:

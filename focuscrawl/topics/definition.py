@@ -148,9 +148,11 @@ def _fill(document: tomlkit.TOMLDocument, definition: TopicDefinition) -> None:
 
 
 def _array(values: Iterable[str]) -> tomlkit.items.Array:
-    array = tomlkit.array()
-    array.extend(list(values))
-    return array.multiline(multiline=True)
+    # read from a text: values that are put in one after another take the square of their number
+    lines = [f"    {tomlkit.string(value).as_string()},\n" for value in values]
+    array = tomlkit.value(f"[\n{''.join(lines)}]" if lines else "[]")
+    assert isinstance(array, tomlkit.items.Array)
+    return array
 
 
 def _checked(where: str, content: dict[str, Any]) -> TopicDefinition:
