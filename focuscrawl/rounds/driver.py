@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from focuscrawl.rounds.plan import RoundsPlan
     from focuscrawl.rounds.work import Master
 
+_FORMAT = 1  # of the tables
 #: of `CrawlPlan`: what makes a crawl this crawl
 _KEPT = ("topic", "critic", "strategy", "options", "seeds", "web", "random_state")
 
@@ -48,13 +49,15 @@ def crawl_in_rounds(
     """
     tables = Tables(root)
     last = _begin(plan, tables, root, master)
+    stop = "budget"
     while last["fetched"] < plan.crawl.budget:
         last_round, number = last, last["round"] + 1
         left = plan.crawl.budget - last["fetched"]
         context = context_of(root)
         buckets = _choose(context, number, min(plan.fetches, left))
         if not buckets:
-            return last | {"stop": "frontier_empty"}
+            stop = "frontier_empty"
+            break
         done = master.do_all([Task("fetch", root, bucket, number) for bucket in buckets])
         of_buckets = {str(each["bucket"]): each["fetched"] for each in done}
         tables.write_json(f"fetched/{number:05}.json", {"buckets": of_buckets})
@@ -68,16 +71,23 @@ def crawl_in_rounds(
         }
         _commit(tables, last)
         tell(last)
-    return last | {"stop": "budget"}
+    last = last | {"stop": stop}
+    tables.write_json("rounds/last.json", last)
+    return last
 
 
 def _begin(plan: RoundsPlan, tables: Tables, root: str, master: Master) -> dict[str, Any]:
     """Return the last round of a crawl; of a new one it is the round 0, which takes in seeds."""
     crawl = asdict(plan.crawl)
     kept = {"crawl": {key: crawl[key] for key in _KEPT}, "buckets": plan.buckets}
-    kept = kept | {"fetches": plan.fetches}
+    kept = {"format": _FORMAT, **kept, "fetches": plan.fetches}
     known = tables.read_json("plan.json")
     if known is not None:
+        if known.get("format") != _FORMAT:
+            raise UserError(
+                f"{root} has tables of format {known.get('format')}, this focuscrawl reads "
+                f"{_FORMAT}: upgrade focuscrawl, or name another folder"
+            )
         _check_same(known, kept, tables.root)
     checked = check(plan.crawl, None, exists=False)
     if not checked.strategy.shareable:
@@ -93,8 +103,8 @@ def _begin(plan: RoundsPlan, tables: Tables, root: str, master: Master) -> dict[
     names: dict[int, list[dict[str, Any]]] = {}
     for at, url in enumerate(checked.seeds):
         row = {"id": identity(url), "url": url, "depth": 0, "referrer": None}
-        to = names.setdefault(bucket_of(url, plan.buckets), [])
-        to.append(row | {"found": at, "first": True})
+        of_bucket = names.setdefault(bucket_of(url, plan.buckets), [])
+        of_bucket.append(row | {"found": at, "first": True})
     for to, rows in names.items():
         tables.write(f"names/00000/seeds-{to:03}", NAME, rows)
     _take_in(plan.buckets, root, master, 0)

@@ -12,11 +12,17 @@ from focuscrawl.foundation.toml_text import read_toml
 from focuscrawl.foundation.values import TEXT, Reader, json_object, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
 
-def _size(written: object) -> float:
+def size_of_round(written: object) -> float:
+    """Read the size of a round: a share of the budget, below 1, or a number of fetches.
+
+    Raises
+    ------
+    ValueError
+        It is neither.
+    """
     text = str(written).strip()
     share = float(text.removesuffix("%")) / 100.0 if text.endswith("%") else float(text)
     if not (0.0 < share < 1.0 or (share >= 1.0 and share == int(share))):
@@ -25,7 +31,7 @@ def _size(written: object) -> float:
 
 
 #: what a plan may say of a crawl: keys of `CrawlPlan`
-_OF_CRAWL: Mapping[str, Reader[Any]] = {
+_OF_CRAWL: dict[str, Reader[Any]] = {
     "topic": TEXT,
     "critic": TEXT,
     "strategy": TEXT,
@@ -36,8 +42,8 @@ _OF_CRAWL: Mapping[str, Reader[Any]] = {
     "random_state": whole_number(),
 }
 #: and of its rounds: fields of `RoundsPlan`
-_OF_ROUNDS: Mapping[str, Reader[Any]] = {
-    "round": Reader("a share of the budget, as '1%', or a number of fetches", _size),
+_OF_ROUNDS: dict[str, Reader[Any]] = {
+    "round": Reader("a share of the budget, as '1%', or a number of fetches", size_of_round),
     "buckets": whole_number(1, 1000),
 }
 _NEEDED = ("topic", "web", "budget")

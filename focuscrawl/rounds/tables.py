@@ -116,8 +116,11 @@ class Tables:
     def read(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Read a table that was written."""
         path = f"{self._base}/{name}.parquet"
-        # one file, few columns: threads only wait for each other
-        return pq.read_table(path, filesystem=self._files, columns=columns, use_threads=False)
+        try:
+            # one file, few columns: threads only wait for each other
+            return pq.read_table(path, filesystem=self._files, columns=columns, use_threads=False)
+        except (pa.ArrowInvalid, OSError) as error:
+            raise UserError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
 
     def has(self, name: str) -> bool:
         """Tell whether a table was written."""
@@ -155,7 +158,12 @@ class Tables:
         """Read a file of JSON; None if there is none."""
         if not self._exists(name):
             return None
-        content: dict[str, Any] = json.loads(self.read_bytes(name))
+        try:
+            content = json.loads(self.read_bytes(name))
+        except ValueError:
+            raise UserError(f"{self._base}/{name} is damaged: it is no JSON") from None
+        if not isinstance(content, dict):
+            raise UserError(f"{self._base}/{name} is damaged: it holds no names")
         return content
 
     def remove(self, folder: str) -> None:

@@ -9,7 +9,6 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.extras import needs
 from focuscrawl.rounds.context import context_of
 from focuscrawl.rounds.fetching import fetch
 from focuscrawl.rounds.taking_in import take_in
@@ -79,8 +78,13 @@ class Spark:
 
     def __init__(self, master: str) -> None:
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        with needs("spark", "focuscrawl rounds"):
-            from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra
+        try:
+            from pyspark.sql import SparkSession  # noqa: PLC0415 - 450 MB, and for few
+        except ModuleNotFoundError:
+            raise UserError(
+                f"--master {master} needs Apache Spark: pip install pyspark, and a Java runtime; "
+                "or take --master 'processes[2]'"
+            ) from None
         try:
             builder = SparkSession.builder.master(master).appName("focuscrawl rounds")
             self._session = builder.config("spark.ui.enabled", "false").getOrCreate()

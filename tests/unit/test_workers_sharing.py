@@ -10,6 +10,7 @@ import numpy as np
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.page_facts import PageFacts
+from focuscrawl.foundation.urls import identity
 from focuscrawl.store import VisitRecord
 from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import FETCHED, QUEUED
