@@ -91,7 +91,7 @@ def without_credentials(text: str) -> str:
 
 def _finish(parsed: can_ada.URL) -> str | None:
     url: str = parsed.href
-    if not url.startswith(_WEB):
+    if not url.startswith(_WEB) or len(url) > _LONGEST:
         return None
     if "@" in url and parsed.has_credentials():
         parsed.username = ""

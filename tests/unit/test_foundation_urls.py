@@ -94,3 +94,20 @@ def test_whatever_is_written_resolves_to_a_normal_form_or_to_nothing(
                 assert url.startswith(("http://", "https://"))
                 assert "#" not in url
                 assert urls.host(url)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "http://" + "ü" * 40_000 + ".example/",  # refused unread: such a host takes seconds
+        "http://a.example/" + "ü" * 12_000,  # each becomes six characters
+    ],
+)
+def test_what_is_many_times_too_long_is_no_url(written: str) -> None:
+    assert urls.normalize(written) is None
+    assert urls.resolve("http://a.example/", [written, "b"]) == [None, "http://a.example/b"]
+
+
+def test_a_base_that_is_many_times_too_long_is_none() -> None:
+    base = "http://" + "ü" * 40_000 + ".example/"
+    assert urls.resolve(base, ["b", "http://a.example/b"]) == [None, "http://a.example/b"]
