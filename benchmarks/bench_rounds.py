@@ -14,7 +14,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 from time import process_time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from replays import ROOT, critic, recording, seeds, topics
 
@@ -41,6 +41,7 @@ class Row(NamedTuple):
 
 
 def plan_of(web: str, topic: str, strategy: str, budget: int) -> CrawlPlan:
+    where: dict[str, Any]
     if web == "demo":
         models = ROOT / "models" / "demo"
         where = {"critic": str(models), "seeds": str(models / "seeds.csv"), "web": "demo"}
