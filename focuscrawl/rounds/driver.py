@@ -69,7 +69,7 @@ def crawl_in_rounds(
             "relevance": last_round["relevance"] + sum(each["relevance"] for each in done),
             "model": model["version"],
         }
-        _commit(tables, last)
+        _commit(tables, last, plan.buckets)
         tell(last)
     last = last | {"stop": stop}
     tables.write_json("rounds/last.json", last)
@@ -109,7 +109,7 @@ def _begin(plan: RoundsPlan, tables: Tables, root: str, master: Master) -> dict[
         tables.write(f"names/00000/seeds-{to:03}", NAME, rows)
     _take_in(plan.buckets, root, master, 0)
     last = {"round": 0, "fetched": 0, "relevance": 0.0, "model": 0}
-    _commit(tables, last)
+    _commit(tables, last, plan.buckets)
     return last
 
 
@@ -141,9 +141,12 @@ def _take_in(buckets: int, root: str, master: Master, number: int) -> None:
     master.do_all([Task("take in", root, bucket, number) for bucket in range(buckets)])
 
 
-def _commit(tables: Tables, last: Mapping[str, Any]) -> None:
+def _commit(tables: Tables, last: Mapping[str, Any], buckets: int) -> None:
     """Have a round be over; what its buckets had for each other is needed no more."""
     tables.write_json(f"rounds/{last['round']:05}.json", last)
     tables.write_json("rounds/last.json", last)
     for kind in ("names", "links"):
         tables.remove(f"{kind}/{last['round']:05}")
+    for bucket in range(buckets):
+        for kind in ("urls", "evidence"):
+            tables.drop_merged(kind, bucket, last["round"])

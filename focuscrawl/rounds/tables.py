@@ -6,6 +6,7 @@
 ``links/ROUND/FROM-BUCKET``     the links, as evidence: a row a page
 ``urls/BUCKET/ROUND``           URLs that are new or changed; the last row of one counts
 ``evidence/BUCKET/ROUND``       links into the bucket, a row a page
+                                (``ROUND-all``: of this and all earlier rounds)
 ``pages/BUCKET/ROUND``          the fetches of a round
 ``candidates/BUCKET/ROUND``     the best links after a round
 ``chosen/ROUND``                what a round fetches
@@ -30,6 +31,9 @@ from focuscrawl.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+_MANY = 10  # files of a table that are merged into one
+_DIGITS = 5  # of a round, in names
+_MERGED = "-all"
 _ID = pa.int64()  #: of a URL, see `focuscrawl.foundation.urls.identity`
 
 URL = pa.schema(
@@ -108,7 +112,10 @@ class Tables:
 
     def write(self, name: str, schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write a table, whole or not at all."""
-        table = pa.Table.from_pylist(list(rows), schema)
+        self.write_table(name, pa.Table.from_pylist(list(rows), schema))
+
+    def write_table(self, name: str, table: pa.Table) -> None:
+        """Write a table, whole or not at all."""
         sink = pa.BufferOutputStream()
         pq.write_table(table, sink, compression="zstd")
         self._put(f"{name}.parquet", sink.getvalue())
@@ -126,11 +133,33 @@ class Tables:
         """Tell whether a table was written."""
         return self._exists(f"{name}.parquet")
 
-    def of_bucket(self, kind: str, bucket: int, until: int) -> Iterator[str]:
-        """Iterate over the tables of a bucket, up to a round."""
+    def of_bucket(self, kind: str, bucket: int, until: int) -> list[str]:
+        """Return the tables of a bucket that together say all up to a round, in their order."""
+        folder = f"{kind}/{bucket:03}"
+        names = [name for name in self._names(folder) if int(name[:_DIGITS]) <= until]
+        merged = [at for at, name in enumerate(names) if name.endswith(_MERGED)]
+        return [f"{folder}/{name}" for name in names[merged[-1] if merged else 0 :]]
+
+    def add(self, kind: str, bucket: int, round_: int, table: pa.Table) -> None:
+        """Add what a round has for a table of a bucket; many small files become one.
+
+        What was merged stays until the round is over, see `drop_merged`.
+        """
+        before = self.of_bucket(kind, bucket, round_ - 1)
+        name = f"{kind}/{bucket:03}/{round_:05}"
+        if len(before) < _MANY:
+            self.write_table(name, table)
+        else:
+            parts = [self.read(each) for each in before]
+            self.write_table(name + _MERGED, pa.concat_tables([*parts, table]))
+
+    def drop_merged(self, kind: str, bucket: int, round_: int) -> None:
+        """Remove what is in a merged table, too, after a round."""
+        kept = self.of_bucket(kind, bucket, round_)
         for name in self._names(f"{kind}/{bucket:03}"):
-            if int(name) <= until:
-                yield f"{kind}/{bucket:03}/{name}"
+            path = f"{kind}/{bucket:03}/{name}"
+            if path not in kept and int(name[:_DIGITS]) < round_:
+                self._files.delete_file(f"{self._base}/{path}.parquet")
 
     def incoming(self, kind: str, bucket: int, round_: int) -> Iterator[str]:
         """Iterate over what other buckets have for this one after a round."""

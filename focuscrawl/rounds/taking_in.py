@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from focuscrawl.rounds.context import RoundsContext
 
 _HOT = 4  # times the fetches of a round: so many of the best links are scored anew after it
+_LEAST = 10_000  # at least so many
 
 
 def take_in(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
@@ -40,7 +41,7 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     links = [tables.read(each) for each in tables.incoming("links", bucket, round_)]
     found = pa.concat_tables(links) if links else EVIDENCE.empty_table()
     if links:
-        tables.write(f"evidence/{name}", EVIDENCE, found.to_pylist())
+        tables.add("evidence", bucket, round_, found)
     if tables.has(f"pages/{name}"):
         excluded = tables.read_json(f"excluded/{name}")
         assert excluded is not None
@@ -51,7 +52,7 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     touched = touched[urls.state[urls.places(touched)] != FETCHED]
     hot = np.zeros(0, np.int64)
     if strategy.learns:
-        hot = urls.ids[urls.waiting()[: _HOT * context.fetches]]
+        hot = urls.ids[urls.waiting()[: max(_LEAST, _HOT * context.fetches)]]
     wanted = np.union1d(touched, hot)
     ids, scores = recall(
         strategy,
@@ -63,7 +64,7 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     )
     of_wanted = np.isin(ids, wanted)
     urls.take_scores(ids[of_wanted], scores[of_wanted])
-    tables.write(f"urls/{name}", URL, urls.changed())
+    tables.add("urls", bucket, round_, pa.Table.from_pylist(urls.changed(), URL))
     best = [*_candidates(urls, quotas, context.fetches)]
     rows = urls.rows(np.array(best, np.int64))
     tables.write(f"candidates/{name}", CHOSEN, [row | {"bucket": bucket} for row in rows])
