@@ -41,12 +41,12 @@ import click
 from generated_web import TOPIC, GeneratedWeb
 from generated_web import Pages as GeneratedPages
 
+from focuscrawl.crawl.replay import answer_of, visit
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.training import train_critic
 from focuscrawl.foundation.cache import cache_dir
-from focuscrawl.lab.replay import answer_of, visit
 from focuscrawl.taxonomy import Label
 from focuscrawl.testing import new_crawl
 from focuscrawl.webs.protocol import Answer

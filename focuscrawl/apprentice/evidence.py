@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from focuscrawl.apprentice.dense_inputs import INPUTS
 from focuscrawl.apprentice.relevance_rates import PRIOR, RelevanceRates
+from focuscrawl.apprentice.serialization import part_of
 from focuscrawl.apprentice.url_features import PATTERNS, PREFIXES
 from focuscrawl.foundation.arrays import Bools, Floats, GrowingArray, Ints
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.link_table import LinkTable
@@ -37,6 +40,20 @@ class FetchOutcomes:
         self.prefixes = RelevanceRates()
         self.patterns = RelevanceRates()
         self._aliases = np.zeros((2, 1 << 19), bool)
+
+    def get_state(self) -> dict[str, NDArray[Any]]:
+        """Return all that was observed."""
+        rates = {"p": self.prefixes.get_state(), "s": self.patterns.get_state()}
+        return {
+            "aliases": np.packbits(self._aliases),
+            **{f"{key}_{name}": x for key, state in rates.items() for name, x in state.items()},
+        }
+
+    def set_state(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take up what `get_state` returned, in place of all that was observed."""
+        for key, rates in (("p_", self.prefixes), ("s_", self.patterns)):
+            rates.set_state(part_of(state, key))
+        self._aliases[:] = np.unpackbits(state["aliases"]).reshape(self._aliases.shape)
 
     def observe(self, keys: NDArray[np.uint32], relevance: float) -> None:
         """Take in a fetch of the URL with these `keys`."""

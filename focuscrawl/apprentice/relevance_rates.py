@@ -49,7 +49,8 @@ class RelevanceRates:
         }
 
     def set_state(self, state: Mapping[str, NDArray[Any]]) -> Self:
-        """Take up what `get_state` returned."""
+        """Take up what `get_state` returned, in place of all that was observed."""
+        self._sums[:] = 0.0
         self._sums[state["used"], 0] = state["total"]
         self._sums[state["used"], 1] = state["count"]
         self._all, self._n = (float(x) for x in state["all"])

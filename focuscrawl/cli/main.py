@@ -38,6 +38,7 @@ COMMANDS = {
     "recrawl": "Crawl a topic again: what is new, changed.",
     "report": "Summarise crawls and draw their curves.",
     "resume": "Let a paused crawl go on.",
+    "rounds": "Crawl in rounds, on a cluster.",
     "status": "Show how crawls are doing.",
     "stop": "End a running crawl.",
     "studio": "Topics and crawls, in a browser.",
@@ -56,7 +57,13 @@ _MODULE_OF = {
 }
 
 #: subcommand: the extra of the package that it needs
-EXTRA_OF = {"distill": "report", "lab": "lab", "report": "report", "studio": "studio"}
+EXTRA_OF = {
+    "distill": "report",
+    "lab": "lab",
+    "report": "report",
+    "rounds": "parquet",
+    "studio": "studio",
+}
 
 
 class _Commands(click.Group):

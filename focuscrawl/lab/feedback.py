@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl.replay import replay
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.corpus import read_bags
 from focuscrawl.critic.files import save_critic
@@ -22,7 +23,6 @@ from focuscrawl.critic.phrase_model import ON_TOPIC, phrases_of
 from focuscrawl.feedback import apply_definition, suggest
 from focuscrawl.lab.critics import phrase_of
 from focuscrawl.lab.planning import critic_of_labels, sample
-from focuscrawl.lab.replay import replay
 from focuscrawl.report.measures import load_pages
 from focuscrawl.report.stores import open_store
 from focuscrawl.taxonomy import lies_under, read_labels

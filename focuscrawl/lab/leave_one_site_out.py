@@ -18,11 +18,11 @@ import numpy as np
 
 from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.crawl.link_filter import may_be_page
+from focuscrawl.crawl.replay import replay
 from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.critic.training import train_critic
 from focuscrawl.lab.label_scores import score_labels
-from focuscrawl.lab.replay import replay
 from focuscrawl.lab.rivals_on_paths import context_graphs, q_values
 from focuscrawl.paths.extraction import PathSampling, extract_paths
 from focuscrawl.paths.features import PathReader

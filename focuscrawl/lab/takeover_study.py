@@ -11,10 +11,10 @@ import pandas as pd
 
 from focuscrawl.crawl import Crawl, CrawlFolder, CrawlPlan
 from focuscrawl.crawl.assembly import parts_of
+from focuscrawl.crawl.replay import replay
 from focuscrawl.crawl.restore import restore
 from focuscrawl.critic import load_critic
 from focuscrawl.frontier import Frontier
-from focuscrawl.lab.replay import replay
 from focuscrawl.report.measures import load_pages
 from focuscrawl.strategies import Expansion, Maximum, StrategyContext
 from focuscrawl.strategies.apprentice import ApprenticeStrategy

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl.replay import replay
 from focuscrawl.critic.corpus import read_bags
 from focuscrawl.critic.discriminative import LogisticModel
 from focuscrawl.critic.files import save_critic
@@ -20,7 +21,6 @@ from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.lab.critics import phrase_of
 from focuscrawl.lab.planning import critic_of_labels
 from focuscrawl.lab.rendering import Grid
-from focuscrawl.lab.replay import replay
 from focuscrawl.report.measures import load_pages
 from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.webs import open_web

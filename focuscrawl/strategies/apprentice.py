@@ -17,6 +17,7 @@ from focuscrawl.apprentice.instances import MAX_LINKS
 from focuscrawl.apprentice.link_context import MAX_TOKENS
 from focuscrawl.apprentice.options import DEFAULT_GROUPS, Options
 from focuscrawl.apprentice.page_facts import PageFacts
+from focuscrawl.foundation.packed_arrays import pack_arrays, unpack_numbers
 from focuscrawl.strategies.base import Strategy
 from focuscrawl.strategies.messages import Expansion, Lesson
 
@@ -102,11 +103,12 @@ class ApprenticeStrategy(Strategy):
 
     def expand(self, page: JudgedPage) -> Expansion:
         """Score the links of `page`, and the URLs they lead to, by all links into them."""
+        new = self._apprentice.new(page.targets)
         facts = self._reader.read(
             page.view,
             page.links,
             page.targets,
-            new=self._apprentice.new(page.targets),
+            new=np.ones_like(new) if self.self_contained else new,
             relevance=page.relevance,
             probabilities=page.probabilities,
         )
@@ -192,6 +194,14 @@ class ApprenticeStrategy(Strategy):
     def take_up(self, version: int, state: bytes, fetched: int) -> Lesson:
         """Make a lesson of what another worker has learned."""
         return _lesson(self._training.take_up(version, state), fetched)
+
+    def outcomes(self) -> bytes:
+        """Return the rates of directories and URL patterns."""
+        return pack_arrays(self._apprentice.memory.outcomes.get_state())
+
+    def take_outcomes(self, outcomes: bytes) -> None:
+        """Take up the rates of directories and URL patterns."""
+        self._apprentice.memory.outcomes.set_state(unpack_numbers(outcomes))
 
 
 def _lesson(learned: ApprenticeLesson, trained_at: int) -> Lesson:

@@ -42,6 +42,8 @@ class Strategy(ABC):
     expects_relevance : its scores are the relevance that is to be expected of a URL, in [0, 1]; a
         live crawl then holds back what is far below links that wait for their hosts
         (`focuscrawl.frontier.patience`)
+    self_contained : set from outside, before the first page: memos are to be understood without
+        those of pages before them
     lag : how many fetches a replay may go on while a lesson is learned; exactly so many later it
         is adopted. With 0 a replay waits
     """
@@ -49,6 +51,7 @@ class Strategy(ABC):
     learns: bool = False
     shareable: bool = False
     expects_relevance: bool = False
+    self_contained: bool = False
     model_version: int = 0
     lag: int = 0
 
@@ -206,6 +209,19 @@ class Strategy(ABC):
 
     def take_up(self, version: int, state: bytes, fetched: int) -> Lesson:
         """Make of what `train` returned, here or elsewhere, a lesson to `adopt`."""
+        raise NotImplementedError
+
+    # -- in rounds: each is gone through by strategies made anew ------------------------------
+
+    def outcomes(self) -> bytes | None:
+        """Return what is known of fetches beyond what `recall` and `hear` can tell of them.
+
+        None: nothing is.
+        """
+        return None
+
+    def take_outcomes(self, outcomes: bytes) -> None:
+        """Take up what `outcomes` returned, in place of all that was heard and observed."""
         raise NotImplementedError
 
 

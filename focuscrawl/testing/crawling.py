@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.crawl import Crawl, CrawlFolder, CrawlPlan
 from focuscrawl.crawl.assembly import parts_of
+from focuscrawl.crawl.replay import NOW, answer_of, visit
 from focuscrawl.crawl.restore import restore
 from focuscrawl.frontier import Frontier
-from focuscrawl.lab.replay import NOW, answer_of, visit
 from focuscrawl.strategies import StrategyContext, make_strategy
 
 if TYPE_CHECKING:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from hashlib import blake2b
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.foundation.urls import identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,16 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from focuscrawl.store import VisitRecord
-
-
-def identity(name: str) -> int:
-    """Return the number of a URL or host in the store: 63 bits of its hash.
-
-    Workers need not ask each other for it. Two of a billion URLs have the same number with a
-    chance of one in twenty; the second one is then taken for the first.
-    """
-    digest = blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    return int.from_bytes(digest, "little") >> 1
 
 
 class SharedUrlTable(UrlTable):

@@ -19,10 +19,10 @@ from click.testing import CliRunner, Result
 
 from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl.replay import replay
 from focuscrawl.errors import UserError
 from focuscrawl.knowledge import Knowledge
 from focuscrawl.lab.figures import FIGURES
-from focuscrawl.lab.replay import replay
 from focuscrawl.lab.results import Results
 from focuscrawl.webs import open_web
 

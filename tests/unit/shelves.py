@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from focuscrawl.crawl.replay import answer_of, visit
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.lab.replay import answer_of, visit
 from focuscrawl.testing import KeywordCritic, TinyWeb, new_crawl, step
 
 if TYPE_CHECKING:

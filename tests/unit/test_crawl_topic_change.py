@@ -13,10 +13,10 @@ import pytest
 
 from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.crawl.parts.topic_change import REDEFINED, REQUEST, ask_to_follow, follow
+from focuscrawl.crawl.replay import replay
 from focuscrawl.critic import load_critic
 from focuscrawl.critic.loading import find_model
 from focuscrawl.errors import UserError
-from focuscrawl.lab.replay import replay
 from focuscrawl.report.stores import open_store
 from focuscrawl.store import CrawlStore
 

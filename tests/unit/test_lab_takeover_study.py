@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl.replay import replay
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.critic.loading import find_model
-from focuscrawl.lab.replay import replay
 from focuscrawl.lab.takeover_study import take_over
 from focuscrawl.lab.topic_tasks import Task, do_all, read_tables
 from focuscrawl.report.measures import load_pages

@@ -15,8 +15,8 @@ from scipy.special import softmax
 
 from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl.replay import replay
 from focuscrawl.errors import UserError
-from focuscrawl.lab.replay import replay
 from focuscrawl.paths.files import load_path_critic, read_model, save_model
 from focuscrawl.paths.forager import Forager
 from focuscrawl.paths.site_path import read_paths

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlPlan, open_crawl
+from focuscrawl.crawl.replay import replay
 from focuscrawl.critic.loading import find_model
 from focuscrawl.errors import UserError
-from focuscrawl.lab.replay import replay
 from focuscrawl.report.status import Status
 from focuscrawl.store import CrawlStore, schema, soundness
 from focuscrawl.store.history import History

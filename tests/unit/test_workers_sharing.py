@@ -10,13 +10,14 @@ import numpy as np
 from focuscrawl.apprentice.apprentice import Apprentice
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.page_facts import PageFacts
+from focuscrawl.foundation.urls import identity
 from focuscrawl.store import VisitRecord
 from focuscrawl.store.records import LinkRow
 from focuscrawl.store.schema import FETCHED, QUEUED
 from focuscrawl.workers.duplicates import SharedDuplicates
 from focuscrawl.workers.outage import Outage
 from focuscrawl.workers.row_translation import rows_of
-from focuscrawl.workers.url_ids import SharedUrlTable, identity
+from focuscrawl.workers.url_ids import SharedUrlTable
 
 from .toy_crawl import Toy
 

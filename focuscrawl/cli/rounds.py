@@ -1,0 +1,67 @@
+"""``focuscrawl rounds``: a crawl in rounds, by processes of this machine or by Apache Spark."""
+
+from __future__ import annotations
+
+import os
+import re
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from focuscrawl.cli import options
+from focuscrawl.errors import UserError
+from focuscrawl.report.stop_reasons import in_words
+from focuscrawl.rounds import crawl_in_rounds, read_plan
+from focuscrawl.rounds.as_folder import write_folder
+from focuscrawl.rounds.work import Processes, Spark
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from focuscrawl.rounds.work import Master
+
+_PROCESSES = re.compile(r"processes\[([1-9]\d{0,3})\]")
+
+
+@click.command()
+@click.argument("plan_file", metavar="PLAN.toml", type=options.PATH)
+@click.option("--out", "root", required=True, help="Folder of the tables, or its URI: s3://...")
+@click.option(
+    "--master",
+    help="Who does the work: processes[2], or Spark's local[2], spark://..., yarn, k8s://...  "
+    "[default: a process a core]",
+)
+@options.path("--folder", "Write the crawl into this folder, too, for reports.")
+def rounds(plan_file: Path, root: str, master: str | None, folder: Path | None) -> None:
+    """Crawl a recorded web in rounds, over tables of Parquet.
+
+    A round fetches the best links of all hosts, then learns from them. It is kept whole or not at
+    all: the same command goes on after the last one.
+
+    \b
+    focuscrawl rounds rounds.toml --out rounds/cycling
+    focuscrawl rounds rounds.toml --out rounds/cycling --master 'local[2]'
+    """
+    plan = read_plan(plan_file)
+    if folder is not None and (folder / "crawl.db").exists():
+        raise UserError(f"{folder} holds a crawl already: name a new folder with --folder")
+    with closing(_master(master)) as workers:
+        last = crawl_in_rounds(plan, root, workers, _tell)
+    click.echo(in_words(last["stop"], last["fetched"]))
+    if folder is not None:
+        write_folder(root, folder)
+        click.echo(f"as a crawl: {folder}")
+
+
+def _master(name: str | None) -> Master:
+    if name is None:
+        return Processes(len(os.sched_getaffinity(0)))
+    found = _PROCESSES.fullmatch(name)
+    return Spark(name) if found is None else Processes(int(found[1]))
+
+
+def _tell(last: Mapping[str, Any]) -> None:
+    rate = last["relevance"] / max(last["fetched"], 1)
+    click.echo(f"round {last['round']}: {last['fetched']:,} fetches, harvest rate {rate:.3f}")

@@ -1,0 +1,143 @@
+"""The URLs of a bucket: all that are known, and what a round changes of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from focuscrawl.foundation.urls import host, identity
+from focuscrawl.rounds.tables import URL
+from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from focuscrawl.foundation.arrays import Bools, Floats, Ints
+    from focuscrawl.rounds.tables import Tables
+
+
+def bucket_of(url: str, buckets: int) -> int:
+    """Return the bucket that a URL's host belongs to."""
+    return identity(host(url)) % buckets
+
+
+class BucketUrls:
+    """The URLs of a bucket in columns, as they are after some round.
+
+    Attributes
+    ----------
+    ids : int64 (n,), ascending
+    score, state, found, relevance : float64, int8, int64, float64 (n,), see `URL`
+    """
+
+    def __init__(self, tables: Tables, bucket: int, until: int) -> None:
+        parts = [tables.read(name) for name in tables.of_bucket("urls", bucket, until)]
+        table = pa.concat_tables(parts) if parts else URL.empty_table()
+        ids = table["id"].to_numpy()
+        # the last row of each URL
+        self.ids, last = np.unique(ids[::-1], return_index=True)
+        self._rows = table.take(pa.array(len(ids) - 1 - last))
+        self.score: Floats = self._rows["score"].to_numpy().copy()
+        self.state: Ints = self._rows["state"].to_numpy().copy()
+        self.found: Ints = self._rows["found"].to_numpy().copy()
+        self.relevance: Floats = self._rows["relevance"].to_numpy().copy()
+        self._changed: Bools = np.zeros(len(self.ids), bool)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def places(self, ids: Ints) -> Ints:
+        """Return the places of known URLs, int64 (n,)."""
+        return np.searchsorted(self.ids, ids)
+
+    def known(self, ids: Ints) -> Bools:
+        """Tell which URLs are known, bool (n,)."""
+        at = np.minimum(self.places(ids), max(len(self.ids) - 1, 0))
+        return self.ids[at] == ids if len(self.ids) else np.zeros(len(ids), bool)
+
+    def rows(self, places: Ints) -> list[dict[str, Any]]:
+        """Return rows as they are now."""
+        rows: list[dict[str, Any]] = self._rows.take(pa.array(places)).to_pylist()
+        for row, at in zip(rows, places.tolist(), strict=True):
+            row["score"], row["state"] = float(self.score[at]), int(self.state[at])
+            known = self.relevance[at]
+            row["relevance"] = None if np.isnan(known) else float(known)
+        return rows
+
+    def urls(self, places: Ints) -> list[str]:
+        """Return the URLs themselves."""
+        urls: list[str] = self._rows["url"].take(pa.array(places)).to_pylist()
+        return urls
+
+    # -- what a round changes --------------------------------------------------------------
+
+    def take_names(self, names: pa.Table) -> None:
+        """Take in URLs that pages link to; those that come first wait from now on."""
+        names = names.sort_by("found")
+        ids, first_row = np.unique(names["id"].to_numpy(), return_index=True)
+        new = ~self.known(ids)
+        rows = names.take(pa.array(first_row[new])).drop_columns(["first"])
+        n = len(rows)
+        for name, values in (
+            ("score", pa.array(np.full(n, np.nan))),
+            ("state", pa.array(np.full(n, UNFOLLOWED, np.int8))),
+            ("relevance", pa.nulls(n, pa.float64())),
+        ):
+            rows = rows.append_column(name, values)
+        self._extend(rows.select(URL.names).cast(URL))
+        first = np.unique(names["id"].to_numpy()[names["first"].to_numpy(zero_copy_only=False)])
+        at = self.places(first)
+        at = at[np.isin(self.state[at], (UNFOLLOWED, QUEUED))]
+        self.score[at], self.state[at], self._changed[at] = np.inf, QUEUED, True
+
+    def _extend(self, rows: pa.Table) -> None:
+        table = pa.concat_tables([self._rows, rows])
+        ids = table["id"].to_numpy()
+        order = np.argsort(ids, kind="stable")
+        n, fresh = len(rows), rows["relevance"].to_numpy()
+        score = np.concatenate([self.score, rows["score"].to_numpy()])
+        state = np.concatenate([self.state, rows["state"].to_numpy()])
+        relevance = np.concatenate([self.relevance, fresh])
+        changed = np.concatenate([self._changed, np.ones(n, bool)])
+        self.ids, self._rows = ids[order], table.take(pa.array(order))
+        self.score, self.state = score[order], state[order]
+        self.relevance, self._changed = relevance[order], changed[order]
+        self.found = self._rows["found"].to_numpy().copy()
+
+    def take_fetched(self, pages: pa.Table, excluded: Iterable[int]) -> None:
+        """Take in what was fetched, what may not be, and other names of what was."""
+        at = self.places(pages["id"].to_numpy())
+        self.state[at], self.relevance[at] = FETCHED, pages["relevance"].to_numpy()
+        self._changed[at] = True
+        gone = self.places(np.array([*excluded], np.int64))
+        named = [
+            identity(canonical)
+            for url, canonical in zip(
+                pages["url"].to_pylist(), pages["canonical"].to_pylist(), strict=True
+            )
+            if canonical is not None and canonical != url and host(canonical) == host(url)
+        ]
+        other = np.array(named, np.int64)
+        gone = np.concatenate([gone, self.places(other[self.known(other)])]).astype(np.int64)
+        gone = gone[self.state[gone] != FETCHED]
+        self.state[gone], self._changed[gone] = EXCLUDED, True
+
+    def take_scores(self, ids: Ints, scores: Floats) -> None:
+        """Take in new scores; what was not followed and now is waits."""
+        at = self.places(ids)
+        keep = np.isin(self.state[at], (UNFOLLOWED, QUEUED)) & ~np.isposinf(self.score[at])
+        at, scores = at[keep], scores[keep]
+        self._changed[at] |= self.score[at] != scores
+        self.score[at] = scores
+        self.state[at] = np.where(np.isfinite(scores), QUEUED, UNFOLLOWED)
+
+    def waiting(self) -> Ints:
+        """Return the places of what waits, best first; of two as good the first found."""
+        at = np.flatnonzero(self.state == QUEUED)
+        return at[np.lexsort([self.found[at], -self.score[at]])]
+
+    def changed(self) -> list[dict[str, Any]]:
+        """Return the rows that the round has changed."""
+        return self.rows(np.flatnonzero(self._changed))

@@ -1,0 +1,65 @@
+"""What every task of a crawl needs, loaded once a process."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from focuscrawl.crawl.assembly import check
+from focuscrawl.crawl.plan import CrawlPlan
+from focuscrawl.rounds.evidence import Model
+from focuscrawl.rounds.tables import Tables
+from focuscrawl.strategies import StrategyContext, make_strategy
+
+if TYPE_CHECKING:
+    from focuscrawl.strategies import Strategy
+
+
+class RoundsContext:
+    """Tables, critic, web and plan of a crawl in rounds.
+
+    Attributes
+    ----------
+    tables : its files
+    buckets : how many there are
+    checked : see `focuscrawl.crawl.assembly.check`
+    """
+
+    def __init__(self, root: str) -> None:
+        self.tables = Tables(root)
+        kept = self.tables.read_json("plan.json")
+        assert kept is not None
+        self.buckets = int(kept["buckets"])
+        self.fetches = int(kept["fetches"])
+        self.checked = check(CrawlPlan(**kept["crawl"]), None, exists=False)
+
+    def strategy(self) -> Strategy:
+        """Return a strategy that knows nothing."""
+        plan, checked = self.checked.plan, self.checked
+        context = StrategyContext(checked.critic, plan.random_state, checked.web, plan.topics)
+        strategy = make_strategy(plan.strategy, context, plan.options)
+        strategy.self_contained = True
+        return strategy
+
+    def model(self, round_: int) -> Model | None:
+        """Return what was learned after a round; None: nothing yet."""
+        committed = self.tables.read_json(f"models/{round_:05}.json")
+        if committed is None or not committed["version"]:
+            return None
+        at = int(committed["learned_in"])
+        return Model(int(committed["version"]), self.tables.read_bytes(f"models/{at:05}.npz"))
+
+    def outcomes(self, bucket: int, until: int) -> bytes | None:
+        """Return the strategy's rates of a bucket after a round; None: nothing came of it yet."""
+        names = [*self.tables.of_bucket("pages", bucket, until)]
+        if not names:
+            return None
+        last = names[-1].replace("pages/", "outcomes/", 1)
+        content = self.tables.read_bytes(last)
+        return content or None
+
+
+@lru_cache(maxsize=1)
+def context_of(root: str) -> RoundsContext:
+    """Return the context of the crawl whose tables are at `root`."""
+    return RoundsContext(root)

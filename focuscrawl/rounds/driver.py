@@ -1,0 +1,152 @@
+"""Round after round: choose, fetch, learn, take in, commit."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from focuscrawl.crawl.assembly import check
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.urls import identity
+from focuscrawl.rounds.bucket_urls import bucket_of
+from focuscrawl.rounds.context import context_of
+from focuscrawl.rounds.learning import learn
+from focuscrawl.rounds.tables import CHOSEN, NAME, Tables
+from focuscrawl.rounds.work import Task
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from focuscrawl.rounds.context import RoundsContext
+    from focuscrawl.rounds.plan import RoundsPlan
+    from focuscrawl.rounds.work import Master
+
+_FORMAT = 1  # of the tables
+#: of `CrawlPlan`: what makes a crawl this crawl
+_KEPT = ("topic", "critic", "strategy", "options", "seeds", "web", "random_state")
+
+
+def crawl_in_rounds(
+    plan: RoundsPlan, root: str, master: Master, tell: Callable[[Mapping[str, Any]], None]
+) -> dict[str, Any]:
+    """Begin a crawl, or go on with the one whose tables are at `root`, until it is over.
+
+    Parameters
+    ----------
+    tell : called with every round that was committed
+
+    Returns
+    -------
+    The last round, and ``stop``: why there is no other
+
+    Raises
+    ------
+    UserError
+        Anything the user has to put right.
+    """
+    tables = Tables(root)
+    last = _begin(plan, tables, root, master)
+    stop = "budget"
+    while last["fetched"] < plan.crawl.budget:
+        last_round, number = last, last["round"] + 1
+        left = plan.crawl.budget - last["fetched"]
+        context = context_of(root)
+        buckets = _choose(context, number, min(plan.fetches, left))
+        if not buckets:
+            stop = "frontier_empty"
+            break
+        done = master.do_all([Task("fetch", root, bucket, number) for bucket in buckets])
+        of_buckets = {str(each["bucket"]): each["fetched"] for each in done}
+        tables.write_json(f"fetched/{number:05}.json", {"buckets": of_buckets})
+        model = learn(context, number)
+        _take_in(plan.buckets, root, master, number)
+        last = {
+            "round": number,
+            "fetched": last_round["fetched"] + sum(of_buckets.values()),
+            "relevance": last_round["relevance"] + sum(each["relevance"] for each in done),
+            "model": model["version"],
+        }
+        _commit(tables, last, plan.buckets)
+        tell(last)
+    last = last | {"stop": stop}
+    tables.write_json("rounds/last.json", last)
+    return last
+
+
+def _begin(plan: RoundsPlan, tables: Tables, root: str, master: Master) -> dict[str, Any]:
+    """Return the last round of a crawl; of a new one it is the round 0, which takes in seeds."""
+    crawl = asdict(plan.crawl)
+    kept = {"crawl": {key: crawl[key] for key in _KEPT}, "buckets": plan.buckets}
+    kept = {"format": _FORMAT, **kept, "fetches": plan.fetches}
+    known = tables.read_json("plan.json")
+    if known is not None:
+        if known.get("format") != _FORMAT:
+            raise UserError(
+                f"{root} has tables of format {known.get('format')}, this focuscrawl reads "
+                f"{_FORMAT}: upgrade focuscrawl, or name another folder"
+            )
+        _check_same(known, kept, tables.root)
+    checked = check(plan.crawl, None, exists=False)
+    if not checked.strategy.shareable:
+        raise UserError(
+            f"strategy {plan.crawl.strategy} has to see the whole crawl, and a round sees it "
+            "bucket by bucket: take apprentice, best-first or another that judges links by pages"
+        )
+    if known is None:
+        tables.write_json("plan.json", kept)
+    done = tables.read_json("rounds/last.json")
+    if done is not None:
+        return done
+    names: dict[int, list[dict[str, Any]]] = {}
+    for at, url in enumerate(checked.seeds):
+        row = {"id": identity(url), "url": url, "depth": 0, "referrer": None}
+        of_bucket = names.setdefault(bucket_of(url, plan.buckets), [])
+        of_bucket.append(row | {"found": at, "first": True})
+    for to, rows in names.items():
+        tables.write(f"names/00000/seeds-{to:03}", NAME, rows)
+    _take_in(plan.buckets, root, master, 0)
+    last = {"round": 0, "fetched": 0, "relevance": 0.0, "model": 0}
+    _commit(tables, last, plan.buckets)
+    return last
+
+
+def _check_same(known: Mapping[str, Any], given: Mapping[str, Any], root: str) -> None:
+    for key, value in (given["crawl"] | {"buckets": given["buckets"]}).items():
+        before = known["crawl"].get(key) if key in known["crawl"] else known.get(key)
+        if before != value:
+            raise UserError(
+                f"{root} holds another crawl: its {key} is {before}, not {value}; name another "
+                "folder"
+            )
+
+
+def _choose(context: RoundsContext, number: int, most: int) -> list[int]:
+    """Choose the best of the candidates of all buckets; return the buckets that have some."""
+    tables, name = context.tables, f"chosen/{number:05}"
+    if not tables.has(name):
+        parts = [
+            tables.read(f"candidates/{bucket:03}/{number - 1:05}")
+            for bucket in range(context.buckets)
+        ]
+        table = pa.concat_tables(parts)
+        order = np.lexsort([table["found"].to_numpy(), -table["score"].to_numpy()])
+        tables.write(name, CHOSEN, table.take(pa.array(order[:most])).to_pylist())
+    return sorted(set(tables.read(name, ["bucket"])["bucket"].to_pylist()))
+
+
+def _take_in(buckets: int, root: str, master: Master, number: int) -> None:
+    master.do_all([Task("take in", root, bucket, number) for bucket in range(buckets)])
+
+
+def _commit(tables: Tables, last: Mapping[str, Any], buckets: int) -> None:
+    """Have a round be over; what its buckets had for each other is needed no more."""
+    tables.write_json(f"rounds/{last['round']:05}.json", last)
+    tables.write_json("rounds/last.json", last)
+    for kind in ("names", "links"):
+        tables.remove(f"{kind}/{last['round']:05}")
+    for bucket in range(buckets):
+        for kind in ("urls", "evidence"):
+            tables.drop_merged(kind, bucket, last["round"])

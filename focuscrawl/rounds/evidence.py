@@ -1,0 +1,96 @@
+"""A strategy as it would be by now, for some URLs of a bucket: made anew from the tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from focuscrawl.rounds.tables import EVIDENCE
+from focuscrawl.strategies import RecalledPage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from focuscrawl.foundation.arrays import Floats, Ints
+    from focuscrawl.rounds.bucket_urls import BucketUrls
+    from focuscrawl.rounds.tables import Tables
+    from focuscrawl.strategies import Strategy
+
+
+class Model(NamedTuple):
+    """What was learned, as `Strategy.train` returned it, and its version."""
+
+    version: int
+    state: bytes
+
+
+def evidence_for(tables: Tables, bucket: int, until: int, wanted: Ints) -> pa.Table:
+    """Return the rows of all pages that link to some of a bucket's URLs, in the order found."""
+    parts = []
+    for name in tables.of_bucket("evidence", bucket, until):
+        targets = tables.read(name, ["targets"])["targets"].combine_chunks()
+        page = np.repeat(np.arange(len(targets)), targets.value_lengths().to_numpy())
+        rows = np.unique(page[np.isin(targets.flatten().to_numpy(), wanted)])
+        if len(rows):
+            parts.append(tables.read(name).take(pa.array(rows)))
+    return pa.concat_tables(parts) if parts else EVIDENCE.empty_table()
+
+
+def recall(
+    strategy: Strategy,
+    rows: pa.Table,
+    urls: BucketUrls,
+    number: Callable[[str], int],
+    *,
+    outcomes: bytes | None,
+    model: Model | None,
+) -> tuple[Ints, Floats]:
+    """Let a strategy made anew know links, what came of their targets, and what was learned.
+
+    Parameters
+    ----------
+    rows : see `EVIDENCE`
+    urls : of the bucket that the links lead into
+    number : of a URL, for the strategy
+
+    Returns
+    -------
+    The URLs (ids) that the links lead to, int64 (m,), and their scores; of some that were
+    fetched, too
+    """
+    if not len(rows):
+        if outcomes is not None:
+            strategy.take_outcomes(outcomes)
+        return np.zeros(0, np.int64), np.zeros(0)
+    lists = rows["targets"].to_pylist()
+    ids = np.unique(np.concatenate(lists).astype(np.int64))
+    names = urls.urls(urls.places(ids))
+    numbers = np.array([number(name) for name in names], np.int64)
+    if outcomes is not None:
+        strategy.take_outcomes(outcomes)
+    pages = [
+        RecalledPage(
+            url=number(row["source"]),
+            seq=at,
+            relevance=row["relevance"],
+            targets=numbers[np.searchsorted(ids, row["targets"])],
+            link_scores=np.array(row["scores"]),
+            memo=row["memo"],
+        )
+        for at, row in enumerate(rows.to_pylist(), 1)
+    ]
+    found, scores = strategy.recall_all(pages)
+    relevance = urls.relevance[urls.places(ids)]
+    for known in np.flatnonzero(~np.isnan(relevance)).tolist():
+        strategy.hear(int(numbers[known]), float(relevance[known]))
+    if outcomes is not None:
+        strategy.take_outcomes(outcomes)  # these have been heard, and are in it
+    if model is not None:
+        lesson = strategy.take_up(model.version, model.state, 0)
+        strategy.adopt(lesson)
+        found, scores = lesson.urls, lesson.scores
+    id_of = dict(zip(numbers.tolist(), ids.tolist(), strict=True))
+    kept = [at for at, each in enumerate(found.tolist()) if each in id_of]
+    return np.array([id_of[int(found[at])] for at in kept], np.int64), scores[kept]

@@ -1,0 +1,234 @@
+"""Crawls in rounds: what a round is, that nothing is lost or done twice, what is refused."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from focuscrawl.cli.main import main
+from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl.assembly import open_crawl
+from focuscrawl.crawl.replay import replay
+from focuscrawl.errors import UserError
+from focuscrawl.report.measures import load_pages
+from focuscrawl.rounds import RoundsPlan, crawl_in_rounds, read_plan
+from focuscrawl.rounds.as_folder import write_folder
+from focuscrawl.rounds.context import context_of
+from focuscrawl.rounds.tables import Tables
+from focuscrawl.rounds.work import Processes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SEEDS = "models/demo/seeds.csv"
+PLAN = f"""
+topic = "/Sports/Cycling"
+seeds = "{SEEDS}"
+web = "demo"
+budget = 30
+strategy = "best-first"
+round = 10
+buckets = 2
+"""
+
+
+def plan(strategy: str, budget: int, size: float, buckets: int, **more: Any) -> RoundsPlan:
+    return RoundsPlan(
+        CrawlPlan(
+            topic="/Sports/Cycling",
+            seeds=SEEDS,
+            web="demo",
+            strategy=strategy,
+            budget=budget,
+            **more,
+        ),
+        size,
+        buckets,
+    )
+
+
+def crawl(given: RoundsPlan, root: Path, workers: int = 1) -> dict[str, Any]:
+    context_of.cache_clear()  # as in a process of its own
+    master = Processes(workers)
+    try:
+        return crawl_in_rounds(given, str(root), master, lambda _: None)
+    finally:
+        master.close()
+
+
+def fetches(root: Path, folder: Path) -> list[tuple[str, float]]:
+    """Return URL and relevance of all fetches, in their order."""
+    write_folder(str(root), folder)
+    pages = load_pages(str(folder))
+    return list(zip(pages["url"], pages["relevance"].round(6), strict=True))
+
+
+@pytest.mark.parametrize(("strategy", "buckets"), [("best-first", 1), ("breadth-first", 3)])
+def test_rounds_of_one_fetch_are_the_crawl_of_one_process(
+    strategy: str, buckets: int, tmp_path: Path
+) -> None:
+    given = plan(strategy, 25, 1, buckets)
+    crawl(given, tmp_path / "rounds")
+    one = open_crawl(CrawlPlan(**vars(given.crawl) | {"crawl_dir": str(tmp_path / "one")}))
+    replay(one)
+    pages = load_pages(str(tmp_path / "one"))
+    expected = list(zip(pages["url"], pages["relevance"].round(6), strict=True))
+    assert fetches(tmp_path / "rounds", tmp_path / "folder") == expected
+
+
+def test_an_apprentice_learns_from_round_to_round(tmp_path: Path) -> None:
+    last = crawl(plan("apprentice", 80, 10, 2), tmp_path / "rounds")
+    without = crawl(plan("best-first", 80, 10, 2), tmp_path / "other")
+    assert last["fetched"] == without["fetched"] == 80
+    assert last["model"] >= 5
+    assert last["relevance"] > without["relevance"] + 10
+
+
+class KilledError(Exception):
+    """Stands for the end of a process, in the middle of whatever it does."""
+
+
+class Mortal(Tables):
+    """Tables of a process that is killed when it writes for the n-th time."""
+
+    left = 0
+
+    def _put(self, name: str, content: Any) -> None:
+        type(self).left -= 1
+        if type(self).left < 0:
+            raise KilledError
+        super()._put(name, content)
+
+
+@pytest.mark.parametrize("writes", [3, 9, 16, 24, 33, 47])
+def test_wherever_it_is_killed_it_goes_on_as_if_it_had_not_been(
+    writes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = plan("apprentice", 40, 10, 2)
+    crawl(given, tmp_path / "whole")
+    Mortal.left = writes
+    with monkeypatch.context() as mortal:
+        mortal.setattr("focuscrawl.rounds.driver.Tables", Mortal)
+        mortal.setattr("focuscrawl.rounds.context.Tables", Mortal)
+        with pytest.raises(KilledError):
+            crawl(given, tmp_path / "killed")
+    last = crawl(given, tmp_path / "killed")
+    assert last["fetched"] == 40
+    found = fetches(tmp_path / "killed", tmp_path / "a")
+    assert found == fetches(tmp_path / "whole", tmp_path / "b")
+    assert len({url for url, _ in found}) == 40
+
+
+def test_processes_crawl_what_one_does_and_more_budget_goes_on(tmp_path: Path) -> None:
+    crawl(plan("best-first", 15, 10, 3), tmp_path / "several", workers=2)
+    last = crawl(plan("best-first", 40, 10, 3), tmp_path / "several", workers=2)
+    crawl(plan("best-first", 40, 10, 3), tmp_path / "one")
+    assert last["fetched"] == 40
+    several = fetches(tmp_path / "several", tmp_path / "a")
+    assert several == fetches(tmp_path / "one", tmp_path / "b")
+
+
+def test_a_frontier_that_runs_out_ends_the_crawl(tmp_path: Path) -> None:
+    page = tmp_path / "one.warc"
+    body = b"<html><title>t</title><body><p>bicycle</p></body></html>"
+    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + body
+    page.write_bytes(
+        b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/\r\n"
+        b"WARC-Date: 2026-01-01T00:00:00Z\r\nWARC-Record-ID: <urn:uuid:1>\r\n"
+        b"Content-Type: application/http; msgtype=response\r\n"
+        b"Content-Length: " + str(len(http)).encode() + b"\r\n\r\n" + http + b"\r\n\r\n"
+    )
+    given = RoundsPlan(
+        CrawlPlan(topic="/Sports/Cycling", seeds="http://a.example/", web=str(page), budget=10),
+        5,
+        2,
+    )
+    last = crawl(given, tmp_path / "rounds")
+    assert (last["fetched"], last["stop"]) == (1, "frontier_empty")
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ("budgets = 3", "knows no 'budgets': did you mean budget?"),
+        ("round = 0", "round must be a share of the budget, as '1%', or a number of fetches"),
+        ("round = '120%x'", "round must be a share of the budget"),
+        ("buckets = 0", "buckets must be a whole number"),
+        ("x = [", "is no TOML file"),
+    ],
+)
+def test_a_slip_in_a_plan_is_one_line(said: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "rounds.toml"
+    key = said.split(" ", maxsplit=1)[0]
+    kept = "\n".join(line for line in PLAN.splitlines() if not line.startswith(key + " "))
+    path.write_text(f"{kept}\n{said}\n", encoding="utf-8")
+    with pytest.raises(UserError, match=message.replace("(", r"\(")):
+        read_plan(path)
+
+
+def test_what_a_plan_has_to_say(tmp_path: Path) -> None:
+    path = tmp_path / "rounds.toml"
+    path.write_text('topic = "/a"\nweb = "demo"\n', encoding="utf-8")
+    with pytest.raises(UserError, match="does not say 'budget'"):
+        read_plan(path)
+    with pytest.raises(UserError, match="cannot be read: No such file"):
+        read_plan(tmp_path / "none.toml")
+    path.write_text(PLAN.replace("round = 10", 'round = "10%"'), encoding="utf-8")
+    assert read_plan(path).fetches == 3
+
+
+def ask(*arguments: str) -> tuple[int, str]:
+    done = CliRunner().invoke(main, ["rounds", *arguments])
+    return done.exit_code, done.output if done.exception is None else str(done.exception)
+
+
+def test_the_command_crawls_and_tells_round_by_round(tmp_path: Path) -> None:
+    path = tmp_path / "rounds.toml"
+    path.write_text(PLAN, encoding="utf-8")
+    done = CliRunner().invoke(
+        main,
+        [
+            *("rounds", str(path), "--out", str(tmp_path / "tables")),
+            *("--master", "processes[1]", "--folder", str(tmp_path / "crawl")),
+        ],
+    )
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    assert lines[0].startswith("round 1: ")
+    assert lines[-2] == "the budget of 30 fetches is spent"
+    assert len(load_pages(str(tmp_path / "crawl"))) == 30
+
+
+def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
+    root = tmp_path / "tables"
+    crawl(plan("best-first", 5, 5, 2), root)
+    for given, message in (
+        (plan("breadth-first", 5, 5, 2), "another crawl: its strategy is best-first"),
+        (plan("best-first", 5, 5, 3), "another crawl: its buckets is 2, not 3"),
+    ):
+        with pytest.raises(UserError, match=message):
+            crawl(given, root)
+    with pytest.raises(UserError, match="a round sees it bucket by bucket"):
+        crawl(plan("pagerank", 5, 5, 2), tmp_path / "other")
+    assert not (tmp_path / "other").exists()
+    page = next(root.glob("urls/*/00001.parquet"))
+    page.write_bytes(b"PAR1 no more")
+    with pytest.raises(UserError, match=r"00001.parquet cannot be read"):
+        crawl(plan("best-first", 9, 5, 2), root)
+    (root / "plan.json").write_text('{"format": 9}', encoding="utf-8")
+    with pytest.raises(UserError, match="tables of format 9, this focuscrawl reads 1"):
+        crawl(plan("best-first", 9, 5, 2), root)
+
+
+def test_without_spark_the_way_out_is_said() -> None:
+    try:
+        import pyspark  # noqa: F401, PLC0415
+    except ModuleNotFoundError:
+        from focuscrawl.rounds.work import Spark  # noqa: PLC0415
+
+        with pytest.raises(UserError, match="pip install pyspark"):
+            Spark("local[2]")
+    else:
+        pytest.skip("pyspark is installed")
