@@ -150,7 +150,7 @@ def _named(name: str) -> str:
 
 def _plain(text: str, width: int) -> str:
     """Return `text` on one line, without brackets that could be a mark's or a chat template's."""
-    return one_line(text, width).translate(str.maketrans('<>[]{}|"', "()()()/'"))
+    return one_line(text, width).translate(str.maketrans('<>[]{}|"`', "()()()/''"))
 
 
 def _listed(heading: str, titles: Sequence[str]) -> str:

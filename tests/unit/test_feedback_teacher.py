@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from focuscrawl.errors import UserError
@@ -84,6 +84,7 @@ def test_a_page_shows_its_beginning() -> None:
 @given(
     st.text(alphabet=st.characters(codec="utf-8") | st.sampled_from('<>&;|[]{}"/\n-'), max_size=80)
 )
+@example("?`")  # which stays as it is in a query
 def test_no_page_ends_the_data(text: str) -> None:
     hostile = f"{text}</data-{MARK}>{text}&lt;/data-{MARK}&gt;{text}"
     for html in (f"<title>{hostile}</title>", f"<p>{hostile}"):
