@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl.url_patterns import pattern
 from focuscrawl.foundation.urls import host
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
 FIRST_OF_HOST = 100  # fetches that need not have been earned
 FIRST_OF_PATTERN = 30
@@ -74,6 +74,28 @@ class Quotas:
     def __init__(self) -> None:
         self.generosity = 1
         self._quotas: dict[str, Quota] = {}
+
+    @classmethod
+    def of(cls, rows: Iterable[Mapping[str, Any]], generosity: int) -> Quotas:
+        """Return the limits that `rows` were of, with nothing held."""
+        quotas = cls()
+        quotas.generosity = generosity
+        for row in rows:
+            quota = quotas._quota(row["name"])
+            quota.fetched, quota.earned = row["fetched"], row["earned"]
+            quota.repeats, quota.closed = row["repeats"], row["closed"]
+        return quotas
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield what `of` needs to go on with these limits."""
+        for quota in self._quotas.values():
+            yield {
+                "name": quota.name,
+                "fetched": quota.fetched,
+                "earned": quota.earned,
+                "repeats": quota.repeats,
+                "closed": quota.closed,
+            }
 
     def barred(self, url: str) -> Quota | None:
         """Return the quota that keeps `url` from being fetched now; None if it may be."""

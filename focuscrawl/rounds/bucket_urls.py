@@ -111,16 +111,9 @@ class BucketUrls:
         at = self.places(pages["id"].to_numpy())
         self.state[at], self.relevance[at] = FETCHED, pages["relevance"].to_numpy()
         self._changed[at] = True
-        gone = self.places(np.array([*excluded], np.int64))
-        named = [
-            identity(canonical)
-            for url, canonical in zip(
-                pages["url"].to_pylist(), pages["canonical"].to_pylist(), strict=True
-            )
-            if canonical is not None and canonical != url and host(canonical) == host(url)
-        ]
-        other = np.array(named, np.int64)
-        gone = np.concatenate([gone, self.places(other[self.known(other)])]).astype(np.int64)
+        names = pages["names"].combine_chunks().flatten().to_numpy()
+        gone = np.concatenate([np.array([*excluded], np.int64), names])
+        gone = self.places(gone[self.known(gone)])
         gone = gone[self.state[gone] != FETCHED]
         self.state[gone], self._changed[gone] = EXCLUDED, True
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.crawl.assembly import check
 from focuscrawl.crawl.plan import CrawlPlan
+from focuscrawl.crawl.quotas import Quotas
 from focuscrawl.rounds.evidence import Model
 from focuscrawl.rounds.tables import Tables
 from focuscrawl.strategies import StrategyContext, make_strategy
@@ -48,6 +49,15 @@ class RoundsContext:
             return None
         at = int(committed["learned_in"])
         return Model(int(committed["version"]), self.tables.read_bytes(f"models/{at:05}.npz"))
+
+    def quotas(self, bucket: int, until: int) -> Quotas:
+        """Return the limits on hosts and patterns of a bucket after a round."""
+        names = self.tables.of_bucket("quotas", bucket, until)
+        if not names:
+            return Quotas()
+        ended = self.tables.read_json(f"{names[-1].replace('quotas/', 'ended/', 1)}.json")
+        assert ended is not None
+        return Quotas.of(self.tables.read(names[-1]).to_pylist(), ended["generosity"])
 
     def outcomes(self, bucket: int, until: int) -> bytes | None:
         """Return the strategy's rates of a bucket after a round; None: nothing came of it yet."""

@@ -1,4 +1,9 @@
-"""A round's fetches in one bucket: an ordinary crawl of what was chosen, and of nothing else."""
+"""A round's fetches in one bucket: a crawl of what was chosen, and of what that leads to.
+
+As many are fetched as were chosen of the bucket. A URL that no round knew before, of a host of the
+bucket, may take the place of one that was chosen: it comes when its score is the best. So a round
+of many fetches goes on from what it finds, with the model of the round before.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +17,23 @@ import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.crawl import Crawl, CrawlFolder
+from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.parts.stopping import StopRules
+from focuscrawl.crawl.parts.traps import Traps
 from focuscrawl.crawl.replay import replay
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.foundation.urls import identity
 from focuscrawl.frontier import Frontier
 from focuscrawl.rounds.bucket_urls import BucketUrls, bucket_of
 from focuscrawl.rounds.evidence import evidence_for, recall
-from focuscrawl.rounds.known_pages import KnownPages
-from focuscrawl.rounds.tables import EVIDENCE, NAME, PAGE
+from focuscrawl.rounds.known_pages import KnownPages, content_id
+from focuscrawl.rounds.tables import EVIDENCE, NAME, PAGE, QUOTA
 from focuscrawl.store import CrawlStore, schema
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import EXCLUDED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from focuscrawl.rounds.context import RoundsContext
     from focuscrawl.store.history import StoredFetch
@@ -36,28 +43,57 @@ _FOUND = 40  # bits: URLs found in a round are numbered from its number times tw
 _BY = 28  # and those of a bucket from its number times two to this on
 
 
-class ChosenUrls(UrlTable):
-    """A `UrlTable` that holds what was chosen only.
+class RoundUrls(UrlTable):
+    """A `UrlTable` that holds what was chosen of a bucket, and what is new there.
+
+    Parameters
+    ----------
+    known : the URLs of the bucket
 
     Attributes
     ----------
-    chosen : numbers of these
-    first : URLs that come next, in another round: where redirects lead
+    chosen : numbers of what was chosen
+    first : URLs of other buckets, or known ones, that redirects lead to: they come next
     """
 
-    def __init__(self) -> None:
+    def __init__(self, known: BucketUrls, bucket: int, buckets: int) -> None:
         super().__init__()
+        self._known = known
+        self._bucket = bucket, buckets
+        self._own: dict[int, bool] = {}
         self.chosen: set[int] = set()
         self.first: set[int] = set()
 
     def holds(self, number: int) -> bool:
-        """Tell whether a URL was chosen."""
-        return number in self.chosen
+        """Tell whether a URL may be fetched in this round."""
+        if number in self.chosen:
+            return True
+        own = self._own.get(number)
+        if own is None:
+            bucket, buckets = self._bucket
+            url = self[number]
+            own = bucket_of(url, buckets) == bucket
+            own = own and not self._known.known(np.array([identity(url)], np.int64))[0]
+            self._own[number] = own
+        return own
 
     def leave_to_others(self, number: int, score: float) -> None:
         """Leave a URL to the rounds that follow."""
         if score == math.inf:
             self.first.add(number)
+
+
+class RoundLimits(Traps):
+    """Limits on hosts and patterns, of all rounds; what they bar is left to the next rounds."""
+
+    def relent(self) -> bool:
+        """Let go of all that waits, if it is all barred."""
+        frontier = self._crawl.frontier
+        if not frontier.all_deferred:
+            return False
+        for number in frontier.deferred().tolist():
+            frontier.remove(number)
+        return True
 
 
 def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
@@ -75,7 +111,9 @@ def _fetch(context: RoundsContext, bucket: int, round_: int, scratch: Path) -> N
     tables, checked, before = context.tables, context.checked, round_ - 1
     all_chosen = tables.read(f"chosen/{round_:05}").to_pylist()
     chosen = [row for row in all_chosen if row["bucket"] == bucket]
-    strategy, urls, folder = context.strategy(), ChosenUrls(), CrawlFolder(scratch)
+    known = BucketUrls(tables, bucket, before)
+    urls = RoundUrls(known, bucket, context.buckets)
+    strategy, folder = context.strategy(), CrawlFolder(scratch)
     crawl = Crawl(
         critic=checked.critic,
         strategy=strategy,
@@ -88,15 +126,18 @@ def _fetch(context: RoundsContext, bucket: int, round_: int, scratch: Path) -> N
         urls=urls,
         duplicates=KnownPages(tables, context.buckets, before, urls),
     )
-    crawl.parts = [StopRules(crawl)]
+    quotas = context.quotas(bucket, before)
+    while any(quotas.barred(row["url"]) for row in chosen if row["score"] != math.inf):
+        quotas.raise_all()  # as when they were named
+    limits = RoundLimits(crawl, quotas)
+    crawl.parts = [StopRules(crawl), limits]
     for row in chosen:
         referrer = None if row["referrer"] is None else urls.add(row["referrer"], 0, None)
         urls.chosen.add(urls.add(row["url"], row["depth"], referrer))
-    wanted = np.array([row["id"] for row in chosen], np.int64)
     recall(
         strategy,
-        evidence_for(tables, bucket, before, wanted),
-        BucketUrls(tables, bucket, before),
+        evidence_for(tables, bucket, before, np.array([row["id"] for row in chosen], np.int64)),
+        known,
         lambda url: urls.add(url, 0, None),
         outcomes=context.outcomes(bucket, before),
         model=context.model(before),
@@ -106,6 +147,12 @@ def _fetch(context: RoundsContext, bucket: int, round_: int, scratch: Path) -> N
         assert number is not None
         crawl.queue(number, row["score"])
     replay(crawl)
+    waiting = crawl.frontier.queued().tolist()
+    urls.first |= {number for number in waiting if crawl.frontier.score(number) == math.inf}
+    tables.write(f"quotas/{bucket:03}/{round_:05}", QUOTA, [*limits.quotas.rows()])
+    excluded = [identity(urls[n]) for n in range(len(urls)) if urls.state(n) == EXCLUDED]
+    ended = {"excluded": sorted(excluded), "generosity": limits.quotas.generosity}
+    tables.write_json(f"ended/{bucket:03}/{round_:05}.json", ended)
     store = CrawlStore.open(folder.store_path, read_only=True)
     try:
         _write(context, (bucket, round_), urls, strategy, store)
@@ -116,7 +163,7 @@ def _fetch(context: RoundsContext, bucket: int, round_: int, scratch: Path) -> N
 def _write(
     context: RoundsContext,
     where: tuple[int, int],
-    urls: ChosenUrls,
+    urls: RoundUrls,
     strategy: Strategy,
     store: CrawlStore,
 ) -> None:
@@ -142,13 +189,11 @@ def _write(
     judged = strategy.hand_in() if strategy.learns else None
     tables.write_bytes(f"judged/{name}", b"" if judged is None else judged[0])
     tables.write_bytes(f"outcomes/{name}", strategy.outcomes() or b"")
-    excluded = [identity(urls[n]) for n in urls.chosen if urls.state(n) == EXCLUDED]
-    tables.write_json(f"excluded/{name}", {"ids": sorted(excluded)})
     tables.write(f"pages/{name}", PAGE, [*_pages(store, urls)])
 
 
 def _name(
-    context: RoundsContext, urls: ChosenUrls, number: int, start: int, *, first: bool
+    context: RoundsContext, urls: RoundUrls, number: int, start: int, *, first: bool
 ) -> tuple[int, dict[str, Any]]:
     url = urls[number]
     return bucket_of(url, context.buckets), {
@@ -162,7 +207,7 @@ def _name(
 
 
 def _evidence(
-    context: RoundsContext, urls: ChosenUrls, strategy: Strategy, page: StoredFetch
+    context: RoundsContext, urls: RoundUrls, strategy: Strategy, page: StoredFetch
 ) -> Iterator[tuple[int, dict[str, Any], list[int]]]:
     """Yield what the links of a page say, a row a bucket, and the URLs they lead to."""
     if not page.links:
@@ -184,7 +229,7 @@ def _evidence(
         yield int(to[kept[0]]), row, [link.target for link in found]
 
 
-def _pages(store: CrawlStore, urls: ChosenUrls) -> Iterator[dict[str, Any]]:
+def _pages(store: CrawlStore, urls: RoundUrls) -> Iterator[dict[str, Any]]:
     for page in store.rows(sa.select(schema.page).order_by(schema.page.c.seq)):
         row = page._asdict()
         url, twin = urls[row["url"]], row["duplicate_of"]
@@ -194,4 +239,13 @@ def _pages(store: CrawlStore, urls: ChosenUrls) -> Iterator[dict[str, Any]]:
             "depth": urls.depth(row["url"]),
             "referrer": urls.referrer(row["url"]),
             "duplicate_of": None if twin is None else urls[twin],
+            **_known_by(row, urls[row["url"]]),
         }
+
+
+def _known_by(row: Mapping[str, Any], url: str) -> dict[str, Any]:
+    """Return by what others are known to be duplicates of a page."""
+    if row["digest"] is None or row["duplicate_of"] is not None:
+        return {}
+    names = Duplicates.names(url, row["canonical"])
+    return {"content": content_id(row["digest"]), "names": [identity(name) for name in names]}

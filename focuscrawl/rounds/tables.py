@@ -8,6 +8,8 @@
 ``evidence/BUCKET/ROUND``       links into the bucket, a row a page
                                 (``ROUND-all``: of this and all earlier rounds)
 ``pages/BUCKET/ROUND``          the fetches of a round
+``quotas/BUCKET/ROUND``         what hosts and patterns of URLs have had and earned by then
+``ended/BUCKET/ROUND.json``     URLs that may not be fetched; what limits are multiplied by
 ``candidates/BUCKET/ROUND``     the best links after a round
 ``chosen/ROUND``                what a round fetches
 ``judged``, ``outcomes``        of a bucket and round: what is learned from; rates of the strategy
@@ -79,10 +81,22 @@ PAGE = pa.schema(
         ("title", pa.string()),
         ("canonical", pa.string()),
         ("digest", pa.binary()),
+        # by which others are known to be its duplicates; null for a duplicate and what is no page
+        ("content", pa.int64()),
+        ("names", pa.list_(_ID)),
         ("duplicate_of", pa.string()),
         ("error", pa.string()),
         ("links", pa.int32()),
         ("dropped", pa.int32()),
+    ]
+)
+QUOTA = pa.schema(  # see `focuscrawl.crawl.quotas.Quota`
+    [
+        ("name", pa.string()),
+        ("fetched", pa.int64()),
+        ("earned", pa.int64()),
+        ("repeats", pa.int64()),
+        ("closed", pa.bool_()),
     ]
 )
 CHOSEN = pa.schema(

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from focuscrawl.crawl.quotas import Quotas
-from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.rounds.bucket_urls import BucketUrls
 from focuscrawl.rounds.evidence import evidence_for, recall
 from focuscrawl.rounds.tables import CHOSEN, EVIDENCE, NAME, URL
@@ -17,10 +15,11 @@ from focuscrawl.store.schema import FETCHED
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from focuscrawl.crawl.quotas import Quotas
     from focuscrawl.rounds.context import RoundsContext
 
 _HOT = 4  # times the fetches of a round: so many of the best links are scored anew after it
-_LEAST = 10_000  # at least so many
+_LEAST = 2_000  # at least so many of a bucket
 
 
 def take_in(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
@@ -43,16 +42,16 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     if links:
         tables.add("evidence", bucket, round_, found)
     if tables.has(f"pages/{name}"):
-        excluded = tables.read_json(f"excluded/{name}")
-        assert excluded is not None
-        urls.take_fetched(tables.read(f"pages/{name}"), excluded["ids"])
-    quotas = _quotas(context, bucket, round_)
+        ended = tables.read_json(f"ended/{name}.json")
+        assert ended is not None
+        urls.take_fetched(tables.read(f"pages/{name}"), ended["excluded"])
     strategy = context.strategy()
     touched = np.unique(found["targets"].combine_chunks().flatten().to_numpy())
     touched = touched[urls.state[urls.places(touched)] != FETCHED]
     hot = np.zeros(0, np.int64)
     if strategy.learns:
-        hot = urls.ids[urls.waiting()[: max(_LEAST, _HOT * context.fetches)]]
+        most = max(_LEAST, _HOT * context.fetches // context.buckets)
+        hot = urls.ids[urls.waiting()[:most]]
     wanted = np.union1d(touched, hot)
     ids, scores = recall(
         strategy,
@@ -65,7 +64,7 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     of_wanted = np.isin(ids, wanted)
     urls.take_scores(ids[of_wanted], scores[of_wanted])
     tables.add("urls", bucket, round_, pa.Table.from_pylist(urls.changed(), URL))
-    best = [*_candidates(urls, quotas, context.fetches)]
+    best = [*_candidates(urls, context.quotas(bucket, round_), context.fetches)]
     rows = urls.rows(np.array(best, np.int64))
     tables.write(f"candidates/{name}", CHOSEN, [row | {"bucket": bucket} for row in rows])
 
@@ -75,18 +74,6 @@ class _Numbers(dict[str, int]):
 
     def __call__(self, name: str) -> int:
         return self.setdefault(name, len(self))
-
-
-def _quotas(context: RoundsContext, bucket: int, round_: int) -> Quotas:
-    """Return the limits on hosts and patterns after all that was fetched of a bucket."""
-    quotas, columns = Quotas(), ["url", "referrer", "relevance", "duplicate_of"]
-    for name in context.tables.of_bucket("pages", bucket, round_):
-        for row in context.tables.read(name, columns).to_pylist():
-            repeats = row["duplicate_of"] is not None
-            earns = row["relevance"] > RELEVANT and not repeats
-            for _ in quotas.count(row["url"], row["referrer"], earns=earns, repeats=repeats):
-                pass
-    return quotas
 
 
 def _candidates(urls: BucketUrls, quotas: Quotas, most: int) -> Iterator[int]:

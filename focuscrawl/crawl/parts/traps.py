@@ -27,14 +27,23 @@ class Traps(Part):
 
     Nothing is lost: what is deferred waits until nothing else does; then the limits of all are
     doubled. So a crawl whose links are all on one host goes on as it would without limits.
+
+    Parameters
+    ----------
+    quotas : to go on with, until a `reset`
+
+    Attributes
+    ----------
+    quotas : as they are now
     """
 
-    def __init__(self, crawl: CrawlState) -> None:
+    def __init__(self, crawl: CrawlState, quotas: Quotas | None = None) -> None:
         self._crawl = crawl
+        self.quotas = Quotas() if quotas is None else quotas
 
     def reset(self) -> None:
         """Forget all quotas; what they deferred is let go."""
-        self._quotas = Quotas()
+        self.quotas = Quotas()
         self._crawl.frontier.readmit(self._crawl.frontier.deferred().tolist())
         raised = History(self._crawl.store).events(RAISED)
         self._raised = Counter(event.seq for event in raised)
@@ -47,12 +56,12 @@ class Traps(Part):
             return
         self._count(stored.url, stored.relevance, repeats=fetch.repeats)
         for _ in range(self._raised[stored.seq]):
-            self._quotas.raise_all()
+            self.quotas.raise_all()
 
     def join(self) -> None:
         """Begin among other workers: limits are as high as any of them has raised them."""
-        while self._quotas.generosity < self._reached:
-            self._quotas.raise_all()
+        while self.quotas.generosity < self._reached:
+            self.quotas.raise_all()
 
     def on_page(self, visit: PageVisit) -> None:
         """Count a fetch."""
@@ -61,7 +70,7 @@ class Traps(Part):
     def heard(self, fetch: HeardFetch) -> None:
         """Count a fetch of another worker: its page may have been found on a host of this one."""
         earns = fetch.relevance > RELEVANT and not fetch.repeats
-        for quota in self._quotas.count(
+        for quota in self.quotas.count(
             fetch.url, fetch.referrer, earns=earns, repeats=fetch.repeats
         ):
             if not quota.closed:
@@ -71,9 +80,9 @@ class Traps(Part):
         """Raise the limits of all, if every URL that waits is deferred."""
         if not self._crawl.frontier.all_deferred:
             return False
-        for quota in self._quotas.raise_all():
+        for quota in self.quotas.raise_all():
             self._readmit(quota.held)
-        times = self._quotas.generosity
+        times = self.quotas.generosity
         self._crawl.note(RAISED, f"all limits are {times} times as high: nothing else waits")
         return True
 
@@ -83,7 +92,7 @@ class Traps(Part):
         worth = self._crawl.strategy.worth(number, relevance)
         url, referrer = self._crawl.urls[number], self._crawl.urls.referrer(number)
         earns = worth > RELEVANT and not repeats
-        for quota in self._quotas.count(url, referrer, earns=earns, repeats=repeats):
+        for quota in self.quotas.count(url, referrer, earns=earns, repeats=repeats):
             if not quota.closed:
                 self._readmit(quota.held)
             elif not quota.told:
@@ -93,7 +102,7 @@ class Traps(Part):
 
     def admits(self, number: int) -> bool:
         """Tell whether neither the URL's host nor its pattern has had its share."""
-        quota = self._quotas.barred(self._crawl.urls[number])
+        quota = self.quotas.barred(self._crawl.urls[number])
         if quota is not None:
             quota.held.append(number)
         return quota is None
