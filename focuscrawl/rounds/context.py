@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl.assembly import check
 from focuscrawl.crawl.plan import CrawlPlan
@@ -23,6 +24,7 @@ class RoundsContext:
     ----------
     tables : its files
     buckets : how many there are
+    settings : Scrapy's and ours, for a crawl of the live Web
     checked : see `focuscrawl.crawl.assembly.check`
     """
 
@@ -32,7 +34,13 @@ class RoundsContext:
         assert kept is not None
         self.buckets = int(kept["buckets"])
         self.fetches = int(kept["fetches"])
-        self.checked = check(CrawlPlan(**kept["crawl"]), None, exists=False)
+        self.settings: dict[str, Any] = kept["settings"]
+        self._crawl: dict[str, Any] = kept["crawl"]
+        self.checked = check(CrawlPlan(**self._crawl), None, exists=False)
+
+    def applied_to(self, plan: CrawlPlan) -> CrawlPlan:
+        """Return a plan that says how to fetch as one of this crawl."""
+        return replace(plan, **self._crawl)
 
     def strategy(self) -> Strategy:
         """Return a strategy that knows nothing."""
@@ -58,6 +66,14 @@ class RoundsContext:
         ended = self.tables.read_json(f"{names[-1].replace('quotas/', 'ended/', 1)}.json")
         assert ended is not None
         return Quotas.of(self.tables.read(names[-1]).to_pylist(), ended["generosity"])
+
+    def last_fetch(self, bucket: int, until: int) -> str:
+        """Return when a page of a bucket was last fetched; empty if none was."""
+        names = self.tables.of_bucket("pages", bucket, until)
+        if not names:
+            return ""
+        times = self.tables.read(names[-1], ["fetched_at"])["fetched_at"].to_pylist()
+        return max(times, default="")
 
     def outcomes(self, bucket: int, until: int) -> bytes | None:
         """Return the strategy's rates of a bucket after a round; None: nothing came of it yet."""

@@ -71,6 +71,9 @@ def crawl_in_rounds(
         }
         _commit(tables, last, plan.buckets)
         tell(last)
+        if not any(each["fetched"] or each["excluded"] for each in done):
+            stop = "hosts_unavailable"
+            break
     last = last | {"stop": stop}
     tables.write_json("rounds/last.json", last)
     return last
@@ -80,7 +83,7 @@ def _begin(plan: RoundsPlan, tables: Tables, root: str, master: Master) -> dict[
     """Return the last round of a crawl; of a new one it is the round 0, which takes in seeds."""
     crawl = asdict(plan.crawl)
     kept = {"crawl": {key: crawl[key] for key in _KEPT}, "buckets": plan.buckets}
-    kept = {"format": _FORMAT, **kept, "fetches": plan.fetches}
+    kept = {"format": _FORMAT, **kept, "fetches": plan.fetches, "settings": dict(plan.settings)}
     known = tables.read_json("plan.json")
     if known is not None:
         if known.get("format") != _FORMAT:

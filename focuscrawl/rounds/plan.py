@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl.plan import CrawlPlan
@@ -12,6 +12,7 @@ from focuscrawl.foundation.toml_text import read_toml
 from focuscrawl.foundation.values import TEXT, Reader, json_object, whole_number
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 
@@ -45,8 +46,9 @@ _OF_CRAWL: dict[str, Reader[Any]] = {
 _OF_ROUNDS: dict[str, Reader[Any]] = {
     "round": Reader("a share of the budget, as '1%', or a number of fetches", size_of_round),
     "buckets": whole_number(1, 1000),
+    "settings": json_object('{"DOWNLOAD_DELAY": 2}'),
 }
-_NEEDED = ("topic", "web", "budget")
+_NEEDED = ("topic", "budget")
 
 
 @dataclass(frozen=True)
@@ -58,11 +60,13 @@ class RoundsPlan:
     crawl : what to crawl
     round : fetches of a round, below 1: as a share of the budget
     buckets : parts that the hosts are spread over; no more of a round can be done at a time
+    settings : Scrapy's and ours, by name, for a crawl of the live Web
     """
 
     crawl: CrawlPlan
     round: float = 0.01
     buckets: int = 8
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def fetches(self) -> int:

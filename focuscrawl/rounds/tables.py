@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -208,6 +209,10 @@ class Tables:
         if not isinstance(content, dict):
             raise UserError(f"{self._base}/{name} is damaged: it holds no names")
         return content
+
+    def local(self, name: str) -> Path | None:
+        """Return where a file is on this machine; None if the tables are elsewhere."""
+        return Path(self._base, name) if isinstance(self._files, fs.LocalFileSystem) else None
 
     def remove(self, folder: str) -> None:
         """Remove a folder of tables that nobody needs any more."""

@@ -32,7 +32,7 @@ from focuscrawl.foundation.extras import needs
 from focuscrawl.settings import ITEM_PIPELINES
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator, Mapping
     from typing import Self
 
     from scrapy.crawler import Crawler
@@ -65,13 +65,22 @@ class FocusedSpider(scrapy.Spider):
             Anything the user has to put right.
         """
         given = {name: value for name, value in kwargs.items() if not name.startswith("_")}
-        arguments = read_arguments(crawler.settings, given)
+        arguments = cls.read_arguments(crawler.settings, given)
         spider = super().from_crawler(crawler, *args, **kwargs)
         place_pipelines(crawler.settings)
-        if cls is FocusedSpider:
+        if cls.__module__.startswith(__package__):
             use_lean_settings(crawler.settings, replays=arguments["web"] is not None)
-        open_for(spider, arguments, crawler.settings)
+        open_for(spider, arguments, crawler.settings, spider.open_crawl)
         return spider
+
+    @classmethod
+    def read_arguments(cls, settings: BaseSettings, given: Mapping[str, str]) -> dict[str, Any]:
+        """Return the arguments of the crawl; see `focuscrawl.engine.settings_table`."""
+        return read_arguments(settings, given)
+
+    def open_crawl(self, plan: CrawlPlan) -> Crawl:
+        """Open the crawl of a folder."""
+        return open_crawl(plan)
 
     async def start(self) -> AsyncIterator[Any]:
         """Yield nothing: the seeds are in the frontier."""
@@ -109,12 +118,18 @@ def place_pipelines(settings: BaseSettings) -> None:
         )
 
 
-def open_for(spider: scrapy.Spider, arguments: dict[str, Any], settings: BaseSettings) -> None:
+def open_for(
+    spider: scrapy.Spider,
+    arguments: dict[str, Any],
+    settings: BaseSettings,
+    opens: Callable[[CrawlPlan], Crawl] = open_crawl,
+) -> None:
     """Open the crawl of a spider: check everything first, and bind it to the spider's crawler.
 
     Parameters
     ----------
     arguments : see `read_arguments`
+    opens : what opens a crawl that no others share
 
     Raises
     ------
@@ -139,7 +154,7 @@ def open_for(spider: scrapy.Spider, arguments: dict[str, Any], settings: BaseSet
         plan = replace(plan, spider=spider.name)
     bind_crawl(
         spider.crawler,
-        open_crawl(plan) if store is None else _join(spider, plan, store, settings),
+        opens(plan) if store is None else _join(spider, plan, store, settings),
     )
 
 
