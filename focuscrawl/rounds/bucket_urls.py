@@ -57,6 +57,10 @@ class BucketUrls:
         at = np.minimum(self.places(ids), max(len(self.ids) - 1, 0))
         return self.ids[at] == ids if len(self.ids) else np.zeros(len(ids), bool)
 
+    def knows(self, url: str) -> bool:
+        """Tell whether a URL is known."""
+        return bool(self.known(np.array([identity(url)], np.int64))[0])
+
     def rows(self, places: Ints) -> list[dict[str, Any]]:
         """Return rows as they are now."""
         rows: list[dict[str, Any]] = self._rows.take(pa.array(places)).to_pylist()

@@ -76,8 +76,8 @@ class Output(Part):
         bucket, round_ = self._where
         names: dict[int, dict[int, dict[str, Any]]] = {}
         links: dict[int, list[dict[str, Any]]] = {}
-        for number in sorted(self._urls.first):
-            to, row = self._name(number, first=True)
+        for number in sorted(self._urls.first.union(self._urls.decided())):
+            to, row = self._name(number, first=number in self._urls.first)
             names.setdefault(to, {})[number] = row
         for page in History(self._crawl.store).fetches():
             for to, row, targets in self._evidence(page):

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from focuscrawl.crawl.parts.traps import Traps
 from focuscrawl.crawl.url_table import UrlTable
-from focuscrawl.foundation.urls import identity
 from focuscrawl.rounds.bucket_urls import bucket_of
+from focuscrawl.store.schema import UNFOLLOWED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from focuscrawl.crawl.quotas import Quotas
     from focuscrawl.crawl.state import CrawlState
@@ -37,7 +35,7 @@ class RoundUrls(UrlTable):
         super().__init__()
         self._known = known
         self._bucket = bucket, buckets
-        self._own: dict[int, bool] = {}
+        self._new: dict[int, bool] = {}  # as far as it was asked
         self.chosen: set[int] = set()
         self.first: set[int] = set()
 
@@ -45,14 +43,18 @@ class RoundUrls(UrlTable):
         """Tell whether a URL may be fetched in this round."""
         if number in self.chosen:
             return True
-        own = self._own.get(number)
-        if own is None:
-            bucket, buckets = self._bucket
-            url = self[number]
-            own = bucket_of(url, buckets) == bucket
-            own = own and not self._known.known(np.array([identity(url)], np.int64))[0]
-            self._own[number] = own
-        return own
+        new = self._new.get(number)
+        if new is None:
+            url, (bucket, buckets) = self[number], self._bucket
+            new = bucket_of(url, buckets) == bucket and not self._known.knows(url)
+            self._new[number] = new
+        return new
+
+    def decided(self) -> Iterator[int]:
+        """Yield the URLs that the round has fetched, queued or struck out."""
+        for number in range(len(self)):
+            if self.state(number) != UNFOLLOWED and self.holds(number):
+                yield number
 
     def leave_to_others(self, number: int, score: float) -> None:
         """Leave a URL to the rounds that follow."""
