@@ -80,8 +80,7 @@ def write_folder(root: str, path: Path) -> int:
 
 
 def _urls(urls: BucketUrls) -> Iterator[dict[str, Any]]:
-    everything = urls.places(urls.ids)
-    yield from urls.rows(everything)
+    yield from urls.rows(urls.places(urls.ids)).to_pylist()
 
 
 def _pages(context: RoundsContext, until: int) -> Iterator[dict[str, Any]]:

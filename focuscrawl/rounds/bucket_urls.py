@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from focuscrawl.foundation.urls import host, identity
-from focuscrawl.rounds.tables import URL
+from focuscrawl.rounds.tables import URL, last_rows
 from focuscrawl.store.schema import EXCLUDED, FETCHED, QUEUED, UNFOLLOWED
 
 if TYPE_CHECKING:
@@ -35,10 +35,8 @@ class BucketUrls:
     def __init__(self, tables: Tables, bucket: int, until: int) -> None:
         parts = [tables.read(name) for name in tables.of_bucket("urls", bucket, until)]
         table = pa.concat_tables(parts) if parts else URL.empty_table()
-        ids = table["id"].to_numpy()
-        # the last row of each URL
-        self.ids, last = np.unique(ids[::-1], return_index=True)
-        self._rows = table.take(pa.array(len(ids) - 1 - last))
+        self.ids, last = last_rows(table["id"].to_numpy())
+        self._rows = table.take(pa.array(last))
         self.score: Floats = self._rows["score"].to_numpy().copy()
         self.state: Ints = self._rows["state"].to_numpy().copy()
         self.found: Ints = self._rows["found"].to_numpy().copy()
@@ -61,14 +59,16 @@ class BucketUrls:
         """Tell whether a URL is known."""
         return bool(self.known(np.array([identity(url)], np.int64))[0])
 
-    def rows(self, places: Ints) -> list[dict[str, Any]]:
-        """Return rows as they are now."""
-        rows: list[dict[str, Any]] = self._rows.take(pa.array(places)).to_pylist()
-        for row, at in zip(rows, places.tolist(), strict=True):
-            row["score"], row["state"] = float(self.score[at]), int(self.state[at])
-            known = self.relevance[at]
-            row["relevance"] = None if np.isnan(known) else float(known)
-        return rows
+    def rows(self, places: Ints) -> pa.Table:
+        """Return rows as they are now, see `URL`."""
+        rows = self._rows.take(pa.array(places))
+        for name, values in (
+            ("score", pa.array(self.score[places])),
+            ("state", pa.array(self.state[places])),
+            ("relevance", pa.array(self.relevance[places], from_pandas=True)),
+        ):
+            rows = rows.set_column(rows.column_names.index(name), name, values)
+        return rows.cast(URL)
 
     def urls(self, places: Ints) -> list[str]:
         """Return the URLs themselves."""
@@ -135,6 +135,6 @@ class BucketUrls:
         at = np.flatnonzero(self.state == QUEUED)
         return at[np.lexsort([self.found[at], -self.score[at]])]
 
-    def changed(self) -> list[dict[str, Any]]:
+    def changed(self) -> pa.Table:
         """Return the rows that the round has changed."""
         return self.rows(np.flatnonzero(self._changed))

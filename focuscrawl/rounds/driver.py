@@ -150,6 +150,4 @@ def _commit(tables: Tables, last: Mapping[str, Any], buckets: int) -> None:
     tables.write_json("rounds/last.json", last)
     for kind in ("names", "links"):
         tables.remove(f"{kind}/{last['round']:05}")
-    for bucket in range(buckets):
-        for kind in ("urls", "evidence"):
-            tables.drop_merged(kind, bucket, last["round"])
+    tables.drop_merged(buckets, last["round"])

@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.foundation.urls import identity
-from focuscrawl.rounds.tables import PAGE
+from focuscrawl.rounds.tables import KNOWN, PAGE
 
 if TYPE_CHECKING:
     from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.foundation.arrays import Ints
     from focuscrawl.rounds.tables import Tables
+
+
+COLUMNS = ["url", *KNOWN.names]
 
 
 def content_id(digest: bytes) -> int:
@@ -32,14 +34,12 @@ class KnownPages(Duplicates):
     def __init__(self, tables: Tables, buckets: int, until: int, urls: UrlTable) -> None:
         super().__init__()
         self._urls = urls
-        columns = ["url", "content", "names"]
         parts = [
-            tables.read(name, columns)
+            tables.read(name)
             for bucket in range(buckets)
-            for name in tables.of_bucket("pages", bucket, until)
+            for name in tables.of_bucket("known", bucket, until)
         ]
-        pages = pa.concat_tables([PAGE.empty_table().select(columns), *parts])
-        pages = pages.filter(pc.is_valid(pages["content"]))
+        pages = pa.concat_tables([PAGE.empty_table().select(COLUMNS), *parts])
         self._pages = pages["url"].combine_chunks()
         names = pages["names"].combine_chunks()
         page = np.repeat(np.arange(len(pages)), names.value_lengths().to_numpy())

@@ -6,7 +6,7 @@
 ``links/ROUND/FROM-BUCKET``     the links, as evidence: a row a page
 ``urls/BUCKET/ROUND``           URLs that are new or changed; the last row of one counts
 ``evidence/BUCKET/ROUND``       links into the bucket, a row a page
-                                (``ROUND-all``: of this and all earlier rounds)
+``known/BUCKET/ROUND``          by what pages are known whose duplicates may come
 ``pages/BUCKET/ROUND``          the fetches of a round
 ``quotas/BUCKET/ROUND``         what hosts and patterns of URLs have had and earned by then
 ``ended/BUCKET/ROUND.json``     URLs that may not be fetched; what limits are multiplied by
@@ -16,6 +16,9 @@
 ``models/ROUND``                what was learned
 ``rounds/ROUND.json``           a round is over; without it, its files are none
 ==============================  =====================================================
+
+Files of ``urls``, ``evidence`` and ``known`` are merged: ``ROUND-FIRST`` is of all rounds from one
+to the other. There are about as many as the logarithm of the number of rounds.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
@@ -34,9 +38,9 @@ from focuscrawl.errors import UserError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_MANY = 10  # files of a table that are merged into one
-_DIGITS = 5  # of a round, in names
-_MERGED = "-all"
+    from focuscrawl.foundation.arrays import Ints
+
+_MERGED = ("urls", "evidence", "known")
 _ID = pa.int64()  #: of a URL, see `focuscrawl.foundation.urls.identity`
 
 URL = pa.schema(
@@ -66,6 +70,12 @@ EVIDENCE = pa.schema(
         ("memo", pa.binary()),
     ]
 )
+KNOWN = pa.schema(  # null for duplicates, and for what is no page
+    [
+        ("content", pa.int64()),  # by the first 63 bits of its digest
+        ("names", pa.list_(_ID)),  # URLs that it is known by
+    ]
+)
 PAGE = pa.schema(
     [
         ("id", _ID),
@@ -82,9 +92,7 @@ PAGE = pa.schema(
         ("title", pa.string()),
         ("canonical", pa.string()),
         ("digest", pa.binary()),
-        # by which others are known to be its duplicates; null for a duplicate and what is no page
-        ("content", pa.int64()),
-        ("names", pa.list_(_ID)),
+        *KNOWN,
         ("duplicate_of", pa.string()),
         ("error", pa.string()),
         ("links", pa.int32()),
@@ -151,30 +159,53 @@ class Tables:
     def of_bucket(self, kind: str, bucket: int, until: int) -> list[str]:
         """Return the tables of a bucket that together say all up to a round, in their order."""
         folder = f"{kind}/{bucket:03}"
-        names = [name for name in self._names(folder) if int(name[:_DIGITS]) <= until]
-        merged = [at for at, name in enumerate(names) if name.endswith(_MERGED)]
-        return [f"{folder}/{name}" for name in names[merged[-1] if merged else 0 :]]
+        found: list[str] = []
+        for name in reversed(self._names(folder)):
+            last, first = _rounds(name)
+            if last <= until:
+                found.insert(0, f"{folder}/{name}")
+                until = first - 1
+        return found
 
-    def add(self, kind: str, bucket: int, round_: int, table: pa.Table) -> None:
-        """Add what a round has for a table of a bucket; many small files become one.
+    def add(
+        self, kind: str, bucket: int, round_: int, table: pa.Table, *, by_id: bool = False
+    ) -> None:
+        """Add what a round has for a table of a bucket, merged with files that are no larger.
 
-        What was merged stays until the round is over, see `drop_merged`.
+        So each row is written as often as the logarithm of the number of rounds says [1]_. What
+        was merged stays until the round is over, see `drop_merged`.
+
+        Parameters
+        ----------
+        by_id : of the rows with one ``id`` the last one counts
+
+        References
+        ----------
+        .. [1] J. L. Bentley, J. B. Saxe: Decomposable searching problems I. J. Algorithms 1, 1980:
+           the logarithmic method.
         """
-        before = self.of_bucket(kind, bucket, round_ - 1)
-        name = f"{kind}/{bucket:03}/{round_:05}"
-        if len(before) < _MANY:
-            self.write_table(name, table)
-        else:
-            parts = [self.read(each) for each in before]
-            self.write_table(name + _MERGED, pa.concat_tables([*parts, table]))
+        parts, first = [table], round_
+        for before in reversed(self.of_bucket(kind, bucket, round_ - 1)):
+            earlier = self.read(before)
+            if len(earlier) > sum(map(len, parts)):
+                break
+            parts.insert(0, earlier)
+            first = _rounds(before.rpartition("/")[2])[1]
+        merged = pa.concat_tables(parts)
+        if by_id and len(parts) > 1:
+            merged = merged.take(pa.array(np.sort(last_rows(merged["id"].to_numpy())[1])))
+        ending = "" if first == round_ else f"-{first:05}"
+        self.write_table(f"{kind}/{bucket:03}/{round_:05}{ending}", merged)
 
-    def drop_merged(self, kind: str, bucket: int, round_: int) -> None:
+    def drop_merged(self, buckets: int, round_: int) -> None:
         """Remove what is in a merged table, too, after a round."""
-        kept = self.of_bucket(kind, bucket, round_)
-        for name in self._names(f"{kind}/{bucket:03}"):
-            path = f"{kind}/{bucket:03}/{name}"
-            if path not in kept and int(name[:_DIGITS]) < round_:
-                self._files.delete_file(f"{self._base}/{path}.parquet")
+        for kind in _MERGED:
+            for bucket in range(buckets):
+                kept = self.of_bucket(kind, bucket, round_)
+                for name in self._names(f"{kind}/{bucket:03}"):
+                    path = f"{kind}/{bucket:03}/{name}"
+                    if path not in kept and _rounds(name)[0] < round_:
+                        self._files.delete_file(f"{self._base}/{path}.parquet")
 
     def incoming(self, kind: str, bucket: int, round_: int) -> Iterator[str]:
         """Iterate over what other buckets have for this one after a round."""
@@ -239,3 +270,15 @@ class Tables:
         selector = fs.FileSelector(f"{self._base}/{folder}", allow_not_found=True)
         found = self._files.get_file_info(selector)
         return sorted(each.base_name.removesuffix(".parquet") for each in found)
+
+
+def last_rows(ids: Ints) -> tuple[Ints, Ints]:
+    """Return each id once, ascending, int64 (m,), and the place of its last row, int64 (m,)."""
+    unique, last = np.unique(ids[::-1], return_index=True)
+    return unique, len(ids) - 1 - last
+
+
+def _rounds(name: str) -> tuple[int, int]:
+    """Return the last and the first round of a table."""
+    last, _, first = name.partition("-")
+    return int(last), int(first or last)

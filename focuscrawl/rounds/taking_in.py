@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from focuscrawl.rounds.bucket_urls import BucketUrls
 from focuscrawl.rounds.evidence import evidence_for, recall
-from focuscrawl.rounds.tables import CHOSEN, EVIDENCE, NAME, URL
-from focuscrawl.store.schema import FETCHED
+from focuscrawl.rounds.known_pages import COLUMNS
+from focuscrawl.rounds.tables import EVIDENCE, NAME
+from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,8 +20,9 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.quotas import Quotas
     from focuscrawl.rounds.context import RoundsContext
 
-_HOT = 4  # times the fetches of a round: so many of the best links are scored anew after it
+_HOT = 2  # times the fetches of a round: so many of the best links are scored anew after it
 _LEAST = 2_000  # at least so many of a bucket
+_AT_ONCE = 10_000  # URLs that are looked at
 
 
 def take_in(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
@@ -44,10 +47,13 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     if tables.has(f"pages/{name}"):
         ended = tables.read_json(f"ended/{name}.json")
         assert ended is not None
-        urls.take_fetched(tables.read(f"pages/{name}"), ended["excluded"])
+        pages = tables.read(f"pages/{name}")
+        urls.take_fetched(pages, ended["excluded"])
+        pages = pages.filter(pc.is_valid(pages["content"])).select(COLUMNS)
+        tables.add("known", bucket, round_, pages)
     strategy = context.strategy()
     touched = np.unique(found["targets"].combine_chunks().flatten().to_numpy())
-    touched = touched[urls.state[urls.places(touched)] != FETCHED]
+    touched = touched[np.isin(urls.state[urls.places(touched)], (UNFOLLOWED, QUEUED))]
     hot = np.zeros(0, np.int64)
     if strategy.learns:
         most = max(_LEAST, _HOT * context.fetches // context.buckets)
@@ -63,10 +69,11 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     )
     of_wanted = np.isin(ids, wanted)
     urls.take_scores(ids[of_wanted], scores[of_wanted])
-    tables.add("urls", bucket, round_, pa.Table.from_pylist(urls.changed(), URL))
+    tables.add("urls", bucket, round_, urls.changed(), by_id=True)
     best = [*_candidates(urls, context.quotas(bucket, round_), context.fetches)]
-    rows = urls.rows(np.array(best, np.int64))
-    tables.write(f"candidates/{name}", CHOSEN, [row | {"bucket": bucket} for row in rows])
+    rows = urls.rows(np.array(best, np.int64)).drop_columns(["relevance"])
+    rows = rows.append_column("bucket", pa.array(np.full(len(rows), bucket, np.int32)))
+    tables.write_table(f"candidates/{name}", rows)
 
 
 class _Numbers(dict[str, int]):
@@ -82,13 +89,13 @@ def _candidates(urls: BucketUrls, quotas: Quotas, most: int) -> Iterator[int]:
     As in a crawl of one process, limits are doubled when nothing else is left.
     """
     waiting = urls.waiting()
-    names = urls.urls(waiting)
     admitted = 0
     while len(waiting) and not admitted:
-        for at, url in zip(waiting.tolist(), names, strict=True):
-            if quotas.barred(url) is None:
-                admitted += 1
-                yield at
-                if admitted == most:
-                    return
+        for some in np.array_split(waiting, max(1, len(waiting) // _AT_ONCE)):
+            for at, url in zip(some.tolist(), urls.urls(some), strict=True):
+                if quotas.barred(url) is None:
+                    admitted += 1
+                    yield at
+                    if admitted == most:
+                        return
         quotas.raise_all()
