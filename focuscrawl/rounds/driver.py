@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,9 @@ def crawl_in_rounds(
 
     Returns
     -------
-    The last round, and ``stop``: why there is no other
+    The last round, and ``stop``: why there is no other. Of a round: ``round`` (its number),
+    ``fetched`` and ``relevance`` (of all rounds so far), ``model`` (its version), ``known`` URLs,
+    ``seconds`` of processor by stage, ``megabytes`` of the largest process so far
 
     Raises
     ------
@@ -61,13 +64,22 @@ def crawl_in_rounds(
         done = master.do_all([Task("fetch", root, bucket, number) for bucket in buckets])
         of_buckets = {str(each["bucket"]): each["fetched"] for each in done}
         tables.write_json(f"fetched/{number:05}.json", {"buckets": of_buckets})
+        began = process_time()
         model = learn(context, number)
-        _take_in(plan.buckets, root, master, number)
+        learned = process_time() - began
+        taken_in = _take_in(plan.buckets, root, master, number)
         last = {
             "round": number,
             "fetched": last_round["fetched"] + sum(of_buckets.values()),
             "relevance": last_round["relevance"] + sum(each["relevance"] for each in done),
             "model": model["version"],
+            "known": sum(each["known"] for each in taken_in),
+            "seconds": {
+                "fetch": sum(each["seconds"] for each in done),
+                "learn": learned,
+                "take in": sum(each["seconds"] for each in taken_in),
+            },
+            "megabytes": max(each["megabytes"] for each in [*done, *taken_in]),
         }
         _commit(tables, last, plan.buckets)
         tell(last)
@@ -140,8 +152,8 @@ def _choose(context: RoundsContext, number: int, most: int) -> list[int]:
     return sorted(set(tables.read(name, ["bucket"])["bucket"].to_pylist()))
 
 
-def _take_in(buckets: int, root: str, master: Master, number: int) -> None:
-    master.do_all([Task("take in", root, bucket, number) for bucket in range(buckets)])
+def _take_in(buckets: int, root: str, master: Master, number: int) -> list[dict[str, Any]]:
+    return master.do_all([Task("take in", root, bucket, number) for bucket in range(buckets)])
 
 
 def _commit(tables: Tables, last: Mapping[str, Any], buckets: int) -> None:

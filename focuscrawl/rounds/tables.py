@@ -11,6 +11,7 @@
 ``quotas/BUCKET/ROUND``         what hosts and patterns of URLs have had and earned by then
 ``ended/BUCKET/ROUND.json``     URLs that may not be fetched; what limits are multiplied by
 ``candidates/BUCKET/ROUND``     the best links after a round
+``counts/BUCKET/ROUND.json``    how many URLs are known by then
 ``chosen/ROUND``                what a round fetches
 ``judged``, ``outcomes``        of a bucket and round: what is learned from; rates of the strategy
 ``models/ROUND``                what was learned

@@ -26,12 +26,16 @@ _AT_ONCE = 10_000  # URLs that are looked at
 
 
 def take_in(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
-    """Take in links, score what they change and what is best; done already, it does nothing."""
-    tables = context.tables
-    name = f"{bucket:03}/{round_:05}"
+    """Take in links, score what they change and what is best; return how many URLs are known.
+
+    Done already, it does nothing.
+    """
+    tables, name = context.tables, f"{bucket:03}/{round_:05}"
     if not tables.has(f"candidates/{name}"):
         _take_in(context, bucket, round_)
-    return {"bucket": bucket}
+    counts = tables.read_json(f"counts/{name}.json")
+    assert counts is not None
+    return {"bucket": bucket, **counts}
 
 
 def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
@@ -70,6 +74,7 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     of_wanted = np.isin(ids, wanted)
     urls.take_scores(ids[of_wanted], scores[of_wanted])
     tables.add("urls", bucket, round_, urls.changed(), by_id=True)
+    tables.write_json(f"counts/{name}.json", {"known": len(urls)})
     best = [*_candidates(urls, context.quotas(bucket, round_), context.fetches)]
     rows = urls.rows(np.array(best, np.int64)).drop_columns(["relevance"])
     rows = rows.append_column("bucket", pa.array(np.full(len(rows), bucket, np.int32)))
