@@ -20,8 +20,10 @@ _SMALL_TAGS = 8_000
 _LARGE_SIZE = 300_000
 _LARGE_TAGS = 100_000
 
-# Attributes of a tag, squared and added up, that take 20 ms.
+# Attributes of a tag, squared and added up, that take 20 ms; and a second, which a page that is
+# not large may take.
 _MANY = 20_000_000
+_MANY_ALONE = 500_000_000
 # Bytes between ends of tags, squared and added up, that can hold as many: an attribute has 3 or
 # more. A stretch shorter than the least holds too few to count.
 _STRETCHED = 200_000_000
@@ -71,8 +73,8 @@ def _is_small(utf8: bytes) -> bool:
 
 def _is_bounded(utf8: bytes) -> bool:
     if len(utf8) <= _LARGE_SIZE:
-        return True
-    return _tags(utf8) <= _LARGE_TAGS and not _is_crowded(utf8)
+        return not _is_crowded(utf8, _MANY_ALONE)
+    return _tags(utf8) <= _LARGE_TAGS and not _is_crowded(utf8, _MANY)
 
 
 def _tags(utf8: bytes) -> int:
@@ -110,10 +112,10 @@ def _is_quoted(utf8: bytes, start: int, at: int) -> bool:
     return False
 
 
-def _is_crowded(utf8: bytes) -> bool:
-    """Tell whether tags have so many attributes that it counts.
+def _is_crowded(utf8: bytes, most: int) -> bool:
+    """Tell whether tags have more attributes, squared and added up, than `most`.
 
-    They are counted only where there is room for them.
+    They are counted only where there is room for many.
     """
     if not _is_stretched(utf8):
         return False
@@ -121,6 +123,6 @@ def _is_crowded(utf8: bytes) -> bool:
     for tag in _TAG.finditer(utf8):
         if tag.end() - tag.start() >= _LEAST:
             squares += len(_ATTRIBUTES.findall(tag[1])) ** 2
-            if squares > _MANY:
+            if squares > most:
                 return True
     return False
