@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from focuscrawl.crawl.assembly import check
 from focuscrawl.errors import UserError
@@ -147,6 +148,8 @@ def _choose(context: RoundsContext, number: int, most: int) -> list[int]:
             for bucket in range(context.buckets)
         ]
         table = pa.concat_tables(parts)
+        if not all(table["barred"].to_pylist()):  # as long as anything else waits
+            table = table.filter(pc.invert(table["barred"]))
         order = np.lexsort([table["found"].to_numpy(), -table["score"].to_numpy()])
         tables.write(name, CHOSEN, table.take(pa.array(order[:most])).to_pylist())
     return sorted(set(tables.read(name, ["bucket"])["bucket"].to_pylist()))

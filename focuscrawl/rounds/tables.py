@@ -110,7 +110,11 @@ QUOTA = pa.schema(  # see `focuscrawl.crawl.quotas.Quota`
     ]
 )
 CHOSEN = pa.schema(
-    [*(field for field in URL if field.name != "relevance"), ("bucket", pa.int32())]
+    [
+        *(field for field in URL if field.name != "relevance"),
+        ("bucket", pa.int32()),
+        ("barred", pa.bool_()),  # its bucket has nothing but what limits keep back
+    ]
 )
 
 

@@ -75,9 +75,14 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     urls.take_scores(ids[of_wanted], scores[of_wanted])
     tables.add("urls", bucket, round_, urls.changed(), by_id=True)
     tables.write_json(f"counts/{name}.json", {"known": len(urls)})
-    best = [*_candidates(urls, context.quotas(bucket, round_), context.fetches)]
+    quotas, barred = context.quotas(bucket, round_), False
+    best = [*_candidates(urls, quotas, context.fetches)]
+    while not best and len(urls.waiting()):
+        quotas.raise_all()
+        best, barred = [*_candidates(urls, quotas, context.fetches)], True
     rows = urls.rows(np.array(best, np.int64)).drop_columns(["relevance"])
-    rows = rows.append_column("bucket", pa.array(np.full(len(rows), bucket, np.int32)))
+    for column, value in (("bucket", np.int32(bucket)), ("barred", np.bool_(barred))):
+        rows = rows.append_column(column, pa.array(np.full(len(rows), value)))
     tables.write_table(f"candidates/{name}", rows)
 
 
@@ -89,18 +94,12 @@ class _Numbers(dict[str, int]):
 
 
 def _candidates(urls: BucketUrls, quotas: Quotas, most: int) -> Iterator[int]:
-    """Yield the places of the best that waits and has not had its share; else of what has.
-
-    As in a crawl of one process, limits are doubled when nothing else is left.
-    """
-    waiting = urls.waiting()
-    admitted = 0
-    while len(waiting) and not admitted:
-        for some in np.array_split(waiting, max(1, len(waiting) // _AT_ONCE)):
-            for at, url in zip(some.tolist(), urls.urls(some), strict=True):
-                if quotas.barred(url) is None:
-                    admitted += 1
-                    yield at
-                    if admitted == most:
-                        return
-        quotas.raise_all()
+    """Yield the places of the best that waits, whose host and pattern have not had their share."""
+    waiting, left = urls.waiting(), most
+    for some in np.array_split(waiting, max(1, len(waiting) // _AT_ONCE)):
+        for at, url in zip(some.tolist(), urls.urls(some), strict=True):
+            if quotas.barred(url) is None:
+                yield at
+                left -= 1
+                if not left:
+                    return

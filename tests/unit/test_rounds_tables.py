@@ -1,0 +1,155 @@
+"""Tables of crawls in rounds: files that are merged, limits and copies from round to round."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import log2
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl.assembly import open_crawl
+from focuscrawl.crawl.quotas import FIRST_OF_HOST, Quotas
+from focuscrawl.crawl.replay import replay
+from focuscrawl.report.measures import load_pages
+from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
+from focuscrawl.rounds.as_folder import write_folder
+from focuscrawl.rounds.context import context_of
+from focuscrawl.rounds.tables import Tables
+from focuscrawl.rounds.work import Processes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROUNDS = 40
+
+
+def table(*values: int) -> pa.Table:
+    return pa.table({"id": pa.array(values, pa.int64())})
+
+
+def test_merged_files_say_the_same_and_are_few(tmp_path: Path) -> None:
+    tables = Tables(str(tmp_path))
+    for number in range(ROUNDS):
+        tables.add("evidence", 3, number, table(number, number))
+        names = tables.of_bucket("evidence", 3, number)
+        assert len(names) <= log2(number + 1) + 1
+        said = [each for name in names for each in tables.read(name)["id"].to_pylist()]
+        assert said == sorted([*range(number + 1)] * 2)
+        if number:  # what was merged is there until the round is over
+            before = tables.of_bucket("evidence", 3, number - 1)
+            assert sum(len(tables.read(name)) for name in before) == 2 * number
+        tables.drop_merged(4, number)
+    files = [*(tmp_path / "evidence" / "003").iterdir()]
+    assert len(files) == len(tables.of_bucket("evidence", 3, ROUNDS))
+
+
+def test_of_merged_rows_with_one_id_the_last_one_counts(tmp_path: Path) -> None:
+    tables = Tables(str(tmp_path))
+    for number, (id_, score) in enumerate([(7, 0.1), (8, 0.2), (7, 0.3), (9, 0.4)]):
+        row = table(id_).append_column("score", pa.array([score]))
+        tables.add("urls", 0, number, row, by_id=True)
+    (name,) = tables.of_bucket("urls", 0, 3)
+    assert tables.read(name).to_pydict() == {"id": [8, 7, 9], "score": [0.2, 0.3, 0.4]}
+
+
+def test_limits_go_on_from_what_was_written_of_them() -> None:
+    whole, limits = Quotas(), Quotas()
+    draw = np.random.default_rng(0)
+    for n in range(600):
+        url = f"http://{'abc'[n % 3]}.example/{n // 7}/x{n}"
+        told = {"earns": bool(draw.random() < 0.02), "repeats": bool(draw.random() < 0.1)}
+        if n % 50 == 0:
+            limits = Quotas.of([*limits.rows()], limits.generosity)
+        if n == 400:
+            whole.raise_all()
+            limits.raise_all()
+        closed = [quota.name for quota in whole.count(url, "http://a.example/", **told)]
+        assert [quota.name for quota in limits.count(url, "http://a.example/", **told)] == closed
+    assert [*limits.rows()] == [*whole.rows()]
+
+
+def web(folder: Path, pages: dict[str, str]) -> Path:
+    """Write a recording of pages."""
+    records = []
+    for n, (url, body) in enumerate(pages.items()):
+        http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + body.encode()
+        records.append(
+            b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: " + url.encode() + b"\r\n"
+            b"WARC-Date: 2026-01-01T00:00:00Z\r\nWARC-Record-ID: <urn:uuid:%d>\r\n"
+            % n
+            + b"Content-Type: application/http; msgtype=response\r\n"
+            b"Content-Length: %d\r\n\r\n" % len(http) + http + b"\r\n\r\n"
+        )
+    path = folder / "web.warc"
+    path.write_bytes(b"".join(records))
+    return path
+
+
+def crawled(tmp_path: Path, pages: dict[str, str], seed: str, size: int) -> dict[str, str | None]:
+    """Crawl pages in rounds; return of which page each is a duplicate, in the order fetched."""
+    crawl = CrawlPlan(
+        topic="/Sports/Cycling",
+        seeds=seed,
+        web=str(web(tmp_path, pages)),
+        budget=1000,
+        strategy="breadth-first",
+    )
+    context_of.cache_clear()
+    crawl_in_rounds(
+        RoundsPlan(crawl, size, 3), str(tmp_path / "tables"), Processes(1), lambda _: None
+    )
+    write_folder(str(tmp_path / "tables"), tmp_path / "crawl")
+    found = load_pages(str(tmp_path / "crawl"))
+    return dict(zip(found["url"], found["duplicate_of"], strict=True))
+
+
+def linked(*urls: str, more: str = "") -> str:
+    return f"<title>{more}</title><p>{more}" + "".join(f"<a href='{url}'>x</a>" for url in urls)
+
+
+@pytest.mark.parametrize("size", [1, 4])
+def test_a_copy_of_an_earlier_page_is_known_whatever_its_bucket(size: int, tmp_path: Path) -> None:
+    hosts = [f"http://h{n}.example/" for n in range(6)]
+    # a chain of hosts, so that no two are fetched in one round
+    pages = {url: linked(after, more=url) for url, after in pairwise(hosts)}
+    pages[hosts[-1]] = linked("http://copy.example/", "http://h0.example/named", more="last")
+    pages["http://copy.example/"] = pages[hosts[2]]
+    pages["http://h0.example/named"] = "<link rel=canonical href='/'><p>the first page"
+    twins = crawled(tmp_path, pages, hosts[0], size)
+    assert twins.pop("http://copy.example/") == hosts[2]
+    assert twins.pop("http://h0.example/named") == hosts[0]
+    assert twins == dict.fromkeys(hosts)
+
+
+def test_a_host_that_brings_nothing_is_left_for_the_end(tmp_path: Path) -> None:
+    start, trap = "http://start.example/", "http://trap.example/"
+    many = [f"{trap}{n % 50}/p{n}" for n in range(FIRST_OF_HOST + 60)]
+    others = [f"http://other{n}.example/" for n in range(40)]
+    pages = {start: linked(trap, more="start"), trap: linked(*many, more="trap")}
+    pages |= {url: linked(more=url) for url in many}
+    pages[many[FIRST_OF_HOST - 20]] = linked(*others, more="out")
+    pages |= {url: linked(more=url) for url in others}
+    order = [*crawled(tmp_path, pages, start, 10)]
+    one = open_crawl(
+        CrawlPlan(
+            topic="/Sports/Cycling",
+            seeds=start,
+            web=str(tmp_path / "web.warc"),
+            strategy="breadth-first",
+            crawl_dir=str(tmp_path / "one"),
+        )
+    )
+    replay(one)
+    expected = [*load_pages(str(tmp_path / "one"))["url"]]
+    assert len(order) == len(expected) == len(pages)
+
+    def before_the_others(order: list[str]) -> int:
+        last = max(order.index(url) for url in others)
+        return sum(url.startswith(trap) for url in order[:last])
+
+    assert before_the_others(expected) < len(many)
+    assert before_the_others(order) <= before_the_others(expected)
