@@ -12,7 +12,7 @@
 # make lock     : the versions and hashes in locks/, after a change of what is needed;
 #                 LOCK_OPTIONS=--upgrade takes the newest of all
 # Needs make and Python 3.11 or newer (make PYTHON=...); all else is installed into .venv
-# (and .venv-oldest, .venv-pywb), but for the programs that tests start: see .ci/programs
+# (and .venv-oldest, .venv-pywb, .venv-spark), but for the programs that tests start: see .ci/programs
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -68,6 +68,18 @@ DEMO_CRAWL = $(BIN)/focuscrawl crawl -a web=demo -a topic=$(TOPIC) \
 		--no-build-isolation $(@D)/surt-*.tar.gz
 	@touch $@
 
+# what does the work of rounds in tests, beside .venv. pyspark is no wheel either
+.venv-spark/.installed: locks/spark.txt locks/pyspark.txt
+	@$(PYTHON) -m venv $(@D)
+	@echo "installing into $(@D) ..."
+	@$(@D)/bin/$(LOCKED) --no-deps --requirement locks/spark.txt
+	@$(@D)/bin/pip download --quiet --disable-pip-version-check --require-hashes --no-deps \
+		--no-build-isolation --dest $(@D) --requirement locks/pyspark.txt
+	@$(@D)/bin/pip install --quiet --disable-pip-version-check --no-index --no-deps \
+		--no-build-isolation $(@D)/pyspark-*.tar.gz
+	@rm $(@D)/pyspark-*.tar.gz
+	@touch $@
+
 crawl: .venv/.installed
 	@$(DEMO_CRAWL) -a crawl_dir=$(CRAWL_DIR)
 	@echo "the same once more without focus, breadth-first ..."
@@ -87,6 +99,8 @@ test: lint
 	@.ci/programs
 	@$(MAKE) --no-print-directory .venv-pywb/.installed || \
 		echo "the test that serves an archive with pywb will be skipped, as it cannot be installed"
+	@$(MAKE) --no-print-directory .venv-spark/.installed || \
+		echo "tests of rounds on Apache Spark will be skipped, as it cannot be installed"
 	$(BIN)/pytest -n 4 --dist loadscope --ignore tests/docs
 
 test-oldest: .venv-oldest/.installed
@@ -123,6 +137,8 @@ lock: .venv-lock/.installed
 	$(COMPILE) $(LOCK_OPTIONS) --group lock --output-file locks/lock.txt
 	$(COMPILE) $(LOCK_OPTIONS) --group pywb --no-emit-package surt --output-file locks/pywb.txt
 	echo surt | $(COMPILE) $(LOCK_OPTIONS) - --no-deps --output-file locks/surt.txt
+	$(COMPILE) $(LOCK_OPTIONS) --group spark --no-emit-package pyspark --output-file locks/spark.txt
+	echo pyspark | $(COMPILE) $(LOCK_OPTIONS) - --no-deps --output-file locks/pyspark.txt
 	@sed -i.bak -E '/^twisted==/d; /^scrapy-playwright==/d; s/^scrapy==.*/scrapy==$(OLDEST_SCRAPY)/' $(PINS)
 	$(COMPILE) pyproject.toml --extra all --group dev --constraint $(PINS) \
 		--output-file locks/oldest-scrapy.txt
@@ -131,4 +147,4 @@ notebooks: .venv/.installed
 	cd notebooks && ../$(BIN)/python -m jupyter execute --inplace *.ipynb
 
 clean:
-	rm -rf .venv .venv-oldest .venv-lock .venv-pywb .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist
+	rm -rf .venv .venv-oldest .venv-lock .venv-pywb .venv-spark .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist

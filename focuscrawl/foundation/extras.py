@@ -23,6 +23,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "migrations": ("alembic",),
     "parquet": ("pyarrow",),
     "pdf": ("pypdf",),
+    "spark": ("pyspark", "pyarrow"),
     "embeddings": ("wordllama", "safetensors", "tokenizers"),
     "studio": ("jinja2", "starlette", "uvicorn"),
     "text": ("trafilatura", "resiliparse", "semantic_text_splitter", "py3langid", "pyarrow"),

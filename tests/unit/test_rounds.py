@@ -228,7 +228,7 @@ def test_without_spark_the_way_out_is_said() -> None:
     except ModuleNotFoundError:
         from focuscrawl.rounds.work import Spark  # noqa: PLC0415
 
-        with pytest.raises(UserError, match="pip install pyspark"):
+        with pytest.raises(UserError, match=r"focuscrawl\[spark\]"):
             Spark("local[2]")
     else:
         pytest.skip("pyspark is installed")

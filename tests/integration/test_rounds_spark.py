@@ -1,0 +1,84 @@
+"""Rounds by Apache Spark on this machine: what processes crawl, and what is said if it cannot."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from focuscrawl.rounds.as_folder import write_folder
+
+from .ports import free_port
+from .running import ROOT, Kept
+from .spark import LONG, crawl, environment, why_not, write_plan
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+
+
+def test_spark_crawls_what_processes_crawl(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path / "plan.toml", budget=60, round=20, buckets=3)
+    said = crawl(plan, tmp_path / "spark", "local[2]")
+    rounds = [line for line in said.splitlines() if line.startswith("round ")]
+    assert len(rounds) >= 4
+    assert said.splitlines()[-1] == "the budget of 60 fetches is spent"
+    crawl(plan, tmp_path / "processes", "processes[2]")
+    for name in ("spark", "processes"):
+        write_folder(str(tmp_path / name), tmp_path / f"{name}-crawl")
+    spark, processes = (Kept(tmp_path / f"{name}-crawl") for name in ("spark", "processes"))
+    assert spark.order == processes.order
+    links = "SELECT source, target, score FROM links ORDER BY source, target"
+    assert spark.query(links) == processes.query(links)
+
+
+@pytest.mark.parametrize(
+    ("master", "why"),
+    [
+        ("sprak://a.example:7077", "--master sprak://a.example:7077 is none of processes[2], "),
+        ("spark://127.0.0.1:{port}", "no Spark at spark://127.0.0.1:{port}: Connection refused"),
+    ],
+)
+def test_a_master_that_is_none_is_one_line(master: str, why: str, tmp_path: Path) -> None:
+    port = free_port()
+    plan = write_plan(tmp_path / "plan.toml", budget=60)
+    command = [sys.executable, "-m", "focuscrawl", "rounds", str(plan)]
+    command += ["--out", str(tmp_path / "tables"), "--master", master.format(port=port)]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"focuscrawl: {why.format(port=port)}")
+    assert len(done.stderr.splitlines()) == 1
+    assert not (tmp_path / "tables").exists()
+
+
+def test_what_a_task_finds_damaged_is_one_line(tmp_path: Path) -> None:
+    plan = write_plan(tmp_path / "plan.toml", budget=20, round=10, buckets=2)
+    root = tmp_path / "tables"
+    crawl(plan, root, "processes[1]")
+    for table in root.glob("urls/*/*"):
+        table.write_bytes(b"PAR1 no more")
+    write_plan(plan, budget=40, round=10, buckets=2)
+    command = [sys.executable, "-m", "focuscrawl", "rounds", str(plan), "--out", str(root)]
+    done = subprocess.run(
+        [*command, "--master", "local[2]"],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=LONG,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "cannot be read" in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
