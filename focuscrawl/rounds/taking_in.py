@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.quotas import Quotas
     from focuscrawl.rounds.context import RoundsContext
 
-_HOT = 2  # times the fetches of a round: so many of the best links are scored anew after it
-_LEAST = 2_000  # at least so many of a bucket
+_HOT = 1  # times the fetches of a round: so many of the best links are scored anew after it
+_LEAST = 500  # at least so many of a bucket
 _AT_ONCE = 10_000  # URLs that are looked at
 
 
