@@ -35,7 +35,7 @@ _PROCESSES = re.compile(r"processes\[([1-9]\d{0,3})\]")
 )
 @options.path("--folder", "Write the crawl into this folder, too, for reports.")
 def rounds(plan_file: Path, root: str, master: str | None, folder: Path | None) -> None:
-    """Crawl a recorded web in rounds, over tables of Parquet.
+    """Crawl in rounds, over tables of Parquet.
 
     A round fetches the best links of all hosts, then learns from them. It is kept whole or not at
     all: the same command goes on after the last one.
