@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
-from focuscrawl.collection.surt import surt
+from focuscrawl.webs.surt import surt
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs.by_name import open_web
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from focuscrawl.collection.cdxj import write_index
-from focuscrawl.collection.surt import surt
+from focuscrawl.webs.surt import surt
 from focuscrawl.webs import WarcRecorder
 
 if TYPE_CHECKING:
