@@ -12,7 +12,7 @@
 # make lock     : the versions and hashes in locks/, after a change of what is needed;
 #                 LOCK_OPTIONS=--upgrade takes the newest of all
 # Needs make and Python 3.11 or newer (make PYTHON=...); all else is installed into .venv
-# (and .venv-oldest, .venv-pywb), but for the programs that tests start: see .ci/programs
+# (and .venv-oldest, .venv-pywb, .venv-s3), but for the programs that tests start: see .ci/programs
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -68,6 +68,13 @@ DEMO_CRAWL = $(BIN)/focuscrawl crawl -a web=demo -a topic=$(TOPIC) \
 		--no-build-isolation $(@D)/surt-*.tar.gz
 	@touch $@
 
+# the S3 that tests of archives and rounds start
+.venv-s3/.installed: locks/s3.txt
+	@$(PYTHON) -m venv $(@D)
+	@echo "installing into $(@D) ..."
+	@$(@D)/bin/$(LOCKED) --requirement locks/s3.txt
+	@touch $@
+
 crawl: .venv/.installed
 	@$(DEMO_CRAWL) -a crawl_dir=$(CRAWL_DIR)
 	@echo "the same once more without focus, breadth-first ..."
@@ -87,6 +94,8 @@ test: lint
 	@.ci/programs
 	@$(MAKE) --no-print-directory .venv-pywb/.installed || \
 		echo "the test that serves an archive with pywb will be skipped, as it cannot be installed"
+	@$(MAKE) --no-print-directory .venv-s3/.installed || \
+		echo "the tests on S3 will be skipped, as no server of it can be installed"
 	$(BIN)/pytest -n 4 --dist loadscope --ignore tests/docs
 
 test-oldest: .venv-oldest/.installed
@@ -122,6 +131,7 @@ lock: .venv-lock/.installed
 	$(COMPILE) $(LOCK_OPTIONS) --group fuzz --output-file locks/fuzz.txt
 	$(COMPILE) $(LOCK_OPTIONS) --group lock --output-file locks/lock.txt
 	$(COMPILE) $(LOCK_OPTIONS) --group pywb --no-emit-package surt --output-file locks/pywb.txt
+	$(COMPILE) $(LOCK_OPTIONS) --group s3 --output-file locks/s3.txt
 	echo surt | $(COMPILE) $(LOCK_OPTIONS) - --no-deps --output-file locks/surt.txt
 	@sed -i.bak -E '/^twisted==/d; /^scrapy-playwright==/d; s/^scrapy==.*/scrapy==$(OLDEST_SCRAPY)/' $(PINS)
 	$(COMPILE) pyproject.toml --extra all --group dev --constraint $(PINS) \
@@ -131,4 +141,4 @@ notebooks: .venv/.installed
 	cd notebooks && ../$(BIN)/python -m jupyter execute --inplace *.ipynb
 
 clean:
-	rm -rf .venv .venv-oldest .venv-lock .venv-pywb .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist
+	rm -rf .venv .venv-oldest .venv-lock .venv-pywb .venv-s3 .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist

@@ -44,5 +44,5 @@ def file_system_of(place: str) -> tuple[fs.FileSystem, str]:
 
 
 def first_line(error: BaseException) -> str:
-    """Return what PyArrow says of an error, without the stack that it may add."""
-    return (str(error).splitlines() or [type(error).__name__])[0]
+    """Return what PyArrow says of an error, without what it adds for programmers."""
+    return (str(error).splitlines() or [type(error).__name__])[0].partition(". Detail: ")[0]

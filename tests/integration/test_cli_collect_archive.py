@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
-from focuscrawl.webs.surt import surt
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs.by_name import open_web
+from focuscrawl.webs.surt import surt
 
 from .ports import await_listener, free_port
 from .running import ROOT
