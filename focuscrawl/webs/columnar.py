@@ -112,19 +112,24 @@ class ColumnarIndex:
                     wanted.setdefault(at, []).append(key)
                 at -= 1
         for at, of_group in wanted.items():
-            table = self._table(at)
-            found = table.filter(pc.is_in(table[_KEY], value_set=pa.array(of_group, pa.string())))
-            yield from self._captures(found)
+            table, value_set = self._table(at), pa.array(of_group, pa.string())
+            key = table[_KEY].cast(pa.string())
+            for batch in table.filter(pc.is_in(key, value_set=value_set)).to_batches():
+                yield from self._captures(batch)
 
     def __iter__(self) -> Iterator[Capture]:
         """Yield all captures, in the order of the least keys of their row groups."""
         for group in self._groups:
-            yield from self._captures(self._read(group))
+            for batch in self._batches(group):
+                yield from self._captures(batch)
 
     def _paths(self, path: str) -> list[str]:
         folder = path.removesuffix("*.parquet").rstrip("/")
         try:
-            if folder == path.rstrip("/") and self._files.get_file_info(path).is_file:
+            kind = self._files.get_file_info(folder).type
+            if kind == fs.FileType.NotFound:
+                raise UserError(f"cannot read {self.name}: there is nothing")
+            if kind == fs.FileType.File:
                 return [path]
             found = self._files.get_file_info(fs.FileSelector(folder, recursive=True))
         except OSError as error:
@@ -165,30 +170,27 @@ class ColumnarIndex:
         if at in self._held:
             self._held.move_to_end(at)
             return self._held[at]
-        table = self._held[at] = self._read(self._groups[at])
+        table = self._held[at] = pa.Table.from_batches(self._batches(self._groups[at]))
         while len(self._held) > 1 and sum(map(len, self._held.values())) > _HELD:
             self._held.popitem(last=False)
         return table
 
-    def _read(self, group: _RowGroup) -> pa.Table:
+    def _batches(self, group: _RowGroup) -> Iterator[pa.RecordBatch]:
         file = self._open(group.path)
         columns = [name for name in _READ if name in file.schema_arrow.names]
         try:
-            table = file.read_row_group(group.number, columns=columns, use_threads=False)
-            at = table.schema.get_field_index(_KEY)
-            return table.set_column(at, _KEY, table[_KEY].cast(pa.string()))
+            yield from file.iter_batches(_ROWS, [group.number], columns, use_threads=False)
         except (pa.ArrowException, OSError) as error:
             raise UserError(f"cannot read {self.name}: {first_line(error)}") from None
 
-    def _captures(self, table: pa.Table) -> Iterator[Capture]:
-        for batch in table.to_batches():
-            for row in batch.to_pylist():
-                try:
-                    yield _capture(row)
-                except ValueError as error:
-                    raise UserError(
-                        f"{self.name} has a row that is no capture ({error}): {row['url']!s:.60}"
-                    ) from None
+    def _captures(self, batch: pa.RecordBatch) -> Iterator[Capture]:
+        for row in batch.to_pylist():
+            try:
+                yield _capture(row)
+            except ValueError as error:
+                raise UserError(
+                    f"{self.name} has a row that is no capture ({error}): {row['url']!s:.60}"
+                ) from None
 
 
 def _capture(row: dict[str, Any]) -> Capture:

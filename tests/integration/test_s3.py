@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import subprocess
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from unit.archives import record_demo
 
 from focuscrawl.cli.main import main
 from focuscrawl.report.measures import load_pages
-from focuscrawl.webs import WarcRecorder, open_web
+from focuscrawl.webs import open_web
 
 from .ports import await_listener, free_port
 from .running import ROOT
@@ -65,26 +65,7 @@ def options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of a recording of a small synthetic web, with both indices."""
-    folder, web = tmp_path_factory.mktemp("demo"), open_web("demo:0.1")
-    with WarcRecorder(folder / "web.warc.gz") as recorder:
-        for answer in map(web.fetch, web.urls()):
-            assert answer is not None
-            recorder.record(
-                request_method="GET",
-                url=answer.url,
-                request_headers=[],
-                request_body=b"",
-                status=answer.status,
-                reason="",
-                response_headers=answer.headers,
-                body_raw=answer.body,
-                ip=None,
-                at=datetime(2026, 1, 1, tzinfo=UTC),
-            )
-    for index in ("web.cdxj", "web.parquet"):
-        run("web", "index", str(folder / "web.warc.gz"), "--out", str(folder / index))
-    return folder
+    return record_demo(tmp_path_factory.mktemp("demo"))
 
 
 def run(*arguments: str, code: int = 0) -> str:
