@@ -39,7 +39,9 @@ def file_system_of(place: str) -> tuple[fs.FileSystem, str]:
             )
         found, path = fs.FileSystem.from_uri(place)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise UserError(f"{place} is on no file system: {first_line(error)}") from None
+        why = first_line(error) if "@" not in place else "is it written as a URI?"
+        shown = place if "@" not in place else f"{place.partition('://')[0]}://..."
+        raise UserError(f"{shown} is on no file system: {why}") from None
     return found, path
 
 

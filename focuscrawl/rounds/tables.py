@@ -229,5 +229,6 @@ class Tables:
     def _names(self, folder: str) -> list[str]:
         """Return the names of the tables in a folder, in their order, without their ending."""
         selector = fs.FileSelector(f"{self._base}/{folder}", allow_not_found=True)
-        found = self._files.get_file_info(selector)
+        with self._reached(folder):
+            found = self._files.get_file_info(selector)
         return sorted(each.base_name.removesuffix(".parquet") for each in found)

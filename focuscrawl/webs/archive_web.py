@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyarrow import fs
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.file_systems import file_system_of, first_line
@@ -24,8 +25,6 @@ from focuscrawl.webs.warc import SEEN, Record, content_length, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-
-    from pyarrow import fs
 
     from focuscrawl.webs.captures import Capture, CaptureIndex
 
@@ -188,11 +187,20 @@ class ArchiveWeb:
         """
         if _ELSEWHERE.search(name):
             raise UnreadableError(f"{name!r} leads out of {self._base}")
+        path = f"{self._folder}/{name}"
         try:
-            return self._open(f"{self._folder}/{name}")
+            if not self._is_plain(path):
+                raise UnreadableError(f"{self._base}/{name} is no plain file")
+            return self._open(path)
         except (pa.ArrowException, OSError, ValueError) as error:
             reason = "is not there" if isinstance(error, FileNotFoundError) else first_line(error)
             raise UnreadableError(f"{self._base}/{name} {reason}") from None
+
+    def _is_plain(self, path: str) -> bool:
+        """Tell whether a local file is none that keeps who opens it waiting; others are plain."""
+        if not isinstance(self._files, fs.LocalFileSystem):
+            return True
+        return self._files.get_file_info(path).type in {fs.FileType.File, fs.FileType.NotFound}
 
 
 def _where(capture: Capture) -> str:

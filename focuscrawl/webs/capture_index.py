@@ -163,10 +163,10 @@ def _capture(record: Record, name: str) -> Capture | None:
 def _second(date: str) -> str:
     try:
         at = datetime.fromisoformat(date)
-    except ValueError:
+        at = at.astimezone(UTC) if at.tzinfo is not None else at
+    except (ValueError, OverflowError):
         at = _EPOCH
-    at = at.astimezone(UTC) if at.tzinfo is not None else at.replace(tzinfo=UTC)
-    return at.strftime("%Y%m%d%H%M%S")
+    return at.strftime("%Y%m%d%H%M%S").zfill(14)
 
 
 def _name(path: Path, base: Path) -> str:

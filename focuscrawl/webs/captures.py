@@ -97,7 +97,7 @@ def read_capture(key: str, timestamp: str, said: Mapping[str, object]) -> Captur
     if not (texts["url"] and texts["filename"] and _AT.fullmatch(timestamp)):
         raise ValueError("no URL, file name or time")
     status = said.get("status")
-    number = None if status in {None, "", "-"} else _whole(status)
+    number = None if status is None or status in ("", "-") else _whole(status)
     length = _whole(said.get("length"))
     if number is not None and not 100 <= number <= 999:
         raise ValueError("no status")

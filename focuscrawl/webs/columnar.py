@@ -207,7 +207,7 @@ def _capture(row: dict[str, Any]) -> Capture:
         "length": row["warc_record_length"],
         "redirect": row.get("fetch_redirect"),
     }
-    return read_capture(key, at.strftime(_AT), said)
+    return read_capture(key, at.strftime(_AT).zfill(14), said)
 
 
 def write_columnar(lines: Iterable[bytes], path: Path) -> None:

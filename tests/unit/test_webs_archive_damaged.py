@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +85,7 @@ def test_what_is_no_cdxj_is_one_line(content: bytes, said: str, tmp_path: Path) 
 WRONG: dict[str, list[Any]] = {
     "offset": ["-1", "x", "", None, 1.5, True, "9" * 5000, []],
     "length": ["0", "-5", "", None, {}, "1e3"],
-    "status": ["abc", "99", "70000"],
+    "status": ["abc", "99", "70000", [], {}],
     "url": ["", None, 5],
     "filename": ["", None, ["x"]],
 }
@@ -164,6 +165,7 @@ def test_row_groups_beyond_measure_are_refused(
         ("s3://bucket/a.index", "no recorded web at"),
         ("nosuch://bucket/a.cdxj", "is on no file system"),
         ("s3://key:hush@bucket/a.cdxj", "it holds no password"),
+        ("s3://key:hush@[bucket/a.cdxj", "is on no file system"),
     ],
 )
 def test_names_that_lead_to_no_index(web: str, said: str, tmp_path: Path) -> None:
@@ -257,6 +259,32 @@ def test_of_a_record_no_more_is_read_than_may_count(
     assert answer is not None
     assert (answer.body, answer.failure) == (b"b", "")  # it ends where its gzip member does
     assert sizes == [SEEN]
+
+
+def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(tiny: TinyWeb, tmp_path: Path) -> None:
+    index = archive(tiny, tmp_path, "web.cdxj")
+    (tmp_path / "warcs" / "pages.warc.gz").unlink()
+    os.mkfifo(tmp_path / "warcs" / "pages.warc.gz")
+    answer = open_web(str(index)).fetch("https://b.example/")
+    assert answer is not None
+    assert "is no plain file" in answer.failure
+
+
+@pytest.mark.parametrize("date", ["", "yesterday", "0001-01-01T00:00:00Z", "0001-01-01T00+05:00"])
+@pytest.mark.parametrize("name", INDICES)
+def test_a_record_of_no_time_is_found_all_the_same(name: str, date: str, tmp_path: Path) -> None:
+    body = b"HTTP/1.1 200 OK\r\n\r\nx"
+    (tmp_path / "a.warc").write_bytes(
+        b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/\r\n"
+        b"WARC-Date: " + date.encode() + b"\r\nWARC-Record-ID: <urn:uuid:1>\r\n"
+        b"Content-Length: " + str(len(body)).encode() + b"\r\n\r\n" + body + b"\r\n\r\n"
+    )
+    write_index([tmp_path / "a.warc"], tmp_path / name, tmp_path)
+    web = open_web(str(tmp_path / name))
+    assert [*web.urls()] == ["http://a.example/"]
+    answer = web.fetch("http://a.example/")
+    assert answer is not None
+    assert answer.body == b"x"
 
 
 def test_of_a_plain_record_all_has_to_be_there(tmp_path: Path) -> None:
