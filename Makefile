@@ -12,7 +12,8 @@
 # make lock     : the versions and hashes in locks/, after a change of what is needed;
 #                 LOCK_OPTIONS=--upgrade takes the newest of all
 # Needs make and Python 3.11 or newer (make PYTHON=...); all else is installed into .venv
-# (and .venv-oldest, .venv-pywb, .venv-spark), but for the programs that tests start: see .ci/programs
+# (and .venv-oldest, .venv-pywb, .venv-s3, .venv-spark), but for the programs that tests start: see
+# .ci/programs
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -80,6 +81,13 @@ DEMO_CRAWL = $(BIN)/focuscrawl crawl -a web=demo -a topic=$(TOPIC) \
 	@rm $(@D)/pyspark-*.tar.gz
 	@touch $@
 
+# the S3 that tests of archives and rounds start
+.venv-s3/.installed: locks/s3.txt
+	@$(PYTHON) -m venv $(@D)
+	@echo "installing into $(@D) ..."
+	@$(@D)/bin/$(LOCKED) --requirement locks/s3.txt
+	@touch $@
+
 crawl: .venv/.installed
 	@$(DEMO_CRAWL) -a crawl_dir=$(CRAWL_DIR)
 	@echo "the same once more without focus, breadth-first ..."
@@ -101,6 +109,8 @@ test: lint
 		echo "the test that serves an archive with pywb will be skipped, as it cannot be installed"
 	@$(MAKE) --no-print-directory .venv-spark/.installed || \
 		echo "tests of rounds on Apache Spark will be skipped, as it cannot be installed"
+	@$(MAKE) --no-print-directory .venv-s3/.installed || \
+		echo "the tests on S3 will be skipped, as no server of it can be installed"
 	$(BIN)/pytest -n 4 --dist loadscope --ignore tests/docs
 
 test-oldest: .venv-oldest/.installed
@@ -136,6 +146,7 @@ lock: .venv-lock/.installed
 	$(COMPILE) $(LOCK_OPTIONS) --group fuzz --output-file locks/fuzz.txt
 	$(COMPILE) $(LOCK_OPTIONS) --group lock --output-file locks/lock.txt
 	$(COMPILE) $(LOCK_OPTIONS) --group pywb --no-emit-package surt --output-file locks/pywb.txt
+	$(COMPILE) $(LOCK_OPTIONS) --group s3 --output-file locks/s3.txt
 	echo surt | $(COMPILE) $(LOCK_OPTIONS) - --no-deps --output-file locks/surt.txt
 	$(COMPILE) $(LOCK_OPTIONS) --group spark --no-emit-package pyspark --output-file locks/spark.txt
 	echo pyspark | $(COMPILE) $(LOCK_OPTIONS) - --no-deps --output-file locks/pyspark.txt
@@ -147,4 +158,4 @@ notebooks: .venv/.installed
 	cd notebooks && ../$(BIN)/python -m jupyter execute --inplace *.ipynb
 
 clean:
-	rm -rf .venv .venv-oldest .venv-lock .venv-pywb .venv-spark .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist
+	rm -rf .venv .venv-oldest .venv-lock .venv-pywb .venv-s3 .venv-spark .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks build dist

@@ -1,9 +1,10 @@
 """A long crawl in rounds on a standalone cluster of Apache Spark, all of it on this machine.
 
 Run: ``python benchmarks/bench_rounds_cluster.py FOLDER [--fetches N] [--round N] [--buckets N]
-[--web demo:SCALE]`` where PySpark and Java are. A master and two workers of one core each begin as processes; FOLDER
-keeps the tables, and ``rounds.csv``: a row a round, with its seconds of processor by stage, URLs
-known and the memory of its largest processes. The same command goes on with what is there.
+[--web demo:SCALE]`` where PySpark and Java are. A master and two workers of one core each begin as
+processes; FOLDER keeps the tables, and ``rounds.csv``: a row a round, with its seconds of
+processor by stage, URLs known and the memory of its largest processes. The same command goes on
+with what is there.
 """
 
 from __future__ import annotations

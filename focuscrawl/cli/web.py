@@ -1,23 +1,29 @@
-"""``focuscrawl web``: look into recorded webs."""
+"""``focuscrawl web``: look into recorded webs, write the index of an archive."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import click
 
+from focuscrawl.cli import options
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.report.plain_text import counted, one_line, printable
 from focuscrawl.webs import RecordedWeb, Web, open_web
+from focuscrawl.webs.capture_index import write_index
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _HOSTS_SHOWN = 10
 
 
 @click.group()
 def web() -> None:
-    """Look into recorded webs (.warc, .warc.gz) and the synthetic one (demo)."""
+    """Look into recorded webs (.warc, .warc.gz), archives (.cdxj, .parquet) and the demo."""
 
 
 @web.command()
@@ -59,8 +65,9 @@ def get(warc: str, url: str, head: bool) -> None:
     """
     opened = open_web(warc)
     answer = opened.fetch(_resolve(opened, warc, url))
-    if answer is None:
-        raise UserError(f"{url} has no answer in {warc}")
+    if answer is None or answer.failure:
+        why = f": {one_line(answer.failure)}" if answer is not None else ""
+        raise UserError(f"{url} has no answer in {warc}{why}")
     if head:
         lines = [f"{answer.status} {answer.url}", *map(": ".join, answer.headers)]
         click.echo("\n".join(map(one_line, lines)))
@@ -70,6 +77,21 @@ def get(warc: str, url: str, head: bool) -> None:
         click.echo(printable(answer.body.decode("utf-8", "replace")))
     else:
         click.echo(answer.body, nl=False)
+
+
+@web.command()
+@click.argument("archives", metavar="FILES", nargs=-1, required=True, type=options.PATH)
+@options.out("The index: .cdxj, or .parquet with the columns of Common Crawl.")
+@options.path("--base", "Folder that names of the files begin at.  [default: that of the index]")
+def index(archives: tuple[Path, ...], out: Path, base: Path | None) -> None:
+    """Write the index of WARC files, by which they are a web wherever they are.
+
+    \b
+    focuscrawl web index pages-*.warc.gz --out pages.parquet
+    focuscrawl crawl -a web=pages.parquet ...
+    """
+    captures = write_index(archives, out, out.parent if base is None else base)
+    click.echo(f"{counted(captures, 'capture')} of {counted(len(archives), 'file')} in {out}")
 
 
 def _describe_file(recorded: RecordedWeb) -> None:

@@ -11,13 +11,15 @@ from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.collection.archive import write_archive
-from focuscrawl.collection.cdxj import write_index
 from focuscrawl.collection.datasheet import datasheet
 from focuscrawl.collection.rows import COLUMNS, row_of
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import draft_of, write_whole
 from focuscrawl.foundation.extras import needs
 from focuscrawl.report.plain_text import cell, one_line
+from focuscrawl.webs.capture_index import captures_of, write_cdxj
+from focuscrawl.webs.cdxj import line_of
+from focuscrawl.webs.warc_scan import Scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +88,7 @@ def write_collection(
                 written.append(out.with_name(f"{name_of(out)}.cdxj"))
                 write_archive(collection, draft)
                 with draft_of(written[-1]) as index:
-                    write_index(draft, index, out.name)
+                    _write_index(draft, index, out.name)
             else:
                 _TABLES[ending](rows, draft)
         written.append(out.with_name(f"{name_of(out)}.datasheet.md"))
@@ -105,6 +107,11 @@ def name_of(out: Path) -> str:
 
 def _ending(out: Path) -> str:
     return next((each for each in ENDINGS if out.name.endswith(each)), "")
+
+
+def _write_index(archive: Path, index: Path, name: str) -> None:
+    with archive.open("rb") as file:
+        write_cdxj(sorted(map(line_of, captures_of(Scan(archive, file), name))), index)
 
 
 def arrow_schema() -> pa.Schema:

@@ -48,6 +48,8 @@ def visit(crawl: Crawl, fetch: Fetch, answer: Answer | None) -> Visit:
     """Give the crawl an answer for what it asked for; None: there is no such page."""
     if answer is not None and answer.too_large:
         visit = crawl.failed(fetch.id, "too large: the recorded body")
+    elif answer is not None and answer.failure:
+        visit = crawl.failed(fetch.id, f"not in the archive: {answer.failure}")
     else:
         download = Download(404) if answer is None else _download(fetch, answer)
         visit = crawl.arrived(fetch.id, download)

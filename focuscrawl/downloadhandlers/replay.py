@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from scrapy.http import Headers
 
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.download_errors import TooLargeError
+from focuscrawl.engine.download_errors import NotInArchiveError, TooLargeError
 from focuscrawl.engine.private import response_class
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs.conditional import not_modified
@@ -34,6 +34,8 @@ class ReplayDownloadHandler(Component):
         ------
         TooLargeError
             It is larger than a crawl takes in.
+        NotInArchiveError
+            The web is an archive that lacks what its index names.
         """
         web = self._crawl.web
         assert web is not None
@@ -42,6 +44,8 @@ class ReplayDownloadHandler(Component):
         answer = None if known is None else web.fetch(known)
         if answer is not None and answer.too_large:
             raise TooLargeError("the recorded body")
+        if answer is not None and answer.failure:
+            raise NotInArchiveError(answer.failure)
         if answer is None:
             status, headers, body = 404, Headers({"Content-Type": "text/plain"}), b""
         elif not_modified(answer, _field(request, "If-None-Match"), _field(request, _SINCE)):

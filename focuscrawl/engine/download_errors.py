@@ -32,6 +32,12 @@ class TooLargeError(UnusableError):
     cause = "too large"
 
 
+class NotInArchiveError(UnusableError):
+    """An archive lacks what its index names."""
+
+    cause = "not in the archive"
+
+
 class UnpackingError(UnusableError):
     """The body is not packed as the answer says."""
 

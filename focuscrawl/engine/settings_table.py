@@ -123,9 +123,11 @@ BUDGET = Argument("FOCUSCRAWL_BUDGET", whole_number(), 1000).means(
     "exact number of fetches over all runs of the crawl; 0: no limit"
 )
 WEB = Argument("FOCUSCRAWL_WEB", _TEXT_OR_NONE, None, unset="the live Web").means(
-    "a `.warc` or `.warc.gz` file, `demo`, `demo:SCALE` (a number; 1 is 3,000 pages); each "
-    "with `@VERSION` for a version of it as [a web that "
-    "changes](knowledge.md#a-web-that-changes); a local file or nothing is read, no network"
+    "a `.warc` or `.warc.gz` file, an [archive](usage.md#archives) by its index (`.cdxj`, "
+    "`.parquet`; `INDEX,BASE`; paths or URIs), `demo`, `demo:SCALE` (a number; 1 is 3,000 "
+    "pages); each with `@VERSION` for a version of it as [a web that "
+    "changes](knowledge.md#a-web-that-changes); a local file or nothing is read, no network but "
+    "for the URI of an archive"
 )
 CRAWL_DIR = Argument(
     "FOCUSCRAWL_CRAWL_DIR", _TEXT_OR_NONE, None, unset="`crawls/<topic>-<time>`"

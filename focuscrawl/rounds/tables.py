@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.file_systems import file_system_of, first_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -128,13 +130,7 @@ class Tables:
 
     def __init__(self, root: str) -> None:
         self.root = root
-        try:
-            if "://" in root:
-                self._files, self._base = fs.FileSystem.from_uri(root)
-            else:
-                self._files, self._base = fs.LocalFileSystem(), root
-        except (pa.ArrowInvalid, OSError) as error:
-            raise UserError(f"{root} is no folder to keep tables in: {error}") from None
+        self._files, self._base = file_system_of(root)
 
     # -- tables ----------------------------------------------------------------------------
 
@@ -155,7 +151,7 @@ class Tables:
             # one file, few columns: threads only wait for each other
             return pq.read_table(path, filesystem=self._files, columns=columns, use_threads=False)
         except (pa.ArrowInvalid, OSError) as error:
-            raise UserError(f"{path} cannot be read: {str(error).splitlines()[0]}") from None
+            raise UserError(f"{path} cannot be read: {first_line(error)}") from None
 
     def has(self, name: str) -> bool:
         """Tell whether a table was written."""
@@ -226,7 +222,10 @@ class Tables:
 
     def read_bytes(self, name: str) -> bytes:
         """Read a file."""
-        with self._files.open_input_stream(f"{self._base}/{name}") as file:
+        with (
+            self._reached(name),
+            self._files.open_input_stream(f"{self._base}/{name}") as file,
+        ):
             content: bytes = file.read()
         return content
 
@@ -259,21 +258,34 @@ class Tables:
 
     def _put(self, name: str, content: Any) -> None:
         path = f"{self._base}/{name}"
-        self._files.create_dir(path.rpartition("/")[0], recursive=True)
-        draft = path.replace(name, f"drafts/{secrets.token_hex(8)}")
-        self._files.create_dir(draft.rpartition("/")[0], recursive=True)
-        with self._files.open_output_stream(draft) as file:
-            file.write(content)
-        self._files.move(draft, path)
+        draft = f"{self._base}/drafts/{secrets.token_hex(8)}"
+        with self._reached(name):
+            self._files.create_dir(path.rpartition("/")[0], recursive=True)
+            self._files.create_dir(draft.rpartition("/")[0], recursive=True)
+            with self._files.open_output_stream(draft) as file:
+                file.write(content)
+            self._files.move(draft, path)
 
     def _exists(self, name: str) -> bool:
-        info = self._files.get_file_info(f"{self._base}/{name}")
+        with self._reached(name):
+            info = self._files.get_file_info(f"{self._base}/{name}")
         return bool(info.type != fs.FileType.NotFound)
+
+    @contextmanager
+    def _reached(self, name: str) -> Iterator[None]:
+        """Say in a line, within the ``with`` block, that a file cannot be read or written."""
+        try:
+            yield
+        except OSError as error:
+            raise UserError(
+                f"{self._base}/{name} cannot be reached: {first_line(error)}"
+            ) from None
 
     def _names(self, folder: str) -> list[str]:
         """Return the names of the tables in a folder, in their order, without their ending."""
         selector = fs.FileSelector(f"{self._base}/{folder}", allow_not_found=True)
-        found = self._files.get_file_info(selector)
+        with self._reached(folder):
+            found = self._files.get_file_info(selector)
         return sorted(each.base_name.removesuffix(".parquet") for each in found)
 
 

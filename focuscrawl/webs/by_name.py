@@ -1,4 +1,4 @@
-"""`open_web`: a recorded, synthetic or changing web from what the user calls it."""
+"""`open_web`: a recorded, synthetic or changing web, or an archive, from what the user says."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.extras import needs
 from focuscrawl.webs.changing import ChangingWeb
 from focuscrawl.webs.recorded_web import RecordedWeb
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 
 _DEMO = "demo"
 _VERSION = re.compile(r"(.+)@(\d+)(?:,(\d+))?")
+_INDEX = re.compile(r"(.+?\.(?:cdxj|parquet)(?:\?[^,]*)?)(?:,(.+))?")
+_NO_INDEX = (".cdx", ".cdx.gz", ".cdxj.gz")
 
 
 def open_web(spec: str) -> Web:
@@ -22,14 +25,17 @@ def open_web(spec: str) -> Web:
 
     Parameters
     ----------
-    spec : path of a ``.warc`` or ``.warc.gz`` file; or ``demo`` for the synthetic web, or
+    spec : path of a ``.warc`` or ``.warc.gz`` file; path or URI of an index, which ends in
+        ``.cdxj`` or ``.parquet``, or ``INDEX,BASE`` where the WARC files it names are not below
+        its own folder; or ``demo`` for the synthetic web, or
         ``demo:SCALE`` for one of another size (a number; 1 is the ordinary one); any of
         these with ``@VERSION`` or ``@VERSION,STATE``, for a version of it as a web that changes
 
     Raises
     ------
     UserError
-        If there is no such file, it is no WARC file, or the scale is no number above 0.
+        If there is no such file, it is no WARC file and no index, or the scale is no number
+        above 0.
     """
     changing = None if Path(spec).exists() else _VERSION.fullmatch(spec)
     if changing is not None:
@@ -40,9 +46,19 @@ def open_web(spec: str) -> Web:
     name, colon, scale = spec.partition(":")
     if name == _DEMO and not Path(spec).exists():
         return _demo(scale if colon else "1")
+    index = _INDEX.fullmatch(spec)
+    if index is not None:
+        with needs("parquet", "an archive"):
+            from focuscrawl.webs.archive_web import ArchiveWeb  # noqa: PLC0415 - PyArrow is slow
+        return ArchiveWeb(index[1], index[2])
+    if spec.endswith(_NO_INDEX):
+        raise UserError(f"{spec}: an index is a sorted .cdxj, unpacked, or .parquet")
     path = Path(spec).expanduser()
     if not path.exists():
-        raise UserError(f"no recorded web at {spec}: name a .warc or .warc.gz file, or `demo`")
+        raise UserError(
+            f"no recorded web at {spec}: name a .warc or .warc.gz file, an index that ends in "
+            ".cdxj or .parquet, or `demo`"
+        )
     if path.is_dir():
         raise UserError(f"{spec} is a folder: name a .warc or .warc.gz file in it")
     if path.suffix == ".xz":

@@ -21,6 +21,7 @@ class Answer:
         Content-Encoding and Transfer-Encoding when `body` has been decoded
     body : the entity, decoded; empty if it is too large
     too_large : there is more of it than a crawl takes in
+    failure : why there is none, where there should be one; the status is 0 then
     """
 
     url: str
@@ -28,6 +29,7 @@ class Answer:
     headers: list[tuple[str, str]]
     body: bytes
     too_large: bool = field(default=False, repr=False)
+    failure: str = field(default="", repr=False)
 
     def header(self, name: str) -> str | None:
         """Return the first value of the field `name` (in lower case); None if there is none."""

@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import host, normalize
-from focuscrawl.webs.http_response import WRAPPING, HttpResponse, decode, parse_response
 from focuscrawl.webs.index import open_index
-from focuscrawl.webs.limits import TooLargeError
-from focuscrawl.webs.protocol import Answer
+from focuscrawl.webs.recorded_answers import answer_of
 from focuscrawl.webs.warc import SEEN, Record, read_record
 
 if TYPE_CHECKING:
@@ -23,10 +21,11 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from focuscrawl.webs.protocol import Answer
+
 logger = logging.getLogger(__name__)
 
 _REMEMBERED = 200_000  # resolved URLs, about 50 MB
-_NOT_MODIFIED = 304
 
 
 class RecordedWeb:
@@ -128,19 +127,11 @@ class RecordedWeb:
         if normalize(record.target) != recorded:
             raise self._changed()
         payload = int(arrays["payload_offset"][row])
-        if payload < 0:
-            holder = record
-            response = self._response(record)
-        else:
-            holder = self._read(payload, int(arrays["payload_length"][row]))
-            response = _revisited(parse_response(record.block), self._response(holder))
-        try:
-            headers, body = decode(response.headers, response.body)
-        except TooLargeError:
-            return Answer(recorded, response.status, response.headers, b"", too_large=True)
-        if holder.too_large:
-            body = b""
-        return Answer(recorded, response.status, headers, body, holder.too_large)
+        size = int(arrays["payload_length"][row])
+        answer = answer_of(recorded, record, record if payload < 0 else self._read(payload, size))
+        if answer is None:
+            raise self._changed()
+        return answer
 
     def _read(self, offset: int, length: int) -> Record:
         size = min(length, SEEN)
@@ -150,26 +141,5 @@ class RecordedWeb:
             raise self._changed()
         return record
 
-    def _response(self, record: Record) -> HttpResponse:
-        if record.type == "resource":
-            kind = record.headers.get("content-type", "application/octet-stream")
-            return HttpResponse(200, [("Content-Type", kind)], record.block)
-        response = parse_response(record.block)
-        if response is None:
-            raise self._changed()
-        return response
-
     def _changed(self) -> UserError:
         return UserError(f"{self.path} was changed while it was in use: start again")
-
-
-def _revisited(revisit: HttpResponse | None, original: HttpResponse) -> HttpResponse:
-    """Return the head of a revisit with the body of its original.
-
-    A 304 has no head of its own to speak of: the original answers.
-    """
-    if revisit is None or revisit.status == _NOT_MODIFIED:
-        return original
-    own = [(n, v) for n, v in revisit.headers if n.lower() not in WRAPPING]
-    wrapping = [(n, v) for n, v in original.headers if n.lower() in WRAPPING]
-    return HttpResponse(revisit.status, own + wrapping, original.body)

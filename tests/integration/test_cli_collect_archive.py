@@ -10,11 +10,12 @@ from urllib.request import urlopen
 
 import pytest
 from click.testing import CliRunner
+from unit.archives import record_demo
 
 from focuscrawl.cli.main import main
-from focuscrawl.collection.surt import surt
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs.by_name import open_web
+from focuscrawl.webs.surt import surt
 
 from .ports import await_listener, free_port
 from .running import ROOT
@@ -97,6 +98,18 @@ def test_pywb_serves_what_is_taken_home(pywb: Path, folder: Path, tmp_path: Path
                 assert answer.read() == expected.body
             with urlopen(f"{replay}/{line.timestamp}mp_/{url}") as answer:  # links lead into it
                 assert replay.rpartition(":")[2].encode() in answer.read()
+
+
+def test_an_index_that_pywb_writes_makes_an_archive(pywb: Path, tmp_path: Path) -> None:
+    record_demo(tmp_path)
+    index, warc = tmp_path / "pywb.cdxj", tmp_path / "web.warc.gz"
+    subprocess.run(
+        [pywb / "cdx-indexer", "-s", "-j", "-o", index, warc], check=True, capture_output=True
+    )
+    recorded, web = open_web(str(warc)), open_web(str(index))
+    urls = [*recorded.urls()]
+    assert web.resolve(urls) == urls
+    assert [*map(web.fetch, urls)] == [*map(recorded.fetch, urls)]
 
 
 def test_keys_are_those_that_pywb_asks_for(pywb: Path) -> None:

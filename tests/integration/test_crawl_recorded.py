@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from focuscrawl.webs import WarcRecorder
+from focuscrawl.webs.capture_index import write_index
 
 from .recording import record
 from .running import crawl
@@ -106,3 +107,20 @@ def test_a_recorded_body_that_is_too_large_costs_a_fetch(ring: Path, tmp_path: P
     assert sorted(done.kept.urls) == sorted(map(_url, [*range(PAGES), PAGES + 5]))
     failed = done.kept.query("SELECT url, status, relevance, error FROM pages WHERE error <> ''")
     assert failed == [(_url(PAGES + 5), 0, 0.0, "too large: the recorded body")]
+
+
+def test_what_an_archive_lacks_costs_a_fetch(ring: Path, tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    index = tmp_path / "ring.cdxj"
+    write_index([ring], index, tmp_path)
+    lines = index.read_text(encoding="ascii").splitlines(keepends=True)
+    lines[7] = lines[7].replace("ring.warc.gz", "../ring.warc.gz")
+    lacking = lines[7].split('"')[3]
+    index.write_text("".join(lines), encoding="ascii")
+    done = crawl(tmp_path / "crawl", **CRITIC, web=index, seeds=_url(0), budget=1000)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(done.kept.urls) == sorted(map(_url, range(PAGES)))
+    failed = done.kept.query("SELECT url, status, error FROM pages WHERE error <> ''")
+    why = f"not in the archive: '../ring.warc.gz' leads out of {tmp_path}"
+    assert failed == [(lacking, 0, why)]

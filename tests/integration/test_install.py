@@ -144,6 +144,8 @@ def test_pages_to_judge_are_chosen_without_the_report(crawled: Path, tmp_path: P
         (["distill", "{crawl}"], "pandas", "report"),
         (["topic", "suggest", "{crawl}", "--kind", "hub", "--out", "{tmp}/q"], "pandas", "report"),
         (["lab", "--help"], "matplotlib", "lab"),
+        (["web", "info", "a.cdxj"], "pyarrow", "parquet"),
+        (["web", "info", "a.parquet"], "pyarrow", "parquet"),
         (["lab", "run", "study.toml", "--out", "{tmp}/out"], "pyarrow", "lab"),
         ([*CHECK, "--out", "{tmp}/out"], "matplotlib", "lab"),
         (["status", "--once", STORE], "psycopg", "workers"),

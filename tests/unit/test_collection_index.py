@@ -7,9 +7,10 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from focuscrawl.collection.cdxj import write_index
-from focuscrawl.collection.surt import surt
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.webs import WarcRecorder
+from focuscrawl.webs.capture_index import write_index
+from focuscrawl.webs.surt import surt
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +24,7 @@ URLS = [
 
 
 def test_hostile_urls_stay_on_their_line(tmp_path: Path) -> None:
-    archive, index = tmp_path / "c.warc.gz", tmp_path / "c.cdxj"
+    archive, index = tmp_path / "a name.warc.gz", tmp_path / "c.cdxj"
     with WarcRecorder(archive) as recorder:
         for number, url in enumerate(URLS):
             recorder.record(
@@ -38,7 +39,7 @@ def test_hostile_urls_stay_on_their_line(tmp_path: Path) -> None:
                 ip=None,
                 at=datetime(2024, 5, 6, 7, 8, 9, tzinfo=UTC),
             )
-    write_index(archive, index, "a name.warc.gz")
+    assert write_index([archive], index, tmp_path) == len(URLS)
     lines = index.read_bytes().decode("ascii").split("\n")
     assert lines.pop() == ""
     assert lines == sorted(lines)
@@ -48,7 +49,7 @@ def test_hostile_urls_stay_on_their_line(tmp_path: Path) -> None:
         key, at, fields = line.split(" ", 2)
         about = json.loads(fields)
         assert at == "20240506070809"
-        assert key == surt(about["url"])
+        assert key == surt(normalize(about["url"]) or "")
         assert about["status"] == "200"
         assert about["filename"] == "a name.warc.gz"
         start, length = int(about["offset"]), int(about["length"])

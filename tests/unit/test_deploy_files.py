@@ -94,6 +94,7 @@ def test_all_that_may_be_installed_is_locked() -> None:
         "fuzz.txt": groups["dependency-groups"]["fuzz"],
         "lock.txt": groups["dependency-groups"]["lock"],
         "pywb.txt": groups["dependency-groups"]["pywb"],
+        "s3.txt": [each.replace("[s3]", "") for each in groups["dependency-groups"]["s3"]],
         "surt.txt": ["surt"],  # no wheel, which is installed in a step of its own
         "spark.txt": ["py4j", "setuptools"],
         "pyspark.txt": ["pyspark"],  # no wheel either

@@ -1,0 +1,207 @@
+"""`ArchiveWeb`: answers URLs from WARC files anywhere, which an index says the records of."""
+
+from __future__ import annotations
+
+import logging
+import re
+from functools import lru_cache
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyarrow import fs
+
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.file_systems import file_system_of, first_line
+from focuscrawl.foundation.urls import normalize
+from focuscrawl.webs.captures import REVISIT, best_of
+from focuscrawl.webs.cdxj import CdxjIndex
+from focuscrawl.webs.columnar import ColumnarIndex
+from focuscrawl.webs.indexing import schemeless
+from focuscrawl.webs.protocol import Answer
+from focuscrawl.webs.recorded_answers import answer_of
+from focuscrawl.webs.surt import surt
+from focuscrawl.webs.warc import SEEN, Record, content_length, read_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from focuscrawl.webs.captures import Capture, CaptureIndex
+
+logger = logging.getLogger(__name__)
+
+_REMEMBERED = 100_000  # resolved URLs, about 50 MB
+_OPEN = 16  # WARC files
+_GZIP = b"\x1f\x8b"
+_ELSEWHERE = re.compile(r"^[/\\]|^[A-Za-z]:|://|\\|\0|(^|/)\.\.(/|$)")
+
+
+class UnreadableError(Exception):
+    """An archive has not the record that its index names."""
+
+
+class ArchiveWeb:
+    """The pages of WARC files, by an index of them.
+
+    Nothing of it is read before it is asked for; a page is one range read of its WARC file. It
+    can be pickled: the copy opens the same index.
+
+    Parameters
+    ----------
+    index : a path or URI that ends in ``.cdxj`` or ``.parquet``
+    base : folder or URI that the names of WARC files begin at; None: the folder of the index
+
+    Attributes
+    ----------
+    name : of the index, without its ending
+    fingerprint : hex digest of the index, of a CDXJ by samples: the same for a copy of it
+
+    Raises
+    ------
+    UserError
+        The index cannot be read, or is none.
+    """
+
+    def __init__(self, index: str, base: str | None = None) -> None:
+        self._given = (index, base)
+        place, mark, options = index.partition("?")
+        folder, name = place.rpartition("/")[::2]
+        self.name = (name or index).removesuffix(".cdxj").removesuffix(".parquet")
+        files, path = file_system_of(index)
+        self._index: CaptureIndex = (CdxjIndex if place.endswith(".cdxj") else ColumnarIndex)(
+            files, path, place
+        )
+        self.fingerprint = self._index.fingerprint
+        begin = folder or "." if base is None else base
+        self._base = begin.partition("?")[0].rstrip("/")
+        own_options = mark + options if base is None else ""
+        self._files, below = file_system_of(begin + own_options)
+        self._folder = below.rstrip("/")
+        self._open = lru_cache(_OPEN)(self._files.open_input_file)
+        self._known: dict[str, Capture | None] = {}
+        first = next(iter(self._index))
+        try:
+            self._opened(first.filename)
+        except UnreadableError as error:
+            logger.warning("%s: %s", place, error)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), self._given)
+
+    def urls(self) -> Iterator[str]:
+        """Iterate over every URL, in the order of the index.
+
+        Raises
+        ------
+        UserError
+            The index is not sorted.
+        """
+        last = ""
+        for key, captures in groupby(self._index, key=lambda capture: capture.key):
+            if key < last:
+                raise UserError(f"{self._index.name} is not sorted by its keys: {key} is too late")
+            last = key
+            yield from (capture.url for capture in best_of(captures, None).values())
+
+    def resolve(self, urls: Sequence[str]) -> list[str | None]:
+        """Map each normalised URL to the URL recorded, ``http`` or ``https``; None if none is."""
+        return [None if each is None else each.url for each in self._captures(urls)]
+
+    def fetch(self, url: str) -> Answer | None:
+        """Return what was answered for a normalised URL; None if the index has none.
+
+        `Answer.failure` says why there is no record where the index names one.
+        """
+        capture = self._captures([url])[0]
+        if capture is None:
+            return None
+        try:
+            record = self._record(capture)
+            holder = self._original(record) if record.type == "revisit" else record
+            answer = answer_of(capture.url, record, holder)
+        except UnreadableError as error:
+            return Answer(capture.url, 0, [], b"", failure=str(error))
+        return answer or Answer(capture.url, 0, [], b"", failure=f"no answer {_where(capture)}")
+
+    def _captures(self, urls: Sequence[str]) -> list[Capture | None]:
+        known = self._known
+        new = {url for url in urls if url not in known}
+        if new:
+            if len(known) + len(new) > _REMEMBERED:
+                known = self._known = {url: known[url] for url in urls if url in known}
+            texts = frozenset(map(schemeless, new))
+            found = best_of(self._index.find(sorted({surt(url) for url in new})), texts)
+            known.update((url, found.get(schemeless(url))) for url in new)
+        return [known[url] for url in urls]
+
+    def _record(self, capture: Capture) -> Record:
+        """Read a record, and no more of it than may count.
+
+        Raises
+        ------
+        UnreadableError
+            It is not there.
+        """
+        size = min(capture.length, SEEN)
+        try:
+            data = self._opened(capture.filename).read_at(size, capture.offset)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise UnreadableError(f"{first_line(error)} {_where(capture)}") from None
+        record = read_record(data, capture.offset, data.startswith(_GZIP))
+        if record is None or normalize(record.target) != normalize(capture.url):
+            raise UnreadableError(f"no record of it {_where(capture)}")
+        said = content_length(record.headers) or 0
+        if not record.too_large and len(record.block) < said:
+            raise UnreadableError(f"not all of it {_where(capture)}")
+        return record
+
+    def _original(self, revisit: Record) -> Record:
+        """Return the record that has the body of a revisit.
+
+        Raises
+        ------
+        UnreadableError
+            The archive has it not, or it has none itself.
+        """
+        headers = revisit.headers
+        target = headers.get("warc-refers-to-target-uri", revisit.target)
+        url = normalize(target.removeprefix("<").removesuffix(">")) or ""
+        at = "".join(filter(str.isdigit, headers.get("warc-refers-to-date", "")))[:14]
+        digest = headers.get("warc-payload-digest", "").rpartition(":")[2]
+        for capture in self._index.find([surt(url)] if url else []):
+            of_it = schemeless(normalize(capture.url) or "") == schemeless(url)
+            same = capture.timestamp == at or (
+                digest != "" and capture.digest.rpartition(":")[2] == digest
+            )
+            if of_it and same and capture.mime != REVISIT:
+                return self._record(capture)
+        raise UnreadableError(f"the record of {url} that it refers to")
+
+    def _opened(self, name: str) -> fs.NativeFile:
+        """Open a WARC file below the folder of the archive, and nothing else.
+
+        Raises
+        ------
+        UnreadableError
+            It cannot be read, or its name leads elsewhere.
+        """
+        if _ELSEWHERE.search(name):
+            raise UnreadableError(f"{name!r} leads out of {self._base}")
+        path = f"{self._folder}/{name}"
+        try:
+            if not self._is_plain(path):
+                raise UnreadableError(f"{self._base}/{name} is no plain file")
+            return self._open(path)
+        except (pa.ArrowException, OSError, ValueError) as error:
+            reason = "is not there" if isinstance(error, FileNotFoundError) else first_line(error)
+            raise UnreadableError(f"{self._base}/{name} {reason}") from None
+
+    def _is_plain(self, path: str) -> bool:
+        """Tell whether a local file is none that keeps who opens it waiting; others are plain."""
+        if not isinstance(self._files, fs.LocalFileSystem):
+            return True
+        return self._files.get_file_info(path).type in {fs.FileType.File, fs.FileType.NotFound}
+
+
+def _where(capture: Capture) -> str:
+    return f"at byte {capture.offset:,} of {capture.filename!r}"

@@ -1,0 +1,118 @@
+"""Archives and crawls in rounds on S3: a server of it on this machine, and PyArrow's client."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+from click.testing import CliRunner
+from unit.archives import record_demo
+
+from focuscrawl.cli.main import main
+from focuscrawl.report.measures import load_pages
+from focuscrawl.webs import open_web
+
+from .ports import await_listener, free_port
+from .running import ROOT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+fs = pytest.importorskip("pyarrow.fs")
+
+SERVER = ROOT / ".venv-s3" / "bin" / "moto_server"
+PLAN = """
+topic = "/Sports/Cycling"
+seeds = "models/demo/seeds.csv"
+web = "{web}"
+budget = 20
+round = 10
+buckets = 2
+strategy = "best-first"
+"""
+
+
+@pytest.fixture(scope="module")
+def options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Start an S3 with a bucket; yield what URIs end with that are on it."""
+    if not SERVER.exists():
+        pytest.skip("no S3 is installed: make .venv-s3/.installed")
+    port, folder = free_port(), tmp_path_factory.mktemp("s3")
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        (folder / "log").open("wb") as log,
+        subprocess.Popen(
+            [SERVER, "-H", "127.0.0.1", "-p", str(port)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+        ) as process,
+    ):
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            patch.setenv(name, "of-a-test")
+        patch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        try:
+            await_listener(port)
+            ending = f"?endpoint_override=127.0.0.1:{port}&scheme=http"
+            files, _ = fs.FileSystem.from_uri(f"s3://b{ending}&allow_bucket_creation=true")
+            files.create_dir("bucket")
+            yield ending
+        finally:
+            process.terminate()
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return record_demo(tmp_path_factory.mktemp("demo"))
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def in_rounds(web: str, root: str, folder: Path, name: str) -> list[tuple[str, float]]:
+    (folder / f"{name}.toml").write_text(PLAN.format(web=web), encoding="utf-8")
+    given = ("--master", "processes[2]", "--folder", str(folder / name))
+    run("rounds", str(folder / f"{name}.toml"), "--out", root, *given)
+    pages = load_pages(str(folder / name))
+    return list(zip(pages["url"], pages["relevance"].round(6), strict=True))
+
+
+def test_an_archive_and_the_tables_of_its_crawl_may_be_on_s3(
+    demo: Path, options: str, tmp_path: Path
+) -> None:
+    files, _ = fs.FileSystem.from_uri(f"s3://b{options}")
+    for path in demo.iterdir():
+        fs.copy_files(
+            str(path),
+            f"bucket/webs/{path.name}",
+            source_filesystem=fs.LocalFileSystem(),
+            destination_filesystem=files,
+        )
+    recorded = open_web(str(demo / "web.warc.gz"))
+    urls = [*recorded.urls()]
+    for index in ("web.cdxj", "web.parquet", "*.parquet"):
+        web = open_web(f"s3://bucket/webs/{index}{options}")
+        assert web.resolve(urls) == urls
+        assert [*map(web.fetch, urls[::30])] == [*map(recorded.fetch, urls[::30])]
+    here = open_web(f"{demo / 'web.cdxj'},s3://bucket/webs{options}")  # the files only are there
+    assert here.fetch(urls[0]) == recorded.fetch(urls[0])
+    expected = in_rounds(str(demo / "web.warc.gz"), str(tmp_path / "tables"), tmp_path, "here")
+    assert len(expected) == 20
+    there = f"s3://bucket/webs/web.parquet{options}"
+    assert in_rounds(there, f"s3://bucket/crawl{options}", tmp_path, "there") == expected
+
+
+def test_what_is_not_on_s3_is_one_line(demo: Path, options: str, tmp_path: Path) -> None:
+    for name in ("bucket/none.cdxj", "none/none.cdxj", "none/a/*.parquet"):
+        assert "cannot read s3://" in run("web", "info", f"s3://{name}{options}", code=2)
+    plan = tmp_path / "plan.toml"
+    plan.write_text(PLAN.format(web=demo / "web.warc.gz"), encoding="utf-8")
+    given = ("--out", f"s3://none/crawl{options}", "--master", "processes[1]")
+    (line,) = run("rounds", str(plan), *given, code=2).splitlines()
+    assert line.startswith("focuscrawl: none/crawl/")
+    assert "cannot be reached" in line

@@ -1,0 +1,80 @@
+"""Archives for tests: a web of few pages, a small synthetic one, their indices."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from focuscrawl.testing import TinyWeb
+from focuscrawl.webs import WarcRecorder, open_web
+from focuscrawl.webs.capture_index import write_index
+from focuscrawl.webs.captures import Capture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+INDICES = ["web.cdxj", "web.parquet"]
+
+
+def tiny_web() -> TinyWeb:
+    """Return pages of two hosts, a redirect and an error: 13 captures."""
+    pages = {f"http://www.a.example/Dir/{n}?b={n}&a=1": f"<p>page {n}" for n in range(9)}
+    web = TinyWeb(
+        {**pages, "https://b.example/": "b", "http://b.example/%C3%A9": "é"},
+        redirects={"http://a.example/old": "https://b.example/"},
+    )
+    web.put("http://a.example/gone", "gone", 404)
+    return web
+
+
+def record_demo(folder: Path) -> Path:
+    """Record a small synthetic web in a folder, with both indices."""
+    web = open_web("demo:0.1")
+    with WarcRecorder(folder / "web.warc.gz") as recorder:
+        for answer in map(web.fetch, web.urls()):
+            assert answer is not None
+            recorder.record(
+                request_method="GET",
+                url=answer.url,
+                request_headers=[],
+                request_body=b"",
+                status=answer.status,
+                reason="",
+                response_headers=answer.headers,
+                body_raw=answer.body,
+                ip=None,
+                at=datetime(2026, 1, 1, tzinfo=UTC),
+            )
+    for name in INDICES:
+        write_index([folder / "web.warc.gz"], folder / name, folder)
+    return folder
+
+
+def archive(web: TinyWeb, folder: Path, index: str) -> Path:
+    """Record a web in ``folder/warcs``, and write its index beside them."""
+    warc = web.write(folder / "warcs" / "pages.warc.gz")
+    write_index([warc], folder / index, folder)
+    return folder / index
+
+
+def lines_of(path: Path) -> list[dict[str, Any]]:
+    """Return what each line of a CDXJ says."""
+    lines = [line.split(" ", 2) for line in path.read_text(encoding="ascii").splitlines()]
+    return [{"key": key, "at": at, **json.loads(about)} for key, at, about in lines]
+
+
+def change(path: Path, **changes: Any) -> None:
+    """Have every line of a CDXJ say something else."""
+    lines = []
+    for line in lines_of(path):
+        about = {name: value for name, value in line.items() if name not in {"key", "at"}}
+        lines.append(f"{line['key']} {line['at']} {json.dumps(about | changes)}\n")
+    path.write_text("".join(lines), encoding="ascii")
+
+
+def capture(url: str = "http://a.example/", at: int = 2020, **said: Any) -> Capture:
+    """Return a capture of a page."""
+    about: dict[str, Any] = {"mime": "text/html", "status": 200, "digest": "", "redirect": ""}
+    where = {"filename": "a.warc.gz", "offset": 0, "length": 1}
+    return Capture(key="k", timestamp=f"{at}0101000000", url=url, **(about | where | said))

@@ -1,0 +1,161 @@
+"""Archives as webs: an index, CDXJ or columnar, and WARC files that are written here."""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from io import BytesIO
+from typing import TYPE_CHECKING
+
+import pytest
+from warcio.statusandheaders import StatusAndHeaders
+from warcio.warcwriter import WARCWriter
+
+from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl.assembly import open_crawl
+from focuscrawl.crawl.replay import replay
+from focuscrawl.report.measures import load_pages
+from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
+from focuscrawl.rounds.as_folder import write_folder
+from focuscrawl.rounds.context import context_of
+from focuscrawl.rounds.work import Processes
+from focuscrawl.testing import TinyWeb
+from focuscrawl.webs import open_web
+from focuscrawl.webs.capture_index import write_index
+
+from .archives import INDICES, archive, record_demo, tiny_web
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def tiny() -> TinyWeb:
+    return tiny_web()
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return record_demo(tmp_path_factory.mktemp("demo"))
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_an_archive_is_the_web_that_was_recorded(name: str, tiny: TinyWeb, tmp_path: Path) -> None:
+    index = archive(tiny, tmp_path, name)
+    recorded = open_web(str(tmp_path / "warcs" / "pages.warc.gz"))
+    for web in (open_web(str(index)), pickle.loads(pickle.dumps(open_web(str(index))))):
+        assert web.name == "web"
+        assert sorted(web.urls()) == sorted(recorded.urls())
+        asked = [*recorded.urls(), "http://b.example/", "http://none.example/"]
+        asked += [f"{url}x" for url in recorded.urls()] + ["http://www.a.example/dir/1?b=1&a=1"]
+        assert web.resolve(asked) == recorded.resolve(asked)
+        assert [*map(web.fetch, asked)] == [*map(recorded.fetch, asked)]
+    moved = open_web(str(index)).fetch("http://a.example/old")
+    assert moved is not None
+    assert (moved.status, moved.header("location")) == (301, "https://b.example/")
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_a_copy_of_an_index_is_the_same_web_wherever_the_files_are(
+    name: str, tiny: TinyWeb, tmp_path: Path
+) -> None:
+    index = archive(tiny, tmp_path, name)
+    (tmp_path / "elsewhere").mkdir()
+    copy = shutil.copy2(index, tmp_path / "elsewhere" / name)
+    web, other = open_web(str(index)), open_web(f"{copy},{tmp_path}")
+    assert web.fingerprint == other.fingerprint
+    assert other.fetch("https://b.example/") == web.fetch("https://b.example/")
+    fewer = TinyWeb({"https://b.example/": "b"})
+    assert open_web(str(archive(fewer, tmp_path / "fewer", name))).fingerprint != web.fingerprint
+
+
+def crawled(web: Path, folder: Path, *, rounds: bool) -> list[tuple[str, float]]:
+    plan = CrawlPlan(
+        topic="/Sports/Cycling",
+        seeds="models/demo/seeds.csv",
+        web=str(web),
+        strategy="best-first" if rounds else "apprentice",
+        budget=20 if rounds else 60,
+        crawl_dir=None if rounds else str(folder),
+    )
+    if rounds:
+        context_of.cache_clear()
+        crawl_in_rounds(RoundsPlan(plan, 10, 2), f"{folder}-r", Processes(1), lambda _: None)
+        write_folder(f"{folder}-r", folder)
+    else:
+        replay(open_crawl(plan))
+    pages = load_pages(str(folder))
+    return list(zip(pages["url"], pages["relevance"].round(6), strict=True))
+
+
+@pytest.mark.parametrize("rounds", [False, True])
+def test_the_crawl_of_an_archive_is_that_of_the_recording(
+    rounds: bool, demo: Path, tmp_path: Path
+) -> None:
+    expected = crawled(demo / "web.warc.gz", tmp_path / "recording", rounds=rounds)
+    assert len(expected) == (20 if rounds else 60)
+    for name in INDICES:
+        assert crawled(demo / name, tmp_path / name, rounds=rounds) == expected
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_a_revisit_has_the_body_it_refers_to(name: str, tmp_path: Path) -> None:
+    first = {"WARC-Date": "2020-01-01T00:00:00Z"}
+    about = {"WARC-Refers-To-Target-URI": "http://a.example/first"}
+    about |= {"WARC-Refers-To-Date": "2020-01-01T00:00:00Z"}
+    warc = tmp_path / "a.warc.gz"
+    with warc.open("wb") as file:
+        writer = WARCWriter(file, gzip=True, warc_version="1.1")
+        for url, kind, body, said in (
+            ("http://a.example/first", "response", b"the body", first),
+            ("http://a.example/again", "revisit", b"", about),
+            ("http://a.example/lost", "revisit", b"", {"WARC-Refers-To": "<urn:uuid:no>"}),
+        ):
+            head = StatusAndHeaders("200 OK", [("X-Visit", kind)], protocol="HTTP/1.1")
+            record = writer.create_warc_record(
+                url, kind, BytesIO(body), len(body), http_headers=head, warc_headers_dict=said
+            )
+            writer.write_record(record)
+    write_index([warc], tmp_path / name, tmp_path)
+    web = open_web(str(tmp_path / name))
+    again, lost = web.fetch("http://a.example/again"), web.fetch("http://a.example/lost")
+    assert again is not None
+    assert lost is not None
+    assert (again.status, again.body, again.headers) == (
+        200,
+        b"the body",
+        [("X-Visit", "revisit")],
+    )
+    assert "that it refers to" in lost.failure
+
+
+def test_what_was_not_asked_for_with_get_is_in_no_index(tmp_path: Path) -> None:
+    warc = tmp_path / "a.warc.gz"
+    with warc.open("wb") as file:
+        writer = WARCWriter(file, gzip=True, warc_version="1.1")
+        for method in ("GET", "POST"):
+            url = f"http://a.example/{method}"
+            answer = StatusAndHeaders("200 OK", [], protocol="HTTP/1.1")
+            asked = StatusAndHeaders(f"{method} / HTTP/1.1", [], is_http_request=True)
+            response = writer.create_warc_record(
+                url, "response", BytesIO(), 0, http_headers=answer
+            )
+            request = writer.create_warc_record(url, "request", BytesIO(), 0, http_headers=asked)
+            writer.write_request_response_pair(request, response)
+    assert write_index([warc], tmp_path / "web.cdxj", tmp_path) == 1
+    assert [*open_web(str(tmp_path / "web.cdxj")).urls()] == ["http://a.example/GET"]
+
+
+def test_it_is_said_early_where_files_are_not(
+    tiny: TinyWeb, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    index = archive(tiny, tmp_path, "web.cdxj")
+    open_web(f"{index},{tmp_path / 'warcs'}")
+    assert "warcs/warcs/pages.warc.gz is not there" in caplog.text

@@ -1,0 +1,337 @@
+"""Archives that are not as they should be: one line, or a page that fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from click.testing import CliRunner
+
+from focuscrawl.cli.main import main
+from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl.assembly import open_crawl
+from focuscrawl.crawl.replay import replay
+from focuscrawl.report.measures import load_pages
+from focuscrawl.webs import cdxj, open_web
+from focuscrawl.webs.capture_index import write_index
+from focuscrawl.webs.warc import SEEN
+
+from .archives import INDICES, archive, change, lines_of, record_demo, tiny_web
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from focuscrawl.testing import TinyWeb
+
+pq = pytest.importorskip("pyarrow.parquet")
+
+from focuscrawl.webs import columnar  # noqa: E402 - it needs PyArrow
+from focuscrawl.webs.archive_web import ArchiveWeb  # noqa: E402
+
+HOSTILE = [
+    *("../../etc/passwd", "a/../../b.warc.gz", "/etc/passwd", "..", "s3://other/b.warc.gz"),
+    *("file:///etc/passwd", "C:/b.warc.gz", "..\\b.warc.gz", "\\\\host\\b.warc.gz", "b\0.warc"),
+]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def tiny() -> TinyWeb:
+    return tiny_web()
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return record_demo(tmp_path_factory.mktemp("demo"))
+
+
+def asked(*arguments: str) -> str:
+    """Run a command on webs that is refused, and return the line that says why."""
+    done = CliRunner().invoke(main, ["web", *arguments])
+    assert done.exit_code == 2, done.output
+    (line,) = done.output.splitlines()
+    assert line.startswith("focuscrawl: ")
+    return line
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "is empty"),
+        (b"!OpenWayback-CDXJ 1.0\n", "is empty"),
+        (b" CDX N b a m s k r M S V g\nb)/ 20200101000000 x\n", "a line that is no CDXJ"),
+        (b"a)/ 20200101000000 {}\n", "a line that is no CDXJ"),
+        (b"a)/ 20200101000000 " + b"[" * 30_000, "a line that is no CDXJ"),
+        (b'a)/ 2020 {"url": "x"}\n', "a line that is no CDXJ"),
+        (b"\xff\xfe\x00\n", "a line that is no CDXJ"),
+        (b"a" * 200_000, "a line without an end"),
+    ],
+)
+def test_what_is_no_cdxj_is_one_line(content: bytes, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.cdxj"
+    path.write_bytes(content)
+    line = asked("info", str(path))
+    assert said in line
+    assert str(path) in line
+
+
+WRONG: dict[str, list[Any]] = {
+    "offset": ["-1", "x", "", None, 1.5, True, "9" * 5000, []],
+    "length": ["0", "-5", "", None, {}, "1e3"],
+    "status": ["abc", "99", "70000", [], {}],
+    "url": ["", None, 5],
+    "filename": ["", None, ["x"]],
+}
+
+
+@pytest.mark.parametrize(
+    "changes", [{name: value} for name, values in WRONG.items() for value in values]
+)
+def test_what_no_capture_says_is_one_line(
+    changes: dict[str, Any], tiny: TinyWeb, tmp_path: Path
+) -> None:
+    index = archive(tiny, tmp_path, "web.cdxj")
+    change(index, **changes)
+    assert "a line that is no CDXJ near byte 0" in asked("info", str(index))
+
+
+def test_lines_out_of_order_are_one_line(tiny: TinyWeb, tmp_path: Path) -> None:
+    index = archive(tiny, tmp_path, "web.cdxj")
+    index.write_bytes(b"".join(reversed(index.read_bytes().splitlines(keepends=True))))
+    assert "LC_ALL=C sort" in asked("info", str(index))
+
+
+def test_blocks_out_of_order_are_one_line(
+    tiny: TinyWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = archive(tiny, tmp_path, "web.cdxj")
+    lines = index.read_bytes().splitlines(keepends=True)
+    index.write_bytes(b"".join(lines[6:] + lines[:6]))
+    monkeypatch.setattr(cdxj, "_BLOCK", len(b"".join(lines[6:])))
+    assert "LC_ALL=C sort" in asked("info", str(index))
+
+
+@pytest.mark.parametrize(
+    ("columns", "said"),
+    [
+        ({"url_surtkey": None}, "it has no url_surtkey"),
+        ({"warc_record_offset": None}, "it has no warc_record_offset"),
+        ({"warc_record_length": [-5]}, "a row that is no capture (a number is none)"),
+        ({"fetch_time": [None]}, "a row that is no capture (no time or no key)"),
+        ({"fetch_time": [7]}, "a row that is no capture (no time or no key)"),
+        ({"url": [b"x"]}, "a row that is no capture (a text is none)"),
+        ({"url_surtkey": [5]}, "does not say between which keys"),
+    ],
+)
+def test_what_is_no_columnar_index_is_one_line(
+    columns: dict[str, Any], said: str, tiny: TinyWeb, tmp_path: Path
+) -> None:
+    index = archive(tiny, tmp_path, "web.parquet")
+    table = pq.read_table(index).slice(0, 1)
+    for name, values in columns.items():
+        table = table.drop_columns([name])
+        table = table if values is None else table.append_column(name, [values])
+    pq.write_table(table, index)
+    assert said in asked("info", str(index))
+    pq.write_table(table.slice(0, 0), index)
+    assert "web.parquet" in asked("info", str(index))
+    index.write_bytes(b"PAR1 no more")
+    assert "cannot read" in asked("info", str(index))
+
+
+def test_row_groups_beyond_measure_are_refused(
+    tiny: TinyWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = archive(tiny, tmp_path, "web.parquet")
+    monkeypatch.setattr(columnar, "_MOST_ROWS", 5)
+    assert "has row groups of 13 rows" in asked("info", str(index))
+
+
+@pytest.mark.parametrize(
+    ("web", "said"),
+    [
+        ("{0}/none.cdxj", "cannot read"),
+        ("{0}/none.parquet", "cannot read"),
+        ("{0}", "is a folder"),
+        ("{0}/a.cdx", "a sorted .cdxj, unpacked, or .parquet"),
+        ("{0}/a.cdxj.gz", "a sorted .cdxj, unpacked, or .parquet"),
+        ("s3://bucket/a.index", "no recorded web at"),
+        ("nosuch://bucket/a.cdxj", "is on no file system"),
+        ("s3://key:hush@bucket/a.cdxj", "it holds no password"),
+        ("s3://key:hush@[bucket/a.cdxj", "is on no file system"),
+    ],
+)
+def test_names_that_lead_to_no_index(web: str, said: str, tmp_path: Path) -> None:
+    line = asked("info", web.format(tmp_path))
+    assert said in line
+    assert "hush" not in line
+
+
+def test_no_index_is_half_written(tiny: TinyWeb, tmp_path: Path) -> None:
+    warc = tiny.write(tmp_path / "a.warc.gz")
+    (tmp_path / "b.warc").write_bytes(b"no WARC")
+    out, files = str(tmp_path / "x" / "a.cdxj"), [str(warc), str(tmp_path / "b.warc")]
+    assert "cannot write" in asked("index", str(warc), "--out", out, "--base", str(tmp_path))
+    assert "an index ends in" in asked("index", str(warc), "--out", str(tmp_path / "a.txt"))
+    assert "is not below" in asked("index", str(warc), "--out", out)
+    for name in INDICES:
+        assert "b.warc is not a WARC" in asked("index", *files, "--out", str(tmp_path / name))
+    assert "cannot read" in asked("index", "no.warc", "--out", "a.cdxj")
+    left = sorted(path.name for path in tmp_path.iterdir() if path.name != "cache")
+    assert left == ["a.warc.gz", "b.warc"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"offset": 3}, "no record of it at byte 3"),
+        ({"offset": 10**14}, "at byte 100,000,000,000,000"),
+        ({"length": 20}, "no record of it"),
+        ({"filename": "none.warc.gz"}, "none.warc.gz is not there"),
+        ({"filename": "warcs"}, "warcs"),
+        ({"url": "https://b.example/"}, "no record of it"),
+    ],
+)
+def test_a_record_that_is_not_there_is_a_failure(
+    changes: dict[str, Any], why: str, tiny: TinyWeb, tmp_path: Path
+) -> None:
+    index = archive(tiny, tmp_path, "web.cdxj")
+    change(index, **changes)
+    lines = index.read_text().splitlines(keepends=True)
+    if "url" in changes:  # the key says where it is looked for
+        index.write_text(next(line for line in lines if line.startswith("example,b)/ ")))
+        change(index, offset=0)
+    web = open_web(str(index))
+    answer = web.fetch("https://b.example/")
+    assert answer is not None
+    assert (answer.status, answer.body) == (0, b"")
+    assert why in answer.failure
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_file_name_leads_out_of_the_archive(
+    name: str, tiny: TinyWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = archive(tiny, tmp_path, "web.cdxj")
+    shutil.copy2(tmp_path / "warcs" / "pages.warc.gz", tmp_path / "b.warc.gz")
+    change(index, filename=name)
+    (tmp_path / "base").mkdir()
+    web = ArchiveWeb(str(index), str(tmp_path / "base"))
+
+    def opened(path: str) -> None:
+        raise AssertionError(path)
+
+    monkeypatch.setattr(web, "_open", opened)
+    answer = web.fetch("https://b.example/")
+    assert answer is not None
+    assert "leads out of" in answer.failure
+
+
+def test_of_a_record_no_more_is_read_than_may_count(
+    tiny: TinyWeb, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = archive(tiny, tmp_path, "web.cdxj")
+    change(index, length=10**14)
+    web = ArchiveWeb(str(index))
+    whole, sizes = ArchiveWeb._opened, []
+
+    class Counting:
+        def __init__(self, file: Any) -> None:
+            self.file = file
+
+        def read_at(self, size: int, offset: int) -> bytes:
+            sizes.append(size)
+            data: bytes = self.file.read_at(size, offset)
+            return data
+
+    def counting(self: ArchiveWeb, name: str) -> Counting:
+        return Counting(whole(self, name))
+
+    monkeypatch.setattr(ArchiveWeb, "_opened", counting)
+    answer = web.fetch("https://b.example/")
+    assert answer is not None
+    assert (answer.body, answer.failure) == (b"b", "")  # it ends where its gzip member does
+    assert sizes == [SEEN]
+
+
+def test_a_pipe_in_place_of_a_file_keeps_nobody_waiting(tiny: TinyWeb, tmp_path: Path) -> None:
+    index = archive(tiny, tmp_path, "web.cdxj")
+    (tmp_path / "warcs" / "pages.warc.gz").unlink()
+    os.mkfifo(tmp_path / "warcs" / "pages.warc.gz")
+    answer = open_web(str(index)).fetch("https://b.example/")
+    assert answer is not None
+    assert "is no plain file" in answer.failure
+
+
+@pytest.mark.parametrize("date", ["", "yesterday", "0001-01-01T00:00:00Z", "0001-01-01T00+05:00"])
+@pytest.mark.parametrize("name", INDICES)
+def test_a_record_of_no_time_is_found_all_the_same(name: str, date: str, tmp_path: Path) -> None:
+    body = b"HTTP/1.1 200 OK\r\n\r\nx"
+    (tmp_path / "a.warc").write_bytes(
+        b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/\r\n"
+        b"WARC-Date: " + date.encode() + b"\r\nWARC-Record-ID: <urn:uuid:1>\r\n"
+        b"Content-Length: " + str(len(body)).encode() + b"\r\n\r\n" + body + b"\r\n\r\n"
+    )
+    write_index([tmp_path / "a.warc"], tmp_path / name, tmp_path)
+    web = open_web(str(tmp_path / name))
+    assert [*web.urls()] == ["http://a.example/"]
+    answer = web.fetch("http://a.example/")
+    assert answer is not None
+    assert answer.body == b"x"
+
+
+def test_of_a_plain_record_all_has_to_be_there(tmp_path: Path) -> None:
+    body = b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 500
+    record = (
+        b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/\r\n"
+        b"WARC-Date: yesterday\r\nWARC-Record-ID: <urn:uuid:1>\r\n"
+        b"Content-Length: " + str(len(body)).encode() + b"\r\n\r\n" + body + b"\r\n\r\n"
+    )
+    (tmp_path / "a.warc").write_bytes(record)
+    write_index([tmp_path / "a.warc"], tmp_path / "a.cdxj", tmp_path)
+    answer = open_web(str(tmp_path / "a.cdxj")).fetch("http://a.example/")
+    assert answer is not None
+    assert len(answer.body) == 500
+    change(tmp_path / "a.cdxj", length=len(record) - 100)
+    cut = open_web(str(tmp_path / "a.cdxj")).fetch("http://a.example/")
+    assert cut is not None
+    assert "not all of it" in cut.failure
+
+
+def test_pages_whose_file_is_missing_fail_and_the_crawl_goes_on(
+    demo: Path, tmp_path: Path
+) -> None:
+    index = tmp_path / "web.cdxj"
+    shutil.copy2(demo / "web.warc.gz", tmp_path)
+    lines = lines_of(demo / "web.cdxj")
+    index.write_text(
+        "".join(
+            f"{line['key']} {line['at']} "
+            + json.dumps(line | ({"filename": "none.warc.gz"} if at % 3 == 1 else {}))
+            + "\n"
+            for at, line in enumerate(lines)
+        )
+    )
+    plan = CrawlPlan(
+        topic="/Sports/Cycling",
+        seeds="models/demo/seeds.csv",
+        web=str(index),
+        strategy="breadth-first",
+        budget=40,
+        crawl_dir=str(tmp_path / "crawl"),
+    )
+    replay(open_crawl(plan))
+    pages = load_pages(str(tmp_path / "crawl"))
+    failed = pages[pages["status"] == 0]
+    assert len(pages) == 40
+    assert 3 < len(failed) < 37
+    expected = f"not in the archive: {tmp_path}/none.warc.gz is not there"
+    assert set(failed["error"]) == {expected}
+    assert "is not there" in asked("get", str(index), failed["url"].iloc[0])
