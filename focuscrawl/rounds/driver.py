@@ -165,4 +165,4 @@ def _commit(tables: Tables, last: Mapping[str, Any], buckets: int) -> None:
     tables.write_json("rounds/last.json", last)
     for kind in ("names", "links"):
         tables.remove(f"{kind}/{last['round']:05}")
-    tables.drop_merged(buckets, last["round"])
+    tables.drop_old(buckets, last["round"])

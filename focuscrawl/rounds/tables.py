@@ -174,7 +174,7 @@ class Tables:
         """Add what a round has for a table of a bucket, merged with files that are no larger.
 
         So each row is written as often as the logarithm of the number of rounds says [1]_. What
-        was merged stays until the round is over, see `drop_merged`.
+        was merged stays until the round is over, see `drop_old`.
 
         Parameters
         ----------
@@ -198,15 +198,19 @@ class Tables:
         ending = "" if first == round_ else f"-{first:05}"
         self.write_table(f"{kind}/{bucket:03}/{round_:05}{ending}", merged)
 
-    def drop_merged(self, buckets: int, round_: int) -> None:
-        """Remove what is in a merged table, too, after a round."""
+    def drop_old(self, buckets: int, round_: int) -> None:
+        """Remove what is in a merged table, too, after a round, and what was waiting before it."""
+        for bucket in range(buckets):
+            for name in self._names(f"candidates/{bucket:03}"):
+                if int(name) < round_:
+                    self._remove_table(f"candidates/{bucket:03}/{name}")
         for kind in _MERGED:
             for bucket in range(buckets):
                 kept = self.of_bucket(kind, bucket, round_)
                 for name in self._names(f"{kind}/{bucket:03}"):
                     path = f"{kind}/{bucket:03}/{name}"
                     if path not in kept and _rounds(name)[0] < round_:
-                        self._files.delete_file(f"{self._base}/{path}.parquet")
+                        self._remove_table(path)
 
     def incoming(self, kind: str, bucket: int, round_: int) -> Iterator[str]:
         """Iterate over what other buckets have for this one after a round."""
@@ -253,6 +257,10 @@ class Tables:
         """Remove a folder of tables that nobody needs any more."""
         if self._exists(folder):
             self._files.delete_dir(f"{self._base}/{folder}")
+
+    def _remove_table(self, name: str) -> None:
+        with self._reached(name):
+            self._files.delete_file(f"{self._base}/{name}.parquet")
 
     # -- files -----------------------------------------------------------------------------
 
