@@ -24,7 +24,7 @@ from replays import ROOT
 
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.work import Spark
+from focuscrawl.rounds.spark import Spark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

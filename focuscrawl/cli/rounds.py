@@ -14,7 +14,8 @@ from focuscrawl.errors import UserError
 from focuscrawl.report.stop_reasons import in_words
 from focuscrawl.rounds import crawl_in_rounds, read_plan
 from focuscrawl.rounds.as_folder import write_folder
-from focuscrawl.rounds.work import Processes, Spark
+from focuscrawl.rounds.spark import Spark
+from focuscrawl.rounds.work import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -23,8 +23,8 @@ pytestmark = pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
 def test_spark_crawls_what_processes_crawl(tmp_path: Path) -> None:
     plan = write_plan(tmp_path / "plan.toml", budget=60, round=20, buckets=3)
     said = crawl(plan, tmp_path / "spark", "local[2]")
-    rounds = [line for line in said.splitlines() if line.startswith("round ")]
-    assert len(rounds) >= 4
+    assert all(line.startswith("round ") for line in said.splitlines()[:-1])
+    assert len(said.splitlines()) >= 5
     assert said.splitlines()[-1] == "the budget of 60 fetches is spent"
     crawl(plan, tmp_path / "processes", "processes[2]")
     for name in ("spark", "processes"):
@@ -35,18 +35,11 @@ def test_spark_crawls_what_processes_crawl(tmp_path: Path) -> None:
     assert spark.query(links) == processes.query(links)
 
 
-@pytest.mark.parametrize(
-    ("master", "why"),
-    [
-        ("sprak://a.example:7077", "--master sprak://a.example:7077 is none of processes[2], "),
-        ("spark://127.0.0.1:{port}", "no Spark at spark://127.0.0.1:{port}: Connection refused"),
-    ],
-)
-def test_a_master_that_is_none_is_one_line(master: str, why: str, tmp_path: Path) -> None:
-    port = free_port()
+def test_a_master_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
+    master = f"spark://127.0.0.1:{free_port()}"
     plan = write_plan(tmp_path / "plan.toml", budget=60)
     command = [sys.executable, "-m", "focuscrawl", "rounds", str(plan)]
-    command += ["--out", str(tmp_path / "tables"), "--master", master.format(port=port)]
+    command += ["--out", str(tmp_path / "tables"), "--master", master]
     done = subprocess.run(
         command,
         cwd=ROOT,
@@ -57,7 +50,7 @@ def test_a_master_that_is_none_is_one_line(master: str, why: str, tmp_path: Path
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr.startswith(f"focuscrawl: {why.format(port=port)}")
+    assert done.stderr.startswith(f"focuscrawl: no Spark answers at {master}: ")
     assert len(done.stderr.splitlines()) == 1
     assert not (tmp_path / "tables").exists()
 
@@ -80,5 +73,5 @@ def test_what_a_task_finds_damaged_is_one_line(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert "cannot be read" in done.stderr.splitlines()[-1]
-    assert "Traceback" not in done.stderr
+    assert "cannot be read" in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -179,11 +179,6 @@ def test_what_a_plan_has_to_say(tmp_path: Path) -> None:
     assert read_plan(path).fetches == 3
 
 
-def ask(*arguments: str) -> tuple[int, str]:
-    done = CliRunner().invoke(main, ["rounds", *arguments])
-    return done.exit_code, done.output if done.exception is None else str(done.exception)
-
-
 def test_the_command_crawls_and_tells_round_by_round(tmp_path: Path) -> None:
     path = tmp_path / "rounds.toml"
     path.write_text(PLAN, encoding="utf-8")
@@ -222,13 +217,21 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
         crawl(plan("best-first", 9, 5, 2), root)
 
 
-def test_without_spark_the_way_out_is_said() -> None:
-    try:
-        import pyspark  # noqa: F401, PLC0415
-    except ModuleNotFoundError:
-        from focuscrawl.rounds.work import Spark  # noqa: PLC0415
-
-        with pytest.raises(UserError, match=r"focuscrawl\[spark\]"):
-            Spark("local[2]")
-    else:
-        pytest.skip("pyspark is installed")
+@pytest.mark.parametrize(
+    ("master", "message"),
+    [
+        ("sprak://", "--master sprak:// is no master: take processes"),
+        ("local[2", "is no master"),
+        ("processes[0]", "is no master"),
+        ("spark://127.0.0.1", "is no master"),
+    ],
+)
+def test_a_master_that_is_none_is_one_line(master: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "rounds.toml"
+    path.write_text(PLAN, encoding="utf-8")
+    out = tmp_path / "tables"
+    done = CliRunner().invoke(main, ["rounds", str(path), "--out", str(out), "--master", master])
+    assert done.exit_code == 2
+    assert message in done.output
+    assert len(done.output.splitlines()) == 1
+    assert not out.exists()

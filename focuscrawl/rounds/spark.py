@@ -1,0 +1,146 @@
+"""Tasks done by Apache Spark, and what has to be there for it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import sys
+import tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from focuscrawl.errors import UserError
+from focuscrawl.foundation.extras import needs
+from focuscrawl.rounds.work import came_of, do
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from focuscrawl.rounds.work import Task
+
+_MASTER = re.compile(
+    r"local(?:\[(?:\d+|\*)\])?|yarn|k8s://\S+|spark://(?P<hosts>[^\s:,]+:\d+(?:,[^\s:,]+:\d+)*)"
+)
+_PATIENCE = 10.0  # seconds in which a master answers; Spark itself tries for a minute
+_SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # executors that are lost count as failures of what they did
+    "spark.task.maxFailures": "16",
+    # nothing is near to anything: tables are files
+    "spark.locality.wait": "0",
+}
+_ON_LOOPBACK = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+
+
+class Spark:
+    """Has tasks done by Apache Spark.
+
+    What Spark says goes into a file, which is removed unless something failed.
+
+    Parameters
+    ----------
+    master : ``local[2]``, ``spark://HOST:PORT``, ``yarn``, ``k8s://...``
+
+    Raises
+    ------
+    UserError
+        That is no master, nobody answers there, or Spark or Java is not installed.
+    """
+
+    def __init__(self, master: str) -> None:
+        found = _MASTER.fullmatch(master)
+        if found is None:
+            raise UserError(
+                f"--master {master} is no master: take processes[2], or Spark's local[2], "
+                "spark://HOST:PORT, yarn or k8s://..."
+            )
+        with needs("spark", f"--master {master}"):
+            from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - 450 MB, and for few
+        _find_java(master)
+        if found["hosts"]:
+            _find_master(master, found["hosts"])
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+        of_master = _ON_LOOPBACK if master.startswith("local") else {}
+        conf = SparkConf().setMaster(master).setAppName("focuscrawl rounds")
+        conf.setAll([*_SETTINGS.items(), *of_master.items()])
+        handle, log = tempfile.mkstemp(prefix="focuscrawl-spark-", suffix=".log")
+        self._log: Path | None = Path(log)
+        with _stderr_to(handle):
+            try:
+                self._context = SparkContext(conf=conf)
+            except Exception as error:
+                why = str(error).splitlines()[0]
+                raise UserError(f"no Spark at {master}: {why} (its log: {log})") from None
+
+    def do_all(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
+        """Return what came of each."""
+        from py4j.protocol import Py4JError  # noqa: PLC0415 - comes with Spark
+
+        here = str(Path.cwd())
+        shared = self._context.parallelize(tasks, len(tasks))
+        try:
+            done: list[dict[str, Any]] = shared.map(lambda task: _do(task, here)).collect()
+        except (Py4JError, OSError) as error:
+            log, self._log = self._log, None  # is kept
+            raise UserError(f"Spark gave up: {_reason(error)} (its log: {log})") from error
+        return came_of(done)
+
+    def close(self) -> None:
+        """End the application."""
+        self._context.stop()
+        if self._log is not None:
+            self._log.unlink(missing_ok=True)
+
+
+def _do(task: Task, folder: str) -> dict[str, Any]:
+    """Do a task in the folder of whoever started the crawl, where there is one."""
+    if Path(folder).is_dir():
+        os.chdir(folder)
+    return do(task)
+
+
+def _find_java(master: str) -> None:
+    home = os.environ.get("JAVA_HOME")
+    if shutil.which("java" if not home else str(Path(home, "bin", "java"))) is None:
+        where = f" in JAVA_HOME={home}" if home else ""
+        raise UserError(
+            f"--master {master} needs a Java runtime, and there is none{where}: on Debian, "
+            "apt-get install default-jre-headless; or take --master 'processes[2]'"
+        )
+
+
+def _find_master(master: str, hosts: str) -> None:
+    why = ""
+    for each in hosts.split(","):
+        name, _, port = each.rpartition(":")
+        try:
+            socket.create_connection((name, int(port)), timeout=_PATIENCE).close()
+        except (OSError, OverflowError) as error:
+            why = str(error)
+        else:
+            return
+    raise UserError(f"no Spark answers at {master}: {why}")
+
+
+def _reason(error: Exception) -> str:
+    """Return the line of Spark's own exception, without its stack."""
+    java = getattr(error, "java_exception", None)
+    said = str(error if java is None else java.getMessage()).strip()
+    return said.splitlines()[0] if said else type(error).__name__
+
+
+@contextmanager
+def _stderr_to(handle: int) -> Iterator[None]:
+    """Have a file for the standard error of what is started meanwhile; closes `handle`."""
+    kept = os.dup(2)
+    os.dup2(handle, 2)
+    os.close(handle)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
