@@ -23,6 +23,7 @@ STORE = "postgresql://nobody@127.0.0.1:1/none?crawl=none"
 DEMO = {"web": "demo", "topic": TOPIC, "seeds": "models/demo/seeds.csv", "budget": "20"}
 CHECK = ["paths", "check", "demo", "--goal", "/Sports", "--starts", "http://a.example/"]
 CHECK += ["--site-column", "site", "--labels", "models/demo/seeds.csv"]
+ROUNDS = ["rounds", "{crawl}/../rounds.toml", "--out", "{tmp}/tables"]
 
 # a finder before all others: modules that are not installed
 _ABSENT = """
@@ -72,6 +73,8 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = crawl(folder / "crawl", "-O", str(feed), absent=EXTRA_MODULES)
     assert done.returncode == 0, done.stderr
     assert len(feed.read_text(encoding="utf-8").splitlines()) == 21
+    plan = f'topic = "{TOPIC}"\nseeds = "models/demo/seeds.csv"\nweb = "demo"\nbudget = 20\n'
+    (folder / "rounds.toml").write_text(plan, encoding="utf-8")
     return folder / "crawl"
 
 
@@ -148,6 +151,7 @@ def test_pages_to_judge_are_chosen_without_the_report(crawled: Path, tmp_path: P
         (["web", "info", "a.parquet"], "pyarrow", "parquet"),
         (["lab", "run", "study.toml", "--out", "{tmp}/out"], "pyarrow", "lab"),
         ([*CHECK, "--out", "{tmp}/out"], "matplotlib", "lab"),
+        ([*ROUNDS, "--master", "local[2]"], "pyspark", "spark"),
         (["status", "--once", STORE], "psycopg", "workers"),
         (["report", STORE], "psycopg", "workers"),
         (["stop", STORE], "psycopg", "workers"),
