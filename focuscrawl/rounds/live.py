@@ -15,6 +15,8 @@ from focuscrawl.errors import UserError
 if TYPE_CHECKING:
     from focuscrawl.rounds.context import RoundsContext
 
+_SPIDER = "focuscrawl.round_spider"  # not among the spiders of the project: nobody else needs it
+
 
 def fetch_live(context: RoundsContext, bucket: int, round_: int) -> None:
     """Have ``scrapy crawl round`` fetch what was chosen of a bucket.
@@ -33,7 +35,7 @@ def fetch_live(context: RoundsContext, bucket: int, round_: int) -> None:
     log = scratch / "scrapy.log"
     given = {"tables": tables.root, "bucket": bucket, "number": round_}
     settings = {"LOG_LEVEL": "WARNING", "FOCUSCRAWL_PROGRESS": 0} | context.settings
-    command = [sys.executable, "-m", "scrapy", "crawl", "round"]
+    command = [sys.executable, "-m", "scrapy", "crawl", "round", "-s", f"SPIDER_MODULES={_SPIDER}"]
     command += [part for key, value in given.items() for part in ("-a", f"{key}={value}")]
     command += ["-a", f"crawl_dir={scratch}"]
     command += [part for key, value in settings.items() for part in ("-s", f"{key}={value}")]

@@ -68,7 +68,7 @@ class FocusedSpider(scrapy.Spider):
         arguments = cls.read_arguments(crawler.settings, given)
         spider = super().from_crawler(crawler, *args, **kwargs)
         place_pipelines(crawler.settings)
-        if cls.__module__.startswith(__package__):
+        if cls.__module__.startswith("focuscrawl."):
             use_lean_settings(crawler.settings, replays=arguments["web"] is not None)
         open_for(spider, arguments, crawler.settings, spider.open_crawl)
         return spider

@@ -1,4 +1,4 @@
-"""``scrapy crawl round``: a bucket's share of a round, for ``focuscrawl rounds``."""
+"""The spider ``round``: a bucket's share of a round, for `focuscrawl.rounds.live`."""
 
 from __future__ import annotations
 
