@@ -37,7 +37,9 @@ def write_folder(root: str, path: Path) -> int:
     context, folder = RoundsContext(root), CrawlFolder(path)
     tables, checked, numbers = context.tables, context.checked, UrlTable()
     last = tables.read_json("rounds/last.json") or {"round": 0}
-    store = folder.open_store(checked.identity | {"rounds": root}, checked.about)
+    # no crawl that might be resumed is this one
+    identity = checked.identity | {"strategy": f"{checked.identity['strategy']} in rounds"}
+    store = folder.open_store(identity | {"rounds": root}, checked.about)
     writer = StoreWriter(store.engine)
     known = [
         row

@@ -194,6 +194,15 @@ def test_the_command_crawls_and_tells_round_by_round(tmp_path: Path) -> None:
     assert lines[0].startswith("round 1: ")
     assert lines[-2] == "the budget of 30 fetches is spent"
     assert len(load_pages(str(tmp_path / "crawl"))) == 30
+    again = CrawlPlan(
+        topic="/Sports/Cycling",
+        seeds=SEEDS,
+        web="demo",
+        strategy="best-first",
+        crawl_dir=str(tmp_path / "crawl"),
+    )
+    with pytest.raises(UserError, match="its strategy is best-first in rounds, not best-first"):
+        open_crawl(again)
 
 
 def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
