@@ -28,18 +28,14 @@ class Traps(Part):
     Nothing is lost: what is deferred waits until nothing else does; then the limits of all are
     doubled. So a crawl whose links are all on one host goes on as it would without limits.
 
-    Parameters
-    ----------
-    quotas : to go on with, until a `reset`
-
     Attributes
     ----------
     quotas : as they are now
     """
 
-    def __init__(self, crawl: CrawlState, quotas: Quotas | None = None) -> None:
+    def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
-        self.quotas = Quotas() if quotas is None else quotas
+        self.quotas = Quotas()
 
     def reset(self) -> None:
         """Forget all quotas; what they deferred is let go."""
