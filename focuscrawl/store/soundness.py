@@ -227,7 +227,8 @@ def _check_numbers(connection: Connection, where: str, tables: list[Table]) -> i
             for end in ("min", "max"):
                 of = f'SELECT {end}("{column.name}") FROM {table.name}'
                 number = connection.exec_driver_sql(of).scalar_one()
-                if number is not None and not 0 <= number <= pages * page // _ROW:
+                sound = isinstance(number, int) and 0 <= number <= pages * page // _ROW
+                if number is not None and not sound:  # of a damaged page it may be a text
                     raise damaged(where, f"{column} is {number}")
     return int(pages * page)
 

@@ -105,6 +105,19 @@ def test_pages_that_are_damaged_are_said_in_a_line(whole: Path, tmp_path: Path, 
     assert len(refusals(with_other_pages(whole, tmp_path, seed))) > 100
 
 
+def test_a_text_where_numbers_are_looked_up_by_is_said_in_a_line(
+    whole: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "crawl"
+    folder.mkdir()
+    shutil.copy(whole, folder / "crawl.db")
+    with closing(sqlite3.connect(folder / "crawl.db")) as database, database:
+        database.execute("UPDATE link SET target = 'x' WHERE rowid = 7")
+    refused = said_in_a_line(["status", str(folder)])
+    assert refused is not None
+    assert "link.target is x" in refused
+
+
 def test_values_that_are_no_crawls_are_said_in_a_line(whole: Path, tmp_path: Path) -> None:
     refused = refusals(with_other_values(whole, tmp_path))
     assert {what for what in SAID if refused[what] is None} == UNSEEN
