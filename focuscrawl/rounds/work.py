@@ -62,7 +62,7 @@ class Processes:
     def __init__(self, most: int) -> None:
         self._pool = None
         if most > 1:
-            self._pool = ProcessPoolExecutor(most, mp_context=get_context("forkserver"))
+            self._pool = ProcessPoolExecutor(most, mp_context=get_context("spawn"))
 
     def do_all(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
         """Return what came of each."""

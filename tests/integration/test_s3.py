@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from multiprocessing import forkserver
 from typing import TYPE_CHECKING
 
 import pytest
@@ -39,6 +40,7 @@ def options(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Start an S3 with a bucket; yield what URIs end with that are on it."""
     if not SERVER.exists():
         pytest.skip("no S3 is installed: make .venv-s3/.installed")
+    forkserver.ensure_running()  # as other tests do: it keeps the environment of this moment
     port, folder = free_port(), tmp_path_factory.mktemp("s3")
     with (
         pytest.MonkeyPatch.context() as patch,
