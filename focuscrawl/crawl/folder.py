@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
+#: what the identity of a crawl in rounds says beside the rest, in its folder: where its tables are
+IN_ROUNDS = "tables"
+
 
 class CrawlFolder:
     """A crawl's folder: its store, what was written beside it, and the lock of who crawls.
@@ -119,6 +122,13 @@ class CrawlFolder:
 
     def _check(self, store: CrawlStore, identity: Mapping[str, str]) -> None:
         kept = store.identity()
+        tables = kept.get(IN_ROUNDS)
+        if tables is not None:
+            store.close()
+            raise UserError(
+                f"crawl_dir {self.path} shows a crawl in rounds: go on with its tables {tables}, "
+                "see focuscrawl rounds --help, or name another crawl_dir"
+            )
         earlier = {"spider": identity.get("spider", "")}  # once they did not say
         for key, value in identity.items():
             if kept.get(key, earlier.get(key, "")) != value:

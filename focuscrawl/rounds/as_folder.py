@@ -5,17 +5,23 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from focuscrawl.crawl.folder import CrawlFolder
+import numpy as np
+
+from focuscrawl.crawl.folder import IN_ROUNDS, CrawlFolder
 from focuscrawl.crawl.url_table import UrlTable
+from focuscrawl.errors import UserError
 from focuscrawl.rounds.bucket_urls import BucketUrls
 from focuscrawl.rounds.context import RoundsContext
 from focuscrawl.store import PageRow, StoreWriter, VisitRecord
 from focuscrawl.store.records import LinkRow
+from focuscrawl.strategies import RecalledPage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from typing import Any
+
+    from focuscrawl.rounds.tables import Tables
 
 #: columns that a page has in both
 _PAGE = (
@@ -27,19 +33,17 @@ _PAGE = (
 def write_folder(root: str, path: Path) -> int:
     """Write the crawl at `root` into a new folder; return how many pages that is.
 
-    Texts of links and what the strategy remembers of them are not in it: it cannot be resumed.
+    Texts of links are not in it.
 
     Raises
     ------
     UserError
-        There is a crawl in the folder, or it cannot be written.
+        There is a crawl in the folder, it cannot be written, or tables do not fit together.
     """
     context, folder = RoundsContext(root), CrawlFolder(path)
     tables, checked, numbers = context.tables, context.checked, UrlTable()
     last = tables.read_json("rounds/last.json") or {"round": 0}
-    # no crawl that might be resumed is this one
-    identity = checked.identity | {"strategy": f"{checked.identity['strategy']} in rounds"}
-    store = folder.open_store(identity | {"rounds": root}, checked.about)
+    store = folder.open_store(checked.identity | {IN_ROUNDS: root}, checked.about)
     writer = StoreWriter(store.engine)
     known = [
         row
@@ -53,8 +57,7 @@ def write_folder(root: str, path: Path) -> int:
         numbers.change(number, row["state"], row["score"] if math.isfinite(row["score"]) else None)
     url_of = {row["id"]: row["url"] for row in known}
     record = VisitRecord(events=[(0, "start", f"rounds of {root}")])
-    links, seq = 0, 0
-    found = _links(context, last["round"])
+    n_links, seq, links, strategy = 0, 0, _Links(context, last["round"]), context.strategy()
     for seq, page in enumerate(_pages(context, last["round"]), 1):
         at, twin = numbers.get(page["url"]), page["duplicate_of"]
         assert at is not None
@@ -64,14 +67,20 @@ def write_folder(root: str, path: Path) -> int:
             duplicate_of=None if twin is None else numbers.get(twin),
             **{name: page[name] for name in _PAGE},
         )
-        for target, score in found.get(page["url"], ()):
-            to = numbers.get(url_of[target])
-            assert to is not None
-            record.links.append(LinkRow(links, at, to, "", 0, score, 0))
-            links += 1
+        parts = []
+        for row in links.of(page["url"]):
+            to = [numbers.add(url_of[target], 0, None) for target in row["targets"]]
+            scores = [score if math.isfinite(score) else None for score in row["scores"]]
+            for target, score in zip(to, scores, strict=True):
+                record.links.append(LinkRow(n_links, at, target, "", 0, score, 0))
+                n_links += 1
+            targets, given = np.array(to, np.int64), np.array(row["scores"])
+            parts.append(RecalledPage(at, seq, row["relevance"], targets, given, row["memo"]))
+        record.memo = strategy.joined(parts) if parts else None
         numbers.flush(record)
         writer.put(record)
         record = VisitRecord()
+    links.refuse_more()
     record.events.append((seq, "stop", str(last.get("stop", "interrupted"))))
     numbers.flush(record)
     writer.put(record)
@@ -93,14 +102,30 @@ def _pages(context: RoundsContext, until: int) -> Iterator[dict[str, Any]]:
                 yield from context.tables.read(f"pages/{bucket:03}/{round_:05}").to_pylist()
 
 
-def _links(context: RoundsContext, until: int) -> dict[str, list[tuple[int, float | None]]]:
-    """Return where the links of each page lead, and their scores."""
-    links: dict[str, list[tuple[int, float | None]]] = {}
-    for bucket in range(context.buckets):
-        for name in context.tables.of_bucket("evidence", bucket, until):
-            columns = ["source", "targets", "scores"]
-            for row in context.tables.read(name, columns).to_pylist():
-                scores = [score if math.isfinite(score) else None for score in row["scores"]]
-                pairs = zip(row["targets"], scores, strict=True)
-                links.setdefault(row["source"], []).extend(pairs)
-    return links
+class _Links:
+    """Links of a crawl, in the order of its pages; held are a few of each bucket."""
+
+    def __init__(self, context: RoundsContext, until: int) -> None:
+        self._where = context.tables.root
+        self._rows = [_evidence(context.tables, n, until) for n in range(context.buckets)]
+        self._next = [next(rows, None) for rows in self._rows]
+
+    def of(self, url: str) -> Iterator[dict[str, Any]]:
+        """Yield what there is of a page, the one after the page that was asked for last."""
+        for bucket, rows in enumerate(self._rows):
+            row = self._next[bucket]
+            while row is not None and row["source"] == url:
+                yield row
+                self._next[bucket] = row = next(rows, None)
+
+    def refuse_more(self) -> None:
+        """Raise UserError if there are links of pages that are none."""
+        for row in self._next:
+            if row is not None:
+                raise UserError(f"{self._where} is damaged: no page has links of {row['source']}")
+
+
+def _evidence(tables: Tables, bucket: int, until: int) -> Iterator[dict[str, Any]]:
+    for name in tables.of_bucket("evidence", bucket, until):
+        for some in tables.read_some(name):
+            yield from some.to_pylist()

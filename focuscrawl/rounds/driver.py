@@ -22,7 +22,6 @@ from focuscrawl.rounds.work import Task
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from focuscrawl.rounds.context import RoundsContext
     from focuscrawl.rounds.plan import RoundsPlan
     from focuscrawl.rounds.work import Master
 
@@ -58,7 +57,7 @@ def crawl_in_rounds(
         last_round, number = last, last["round"] + 1
         left = plan.crawl.budget - last["fetched"]
         context = context_of(root)
-        buckets = _choose(context, number, min(plan.fetches, left))
+        buckets = choose(tables, plan.buckets, number, min(plan.fetches, left))
         if not buckets:
             stop = "frontier_empty"
             break
@@ -139,20 +138,35 @@ def _check_same(known: Mapping[str, Any], given: Mapping[str, Any], root: str) -
             )
 
 
-def _choose(context: RoundsContext, number: int, most: int) -> list[int]:
-    """Choose the best of the candidates of all buckets; return the buckets that have some."""
-    tables, name = context.tables, f"chosen/{number:05}"
+def choose(tables: Tables, of_buckets: int, number: int, most: int) -> list[int]:
+    """Choose the best candidates for a round, at most so many; return the buckets they are of.
+
+    Candidates come in groups, best first: a bucket's next group is read only if all of the ones
+    before are among the best. So about as many are read as are chosen, however many buckets.
+    """
+    name = f"chosen/{number:05}"
     if not tables.has(name):
-        parts = [
-            tables.read(f"candidates/{bucket:03}/{number - 1:05}")
-            for bucket in range(context.buckets)
-        ]
-        table = pa.concat_tables(parts)
-        if not all(table["barred"].to_pylist()):  # as long as anything else waits
-            table = table.filter(pc.invert(table["barred"]))
-        order = np.lexsort([table["found"].to_numpy(), -table["score"].to_numpy()])
-        tables.write(name, CHOSEN, table.take(pa.array(order[:most])).to_pylist())
+        buckets = [f"candidates/{bucket:03}/{number - 1:05}" for bucket in range(of_buckets)]
+        best, group = CHOSEN.empty_table(), 0
+        while buckets:
+            found = [tables.read_group(bucket, group) for bucket in buckets]
+            best = _best(pa.concat_tables([best, *found]), most)
+            kept = set(best["found"].to_pylist())
+            buckets = [
+                bucket
+                for bucket, rows in zip(buckets, found, strict=True)
+                if len(rows) and rows["found"][-1].as_py() in kept
+            ]
+            group += 1
+        free = best.filter(pc.invert(best["barred"]))
+        tables.write_table(name, free if len(free) else best)
     return sorted(set(tables.read(name, ["bucket"])["bucket"].to_pylist()))
+
+
+def _best(table: pa.Table, most: int) -> pa.Table:
+    """Return the best rows, best first; what is barred comes last."""
+    columns = (table["found"], pc.negate(table["score"]), table["barred"].cast("int8"))
+    return table.take(pa.array(np.lexsort([each.to_numpy() for each in columns])[:most]))
 
 
 def _take_in(buckets: int, root: str, master: Master, number: int) -> list[dict[str, Any]]:

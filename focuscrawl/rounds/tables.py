@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Ints
 
 _MERGED = ("urls", "evidence", "known")
+_LARGEST = 1 << 28  # bytes in memory of a merged table, unless of its rows only some count
 _ID = pa.int64()  #: of a URL, see `focuscrawl.foundation.urls.identity`
 
 URL = pa.schema(
@@ -138,20 +139,56 @@ class Tables:
         """Write a table, whole or not at all."""
         self.write_table(name, pa.Table.from_pylist(list(rows), schema))
 
-    def write_table(self, name: str, table: pa.Table) -> None:
-        """Write a table, whole or not at all."""
+    def write_table(self, name: str, table: pa.Table, group: int | None = None) -> None:
+        """Write a table, whole or not at all.
+
+        Parameters
+        ----------
+        group : so many rows can be read apart, see `read_group`; by default all are one
+        """
         sink = pa.BufferOutputStream()
-        pq.write_table(table, sink, compression="zstd")
+        # every round reads most of them: so no harder compression
+        pq.write_table(table, sink, row_group_size=group or max(1, len(table)), compression="lz4")
         self._put(f"{name}.parquet", sink.getvalue())
 
     def read(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Read a table that was written."""
-        path = f"{self._base}/{name}.parquet"
-        try:
+        with self._readable(name) as path:
             # one file, few columns: threads only wait for each other
             return pq.read_table(path, filesystem=self._files, columns=columns, use_threads=False)
+
+    def read_group(self, name: str, group: int) -> pa.Table:
+        """Read a group of rows of a table, by its number from 0; none after the last one."""
+        with (
+            self._readable(name) as path,
+            pq.ParquetFile(path, filesystem=self._files) as file,
+        ):
+            known = group < file.num_row_groups
+            return file.read_row_group(group) if known else file.schema_arrow.empty_table()
+
+    def read_some(self, name: str) -> Iterator[pa.RecordBatch]:
+        """Iterate over the rows of a table, some at a time."""
+        with (
+            self._readable(name) as path,
+            pq.ParquetFile(path, filesystem=self._files) as file,
+        ):
+            yield from file.iter_batches(1000, use_threads=False)
+
+    @contextmanager
+    def _readable(self, name: str) -> Iterator[str]:
+        """Say in a line, within the ``with`` block, if a table cannot be read; yield its path."""
+        path = f"{self._base}/{name}.parquet"
+        try:
+            yield path
         except (pa.ArrowInvalid, OSError) as error:
             raise UserError(f"{path} cannot be read: {first_line(error)}") from None
+
+    def _size(self, name: str) -> tuple[int, int]:
+        """Return how many rows a table has, and bytes in memory."""
+        with self._readable(name) as path:
+            found = pq.read_metadata(path, filesystem=self._files)
+        groups = map(found.row_group, range(found.num_row_groups))
+        return found.num_rows, sum(group.total_byte_size for group in groups)
 
     def has(self, name: str) -> bool:
         """Tell whether a table was written."""
@@ -173,8 +210,9 @@ class Tables:
     ) -> None:
         """Add what a round has for a table of a bucket, merged with files that are no larger.
 
-        So each row is written as often as the logarithm of the number of rounds says [1]_. What
-        was merged stays until the round is over, see `drop_old`.
+        So each row is written as often as the logarithm of the number of rounds says [1]_, and no
+        task needs more memory than a table of 256 MiB does. What was merged stays until the round
+        is over, see `drop_old`.
 
         Parameters
         ----------
@@ -187,10 +225,11 @@ class Tables:
         """
         parts, first = [table], round_
         for before in reversed(self.of_bucket(kind, bucket, round_ - 1)):
-            earlier = self.read(before)
-            if len(earlier) > sum(map(len, parts)):
+            rows, size = self._size(before)
+            grown = size + sum(part.nbytes for part in parts)
+            if rows > sum(map(len, parts)) or (grown > _LARGEST and not by_id):
                 break
-            parts.insert(0, earlier)
+            parts.insert(0, self.read(before))
             first = _rounds(before.rpartition("/")[2])[1]
         merged = pa.concat_tables(parts)
         if by_id and len(parts) > 1:

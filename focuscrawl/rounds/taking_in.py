@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _HOT = 1  # times the fetches of a round: so many of the best links are scored anew after it
 _LEAST = 500  # at least so many of a bucket
+_GROUP = 100  # candidates that the driver reads at once of a bucket, at least
 _AT_ONCE = 10_000  # URLs that are looked at
 
 
@@ -83,7 +84,9 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     rows = urls.rows(np.array(best, np.int64)).drop_columns(["relevance"])
     for column, value in (("bucket", np.int32(bucket)), ("barred", np.bool_(barred))):
         rows = rows.append_column(column, pa.array(np.full(len(rows), value)))
-    tables.write_table(f"candidates/{name}", rows)
+    # about twice as many as are chosen if buckets are alike
+    group = max(_GROUP, 2 * context.fetches // context.buckets)
+    tables.write_table(f"candidates/{name}", rows, group)
 
 
 class _Numbers(dict[str, int]):

@@ -156,16 +156,16 @@ class ApprenticeStrategy(Strategy):
         assert memo is not None
         return (each.to_bytes() for each in PageFacts.from_bytes(memo).parts(groups))
 
+    def joined(self, parts: Sequence[RecalledPage]) -> bytes:
+        """Return the memo of a page whose links came in parts."""
+        return _facts_of(parts).to_bytes()
+
     def recall_all(self, pages: Sequence[RecalledPage]) -> Scores:
         """Take in links of pages that other workers fetched."""
-        found = []
-        for url, parts in groupby(pages, key=attrgetter("url")):  # a page comes shard by shard
-            of_page = list(parts)
-            facts = PageFacts.together(
-                [PageFacts.from_bytes(each.memo or b"") for each in of_page]
-            )
-            targets = np.concatenate([each.targets for each in of_page])
-            found.append((url, facts.numbered(targets).in_order()))
+        found = [
+            (url, _facts_of([*parts]).in_order())
+            for url, parts in groupby(pages, key=attrgetter("url"))  # a page comes shard by shard
+        ]
         urls, scores = self._apprentice.expand_all(found)
         return urls, _rounded(scores)
 
@@ -215,6 +215,12 @@ def _lesson(learned: ApprenticeLesson, trained_at: int) -> Lesson:
         scores=_rounded(learned.scores),
         model=learned,
     )
+
+
+def _facts_of(parts: Sequence[RecalledPage]) -> PageFacts:
+    """Return the facts of a page whose links came in parts, in their order."""
+    facts = PageFacts.together([PageFacts.from_bytes(each.memo or b"") for each in parts])
+    return facts.numbered(np.concatenate([each.targets for each in parts]))
 
 
 def _rounded(scores: Floats) -> Floats:

@@ -166,6 +166,13 @@ class Strategy(ABC):
         """
         return [memo] * len(groups)
 
+    def joined(self, parts: Sequence[RecalledPage]) -> bytes | None:
+        """Return the memo of a page whose links came in `parts`, one at least.
+
+        Its links are in the order of the parts.
+        """
+        return parts[0].memo
+
     def hear(self, url: int, relevance: float) -> None:  # noqa: B027
         """Take note of what came of another worker's fetch of a URL with links from here."""
 

@@ -46,7 +46,9 @@ def write_plan(path: Path, **given: Any) -> Path:
     return path
 
 
-def begin(plan: Path, root: Path, master: str) -> subprocess.Popen[str]:
+def begin(
+    plan: Path, root: Path, master: str, stderr: int = subprocess.STDOUT
+) -> subprocess.Popen[str]:
     """Begin ``focuscrawl rounds``; its processes are a group."""
     command = [sys.executable, "-m", "focuscrawl", "rounds", str(plan), "--out", str(root)]
     return subprocess.Popen(
@@ -54,7 +56,7 @@ def begin(plan: Path, root: Path, master: str) -> subprocess.Popen[str]:
         cwd=ROOT,
         env=environment(),
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stderr=stderr,
         text=True,
         start_new_session=True,
     )
@@ -66,6 +68,15 @@ def crawl(plan: Path, root: Path, master: str) -> str:
     said = process.communicate(timeout=LONG)[0]
     assert process.returncode == 0, said
     return said
+
+
+def refused(plan: Path, root: Path, master: str) -> str:
+    """Begin a crawl that the user has to put right; return the line that says so."""
+    process = begin(plan, root, master, stderr=subprocess.PIPE)
+    _, said = process.communicate(timeout=LONG)
+    assert process.returncode == 2, said
+    (line,) = said.splitlines()
+    return line
 
 
 @contextmanager

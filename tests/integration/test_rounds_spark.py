@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,8 +9,8 @@ import pytest
 from focuscrawl.rounds.as_folder import write_folder
 
 from .ports import free_port
-from .running import ROOT, Kept
-from .spark import LONG, crawl, environment, why_not, write_plan
+from .running import Kept
+from .spark import crawl, refused, why_not, write_plan
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,20 +36,8 @@ def test_spark_crawls_what_processes_crawl(tmp_path: Path) -> None:
 def test_a_master_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
     master = f"spark://127.0.0.1:{free_port()}"
     plan = write_plan(tmp_path / "plan.toml", budget=60)
-    command = [sys.executable, "-m", "focuscrawl", "rounds", str(plan)]
-    command += ["--out", str(tmp_path / "tables"), "--master", master]
-    done = subprocess.run(
-        command,
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=LONG,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"focuscrawl: no Spark answers at {master}: ")
-    assert len(done.stderr.splitlines()) == 1
+    line = refused(plan, tmp_path / "tables", master)
+    assert line.startswith(f"focuscrawl: no Spark answers at {master}: ")
     assert not (tmp_path / "tables").exists()
 
 
@@ -62,16 +48,4 @@ def test_what_a_task_finds_damaged_is_one_line(tmp_path: Path) -> None:
     for table in root.glob("urls/*/*"):
         table.write_bytes(b"PAR1 no more")
     write_plan(plan, budget=40, round=10, buckets=2)
-    command = [sys.executable, "-m", "focuscrawl", "rounds", str(plan), "--out", str(root)]
-    done = subprocess.run(
-        [*command, "--master", "local[2]"],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=LONG,
-        check=False,
-    )
-    assert done.returncode == 2
-    assert "cannot be read" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert "cannot be read" in refused(plan, root, "local[2]")

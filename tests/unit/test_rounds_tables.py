@@ -18,8 +18,10 @@ from focuscrawl.report.measures import load_pages
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
 from focuscrawl.rounds.as_folder import write_folder
 from focuscrawl.rounds.context import context_of
-from focuscrawl.rounds.tables import Tables
+from focuscrawl.rounds.driver import choose
+from focuscrawl.rounds.tables import CHOSEN, Tables
 from focuscrawl.rounds.work import Processes
+from focuscrawl.testing import TinyWeb
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,6 +58,52 @@ def test_of_merged_rows_with_one_id_the_last_one_counts(tmp_path: Path) -> None:
     assert tables.read(name).to_pydict() == {"id": [8, 7, 9], "score": [0.2, 0.3, 0.4]}
 
 
+def test_large_tables_are_merged_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("focuscrawl.rounds.tables._LARGEST", 100)
+    tables = Tables(str(tmp_path))
+    for number in range(ROUNDS):
+        tables.add("known", 0, number, table(number))
+    names = tables.of_bucket("known", 0, ROUNDS)
+    assert sum(len(tables.read(name)) for name in names) == ROUNDS
+    assert max(tables.read(name).nbytes for name in names) <= 100
+
+
+@pytest.mark.parametrize("barred", [(), (2,), (0, 1, 2, 3)])
+def test_candidates_are_read_as_far_as_they_are_among_the_best(
+    barred: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables, draw, rows = Tables(str(tmp_path)), np.random.default_rng(0), []
+    for bucket, n in enumerate((40, 60, 50, 0)):
+        scores = np.sort(draw.integers(0, 20, n) / 10 + bucket)[::-1]  # some are alike
+        of_bucket = [
+            {
+                "found": 100 * bucket + at,
+                "score": score,
+                "bucket": bucket,
+                "barred": bucket in barred,
+            }
+            for at, score in enumerate(scores.tolist())
+        ]
+        tables.write_table(
+            f"candidates/{bucket:03}/00006", pa.Table.from_pylist(of_bucket, CHOSEN), 5
+        )
+        rows += of_bucket
+    read = []
+    whole = Tables.read_group
+
+    def counted(tables: Tables, name: str, group: int) -> pa.Table:
+        read.append(name)
+        return whole(tables, name, group)
+
+    monkeypatch.setattr(Tables, "read_group", counted)
+    buckets = choose(tables, 4, 7, 50)
+    free = [row for row in rows if len(barred) == 4 or not row["barred"]]
+    best = sorted(free, key=lambda row: (-row["score"], row["found"]))[:50]
+    assert tables.read("chosen/00007")["found"].to_pylist() == [row["found"] for row in best]
+    assert buckets == sorted({row["bucket"] for row in best})
+    assert len(read) < sum((40, 60, 50)) / 5
+
+
 def test_limits_go_on_from_what_was_written_of_them() -> None:
     whole, limits = Quotas(), Quotas()
     draw = np.random.default_rng(0)
@@ -72,29 +120,12 @@ def test_limits_go_on_from_what_was_written_of_them() -> None:
     assert [*limits.rows()] == [*whole.rows()]
 
 
-def web(folder: Path, pages: dict[str, str]) -> Path:
-    """Write a recording of pages."""
-    records = []
-    for n, (url, body) in enumerate(pages.items()):
-        http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + body.encode()
-        records.append(
-            b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: " + url.encode() + b"\r\n"
-            b"WARC-Date: 2026-01-01T00:00:00Z\r\nWARC-Record-ID: <urn:uuid:%d>\r\n"
-            % n
-            + b"Content-Type: application/http; msgtype=response\r\n"
-            b"Content-Length: %d\r\n\r\n" % len(http) + http + b"\r\n\r\n"
-        )
-    path = folder / "web.warc"
-    path.write_bytes(b"".join(records))
-    return path
-
-
 def crawled(tmp_path: Path, pages: dict[str, str], seed: str, size: int) -> dict[str, str | None]:
     """Crawl pages in rounds; return of which page each is a duplicate, in the order fetched."""
     crawl = CrawlPlan(
         topic="/Sports/Cycling",
         seeds=seed,
-        web=str(web(tmp_path, pages)),
+        web=str(TinyWeb(pages).write(tmp_path / "web.warc.gz")),
         budget=1000,
         strategy="breadth-first",
     )
@@ -138,7 +169,7 @@ def test_a_host_that_brings_nothing_is_left_for_the_end(tmp_path: Path) -> None:
         CrawlPlan(
             topic="/Sports/Cycling",
             seeds=start,
-            web=str(tmp_path / "web.warc"),
+            web=str(tmp_path / "web.warc.gz"),
             strategy="breadth-first",
             crawl_dir=str(tmp_path / "one"),
         )

@@ -23,27 +23,14 @@ from focuscrawl.testing import TinyWeb
 from focuscrawl.webs import open_web
 from focuscrawl.webs.capture_index import write_index
 
-from .archives import INDICES, archive, record_demo, tiny_web
+from .archives import INDICES, archive
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 pytest.importorskip("pyarrow")
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def tiny() -> TinyWeb:
-    return tiny_web()
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return record_demo(tmp_path_factory.mktemp("demo"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.mark.parametrize("name", INDICES)

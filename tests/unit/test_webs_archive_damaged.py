@@ -19,7 +19,7 @@ from focuscrawl.webs import cdxj, open_web
 from focuscrawl.webs.capture_index import write_index
 from focuscrawl.webs.warc import SEEN
 
-from .archives import INDICES, archive, change, lines_of, record_demo, tiny_web
+from .archives import INDICES, archive, change, lines_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,25 +31,12 @@ pq = pytest.importorskip("pyarrow.parquet")
 from focuscrawl.webs import columnar  # noqa: E402 - it needs PyArrow
 from focuscrawl.webs.archive_web import ArchiveWeb  # noqa: E402
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 HOSTILE = [
     *("../../etc/passwd", "a/../../b.warc.gz", "/etc/passwd", "..", "s3://other/b.warc.gz"),
     *("file:///etc/passwd", "C:/b.warc.gz", "..\\b.warc.gz", "\\\\host\\b.warc.gz", "b\0.warc"),
 ]
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def tiny() -> TinyWeb:
-    return tiny_web()
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return record_demo(tmp_path_factory.mktemp("demo"))
 
 
 def asked(*arguments: str) -> str:

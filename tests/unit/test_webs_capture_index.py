@@ -16,7 +16,7 @@ from focuscrawl.webs import capture_index, cdxj, open_web
 from focuscrawl.webs.capture_index import write_index
 from focuscrawl.webs.captures import best_of
 
-from .archives import archive, capture, record_demo, tiny_web
+from .archives import archive, capture
 
 if TYPE_CHECKING:
     from focuscrawl.testing import TinyWeb
@@ -29,20 +29,7 @@ fs = pytest.importorskip("pyarrow.fs")
 from focuscrawl.webs import columnar  # noqa: E402 - it needs PyArrow
 from focuscrawl.webs.archive_web import ArchiveWeb  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
-
-
-@pytest.fixture
-def tiny() -> TinyWeb:
-    return tiny_web()
-
-
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return record_demo(tmp_path_factory.mktemp("demo"))
+pytestmark = pytest.mark.usefixtures("own_cache")
 
 
 @pytest.mark.parametrize(
