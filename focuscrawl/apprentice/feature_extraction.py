@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -17,7 +18,7 @@ from focuscrawl.apprentice.url_relations import site_features
 from focuscrawl.page.tokens import tokenize
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -125,6 +126,18 @@ class FeatureExtractor:
             url_keys=keys,
             vocabulary=pack_words(dict.fromkeys([*view.tokens, *self._unseen(anchors)])),
         )
+
+    def with_addresses(self, facts: PageFacts, urls: Sequence[str]) -> PageFacts:
+        """Return the facts of a page that no URL it links to was known before.
+
+        Parameters
+        ----------
+        urls : where each of the links leads, (n,)
+        """
+        new, first = np.unique(facts.targets, return_index=True)
+        addresses = [urls[i] for i in first.tolist()]
+        keys = table_of_keys(addresses)
+        return replace(facts, new=new, urls=self._addresses(addresses, keys), url_keys=keys)
 
     def _unseen(self, anchors: list[str]) -> list[str]:
         """Return words of anchors; those that stand in for an image are not on the page."""

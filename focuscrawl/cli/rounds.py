@@ -34,8 +34,16 @@ _PROCESSES = re.compile(r"processes\[([1-9]\d{0,3})\]")
     help="Who does the work: processes[2], or Spark's local[2], spark://..., yarn, k8s://...  "
     "[default: a process a core]",
 )
+@click.option(
+    "--from",
+    "begun",
+    type=options.PATH,
+    help="Go on from the crawl in this folder, which stays as it is.",
+)
 @options.path("--folder", "Write the crawl into this folder, too, for reports.")
-def rounds(plan_file: Path, root: str, master: str | None, folder: Path | None) -> None:
+def rounds(
+    plan_file: Path, root: str, master: str | None, begun: Path | None, folder: Path | None
+) -> None:
     """Crawl in rounds, over tables of Parquet.
 
     A round fetches the best links of all hosts, then learns from them. It is kept whole or not at
@@ -49,7 +57,7 @@ def rounds(plan_file: Path, root: str, master: str | None, folder: Path | None) 
     if folder is not None and (folder / "crawl.db").exists():
         raise UserError(f"{folder} holds a crawl already: name a new folder with --folder")
     with closing(_master(master)) as workers:
-        last = crawl_in_rounds(plan, root, workers, _tell)
+        last = crawl_in_rounds(plan, root, workers, _tell, folder=begun)
     click.echo(in_words(last["stop"], last["fetched"]))
     if folder is not None:
         write_folder(root, folder)

@@ -24,6 +24,7 @@ class RoundsContext:
     ----------
     tables : its files
     buckets : how many there are
+    folder : of the crawl that it goes on from
     settings : Scrapy's and ours, for a crawl of the live Web
     checked : see `focuscrawl.crawl.assembly.check`
     """
@@ -34,6 +35,7 @@ class RoundsContext:
         assert kept is not None
         self.buckets = int(kept["buckets"])
         self.fetches = int(kept["fetches"])
+        self.folder: str | None = kept.get("folder")
         self.settings: dict[str, Any] = kept["settings"]
         self._crawl: dict[str, Any] = kept["crawl"]
         self.checked = check(CrawlPlan(**self._crawl), None, exists=False)

@@ -15,12 +15,14 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import identity
 from focuscrawl.rounds.bucket_urls import bucket_of
 from focuscrawl.rounds.context import context_of
+from focuscrawl.rounds.from_folder import TAKEN_OVER, opened
 from focuscrawl.rounds.learning import learn
 from focuscrawl.rounds.tables import CHOSEN, NAME, Tables
-from focuscrawl.rounds.work import Task
+from focuscrawl.rounds.work import Task, came_of, do
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from focuscrawl.rounds.plan import RoundsPlan
     from focuscrawl.rounds.work import Master
@@ -31,13 +33,19 @@ _KEPT = ("topic", "critic", "strategy", "options", "seeds", "web", "random_state
 
 
 def crawl_in_rounds(
-    plan: RoundsPlan, root: str, master: Master, tell: Callable[[Mapping[str, Any]], None]
+    plan: RoundsPlan,
+    root: str,
+    master: Master,
+    tell: Callable[[Mapping[str, Any]], None],
+    *,
+    folder: Path | None = None,
 ) -> dict[str, Any]:
     """Begin a crawl, or go on with the one whose tables are at `root`, until it is over.
 
     Parameters
     ----------
     tell : called with every round that was committed
+    folder : of a crawl that a new one goes on from, see `take_over`
 
     Returns
     -------
@@ -51,17 +59,19 @@ def crawl_in_rounds(
         Anything the user has to put right.
     """
     tables = Tables(root)
-    last = _begin(plan, tables, root, master)
+    last = _begin(plan, tables, root, master, folder)
     stop = "budget"
     while last["fetched"] < plan.crawl.budget:
-        last_round, number = last, last["round"] + 1
-        left = plan.crawl.budget - last["fetched"]
+        number, left = last["round"] + 1, plan.crawl.budget - last["fetched"]
         context = context_of(root)
-        buckets = choose(tables, plan.buckets, number, min(plan.fetches, left))
-        if not buckets:
-            stop = "frontier_empty"
-            break
-        done = master.do_all([Task("fetch", root, bucket, number) for bucket in buckets])
+        if number == TAKEN_OVER and context.folder is not None:  # a folder of this machine
+            done = came_of([do(Task("take over", root, 0, number))])
+        else:
+            buckets = choose(tables, plan.buckets, number, min(plan.fetches, left))
+            if not buckets:
+                stop = "frontier_empty"
+                break
+            done = master.do_all([Task("fetch", root, bucket, number) for bucket in buckets])
         of_buckets = {str(each["bucket"]): each["fetched"] for each in done}
         tables.write_json(f"fetched/{number:05}.json", {"buckets": of_buckets})
         began = process_time()
@@ -70,8 +80,8 @@ def crawl_in_rounds(
         taken_in = _take_in(plan.buckets, root, master, number)
         last = {
             "round": number,
-            "fetched": last_round["fetched"] + sum(of_buckets.values()),
-            "relevance": last_round["relevance"] + sum(each["relevance"] for each in done),
+            "fetched": last["fetched"] + sum(of_buckets.values()),
+            "relevance": last["relevance"] + sum(each["relevance"] for each in done),
             "model": model["version"],
             "known": sum(each["known"] for each in taken_in),
             "seconds": {
@@ -91,12 +101,17 @@ def crawl_in_rounds(
     return last
 
 
-def _begin(plan: RoundsPlan, tables: Tables, root: str, master: Master) -> dict[str, Any]:
+def _begin(
+    plan: RoundsPlan, tables: Tables, root: str, master: Master, folder: Path | None
+) -> dict[str, Any]:
     """Return the last round of a crawl; of a new one it is the round 0, which takes in seeds."""
     crawl = asdict(plan.crawl)
     kept = {"crawl": {key: crawl[key] for key in _KEPT}, "buckets": plan.buckets}
     kept = {"format": _FORMAT, **kept, "fetches": plan.fetches, "settings": dict(plan.settings)}
     known = tables.read_json("plan.json")
+    kept["folder"] = None if folder is None else str(folder.resolve())
+    if folder is None and known is not None:
+        kept["folder"] = known.get("folder")  # it need not be said again
     if known is not None:
         if known.get("format") != _FORMAT:
             raise UserError(
@@ -111,6 +126,9 @@ def _begin(plan: RoundsPlan, tables: Tables, root: str, master: Master) -> dict[
             "bucket by bucket: take apprentice, best-first or another that judges links by pages"
         )
     if known is None:
+        if folder is not None:
+            with opened(checked, folder):
+                pass  # it can be gone on from
         tables.write_json("plan.json", kept)
     done = tables.read_json("rounds/last.json")
     if done is not None:
@@ -129,7 +147,8 @@ def _begin(plan: RoundsPlan, tables: Tables, root: str, master: Master) -> dict[
 
 
 def _check_same(known: Mapping[str, Any], given: Mapping[str, Any], root: str) -> None:
-    for key, value in (given["crawl"] | {"buckets": given["buckets"]}).items():
+    own = {key: given[key] for key in ("buckets", "folder")}
+    for key, value in (given["crawl"] | own).items():
         before = known["crawl"].get(key) if key in known["crawl"] else known.get(key)
         if before != value:
             raise UserError(

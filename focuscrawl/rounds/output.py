@@ -19,11 +19,13 @@ from focuscrawl.store.history import History
 from focuscrawl.store.schema import EXCLUDED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from focuscrawl.crawl import Crawl
+    from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.rounds.context import RoundsContext
     from focuscrawl.rounds.round_urls import RoundLimits, RoundUrls
+    from focuscrawl.rounds.tables import Tables
     from focuscrawl.store.history import StoredFetch
 
 _FOUND = 40  # bits: URLs found in a round are numbered from its number times two to this on
@@ -56,87 +58,134 @@ class Output(Part):
         stop = self._crawl.stop_reason
         if stop is None or stop in _BROKEN:
             return
-        frontier, urls, strategy = self._crawl.frontier, self._urls, self._crawl.strategy
-        context, (bucket, round_) = self._context, self._where
-        tables, name = context.tables, f"{bucket:03}/{round_:05}"
+        crawl, urls, context = self._crawl, self._urls, self._context
+        frontier, strategy, quotas = crawl.frontier, crawl.strategy, self._limits.quotas
         waiting = frontier.queued().tolist()
         urls.first |= {number for number in waiting if frontier.score(number) == math.inf}
-        self._write_links()
-        quotas = self._limits.quotas
-        tables.write(f"quotas/{name}", QUOTA, [*quotas.rows()])
-        excluded = [identity(urls[n]) for n in range(len(urls)) if urls.state(n) == EXCLUDED]
-        ended = {"excluded": sorted(excluded), "generosity": quotas.generosity}
-        tables.write_json(f"ended/{name}.json", ended)
+        fetches = History(crawl.store).fetches()
+        write_links(crawl, context, self._where, fetches, first=urls.first, others=urls.decided())
         judged = strategy.hand_in() if strategy.learns else None
-        tables.write_bytes(f"judged/{name}", b"" if judged is None else judged[0])
-        tables.write_bytes(f"outcomes/{name}", strategy.outcomes() or b"")
-        tables.write(f"pages/{name}", PAGE, [*self._pages()])
+        write_bucket(
+            context.tables,
+            self._where,
+            pages_of(crawl),
+            limits=quotas.rows(),
+            generosity=quotas.generosity,
+            excluded=excluded(urls),
+            judged=b"" if judged is None else judged[0],
+            outcomes=strategy.outcomes() or b"",
+        )
 
-    def _write_links(self) -> None:
-        bucket, round_ = self._where
-        names: dict[int, dict[int, dict[str, Any]]] = {}
-        links: dict[int, list[dict[str, Any]]] = {}
-        for number in sorted(self._urls.first.union(self._urls.decided())):
-            to, row = self._name(number, first=number in self._urls.first)
-            names.setdefault(to, {})[number] = row
-        for page in History(self._crawl.store).fetches():
-            for to, row, targets in self._evidence(page):
-                links.setdefault(to, []).append(row)
-                for number in targets:
-                    if number not in names.setdefault(to, {}):
-                        _, names[to][number] = self._name(number, first=False)
-        tables = self._context.tables
-        for to, rows in names.items():
-            tables.write(f"names/{round_:05}/{bucket:03}-{to:03}", NAME, [*rows.values()])
-        for to, found in links.items():
-            tables.write(f"links/{round_:05}/{bucket:03}-{to:03}", EVIDENCE, found)
 
-    def _name(self, number: int, *, first: bool) -> tuple[int, dict[str, Any]]:
-        urls, (bucket, round_) = self._urls, self._where
+def write_bucket(
+    tables: Tables,
+    where: tuple[int, int],
+    pages: Iterable[Mapping[str, Any]],
+    *,
+    limits: Iterable[Mapping[str, Any]],
+    generosity: int,
+    excluded: Iterable[str],
+    judged: bytes,
+    outcomes: bytes,
+) -> None:
+    """Write what a bucket has of a round; the pages last, as where they are all else is."""
+    name = f"{where[0]:03}/{where[1]:05}"
+    tables.write(f"quotas/{name}", QUOTA, [*limits])
+    ended = {"excluded": sorted(map(identity, excluded)), "generosity": generosity}
+    tables.write_json(f"ended/{name}.json", ended)
+    tables.write_bytes(f"judged/{name}", judged)
+    tables.write_bytes(f"outcomes/{name}", outcomes)
+    tables.write(f"pages/{name}", PAGE, [*pages])
+
+
+def write_links(
+    crawl: Crawl,
+    context: RoundsContext,
+    where: tuple[int, int],
+    fetches: Iterable[StoredFetch],
+    *,
+    first: Collection[int],
+    others: Iterable[int],
+) -> None:
+    """Write the links of some of a crawl's fetches, and the URLs they lead to.
+
+    Parameters
+    ----------
+    where : bucket and round
+    first, others : numbers of URLs to write, too; `first` come before every link
+    """
+    (bucket, round_), urls, buckets = where, crawl.urls, context.buckets
+    names: dict[int, dict[int, dict[str, Any]]] = {}
+    links: dict[int, list[dict[str, Any]]] = {}
+
+    def name(number: int) -> None:
         url = urls[number]
-        return bucket_of(url, self._context.buckets), {
-            "id": identity(url),
-            "url": url,
-            "depth": urls.depth(number),
-            "referrer": urls.referrer(number),
-            "found": (round_ << _FOUND) + (bucket << _BY) + number,
-            "first": first,
-        }
-
-    def _evidence(self, page: StoredFetch) -> Iterator[tuple[int, dict[str, Any], list[int]]]:
-        """Yield what the links of a page say, a row a bucket, and the URLs they lead to."""
-        if not page.links:
-            return
-        urls, buckets = self._urls, self._context.buckets
-        to = np.array([bucket_of(urls[link.target], buckets) for link in page.links])
-        order = np.argsort(to, kind="stable")
-        groups = np.split(order, np.flatnonzero(np.diff(to[order])) + 1)
-        parts = self._crawl.strategy.parts
-        memos = parts(page.memo, groups) if len(groups) > 1 else [page.memo]
-        for kept, memo in zip(groups, memos, strict=True):
-            found = [page.links[at] for at in kept.tolist()]
-            row = {
-                "source": page.name,
-                "relevance": page.relevance,
-                "targets": [identity(urls[link.target]) for link in found],
-                "scores": [-math.inf if link.score is None else link.score for link in found],
-                "memo": memo,
-            }
-            yield int(to[kept[0]]), row, [link.target for link in found]
-
-    def _pages(self) -> Iterator[dict[str, Any]]:
-        urls = self._urls
-        for page in self._crawl.store.rows(sa.select(schema.page).order_by(schema.page.c.seq)):
-            row = page._asdict()
-            url, twin = urls[row["url"]], row["duplicate_of"]
-            yield {name: row.get(name) for name in PAGE.names} | {
+        of_bucket = names.setdefault(bucket_of(url, buckets), {})
+        if number not in of_bucket:
+            of_bucket[number] = {
                 "id": identity(url),
                 "url": url,
-                "depth": urls.depth(row["url"]),
-                "referrer": urls.referrer(row["url"]),
-                "duplicate_of": None if twin is None else urls[twin],
-                **_known_by(row, url),
+                "depth": urls.depth(number),
+                "referrer": urls.referrer(number),
+                "found": (round_ << _FOUND) + (bucket << _BY) + number,
+                "first": number in first,
             }
+
+    for number in sorted({*first, *others}):
+        name(number)
+    for page in fetches:
+        for to, row in _evidence(crawl, page, buckets):
+            links.setdefault(to, []).append(row)
+        for link in page.links:
+            name(link.target)
+    for to, rows in names.items():
+        context.tables.write(f"names/{round_:05}/{bucket:03}-{to:03}", NAME, [*rows.values()])
+    for to, found in links.items():
+        context.tables.write(f"links/{round_:05}/{bucket:03}-{to:03}", EVIDENCE, found)
+
+
+def _evidence(
+    crawl: Crawl, page: StoredFetch, buckets: int
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield what the links of a page say, a row a bucket."""
+    if not page.links:
+        return
+    urls = crawl.urls
+    to = np.array([bucket_of(urls[link.target], buckets) for link in page.links])
+    order = np.argsort(to, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(to[order])) + 1)
+    memos = crawl.strategy.parts(page.memo, groups) if len(groups) > 1 else [page.memo]
+    for kept, memo in zip(groups, memos, strict=True):
+        found = [page.links[at] for at in kept.tolist()]
+        row = {
+            "source": page.name,
+            "relevance": page.relevance,
+            "targets": [identity(urls[link.target]) for link in found],
+            "scores": [-math.inf if link.score is None else link.score for link in found],
+            "memo": memo,
+        }
+        yield int(to[kept[0]]), row
+
+
+def excluded(urls: UrlTable) -> list[str]:
+    """Return the URLs that may not be fetched."""
+    return [urls[number] for number in range(len(urls)) if urls.state(number) == EXCLUDED]
+
+
+def pages_of(crawl: Crawl) -> Iterator[dict[str, Any]]:
+    """Yield the pages of a crawl, see `PAGE`."""
+    urls = crawl.urls
+    for page in crawl.store.rows(sa.select(schema.page).order_by(schema.page.c.seq)):
+        row = page._asdict()
+        url, twin = urls[row["url"]], row["duplicate_of"]
+        yield {name: row.get(name) for name in PAGE.names} | {
+            "id": identity(url),
+            "url": url,
+            "depth": urls.depth(row["url"]),
+            "referrer": urls.referrer(row["url"]),
+            "duplicate_of": None if twin is None else urls[twin],
+            **_known_by(row, url),
+        }
 
 
 def _known_by(row: Mapping[str, Any], url: str) -> dict[str, Any]:

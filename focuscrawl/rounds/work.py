@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from focuscrawl.errors import UserError
 from focuscrawl.rounds.context import context_of
 from focuscrawl.rounds.fetching import fetch
+from focuscrawl.rounds.from_folder import take_over
 from focuscrawl.rounds.taking_in import take_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_STAGES = {"fetch": fetch, "take in": take_in}
+_STAGES = {"fetch": fetch, "take in": take_in, "take over": take_over}
 
 
 class Task(NamedTuple):

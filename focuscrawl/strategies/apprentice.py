@@ -156,6 +156,11 @@ class ApprenticeStrategy(Strategy):
         assert memo is not None
         return (each.to_bytes() for each in PageFacts.from_bytes(memo).parts(groups))
 
+    def contained(self, memo: bytes | None, urls: Sequence[str]) -> bytes:
+        """Return a memo with what is to be known of every URL that the page links to."""
+        assert memo is not None
+        return self._reader.with_addresses(PageFacts.from_bytes(memo), urls).to_bytes()
+
     def joined(self, parts: Sequence[RecalledPage]) -> bytes:
         """Return the memo of a page whose links came in parts."""
         return _facts_of(parts).to_bytes()

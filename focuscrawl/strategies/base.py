@@ -166,6 +166,15 @@ class Strategy(ABC):
         """
         return [memo] * len(groups)
 
+    def contained(self, memo: bytes | None, urls: Sequence[str]) -> bytes | None:
+        """Return the memo of a page as it is where the strategy is `self_contained`.
+
+        Parameters
+        ----------
+        urls : where each of its links leads
+        """
+        return memo
+
     def joined(self, parts: Sequence[RecalledPage]) -> bytes | None:
         """Return the memo of a page whose links came in `parts`, one at least.
 

@@ -18,20 +18,18 @@ from focuscrawl.errors import UserError
 from focuscrawl.offline.apprentice_training import learn_from
 from focuscrawl.report.measures import load_pages
 from focuscrawl.report.stores import open_store
-from focuscrawl.rounds import RoundsPlan, crawl_in_rounds, read_plan
+from focuscrawl.rounds import RoundsPlan, read_plan
 from focuscrawl.rounds.as_folder import write_folder
-from focuscrawl.rounds.context import context_of
-from focuscrawl.rounds.tables import Tables
-from focuscrawl.rounds.work import Processes
 from focuscrawl.store.history import History
 from focuscrawl.testing import TinyWeb
+
+from .rounds import SEEDS, KilledError, Mortal, crawl, fetches, plan
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from focuscrawl.store import CrawlStore
 
-SEEDS = "models/demo/seeds.csv"
 PLAN = f"""
 topic = "/Sports/Cycling"
 seeds = "{SEEDS}"
@@ -41,37 +39,6 @@ strategy = "best-first"
 round = 10
 buckets = 2
 """
-
-
-def plan(strategy: str, budget: int, size: float, buckets: int, **more: Any) -> RoundsPlan:
-    return RoundsPlan(
-        CrawlPlan(
-            topic="/Sports/Cycling",
-            seeds=SEEDS,
-            web="demo",
-            strategy=strategy,
-            budget=budget,
-            **more,
-        ),
-        size,
-        buckets,
-    )
-
-
-def crawl(given: RoundsPlan, root: Path, workers: int = 1) -> dict[str, Any]:
-    context_of.cache_clear()  # as in a process of its own
-    master = Processes(workers)
-    try:
-        return crawl_in_rounds(given, str(root), master, lambda _: None)
-    finally:
-        master.close()
-
-
-def fetches(root: Path, folder: Path) -> list[tuple[str, float]]:
-    """Return URL and relevance of all fetches, in their order."""
-    write_folder(str(root), folder)
-    pages = load_pages(str(folder))
-    return list(zip(pages["url"], pages["relevance"].round(6), strict=True))
 
 
 @pytest.mark.parametrize(("strategy", "buckets"), [("best-first", 1), ("breadth-first", 3)])
@@ -122,22 +89,6 @@ def test_an_apprentice_can_be_trained_on_a_crawl_in_rounds(tmp_path: Path) -> No
     both = found.keys() & expected.keys()
     assert len(both) > 15
     assert {url: found[url] for url in both} == {url: expected[url] for url in both}
-
-
-class KilledError(Exception):
-    """Stands for the end of a process, in the middle of whatever it does."""
-
-
-class Mortal(Tables):
-    """Tables of a process that is killed when it writes for the n-th time."""
-
-    left = 0
-
-    def _put(self, name: str, content: Any) -> None:
-        type(self).left -= 1
-        if type(self).left < 0:
-            raise KilledError
-        super()._put(name, content)
 
 
 @pytest.mark.parametrize("writes", [3, 9, 16, 24, 33, 47])

@@ -1,0 +1,67 @@
+"""Small crawls in rounds, and processes that are killed, for tests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from focuscrawl.crawl import CrawlPlan
+from focuscrawl.report.measures import load_pages
+from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
+from focuscrawl.rounds.as_folder import write_folder
+from focuscrawl.rounds.context import context_of
+from focuscrawl.rounds.tables import Tables
+from focuscrawl.rounds.work import Processes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SEEDS = "models/demo/seeds.csv"
+
+
+def plan(strategy: str, budget: int, size: float, buckets: int, **more: Any) -> RoundsPlan:
+    return RoundsPlan(
+        CrawlPlan(
+            topic="/Sports/Cycling",
+            seeds=SEEDS,
+            web="demo",
+            strategy=strategy,
+            budget=budget,
+            **more,
+        ),
+        size,
+        buckets,
+    )
+
+
+def crawl(
+    given: RoundsPlan, root: Path, workers: int = 1, folder: Path | None = None
+) -> dict[str, Any]:
+    context_of.cache_clear()  # as in a process of its own
+    master = Processes(workers)
+    try:
+        return crawl_in_rounds(given, str(root), master, lambda _: None, folder=folder)
+    finally:
+        master.close()
+
+
+def fetches(root: Path, folder: Path) -> list[tuple[str, float]]:
+    """Return URL and relevance of all fetches, in their order."""
+    write_folder(str(root), folder)
+    pages = load_pages(str(folder))
+    return list(zip(pages["url"], pages["relevance"].round(6), strict=True))
+
+
+class KilledError(Exception):
+    """Stands for the end of a process, in the middle of whatever it does."""
+
+
+class Mortal(Tables):
+    """Tables of a process that is killed when it writes for the n-th time."""
+
+    left = 0
+
+    def _put(self, name: str, content: Any) -> None:
+        type(self).left -= 1
+        if type(self).left < 0:
+            raise KilledError
+        super()._put(name, content)
