@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from focuscrawl.crawl import Crawl, CrawlFolder
+from focuscrawl.crawl.parts.near_duplicates import NearDuplicates
 from focuscrawl.crawl.parts.traps import Traps
 from focuscrawl.crawl.restore import restore
 from focuscrawl.errors import UserError
@@ -132,7 +133,7 @@ def _restored(context: RoundsContext, path: Path) -> Iterator[tuple[Crawl, Quota
             within=checked.within,
         )
         traps = Traps(crawl)
-        crawl.parts = [traps]
+        crawl.parts = [NearDuplicates(crawl), traps]
         try:
             restore(crawl)
             yield crawl, traps.quotas

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _HOT = 1  # times the fetches of a round: so many of the best links are scored anew after it
 _LEAST = 500  # at least so many of a bucket
+_SHARE = 8  # times an even share of a round: so much a bucket may have, others wait for it
 _GROUP = 100  # candidates that the driver reads at once of a bucket, at least
 _AT_ONCE = 10_000  # URLs that are looked at
 
@@ -77,16 +78,16 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     tables.add("urls", bucket, round_, urls.changed(), by_id=True)
     tables.write_json(f"counts/{name}.json", {"known": len(urls)})
     quotas, barred = context.quotas(bucket, round_), False
-    best = [*_candidates(urls, quotas, context.fetches)]
+    share = context.fetches // context.buckets + 1
+    most = min(context.fetches, _SHARE * share)
+    best = [*_candidates(urls, quotas, most)]
     while not best and len(urls.waiting()):
         quotas.raise_all()
-        best, barred = [*_candidates(urls, quotas, context.fetches)], True
+        best, barred = [*_candidates(urls, quotas, most)], True
     rows = urls.rows(np.array(best, np.int64)).drop_columns(["relevance"])
     for column, value in (("bucket", np.int32(bucket)), ("barred", np.bool_(barred))):
         rows = rows.append_column(column, pa.array(np.full(len(rows), value)))
-    # about twice as many as are chosen if buckets are alike
-    group = max(_GROUP, 2 * context.fetches // context.buckets)
-    tables.write_table(f"candidates/{name}", rows, group)
+    tables.write_table(f"candidates/{name}", rows, max(_GROUP, 2 * share))
 
 
 class _Numbers(dict[str, int]):

@@ -156,6 +156,16 @@ def test_a_copy_of_an_earlier_page_is_known_whatever_its_bucket(size: int, tmp_p
     assert twins == dict.fromkeys(hosts)
 
 
+def test_a_page_that_resembles_one_of_an_earlier_round_is_a_repeat(tmp_path: Path) -> None:
+    start, text = "http://a.example/", " ".join(f"word{n}" for n in range(200))
+    pages = {f"{start}{n}": f"<p>{text} {n}" for n in range(12)}
+    crawled(tmp_path, pages | {start: linked(*pages)}, start, 4)
+    tables = Tables(str(tmp_path / "tables"))
+    (last,) = [names[-1] for n in range(3) if (names := tables.of_bucket("quotas", n, 99))]
+    repeats = {row["name"]: row["repeats"] for row in tables.read(last).to_pylist()}
+    assert repeats["a.example"] == 11  # the first one says something new
+
+
 def test_a_host_that_brings_nothing_is_left_for_the_end(tmp_path: Path) -> None:
     start, trap = "http://start.example/", "http://trap.example/"
     many = [f"{trap}{n % 50}/p{n}" for n in range(FIRST_OF_HOST + 60)]

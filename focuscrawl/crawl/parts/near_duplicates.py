@@ -33,6 +33,10 @@ class NearDuplicates(Part):
         """Forget all pages."""
         self._index = MinHashIndex()
 
+    def remember(self, url: int, minhash: bytes) -> None:
+        """Compare pages with one that this crawl has not fetched, too."""
+        self._index.find_or_add(url, minhash)
+
     def restore(self, fetch: RestoredFetch) -> None:
         """Find out again whether a page of an earlier run resembled one before it."""
         minhash = fetch.stored.minhash
