@@ -1,5 +1,6 @@
 # make crawl: a focused crawl of the synthetic web beside one of the same budget without focus
 # make test : lint, types, layers and the test suite, with the newest Scrapy
+# make test-long: tests that take long, of what a shorter one is in `make test`, too
 # make docs : the commands of the docs as printed, the notebooks, the names that the docs give
 # make test-oldest: tests of what is built on Scrapy, with the oldest one that pyproject.toml admits
 # make lint     : the linter, the type checker and the layers alone
@@ -41,7 +42,7 @@ endif
 DEMO_CRAWL = $(BIN)/focuscrawl crawl -a web=demo -a topic=$(TOPIC) \
 	-a seeds=models/demo/seeds.csv -a budget=$(BUDGET)
 
-.PHONY: crawl test test-oldest lint bench endurance fuzz docs notebooks deploy-check lock clean
+.PHONY: crawl test test-long test-oldest beside lint bench endurance fuzz docs notebooks deploy-check lock clean
 
 .venv/.installed: LOCK = locks/dev.txt
 .venv-oldest/.installed: LOCK = locks/oldest-scrapy.txt
@@ -103,7 +104,14 @@ lint: .venv/.installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: lint
+test: lint beside
+	$(BIN)/pytest -n 4 --dist loadscope --ignore tests/docs
+
+test-long: .venv/.installed beside
+	$(BIN)/pytest -n 4 --dist loadscope -m long
+
+# what tests start beside .venv
+beside:
 	@.ci/programs
 	@$(MAKE) --no-print-directory .venv-pywb/.installed || \
 		echo "the test that serves an archive with pywb will be skipped, as it cannot be installed"
@@ -111,10 +119,9 @@ test: lint
 		echo "tests of rounds on Apache Spark will be skipped, as it cannot be installed"
 	@$(MAKE) --no-print-directory .venv-s3/.installed || \
 		echo "the tests on S3 will be skipped, as no server of it can be installed"
-	$(BIN)/pytest -n 4 --dist loadscope --ignore tests/docs
 
 test-oldest: .venv-oldest/.installed
-	.venv-oldest/bin/pytest -n 4 --dist loadscope $(SCRAPY_TESTS)
+	.venv-oldest/bin/pytest -n 4 --dist loadscope -m "long or not long" $(SCRAPY_TESTS)
 
 bench: .venv/.installed
 	$(BIN)/pytest benchmarks -p no:xdist -s -q --timeout 0 --benchmark-columns=median,iqr,rounds

@@ -26,6 +26,27 @@ class Model(NamedTuple):
     state: bytes
 
 
+def links_into(tables: Tables, bucket: int, until: int, urls: Ints) -> Ints:
+    """Return how many links are known into each of a bucket's URLs, int64 (n,).
+
+    Parameters
+    ----------
+    urls : int64 (n,), ids, ascending
+    """
+    counts = np.zeros(len(urls), np.int64)
+    for name in tables.of_bucket("evidence", bucket, until):
+        counts += count_of(tables.read(name, ["targets"])["targets"], urls)
+    return counts
+
+
+def count_of(targets: pa.ChunkedArray, urls: Ints) -> Ints:
+    """Return how often each of some ids, ascending, is in lists, int64 (n,)."""
+    found = targets.combine_chunks().flatten().to_numpy()
+    places = np.searchsorted(urls, found[np.isin(found, urls)])
+    counts: Ints = np.bincount(places, minlength=len(urls))
+    return counts
+
+
 def evidence_for(tables: Tables, bucket: int, until: int, wanted: Ints) -> pa.Table:
     """Return the rows of all pages that link to some of a bucket's URLs, in the order found."""
     parts = []

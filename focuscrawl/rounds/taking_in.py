@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from focuscrawl.rounds.bucket_urls import BucketUrls
-from focuscrawl.rounds.evidence import evidence_for, recall
+from focuscrawl.rounds.evidence import count_of, evidence_for, links_into, recall
 from focuscrawl.rounds.known_pages import COLUMNS
 from focuscrawl.rounds.tables import EVIDENCE, NAME
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from focuscrawl.crawl.quotas import Quotas
+    from focuscrawl.foundation.arrays import Ints
     from focuscrawl.rounds.context import RoundsContext
 
 _HOT = 1  # times the fetches of a round: so many of the best links are scored anew after it
 _LEAST = 500  # at least so many of a bucket
 _SHARE = 8  # times an even share of a round: so much a bucket may have, others wait for it
 _GROUP = 100  # candidates that the driver reads at once of a bucket, at least
+_LINK = ("targets", "scores")
 _AT_ONCE = 10_000  # URLs that are looked at
 
 
@@ -58,8 +60,7 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
         pages = pages.filter(pc.is_valid(pages["content"])).select(COLUMNS)
         tables.add("known", bucket, round_, pages)
     strategy = context.strategy()
-    touched = np.unique(found["targets"].combine_chunks().flatten().to_numpy())
-    touched = touched[np.isin(urls.state[urls.places(touched)], (UNFOLLOWED, QUEUED))]
+    touched = _touched(context, bucket, round_, found, urls)
     hot = np.zeros(0, np.int64)
     if strategy.learns:
         most = max(_LEAST, _HOT * context.fetches // context.buckets)
@@ -88,6 +89,28 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     for column, value in (("bucket", np.int32(bucket)), ("barred", np.bool_(barred))):
         rows = rows.append_column(column, pa.array(np.full(len(rows), value)))
     tables.write_table(f"candidates/{name}", rows, max(_GROUP, 2 * share))
+
+
+def _touched(
+    context: RoundsContext, bucket: int, round_: int, found: pa.Table, urls: BucketUrls
+) -> Ints:
+    """Return the ids of URLs that a round's links change the scores of.
+
+    These are URLs whose links have doubled, and those that a new link speaks better for than all
+    that were known: so what is read of a URL in all rounds is twice its links, not their square.
+    """
+    targets, scores = (found[name].combine_chunks().flatten().to_numpy() for name in _LINK)
+    ids = np.unique(targets)
+    ids = ids[np.isin(urls.state[urls.places(ids)], (UNFOLLOWED, QUEUED))]
+    new = count_of(found["targets"], ids)
+    known = links_into(context.tables, bucket, round_, ids)
+    best = np.full(len(ids), -np.inf)
+    of_ids = np.isin(targets, ids)
+    np.maximum.at(best, np.searchsorted(ids, targets[of_ids]), scores[of_ids])
+    before = np.nan_to_num(urls.score[urls.places(ids)], nan=-np.inf)
+    doubled = np.frexp(known)[1] > np.frexp(known - new)[1]
+    touched: Ints = ids[doubled | (best > before)]
+    return touched
 
 
 class _Numbers(dict[str, int]):
