@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+from longer import long
 from unit.language_pages import LANGUAGES, LanguagePages
 
 from focuscrawl.cli.main import main
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("language", [LANGUAGES[0], *long(*LANGUAGES[1:])])
 def test_a_phrase_and_three_urls_lead_a_crawl(
     language: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

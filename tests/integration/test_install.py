@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from longer import long
 
 from focuscrawl.cli.main import COMMANDS, EXTRA_OF
 from focuscrawl.foundation.extras import EXTRAS
@@ -142,19 +143,21 @@ def test_pages_to_judge_are_chosen_without_the_report(crawled: Path, tmp_path: P
     ("arguments", "module", "extra"),
     [
         (["report", "{crawl}"], "pandas", "report"),
-        (["report", "{crawl}"], "matplotlib", "report"),
-        (["report", "{crawl}"], "jinja2", "report"),
+        *long(
+            (["report", "{crawl}"], "matplotlib", "report"),
+            (["report", "{crawl}"], "jinja2", "report"),
+            (["web", "info", "a.parquet"], "pyarrow", "parquet"),
+            (["report", STORE], "psycopg", "workers"),
+            (["stop", STORE], "psycopg", "workers"),
+        ),
         (["distill", "{crawl}"], "pandas", "report"),
         (["topic", "suggest", "{crawl}", "--kind", "hub", "--out", "{tmp}/q"], "pandas", "report"),
         (["lab", "--help"], "matplotlib", "lab"),
         (["web", "info", "a.cdxj"], "pyarrow", "parquet"),
-        (["web", "info", "a.parquet"], "pyarrow", "parquet"),
         (["lab", "run", "study.toml", "--out", "{tmp}/out"], "pyarrow", "lab"),
         ([*CHECK, "--out", "{tmp}/out"], "matplotlib", "lab"),
         ([*ROUNDS, "--master", "local[2]"], "pyspark", "spark"),
         (["status", "--once", STORE], "psycopg", "workers"),
-        (["report", STORE], "psycopg", "workers"),
-        (["stop", STORE], "psycopg", "workers"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
 )

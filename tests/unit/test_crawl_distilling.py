@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from longer import long
 
 from focuscrawl.crawl import Crawl, CrawlPlan, Download, Fetch, open_crawl
 from focuscrawl.crawl.parts.distilling import Distilling
@@ -100,7 +101,9 @@ def kept(folder: Path, *extra: str) -> list[list[tuple[Any, ...]]]:
 EVENTS = "SELECT seq, detail FROM events WHERE kind = 'distilled' ORDER BY id"
 
 
-@pytest.mark.parametrize("strategy", ["best-first", "breadth-first", "hard-focus", "apprentice"])
+@pytest.mark.parametrize(
+    "strategy", ["apprentice", *long("best-first", "breadth-first", "hard-focus")]
+)
 def test_resumes_exactly(tmp_path: Path, strategy: str) -> None:
     crawl_on(tmp_path / "whole", BUDGET, strategy).close("budget")
     whole = kept(tmp_path / "whole", EVENTS)

@@ -10,6 +10,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from longer import long
 
 from focuscrawl.crawl import CrawlPlan, Download, open_crawl
 from focuscrawl.errors import UserError
@@ -47,7 +48,7 @@ def new_links(url: str, pages: list[str]) -> bytes:
 
 
 @pytest.mark.parametrize(
-    "strategy", ["best-first", "apprentice", "pagerank", "intelligent", "fish-search"]
+    "strategy", ["best-first", "apprentice", *long("pagerank", "intelligent", "fish-search")]
 )
 def test_resumes_exactly(tmp_path: Path, pages: list[str], strategy: str) -> None:
     options: dict[str, Any] = {"grown": lambda url: new_links(url, pages), "revisit_hubs": AGE}

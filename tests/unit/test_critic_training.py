@@ -239,6 +239,7 @@ def test_a_class_of_few_pages_is_not_held_for_rare_with_a_uniform_prior() -> Non
     assert said[0] < said[1] - 0.5
 
 
+@pytest.mark.long
 @pytest.mark.webs
 def test_accuracy_on_wikipedia(wikipedia_warc: Path, webs_dir: Path) -> None:
     """Half of the examples and a quarter of the test rows: pages there take long to parse."""

@@ -6,6 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from longer import long
 
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.assembly import open_crawl
@@ -54,7 +55,7 @@ def test_an_apprentice_knows_what_it_has_learned(tmp_path: Path) -> None:
         assert learn_from(store).n_judged > 60
 
 
-@pytest.mark.parametrize("writes", [4, 20, 30])
+@pytest.mark.parametrize("writes", [20, *long(4, 30)])
 def test_killed_on_the_way_it_is_taken_over_all_the_same(
     writes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from longer import long
 
 from focuscrawl import settings
 from focuscrawl.foundation.urls import MAX_URL
@@ -200,7 +201,7 @@ def test_names_without_end_are_not_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "field", ["WARC-Concurrent-To", "WARC-Payload-Digest", "WARC-Date", "WARC-Target-URI"]
+    "field", ["WARC-Target-URI", *long("WARC-Concurrent-To", "WARC-Payload-Digest", "WARC-Date")]
 )
 def test_a_name_that_fits_into_a_head_may_be_too_long_all_the_same(
     field: str, tmp_path: Path
