@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
+from tqdm import tqdm
 
 from focuscrawl.cli import options
 from focuscrawl.errors import UserError
@@ -18,7 +19,7 @@ from focuscrawl.rounds.spark import Spark
 from focuscrawl.rounds.work import Processes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from focuscrawl.rounds.work import Master
@@ -57,7 +58,7 @@ def rounds(
     if folder is not None and (folder / "crawl.db").exists():
         raise UserError(f"{folder} holds a crawl already: name a new folder with --folder")
     with closing(_master(master)) as workers:
-        last = crawl_in_rounds(plan, root, workers, _tell, folder=begun)
+        last = crawl_in_rounds(plan, root, workers, _tell, watch=_bar, folder=begun)
     click.echo(in_words(last["stop"], last["fetched"]))
     if folder is not None:
         write_folder(root, folder)
@@ -69,6 +70,13 @@ def _master(name: str | None) -> Master:
         return Processes(len(os.sched_getaffinity(0)))
     found = _PROCESSES.fullmatch(name)
     return Spark(name) if found is None else Processes(int(found[1]))
+
+
+@contextmanager
+def _bar(what: str, tasks: int) -> Iterator[Callable[[int], object]]:
+    """Show, on a terminal, how many tasks of a round's stage are done."""
+    with tqdm(total=tasks, desc=what, unit=" buckets", leave=False, disable=None) as bar:
+        yield bar.update
 
 
 def _tell(last: Mapping[str, Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from time import process_time
 from typing import TYPE_CHECKING, Any
@@ -21,15 +23,22 @@ from focuscrawl.rounds.tables import CHOSEN, NAME, Tables
 from focuscrawl.rounds.work import Task, came_of, do
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from focuscrawl.rounds.plan import RoundsPlan
     from focuscrawl.rounds.work import Master
 
+Watch = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
+
 _FORMAT = 1  # of the tables
 #: of `CrawlPlan`: what makes a crawl this crawl
 _KEPT = ("topic", "critic", "strategy", "options", "seeds", "web", "random_state")
+
+
+def unwatched(what: str, tasks: int) -> AbstractContextManager[Callable[[int], object]]:
+    """Tell nobody."""
+    return nullcontext(lambda done: done)
 
 
 def crawl_in_rounds(
@@ -38,6 +47,7 @@ def crawl_in_rounds(
     master: Master,
     tell: Callable[[Mapping[str, Any]], None],
     *,
+    watch: Watch = unwatched,
     folder: Path | None = None,
 ) -> dict[str, Any]:
     """Begin a crawl, or go on with the one whose tables are at `root`, until it is over.
@@ -45,6 +55,7 @@ def crawl_in_rounds(
     Parameters
     ----------
     tell : called with every round that was committed
+    watch : gives, for what is about to be done in so many tasks, whom to tell of those done
     folder : of a crawl that a new one goes on from, see `take_over`
 
     Returns
@@ -58,8 +69,18 @@ def crawl_in_rounds(
     UserError
         Anything the user has to put right.
     """
-    tables = Tables(root)
-    last = _begin(plan, tables, root, master, folder)
+
+    def do_all(stage: str, number: int, buckets: Iterable[int]) -> list[dict[str, Any]]:
+        tasks = [Task(stage, root, bucket, number) for bucket in buckets]
+        with watch(f"round {number}: {stage}", len(tasks)) as advance:
+            return master.do_all(tasks, advance)
+
+    tables, every = Tables(root), range(plan.buckets)
+    last = _begin(plan, tables, folder)
+    if last is None:
+        do_all("take in", 0, every)
+        last = {"round": 0, "fetched": 0, "relevance": 0.0, "model": 0}
+        _commit(tables, last, plan.buckets, 0)
     stop = "budget"
     while last["fetched"] < plan.crawl.budget:
         number, left = last["round"] + 1, plan.crawl.budget - last["fetched"]
@@ -71,13 +92,13 @@ def crawl_in_rounds(
             if not buckets:
                 stop = "frontier_empty"
                 break
-            done = master.do_all([Task("fetch", root, bucket, number) for bucket in buckets])
+            done = do_all("fetch", number, buckets)
         of_buckets = {str(each["bucket"]): each["fetched"] for each in done}
         tables.write_json(f"fetched/{number:05}.json", {"buckets": of_buckets})
         began = process_time()
         model = learn(context, number)
         learned = process_time() - began
-        taken_in = _take_in(plan.buckets, root, master, number)
+        taken_in = do_all("take in", number, every)
         last = {
             "round": number,
             "fetched": last["fetched"] + sum(of_buckets.values()),
@@ -91,7 +112,7 @@ def crawl_in_rounds(
             },
             "megabytes": max(each["megabytes"] for each in [*done, *taken_in]),
         }
-        _commit(tables, last, plan.buckets)
+        _commit(tables, last, plan.buckets, model.get("oldest", 0))
         tell(last)
         if not any(each["fetched"] or each["excluded"] for each in done):
             stop = "hosts_unavailable"
@@ -101,10 +122,9 @@ def crawl_in_rounds(
     return last
 
 
-def _begin(
-    plan: RoundsPlan, tables: Tables, root: str, master: Master, folder: Path | None
-) -> dict[str, Any]:
-    """Return the last round of a crawl; of a new one it is the round 0, which takes in seeds."""
+def _begin(plan: RoundsPlan, tables: Tables, folder: Path | None) -> dict[str, Any] | None:
+    """Return the last round of a crawl; of a new one None, when all is there for round 0."""
+    root = tables.root
     crawl = asdict(plan.crawl)
     kept = {"crawl": {key: crawl[key] for key in _KEPT}, "buckets": plan.buckets}
     kept = {"format": _FORMAT, **kept, "fetches": plan.fetches, "settings": dict(plan.settings)}
@@ -140,10 +160,7 @@ def _begin(
         of_bucket.append(row | {"found": at, "first": True})
     for to, rows in names.items():
         tables.write(f"names/00000/seeds-{to:03}", NAME, rows)
-    _take_in(plan.buckets, root, master, 0)
-    last = {"round": 0, "fetched": 0, "relevance": 0.0, "model": 0}
-    _commit(tables, last, plan.buckets)
-    return last
+    return None
 
 
 def _check_same(known: Mapping[str, Any], given: Mapping[str, Any], root: str) -> None:
@@ -188,14 +205,10 @@ def _best(table: pa.Table, most: int) -> pa.Table:
     return table.take(pa.array(np.lexsort([each.to_numpy() for each in columns])[:most]))
 
 
-def _take_in(buckets: int, root: str, master: Master, number: int) -> list[dict[str, Any]]:
-    return master.do_all([Task("take in", root, bucket, number) for bucket in range(buckets)])
-
-
-def _commit(tables: Tables, last: Mapping[str, Any], buckets: int) -> None:
+def _commit(tables: Tables, last: Mapping[str, Any], buckets: int, learned_from: int) -> None:
     """Have a round be over; what its buckets had for each other is needed no more."""
     tables.write_json(f"rounds/{last['round']:05}.json", last)
     tables.write_json("rounds/last.json", last)
     for kind in ("names", "links"):
         tables.remove(f"{kind}/{last['round']:05}")
-    tables.drop_old(buckets, last["round"])
+    tables.drop_old(buckets, last["round"], learned_from)

@@ -11,30 +11,37 @@ _ENOUGH = 10  # judged URLs that can be learned from
 
 
 def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
-    """Learn from what the latest rounds have judged; return version and round of the model.
+    """Learn from what the latest rounds have judged.
 
     Done already, it does nothing.
+
+    Returns
+    -------
+    Of the model its ``version`` and the round it was ``learned_in``; ``oldest``, the first round
+    that was learned from, now or in any round to come
     """
     tables = context.tables
     done = tables.read_json(f"models/{round_:05}.json")
     if done is not None:
         return done
     last = tables.read_json(f"models/{round_ - 1:05}.json") or {"version": 0, "learned_in": 0}
-    model = dict(last)
+    model = last | {"oldest": round_}
     strategy = context.strategy()
     if strategy.learns:
         previous = context.model(round_ - 1)
         if previous is not None:
             strategy.adopt(strategy.take_up(previous.version, previous.state, 0))
         pool = strategy.pool()
-        for name in _latest(context, round_, pool.options.memory):
+        names = _latest(context, round_, pool.options.memory)
+        model["oldest"] = int(names[0].rpartition("/")[2]) if names else round_
+        for name in names:
             judged = tables.read_bytes(name)
             if judged:
                 pool.add(name, judged)
         if len(pool) >= _ENOUGH and pool.new:
             state, instances, metrics = strategy.train(pool)
             tables.write_bytes(f"models/{round_:05}.npz", state)
-            model = {"version": model["version"] + 1, "learned_in": round_}
+            model |= {"version": model["version"] + 1, "learned_in": round_}
             model |= {"instances": instances, "metrics": metrics}
     tables.write_json(f"models/{round_:05}.json", model)
     return model

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
 import socket
 import sys
 import tempfile
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +19,17 @@ from focuscrawl.foundation.extras import needs
 from focuscrawl.rounds.work import came_of, do
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from focuscrawl.rounds.work import Task
 
 _MASTER = re.compile(
     r"local(?:\[(?:\d+|\*)\])?|yarn|k8s://\S+|spark://(?P<hosts>[^\s:,]+:\d+(?:,[^\s:,]+:\d+)*)"
 )
+logger = logging.getLogger(__name__)
+
+_LOOK = 0.5  # seconds between two looks at what is done
+_IDLE = 20.0  # seconds after which it is said that nobody does anything
 _PATIENCE = 10.0  # seconds in which a master answers; Spark itself tries for a minute
 _SETTINGS = {
     "spark.ui.enabled": "false",
@@ -76,18 +82,48 @@ class Spark:
                 why = str(error).splitlines()[0]
                 raise UserError(f"no Spark at {master}: {why} (its log: {log})") from None
 
-    def do_all(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
+    def do_all(
+        self, tasks: Sequence[Task], advance: Callable[[int], object]
+    ) -> list[dict[str, Any]]:
         """Return what came of each."""
         from py4j.protocol import Py4JError  # noqa: PLC0415 - comes with Spark
 
         here = str(Path.cwd())
         shared = self._context.parallelize(tasks, len(tasks))
         try:
-            done: list[dict[str, Any]] = shared.map(lambda task: _do(task, here)).collect()
+            with self._watched(advance):
+                done: list[dict[str, Any]] = shared.map(lambda task: _do(task, here)).collect()
         except (Py4JError, OSError) as error:
             log, self._log = self._log, None  # is kept
             raise UserError(f"Spark gave up: {_reason(error)} (its log: {log})") from error
         return came_of(done)
+
+    @contextmanager
+    def _watched(self, advance: Callable[[int], object]) -> Iterator[None]:
+        """Tell how many tasks are done, within the ``with`` block, and if nobody does any."""
+        over = threading.Event()
+        watcher = threading.Thread(target=self._watch, args=(advance, over), daemon=True)
+        watcher.start()
+        try:
+            yield
+        finally:
+            over.set()
+            watcher.join()
+
+    def _watch(self, advance: Callable[[int], object], over: threading.Event) -> None:
+        tracker, shown, idle = self._context.statusTracker(), 0, 0.0
+        while not over.wait(_LOOK):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            found = [stage for stage in stages if stage is not None]
+            done = sum(stage.numCompletedTasks for stage in found)
+            advance(max(0, done - shown))
+            shown = max(done, shown)
+            at_work = sum(stage.numActiveTasks for stage in found)
+            idle = 0.0 if at_work or not found else idle + _LOOK
+            if _IDLE <= idle < _IDLE + _LOOK:
+                logger.warning(
+                    "%s has no worker free: this waits until one is", self._context.master
+                )
 
     def close(self) -> None:
         """End the application."""

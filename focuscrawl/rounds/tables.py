@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Ints
 
 _MERGED = ("urls", "evidence", "known")
+_LAST = {"candidates": ".parquet", "quotas": ".parquet", "outcomes": ""}  #: of which one counts
 _LARGEST = 1 << 28  # bytes in memory of a merged table, unless of its rows only some count
 _ID = pa.int64()  #: of a URL, see `focuscrawl.foundation.urls.identity`
 
@@ -237,19 +238,27 @@ class Tables:
         ending = "" if first == round_ else f"-{first:05}"
         self.write_table(f"{kind}/{bucket:03}/{round_:05}{ending}", merged)
 
-    def drop_old(self, buckets: int, round_: int) -> None:
-        """Remove what is in a merged table, too, after a round, and what was waiting before it."""
+    def drop_old(self, buckets: int, round_: int, learned_from: int) -> None:
+        """Remove, after a round, what is in a merged table, too, and what nothing reads any more.
+
+        Parameters
+        ----------
+        learned_from : the first round whose judged URLs are learned from
+        """
         for bucket in range(buckets):
-            for name in self._names(f"candidates/{bucket:03}"):
-                if int(name) < round_:
-                    self._remove_table(f"candidates/{bucket:03}/{name}")
-        for kind in _MERGED:
-            for bucket in range(buckets):
+            for kind in _MERGED:
                 kept = self.of_bucket(kind, bucket, round_)
                 for name in self._names(f"{kind}/{bucket:03}"):
                     path = f"{kind}/{bucket:03}/{name}"
                     if path not in kept and _rounds(name)[0] < round_:
-                        self._remove_table(path)
+                        self._delete(f"{path}.parquet")
+            for kind, ending in _LAST.items():
+                names = [n for n in self._names(f"{kind}/{bucket:03}") if int(n) <= round_]
+                for name in names[:-1]:
+                    self._delete(f"{kind}/{bucket:03}/{name}{ending}")
+            for name in self._names(f"judged/{bucket:03}"):
+                if int(name) < learned_from:
+                    self._delete(f"judged/{bucket:03}/{name}")
 
     def incoming(self, kind: str, bucket: int, round_: int) -> Iterator[str]:
         """Iterate over what other buckets have for this one after a round."""
@@ -297,9 +306,9 @@ class Tables:
         if self._exists(folder):
             self._files.delete_dir(f"{self._base}/{folder}")
 
-    def _remove_table(self, name: str) -> None:
+    def _delete(self, name: str) -> None:
         with self._reached(name):
-            self._files.delete_file(f"{self._base}/{name}.parquet")
+            self._files.delete_file(f"{self._base}/{name}")
 
     # -- files -----------------------------------------------------------------------------
 

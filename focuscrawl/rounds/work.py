@@ -15,7 +15,7 @@ from focuscrawl.rounds.from_folder import take_over
 from focuscrawl.rounds.taking_in import take_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
 _STAGES = {"fetch": fetch, "take in": take_in, "take over": take_over}
 
@@ -43,8 +43,15 @@ def do(task: Task) -> dict[str, Any]:
 class Master(Protocol):
     """Has tasks done."""
 
-    def do_all(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
-        """Return what came of each; some may be done more than once."""
+    def do_all(
+        self, tasks: Sequence[Task], advance: Callable[[int], object]
+    ) -> list[dict[str, Any]]:
+        """Return what came of each; some may be done more than once.
+
+        Parameters
+        ----------
+        advance : called, in whatever thread, with how many more are done
+        """
         ...
 
     def close(self) -> None:
@@ -65,9 +72,15 @@ class Processes:
         if most > 1:
             self._pool = ProcessPoolExecutor(most, mp_context=get_context("spawn"))
 
-    def do_all(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
+    def do_all(
+        self, tasks: Sequence[Task], advance: Callable[[int], object]
+    ) -> list[dict[str, Any]]:
         """Return what came of each."""
-        return came_of(map(do, tasks) if self._pool is None else self._pool.map(do, tasks))
+        kept = []
+        for done in map(do, tasks) if self._pool is None else self._pool.map(do, tasks):
+            kept.append(done)
+            advance(1)
+        return came_of(kept)
 
     def close(self) -> None:
         """End the processes."""
@@ -75,10 +88,9 @@ class Processes:
             self._pool.shutdown()
 
 
-def came_of(done: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return what came of tasks; the first that the user has to put right ends them."""
-    kept = [*done]
-    for each in kept:
+def came_of(done: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return what came of tasks; `UserError` if there is something to put right first."""
+    for each in done:
         if "refused" in each:
             raise UserError(each["refused"])
-    return kept
+    return done

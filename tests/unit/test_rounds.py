@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,14 +19,17 @@ from focuscrawl.errors import UserError
 from focuscrawl.offline.apprentice_training import learn_from
 from focuscrawl.report.measures import load_pages
 from focuscrawl.report.stores import open_store
-from focuscrawl.rounds import RoundsPlan, read_plan
+from focuscrawl.rounds import RoundsPlan, crawl_in_rounds, read_plan
 from focuscrawl.rounds.as_folder import write_folder
+from focuscrawl.rounds.tables import Tables
+from focuscrawl.rounds.work import Processes
 from focuscrawl.store.history import History
 from focuscrawl.testing import TinyWeb
 
 from .rounds import SEEDS, KilledError, Mortal, crawl, fetches, plan
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from focuscrawl.store import CrawlStore
@@ -90,6 +93,32 @@ def test_an_apprentice_can_be_trained_on_a_crawl_in_rounds(tmp_path: Path) -> No
     both = found.keys() & expected.keys()
     assert len(both) > 15
     assert {url: found[url] for url in both} == {url: expected[url] for url in both}
+
+
+def test_what_no_round_will_read_is_removed(tmp_path: Path) -> None:
+    crawl(plan("apprentice", 60, 6, 2, options={"memory": 12}), tmp_path)
+    tables = Tables(str(tmp_path))
+    last = tables.read_json("rounds/last.json")
+    assert last is not None
+    assert last["model"] >= 5
+    for kind in ("candidates", "quotas", "outcomes"):
+        assert all(len([*folder.iterdir()]) == 1 for folder in (tmp_path / kind).iterdir())
+    judged = {int(path.name) for path in (tmp_path / "judged").glob("*/*")}
+    assert judged <= {last["round"] - 2, last["round"] - 1, last["round"]}
+
+
+def test_tasks_are_told_as_they_are_done(tmp_path: Path) -> None:
+    told: dict[str, list[int]] = {}
+
+    @contextmanager
+    def watch(what: str, tasks: int) -> Iterator[Callable[[int], object]]:
+        told[what] = [tasks]
+        yield told[what].append
+
+    given = plan("best-first", 12, 6, 2)
+    crawl_in_rounds(given, str(tmp_path), Processes(1), lambda _: None, watch=watch)
+    assert [*told][:3] == ["round 0: take in", "round 1: fetch", "round 1: take in"]
+    assert all(sum(done) == tasks for tasks, *done in told.values())
 
 
 @pytest.mark.parametrize("writes", [16, 33, *long(3, 9, 24, 47)])

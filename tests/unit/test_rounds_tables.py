@@ -44,7 +44,7 @@ def test_merged_files_say_the_same_and_are_few(tmp_path: Path) -> None:
         if number:  # what was merged is there until the round is over
             before = tables.of_bucket("evidence", 3, number - 1)
             assert sum(len(tables.read(name)) for name in before) == 2 * number
-        tables.drop_old(4, number)
+        tables.drop_old(4, number, 0)
     files = [*(tmp_path / "evidence" / "003").iterdir()]
     assert len(files) == len(tables.of_bucket("evidence", 3, ROUNDS))
 
