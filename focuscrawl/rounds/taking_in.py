@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.quotas import Quotas
     from focuscrawl.foundation.arrays import Ints
     from focuscrawl.rounds.context import RoundsContext
+    from focuscrawl.rounds.tables import Tables
 
 _HOT = 1  # times the fetches of a round: so many of the best links are scored anew after it
 _LEAST = 500  # at least so many of a bucket
@@ -60,7 +61,7 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
         pages = pages.filter(pc.is_valid(pages["content"])).select(COLUMNS)
         tables.add("known", bucket, round_, pages)
     strategy = context.strategy()
-    touched = _touched(context, bucket, round_, found, urls)
+    touched = touched_by(found, tables, bucket, round_, urls)
     hot = np.zeros(0, np.int64)
     if strategy.learns:
         most = max(_LEAST, _HOT * context.fetches // context.buckets)
@@ -91,11 +92,17 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     tables.write_table(f"candidates/{name}", rows, max(_GROUP, 2 * share))
 
 
-def _touched(
-    context: RoundsContext, bucket: int, round_: int, found: pa.Table, urls: BucketUrls
+def touched_by(
+    found: pa.Table, tables: Tables, bucket: int, round_: int, urls: BucketUrls
 ) -> Ints:
-    """Return the ids of URLs that a round's links change the scores of.
+    """Return the ids of URLs that links found in a round change the scores of.
 
+    Parameters
+    ----------
+    found : the links, which are among the bucket's evidence by now, see `EVIDENCE`
+
+    Notes
+    -----
     These are URLs whose links have doubled, and those that a new link speaks better for than all
     that were known: so what is read of a URL in all rounds is twice its links, not their square.
     """
@@ -103,7 +110,7 @@ def _touched(
     ids = np.unique(targets)
     ids = ids[np.isin(urls.state[urls.places(ids)], (UNFOLLOWED, QUEUED))]
     new = count_of(found["targets"], ids)
-    known = links_into(context.tables, bucket, round_, ids)
+    known = links_into(tables, bucket, round_, ids)
     best = np.full(len(ids), -np.inf)
     of_ids = np.isin(targets, ids)
     np.maximum.at(best, np.searchsorted(ids, targets[of_ids]), scores[of_ids])

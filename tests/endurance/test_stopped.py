@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import signal
 import socket
+import time
 from typing import TYPE_CHECKING
 
 import pytest
-from integration.running import TOPIC, crawl_until, start, start_up_to
+from integration.running import TOPIC, Kept, crawl_until, start, start_up_to
 
 from .lasting import LONG, assert_alike, assert_sound
 
@@ -43,17 +44,19 @@ def test_twice_it_does_not_wait_for_an_answer(
     silent_site = f"http://127.0.0.1:{silent_server.getsockname()[1]}/"
     settings = ("FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8", "ROBOTSTXT_OBEY=0")
     patient = [part for each in (*settings, "DOWNLOAD_TIMEOUT=3600") for part in ("-s", each)]
-    with start(tmp_path / "crawl", *patient, topic=TOPIC, seeds=silent_site) as running:
+    kept, states = Kept(tmp_path / "crawl"), "SELECT url, state FROM frontier"
+    with start(kept.folder, *patient, topic=TOPIC, seeds=silent_site) as running:
         connection, _ = silent_server.accept()
         with connection:
             assert connection.recv(4096).startswith(b"GET / ")
+            while not kept.query(states):
+                time.sleep(0.05)  # the store is written beside
             running.signal(signal.SIGINT)
             running.wait_until_said("Received SIGINT")
             stopped = running.stop(signal.SIGINT)
     assert "forcing unclean shutdown" in stopped.stderr
     assert assert_sound(stopped.kept) == 0
-    states = "SELECT url, state FROM frontier"
-    assert stopped.kept.query(states) == [(silent_site, "queued")]
+    assert kept.query(states) == [(silent_site, "queued")]
 
 
 @pytest.mark.skipif(not LONG, reason="make endurance")

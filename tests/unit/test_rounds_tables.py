@@ -17,10 +17,13 @@ from focuscrawl.crawl.replay import replay
 from focuscrawl.report.measures import load_pages
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
 from focuscrawl.rounds.as_folder import write_folder
+from focuscrawl.rounds.bucket_urls import BucketUrls
 from focuscrawl.rounds.context import context_of
 from focuscrawl.rounds.driver import choose
-from focuscrawl.rounds.tables import CHOSEN, Tables
+from focuscrawl.rounds.tables import CHOSEN, EVIDENCE, URL, Tables
+from focuscrawl.rounds.taking_in import touched_by
 from focuscrawl.rounds.work import Processes
+from focuscrawl.store.schema import STATES
 from focuscrawl.testing import TinyWeb
 
 if TYPE_CHECKING:
@@ -102,6 +105,29 @@ def test_candidates_are_read_as_far_as_they_are_among_the_best(
     assert tables.read("chosen/00007")["found"].to_pylist() == [row["found"] for row in best]
     assert buckets == sorted({row["bucket"] for row in best})
     assert len(read) < sum((40, 60, 50)) / 5
+
+
+def test_a_url_is_scored_anew_when_its_links_have_doubled_or_a_better_one_comes(
+    tmp_path: Path,
+) -> None:
+    tables = Tables(str(tmp_path))
+    states = {1: "queued", 2: "queued", 3: "fetched", 4: "queued", 5: "unfollowed"}
+    rows = [
+        {"id": id_, "url": f"http://a.example/{id_}", "score": 0.5, "state": STATES.index(state)}
+        for id_, state in states.items()
+    ]
+    tables.write("urls/000/00001", URL, rows)
+
+    def links(*targets: tuple[int, float]) -> pa.Table:
+        row = {"targets": [t for t, _ in targets], "scores": [score for _, score in targets]}
+        return pa.Table.from_pylist([row], EVIDENCE)
+
+    tables.add("evidence", 0, 1, links((1, 0.5), (2, 0.5), (2, 0.4), (3, 0.5), (4, 0.5), (4, 0.5)))
+    # the second of 1; the third of 2, a worse one; one of 3, which is fetched; a better one of 4
+    found = links((1, 0.1), (2, 0.3), (3, 0.9), (4, 0.6), (5, 0.1))
+    tables.add("evidence", 0, 2, found)
+    urls = BucketUrls(tables, 0, 1)
+    assert touched_by(found, tables, 0, 2, urls).tolist() == [1, 4, 5]
 
 
 def test_limits_go_on_from_what_was_written_of_them() -> None:
