@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 _MERGED = ("urls", "evidence", "known")
 _LAST = {"candidates": ".parquet", "quotas": ".parquet", "outcomes": ""}  #: of which one counts
-_LARGEST = 1 << 28  # bytes in memory of a merged table, unless of its rows only some count
+_LARGEST = 1 << 26  # bytes in memory of a merged table, unless of its rows only some count
 _ID = pa.int64()  #: of a URL, see `focuscrawl.foundation.urls.identity`
 
 URL = pa.schema(
@@ -212,7 +212,7 @@ class Tables:
         """Add what a round has for a table of a bucket, merged with files that are no larger.
 
         So each row is written as often as the logarithm of the number of rounds says [1]_, and no
-        task needs more memory than a table of 256 MiB does. What was merged stays until the round
+        task needs more memory than a table of 64 MiB does. What was merged stays until the round
         is over, see `drop_old`.
 
         Parameters
