@@ -34,13 +34,13 @@ class BucketUrls:
 
     def __init__(self, tables: Tables, bucket: int, until: int) -> None:
         parts = [tables.read(name) for name in tables.of_bucket("urls", bucket, until)]
-        table = pa.concat_tables(parts) if parts else URL.empty_table()
-        self.ids, last = last_rows(table["id"].to_numpy())
-        self._rows = table.take(pa.array(last))
-        self.score: Floats = self._rows["score"].to_numpy().copy()
-        self.state: Ints = self._rows["state"].to_numpy().copy()
-        self.found: Ints = self._rows["found"].to_numpy().copy()
-        self.relevance: Floats = self._rows["relevance"].to_numpy().copy()
+        # rows stay as they were read, old ones of a URL, too: to move texts takes long
+        self._rows = pa.concat_tables(parts) if parts else URL.empty_table()
+        self.ids, self._row = last_rows(self._rows["id"].to_numpy())
+        self.score: Floats = self._rows["score"].to_numpy()[self._row]
+        self.state: Ints = self._rows["state"].to_numpy()[self._row]
+        self.found: Ints = self._rows["found"].to_numpy()[self._row]
+        self.relevance: Floats = self._rows["relevance"].to_numpy()[self._row]
         self._changed: Bools = np.zeros(len(self.ids), bool)
 
     def __len__(self) -> int:
@@ -61,7 +61,7 @@ class BucketUrls:
 
     def rows(self, places: Ints) -> pa.Table:
         """Return rows as they are now, see `URL`."""
-        rows = self._rows.take(pa.array(places))
+        rows = self._rows.take(pa.array(self._row[places]))
         for name, values in (
             ("score", pa.array(self.score[places])),
             ("state", pa.array(self.state[places])),
@@ -72,7 +72,7 @@ class BucketUrls:
 
     def urls(self, places: Ints) -> list[str]:
         """Return the URLs themselves."""
-        urls: list[str] = self._rows["url"].take(pa.array(places)).to_pylist()
+        urls: list[str] = self._rows["url"].take(pa.array(self._row[places])).to_pylist()
         return urls
 
     # -- what a round changes --------------------------------------------------------------
@@ -97,18 +97,18 @@ class BucketUrls:
         self.score[at], self.state[at], self._changed[at] = np.inf, QUEUED, True
 
     def _extend(self, rows: pa.Table) -> None:
-        table = pa.concat_tables([self._rows, rows])
-        ids = table["id"].to_numpy()
+        ids = np.concatenate([self.ids, rows["id"].to_numpy()])
         order = np.argsort(ids, kind="stable")
-        n, fresh = len(rows), rows["relevance"].to_numpy()
-        score = np.concatenate([self.score, rows["score"].to_numpy()])
-        state = np.concatenate([self.state, rows["state"].to_numpy()])
-        relevance = np.concatenate([self.relevance, fresh])
-        changed = np.concatenate([self._changed, np.ones(n, bool)])
-        self.ids, self._rows = ids[order], table.take(pa.array(order))
-        self.score, self.state = score[order], state[order]
-        self.relevance, self._changed = relevance[order], changed[order]
-        self.found = self._rows["found"].to_numpy().copy()
+        row = np.concatenate([self._row, len(self._rows) + np.arange(len(rows))])
+        self._rows, self._row, self.ids = (
+            pa.concat_tables([self._rows, rows]),
+            row[order],
+            ids[order],
+        )
+        for name in ("score", "state", "found", "relevance"):
+            grown = np.concatenate([getattr(self, name), rows[name].to_numpy()])
+            setattr(self, name, grown[order])
+        self._changed = np.concatenate([self._changed, np.ones(len(rows), bool)])[order]
 
     def take_fetched(self, pages: pa.Table, excluded: Iterable[int]) -> None:
         """Take in what was fetched, what may not be, and other names of what was."""

@@ -49,13 +49,17 @@ def count_of(targets: pa.ChunkedArray, urls: Ints) -> Ints:
 
 def evidence_for(tables: Tables, bucket: int, until: int, wanted: Ints) -> pa.Table:
     """Return the rows of all pages that link to some of a bucket's URLs, in the order found."""
-    parts = []
-    for name in tables.of_bucket("evidence", bucket, until):
-        targets = tables.read(name, ["targets"])["targets"].combine_chunks()
-        page = np.repeat(np.arange(len(targets)), targets.value_lengths().to_numpy())
-        rows = np.unique(page[np.isin(targets.flatten().to_numpy(), wanted)])
-        if len(rows):
-            parts.append(tables.read(name).take(pa.array(rows)))
+
+    def leading_there(targets: pa.ChunkedArray) -> Ints:
+        lists = targets.combine_chunks()
+        page = np.repeat(np.arange(len(lists)), lists.value_lengths().to_numpy())
+        return np.unique(page[np.isin(lists.flatten().to_numpy(), wanted)])
+
+    parts = [
+        rows
+        for name in tables.of_bucket("evidence", bucket, until)
+        for rows in tables.read_where(name, "targets", leading_there)
+    ]
     return pa.concat_tables(parts) if parts else EVIDENCE.empty_table()
 
 

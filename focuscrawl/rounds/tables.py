@@ -39,7 +39,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.file_systems import file_system_of, first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from focuscrawl.foundation.arrays import Ints
 
@@ -167,6 +167,24 @@ class Tables:
             known = group < file.num_row_groups
             return file.read_row_group(group) if known else file.schema_arrow.empty_table()
 
+    def read_where(
+        self, name: str, column: str, chosen: Callable[[pa.ChunkedArray], Ints]
+    ) -> Iterator[pa.Table]:
+        """Yield some rows of a table, group by group: no more than a group is held.
+
+        Parameters
+        ----------
+        chosen : given the values of a column in a group, returns which rows those are, int64 (n,)
+        """
+        with (
+            self._readable(name) as path,
+            pq.ParquetFile(path, filesystem=self._files) as file,
+        ):
+            for group in range(file.num_row_groups):
+                rows = chosen(file.read_row_group(group, [column], use_threads=False)[column])
+                if len(rows):
+                    yield file.read_row_group(group, use_threads=False).take(pa.array(rows))
+
     def read_some(self, name: str) -> Iterator[pa.RecordBatch]:
         """Iterate over the rows of a table, some at a time."""
         with (
@@ -207,7 +225,14 @@ class Tables:
         return found
 
     def add(
-        self, kind: str, bucket: int, round_: int, table: pa.Table, *, by_id: bool = False
+        self,
+        kind: str,
+        bucket: int,
+        round_: int,
+        table: pa.Table,
+        *,
+        by_id: bool = False,
+        group: int | None = None,
     ) -> None:
         """Add what a round has for a table of a bucket, merged with files that are no larger.
 
@@ -218,6 +243,7 @@ class Tables:
         Parameters
         ----------
         by_id : of the rows with one ``id`` the last one counts
+        group : see `write_table`
 
         References
         ----------
@@ -236,7 +262,7 @@ class Tables:
         if by_id and len(parts) > 1:
             merged = merged.take(pa.array(np.sort(last_rows(merged["id"].to_numpy())[1])))
         ending = "" if first == round_ else f"-{first:05}"
-        self.write_table(f"{kind}/{bucket:03}/{round_:05}{ending}", merged)
+        self.write_table(f"{kind}/{bucket:03}/{round_:05}{ending}", merged, group)
 
     def drop_old(self, buckets: int, round_: int, learned_from: int) -> None:
         """Remove, after a round, what is in a merged table, too, and what nothing reads any more.

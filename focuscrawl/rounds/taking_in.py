@@ -26,6 +26,7 @@ _HOT = 1  # times the fetches of a round: so many of the best links are scored a
 _LEAST = 500  # at least so many of a bucket
 _SHARE = 8  # times an even share of a round: so much a bucket may have, others wait for it
 _GROUP = 100  # candidates that the driver reads at once of a bucket, at least
+_PAGES = 4_000  # whose evidence is read at once, some 6 MB
 _LINK = ("targets", "scores")
 _AT_ONCE = 10_000  # URLs that are looked at
 
@@ -52,7 +53,7 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     links = [tables.read(each) for each in tables.incoming("links", bucket, round_)]
     found = pa.concat_tables(links) if links else EVIDENCE.empty_table()
     if links:
-        tables.add("evidence", bucket, round_, found)
+        tables.add("evidence", bucket, round_, found, group=_PAGES)
     if tables.has(f"pages/{name}"):
         ended = tables.read_json(f"ended/{name}.json")
         assert ended is not None
