@@ -41,7 +41,10 @@ class Site:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self.server = ThreadingHTTPServer((address, 0), Handler)
+        class Server(ThreadingHTTPServer):
+            request_queue_size = 128  # a browser opens dozens of connections at once
+
+        self.server = Server((address, 0), Handler)
         self.origin = f"http://{address}:{self.server.server_port}"
 
 
