@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from focuscrawl.apprentice.instances import MAX_LINKS
 from focuscrawl.rounds.tables import EVIDENCE
 from focuscrawl.strategies import RecalledPage
 
@@ -26,41 +27,49 @@ class Model(NamedTuple):
     state: bytes
 
 
-def links_into(tables: Tables, bucket: int, until: int, urls: Ints) -> Ints:
-    """Return how many links are known into each of a bucket's URLs, int64 (n,).
+class LinksInto:
+    """The links into the URLs of a bucket, by the pages that have them.
 
     Parameters
     ----------
-    urls : int64 (n,), ids, ascending
+    until : the last round whose links count
     """
-    counts = np.zeros(len(urls), np.int64)
-    for name in tables.of_bucket("evidence", bucket, until):
-        counts += count_of(tables.read(name, ["targets"])["targets"], urls)
-    return counts
 
+    def __init__(self, tables: Tables, bucket: int, until: int) -> None:
+        self._tables = tables
+        self._names = tables.of_bucket("evidence", bucket, until)
+        parts = [tables.read(name, ["targets", "scores"]) for name in self._names]
+        self._lengths = [len(part) for part in parts]
+        found = pa.concat_tables(parts) if parts else EVIDENCE.empty_table()
+        lists = found["targets"].combine_chunks()
+        self._page = np.repeat(np.arange(len(lists)), lists.value_lengths().to_numpy())
+        self._target = lists.flatten().to_numpy()
+        self._score = found["scores"].combine_chunks().flatten().to_numpy()
 
-def count_of(targets: pa.ChunkedArray, urls: Ints) -> Ints:
-    """Return how often each of some ids, ascending, is in lists, int64 (n,)."""
-    found = targets.combine_chunks().flatten().to_numpy()
-    places = np.searchsorted(urls, found[np.isin(found, urls)])
-    counts: Ints = np.bincount(places, minlength=len(urls))
-    return counts
+    def count(self, urls: Ints) -> Ints:
+        """Return how many links lead to each of some URLs (ids, ascending), int64 (n,)."""
+        places = np.searchsorted(urls, self._target[np.isin(self._target, urls)])
+        counts: Ints = np.bincount(places, minlength=len(urls))
+        return counts
 
+    def evidence(self, urls: Ints) -> pa.Table:
+        """Return the rows (see `EVIDENCE`) of pages that link to some URLs, in the order found.
 
-def evidence_for(tables: Tables, bucket: int, until: int, wanted: Ints) -> pa.Table:
-    """Return the rows of all pages that link to some of a bucket's URLs, in the order found."""
-
-    def leading_there(targets: pa.ChunkedArray) -> Ints:
-        lists = targets.combine_chunks()
-        page = np.repeat(np.arange(len(lists)), lists.value_lengths().to_numpy())
-        return np.unique(page[np.isin(lists.flatten().to_numpy(), wanted)])
-
-    parts = [
-        rows
-        for name in tables.of_bucket("evidence", bucket, until)
-        for rows in tables.read_where(name, "targets", leading_there)
-    ]
-    return pa.concat_tables(parts) if parts else EVIDENCE.empty_table()
+        Of a URL with many links those count that speak best for it, `MAX_LINKS` of them: so what
+        a URL costs does not grow with the crawl.
+        """
+        links = np.flatnonzero(np.isin(self._target, urls))
+        target = self._target[links]
+        order = np.lexsort([-self._score[links], target])  # stable: of equals the first found
+        links, target = links[order], target[order]
+        rank = np.arange(len(links)) - np.searchsorted(target, target)
+        pages = np.unique(self._page[links[rank < MAX_LINKS]])
+        parts, first = [EVIDENCE.empty_table()], 0
+        for name, length in zip(self._names, self._lengths, strict=True):
+            here = pages[(pages >= first) & (pages < first + length)] - first
+            parts += self._tables.read_rows(name, here)
+            first += length
+        return pa.concat_tables(parts)
 
 
 def recall(

@@ -20,7 +20,7 @@ from focuscrawl.crawl.replay import replay
 from focuscrawl.crawl.restore import restore
 from focuscrawl.frontier import Frontier
 from focuscrawl.rounds.bucket_urls import BucketUrls
-from focuscrawl.rounds.evidence import evidence_for, recall
+from focuscrawl.rounds.evidence import LinksInto, recall
 from focuscrawl.rounds.known_pages import KnownPages, earlier_pages
 from focuscrawl.rounds.live import fetch_live
 from focuscrawl.rounds.near_pages import NearPages
@@ -95,9 +95,10 @@ def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlPlan
     for row in chosen:
         referrer = None if row["referrer"] is None else urls.add(row["referrer"], 0, None)
         urls.chosen.add(urls.add(row["url"], row["depth"], referrer))
+    ids = np.array([row["id"] for row in chosen], np.int64)
     recall(
         crawl.strategy,
-        evidence_for(tables, bucket, before, np.array([row["id"] for row in chosen], np.int64)),
+        LinksInto(tables, bucket, before).evidence(ids),
         known,
         lambda url: urls.add(url, 0, None),
         outcomes=context.outcomes(bucket, before),

@@ -39,7 +39,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.file_systems import file_system_of, first_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from focuscrawl.foundation.arrays import Ints
 
@@ -167,23 +167,24 @@ class Tables:
             known = group < file.num_row_groups
             return file.read_row_group(group) if known else file.schema_arrow.empty_table()
 
-    def read_where(
-        self, name: str, column: str, chosen: Callable[[pa.ChunkedArray], Ints]
-    ) -> Iterator[pa.Table]:
+    def read_rows(self, name: str, rows: Ints) -> Iterator[pa.Table]:
         """Yield some rows of a table, group by group: no more than a group is held.
 
         Parameters
         ----------
-        chosen : given the values of a column in a group, returns which rows those are, int64 (n,)
+        rows : int64 (n,), which ones, ascending
         """
         with (
             self._readable(name) as path,
             pq.ParquetFile(path, filesystem=self._files) as file,
         ):
+            first = 0
             for group in range(file.num_row_groups):
-                rows = chosen(file.read_row_group(group, [column], use_threads=False)[column])
-                if len(rows):
-                    yield file.read_row_group(group, use_threads=False).take(pa.array(rows))
+                end = first + file.metadata.row_group(group).num_rows
+                here = rows[slice(*np.searchsorted(rows, [first, end]))] - first
+                if len(here):
+                    yield file.read_row_group(group, use_threads=False).take(pa.array(here))
+                first = end
 
     def read_some(self, name: str) -> Iterator[pa.RecordBatch]:
         """Iterate over the rows of a table, some at a time."""

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from focuscrawl.rounds.bucket_urls import BucketUrls
-from focuscrawl.rounds.evidence import count_of, evidence_for, links_into, recall
+from focuscrawl.rounds.evidence import LinksInto, recall
 from focuscrawl.rounds.known_pages import COLUMNS
 from focuscrawl.rounds.tables import EVIDENCE, NAME
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.quotas import Quotas
     from focuscrawl.foundation.arrays import Ints
     from focuscrawl.rounds.context import RoundsContext
-    from focuscrawl.rounds.tables import Tables
 
 _HOT = 1  # times the fetches of a round: so many of the best links are scored anew after it
 _LEAST = 500  # at least so many of a bucket
@@ -62,7 +61,8 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
         pages = pages.filter(pc.is_valid(pages["content"])).select(COLUMNS)
         tables.add("known", bucket, round_, pages)
     strategy = context.strategy()
-    touched = touched_by(found, tables, bucket, round_, urls)
+    into = LinksInto(tables, bucket, round_)
+    touched = touched_by(found, into, urls)
     hot = np.zeros(0, np.int64)
     if strategy.learns:
         most = max(_LEAST, _HOT * context.fetches // context.buckets)
@@ -70,7 +70,7 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     wanted = np.union1d(touched, hot)
     ids, scores = recall(
         strategy,
-        evidence_for(tables, bucket, round_, wanted),
+        into.evidence(wanted),
         urls,
         _Numbers(),
         outcomes=context.outcomes(bucket, round_),
@@ -93,14 +93,13 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     tables.write_table(f"candidates/{name}", rows, max(_GROUP, 2 * share))
 
 
-def touched_by(
-    found: pa.Table, tables: Tables, bucket: int, round_: int, urls: BucketUrls
-) -> Ints:
+def touched_by(found: pa.Table, into: LinksInto, urls: BucketUrls) -> Ints:
     """Return the ids of URLs that links found in a round change the scores of.
 
     Parameters
     ----------
-    found : the links, which are among the bucket's evidence by now, see `EVIDENCE`
+    found : the rows of these links, see `EVIDENCE`
+    into : all links into the bucket, these among them
 
     Notes
     -----
@@ -110,11 +109,11 @@ def touched_by(
     targets, scores = (found[name].combine_chunks().flatten().to_numpy() for name in _LINK)
     ids = np.unique(targets)
     ids = ids[np.isin(urls.state[urls.places(ids)], (UNFOLLOWED, QUEUED))]
-    new = count_of(found["targets"], ids)
-    known = links_into(tables, bucket, round_, ids)
+    waiting = np.isin(targets, ids)
+    place = np.searchsorted(ids, targets[waiting])
     best = np.full(len(ids), -np.inf)
-    of_ids = np.isin(targets, ids)
-    np.maximum.at(best, np.searchsorted(ids, targets[of_ids]), scores[of_ids])
+    np.maximum.at(best, place, scores[waiting])
+    new, known = np.bincount(place, minlength=len(ids)), into.count(ids)
     before = np.nan_to_num(urls.score[urls.places(ids)], nan=-np.inf)
     doubled = np.frexp(known)[1] > np.frexp(known - new)[1]
     touched: Ints = ids[doubled | (best > before)]

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from focuscrawl.apprentice.instances import MAX_LINKS
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.quotas import FIRST_OF_HOST, Quotas
@@ -20,6 +21,7 @@ from focuscrawl.rounds.as_folder import write_folder
 from focuscrawl.rounds.bucket_urls import BucketUrls
 from focuscrawl.rounds.context import context_of
 from focuscrawl.rounds.driver import choose
+from focuscrawl.rounds.evidence import LinksInto
 from focuscrawl.rounds.tables import CHOSEN, EVIDENCE, URL, Tables
 from focuscrawl.rounds.taking_in import touched_by
 from focuscrawl.rounds.work import Processes
@@ -127,7 +129,30 @@ def test_a_url_is_scored_anew_when_its_links_have_doubled_or_a_better_one_comes(
     found = links((1, 0.1), (2, 0.3), (3, 0.9), (4, 0.6), (5, 0.1))
     tables.add("evidence", 0, 2, found)
     urls = BucketUrls(tables, 0, 1)
-    assert touched_by(found, tables, 0, 2, urls).tolist() == [1, 4, 5]
+    assert touched_by(found, LinksInto(tables, 0, 2), urls).tolist() == [1, 4, 5]
+
+
+def test_of_a_url_with_many_links_the_best_are_its_evidence(tmp_path: Path) -> None:
+    tables, many = Tables(str(tmp_path)), 3 * MAX_LINKS
+
+    def page(number: int, *targets: tuple[int, float]) -> dict[str, object]:
+        to, scores = ([*column] for column in zip(*targets, strict=True))
+        return {"source": f"http://a.example/{number}", "targets": to, "scores": scores}
+
+    better = {3, 7, many - 1}
+    for round_, numbers in enumerate((range(20), range(20, many)), 1):
+        rows = [page(n, (1, 0.9 if n in better else 0.5), (n + 10, 0.5)) for n in numbers]
+        tables.add("evidence", 0, round_, pa.Table.from_pylist(rows, EVIDENCE), group=7)
+    into = LinksInto(tables, 0, 2)
+    assert into.count(np.array([1, 15, many + 10])).tolist() == [many, 1, 0]
+    kept = sorted({*better, *range(MAX_LINKS - 1)})
+    assert _numbers(into.evidence(np.array([1]))) == kept
+    assert _numbers(into.evidence(np.array([1, 50]))) == [*kept[:-1], 40, kept[-1]]
+    assert _numbers(LinksInto(tables, 0, 0).evidence(np.array([1]))) == []
+
+
+def _numbers(rows: pa.Table) -> list[int]:
+    return [int(source.rpartition("/")[2]) for source in rows["source"].to_pylist()]
 
 
 def test_limits_go_on_from_what_was_written_of_them() -> None:
