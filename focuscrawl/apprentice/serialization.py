@@ -31,6 +31,13 @@ def _dtype(name: str) -> np.dtype[Any]:
     return np.dtype(name)
 
 
+@cache
+def _layout(types: tuple[str, ...]) -> list[tuple[np.dtype[Any], tuple[int, ...]]]:
+    """Return, of each array of a record, the type of a number and the shape of a row."""
+    names = [name for each in types for name in each.split()]
+    return [(_dtype(name).base, _dtype(name).shape) for name in names]
+
+
 class PackedRecord:
     """A base of dataclasses of arrays that the store keeps.
 
@@ -61,18 +68,21 @@ class PackedRecord:
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Unpack what `to_bytes` has packed; views."""
-        dtypes = [_dtype(each) for types in cls.TYPES.values() for each in types.split()]
-        for lacking in range(len(cls.LATER) + 1):
-            sizes = np.frombuffer(data, "<i4", len(dtypes) - lacking)
-            nbytes = [int(n) * t.base.itemsize for n, t in zip(sizes, dtypes, strict=False)]
-            if min(sizes) >= 0 and sizes.nbytes + sum(nbytes) == len(data):
+        layout = _layout(tuple(cls.TYPES.values()))
+        for there in range(len(layout), len(layout) - len(cls.LATER) - 1, -1):
+            sizes = np.frombuffer(data, "<i4", there).tolist()
+            at = 4 * there
+            nbytes = sum(n * t.itemsize for n, (t, _) in zip(sizes, layout, strict=False))
+            if min(sizes) >= 0 and at + nbytes == len(data):
                 break
         else:
             raise ValueError("the arrays are not as long as they are said to be")
-        at, arrays = sizes.nbytes, list[NDArray[Any]]()
-        for size, dtype in zip([*sizes.tolist(), *[0] * lacking], dtypes, strict=True):
-            arrays.append(np.frombuffer(data, dtype.base, size, at).reshape(-1, *dtype.shape))
-            at += arrays[-1].nbytes
+        arrays = list[NDArray[Any]]()
+        sizes += [0] * (len(layout) - there)
+        for size, (base, shape) in zip(sizes, layout, strict=True):
+            array = np.frombuffer(data, base, size, at)
+            arrays.append(array.reshape(-1, *shape) if shape else array)
+            at += array.nbytes
         left = iter(arrays)
         return cls(
             **{
