@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _WORDS = {
     "budget": "the budget of {fetched} fetches is spent",
     "budget, unchanged": "the budget is spent: {fetched} fetches, {unchanged} not modified",
-    "frontier_empty": "the frontier is empty: every link that may be followed was",
+    "frontier_empty": "the frontier is empty: no link is left to follow",
     "seeds_unreachable": "no start page could be had, so there was nothing to follow",
     "hosts_unavailable": "what waits is on hosts left alone; the same command tries them again",
     "no_relevant_page": "no relevant page for too many fetches",

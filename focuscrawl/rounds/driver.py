@@ -164,8 +164,13 @@ def _begin(plan: RoundsPlan, tables: Tables, folder: Path | None) -> dict[str, A
 
 
 def _check_same(known: Mapping[str, Any], given: Mapping[str, Any], root: str) -> None:
-    own = {key: given[key] for key in ("buckets", "folder")}
-    for key, value in (given["crawl"] | own).items():
+    folders = known.get("folder"), given["folder"]
+    begun, now = (f"--from {each}" if each else "its seeds" for each in folders)
+    if begun != now:
+        raise UserError(
+            f"{root} holds a crawl that began with {begun}, not {now}; name another folder"
+        )
+    for key, value in (given["crawl"] | {"buckets": given["buckets"]}).items():
         before = known["crawl"].get(key) if key in known["crawl"] else known.get(key)
         if before != value:
             raise UserError(

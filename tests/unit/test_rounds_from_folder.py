@@ -82,5 +82,5 @@ def test_what_cannot_be_gone_on_from_is_refused_and_nothing_written(tmp_path: Pa
         crawl(plan("breadth-first", 5, 1, 2), root, folder=tmp_path / "begun")
     assert not root.exists()
     crawl(given, root)
-    with pytest.raises(UserError, match="holds another crawl: its folder is None, not"):
+    with pytest.raises(UserError, match="that began with its seeds, not --from "):
         crawl(given, root, folder=tmp_path / "begun")
