@@ -30,7 +30,7 @@ ARGUMENTS = {
     "seeds": "models/demo/seeds.csv",
 }
 SHARDS = ("-s", "FOCUSCRAWL_SHARDS=16")  # and a lease of a minute: a machine may be busy
-SHORT_LEASE = ("-s", "FOCUSCRAWL_LEASE=10")
+SHORT_LEASE = ("-s", "FOCUSCRAWL_LEASE=30")  # for who is killed to be missed soon
 JOINED = "SELECT count(*) FROM worker"
 
 
