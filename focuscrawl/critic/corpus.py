@@ -7,7 +7,7 @@ import json
 import sqlite3
 import zlib
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib import resources
 from itertools import islice
 from multiprocessing import parent_process
@@ -155,7 +155,9 @@ class _Cache:
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{digest.hexdigest()[:32]}.sqlite"
         self._db = sqlite3.connect(path, timeout=60.0, isolation_level=None)
-        self._db.execute("PRAGMA journal_mode=WAL")
+        # a lock is waited for by all but this; who holds it has the file so, or will
+        with suppress(sqlite3.OperationalError):
+            self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
         self._db.execute("CREATE TABLE IF NOT EXISTS bags (url TEXT PRIMARY KEY, bag BLOB)")
 

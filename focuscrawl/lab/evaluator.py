@@ -16,11 +16,12 @@ import numpy as np
 from focuscrawl import __version__
 from focuscrawl.critic.corpus import read_bags, resolve
 from focuscrawl.critic.discriminative import LogisticModel
-from focuscrawl.critic.files import read_critic, save_critic
+from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.critic.training import train_critic
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.cache import cache_dir
+from focuscrawl.lab.planning import keep_critic
 from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.webs import open_web
 
@@ -156,7 +157,7 @@ def _trained(web: Web, labels: str, rows: Sequence[Label], kind: str) -> Path | 
             trained = train_critic([row._replace(split="train") for row in tested], web, kind=kind)
         except UserError:
             return None
-        save_critic(trained, folder, force=True)
+        keep_critic(trained, folder)
     return folder
 
 

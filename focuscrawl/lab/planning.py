@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.critic.trained import TrainedCritic
     from focuscrawl.lab.study import Contender, Study, StudyWeb
     from focuscrawl.lab.whole_web import WholeWeb
     from focuscrawl.webs.protocol import Web
@@ -250,5 +251,14 @@ def critic_of_labels(labels: str, web: Web, kind: str = NaiveBayes.kind) -> Path
     name = f"{web.fingerprint[:16]}-{digest[:16]}-{__version__}"
     folder = cache_dir() / "critics" / (name if kind == NaiveBayes.kind else f"{name}-{kind}")
     if not folder.exists():
-        save_critic(train_critic(read_labels(labels), web, kind=kind), folder, force=True)
+        keep_critic(train_critic(read_labels(labels), web, kind=kind), folder)
     return folder
+
+
+def keep_critic(trained: TrainedCritic, folder: Path) -> None:
+    """Save a critic in the cache, unless another process was first: its own is as good."""
+    try:
+        save_critic(trained, folder)
+    except UserError:
+        if not folder.exists():
+            raise

@@ -60,7 +60,7 @@ def explore(folder: Path, seeds: str, *options: str) -> Run:
         "TEST_NAMES": json.dumps(NAMES),
         "AUTOTHROTTLE_ENABLED": 0,
         "DOWNLOAD_DELAY": 0,
-        "DOWNLOAD_TIMEOUT": 5,
+        "DOWNLOAD_TIMEOUT": 60,
     }
     settings = [part for name, value in given.items() for part in ("-s", f"{name}={value}")]
     critic = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "breadth-first"}

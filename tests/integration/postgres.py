@@ -16,6 +16,7 @@ from .ports import free_port
 
 _USER = "postgres"
 PASSWORD = "not-to-be-seen"
+_LONG = 300  # seconds after which a server hangs
 
 
 def binaries() -> Path | None:
@@ -67,11 +68,11 @@ class PostgresServer:
 
     def start(self) -> None:
         """Start it and wait until it answers."""
-        self._run("pg_ctl", "-D", str(self._data), "-w", "-l", str(self._folder / "log"), "start")
+        self._control("start", "-l", str(self._folder / "log"))
 
     def stop(self) -> None:
         """Break off all connections, and stop."""
-        self._run("pg_ctl", "-D", str(self._data), "-w", "-m", "fast", "stop")
+        self._control("stop", "-m", "fast")
 
     def restart(self) -> None:
         """Stop and start."""
@@ -96,10 +97,14 @@ class PostgresServer:
     def _data(self) -> Path:
         return self._folder / "data"
 
+    def _control(self, action: str, *options: str) -> None:
+        # a minute, which is what it waits by itself, is short for a disk that all write to
+        self._run("pg_ctl", action, "-D", str(self._data), "-w", "-t", str(_LONG), *options)
+
     def _run(self, program: str, *arguments: str) -> None:
         command = [str(self._bin / program), *arguments]
         if os.geteuid() == 0:
             command = ["runuser", "-u", _USER, "--", *command]
         subprocess.run(
-            command, check=True, stdout=subprocess.DEVNULL, cwd=self._folder, timeout=600
+            command, check=True, stdout=subprocess.DEVNULL, cwd=self._folder, timeout=2 * _LONG
         )

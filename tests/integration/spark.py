@@ -112,10 +112,10 @@ def executors(master: str) -> list[int]:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             command = (folder / "cmdline").read_text(encoding="utf-8", errors="replace")
+            if _EXECUTOR in command and master.rpartition(":")[2] in _parents(int(folder.name)):
+                found.append(int(folder.name))
         except OSError:
             continue  # it has ended
-        if _EXECUTOR in command and master.rpartition(":")[2] in _parents(int(folder.name)):
-            found.append(int(folder.name))
     return found
 
 

@@ -141,7 +141,9 @@ def test_a_restart_of_scrapyd_ends_its_crawls_in_order_and_has_them_go_on(
     with serving(folder) as server:
         done = server.schedule(**{**ARGUMENTS, "budget": 5}, crawl_dir=fast)
         server.finished(done)
-        job = server.schedule(**ARGUMENTS, budget=budget, crawl_dir=slow)
+        # it would be through before anybody has seen that it crawls
+        delay = {"setting": "DOWNLOAD_DELAY=0.5"}
+        job = server.schedule(**ARGUMENTS, **delay, budget=budget, crawl_dir=slow)
         wait_for_pages(server, job, slow)
     assert Kept(slow).stop_reasons == ["interrupted"]
     with serving(folder) as server:

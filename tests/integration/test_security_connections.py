@@ -63,7 +63,7 @@ def explore(folder: Path, seeds: str, names: object, **settings: object) -> Run:
         "TWISTED_DNS_RESOLVER": "server.names.Names",
         "AUTOTHROTTLE_ENABLED": 0,
         "DOWNLOAD_DELAY": 0,
-        "DOWNLOAD_TIMEOUT": 10,
+        "DOWNLOAD_TIMEOUT": 60,
         "FOCUSCRAWL_BACKOFF": 0.1,
         "FOCUSCRAWL_BACKOFF_MAX": 1,
         "FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.21",

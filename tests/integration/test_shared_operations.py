@@ -20,7 +20,7 @@ from focuscrawl.workers.joining import SharingOptions
 from .ports import free_port
 from .postgres import PASSWORD
 from .test_operations import ask, metrics
-from .test_workers import ARGUMENTS, LONG, plan_of
+from .test_workers import ARGUMENTS, LONG, SHARDS, plan_of
 from .workers import Workers, query
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from .postgres import PostgresServer
 
-SHARDS = ("-s", "FOCUSCRAWL_SHARDS=16")  # and a lease of a minute: a machine may be busy
 PAUSED = 1.5  # seconds in which a crawl that is not paused fetches a lot
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .postgres import PostgresServer
 
 LONG = 600.0  # seconds after which something hangs
-LEASE = ("-s", "FOCUSCRAWL_LEASE=10", "-s", "FOCUSCRAWL_SHARDS=16")
+SHARDS = ("-s", "FOCUSCRAWL_SHARDS=16")  # and a lease of a minute: a machine may be busy
 CRITIC = {"topic": "bicycle", "critic": "server.critic:judge", "strategy": "breadth-first"}
 CALENDARS, MONTHS, ARTICLES, VERSIONS = 4, 70, 60, 60
 START = "http://start.example/"
@@ -84,7 +84,7 @@ def test_limits_and_near_duplicates_hold_for_all_workers(
 ) -> None:
     url = postgres.url("limits")
     arguments = {**CRITIC, "web": recorded, "seeds": START, "budget": 0}
-    with Workers(url, tmp_path, arguments, *LEASE) as workers:
+    with Workers(url, tmp_path, arguments, *SHARDS) as workers:
         workers.start()
         workers.start()
         assert workers.wait(LONG) == [0, 0], workers.log(0) + workers.log(1)
@@ -114,7 +114,7 @@ def test_limits_are_not_raised_while_a_worker_waits_to_be_polite(
     url = postgres.url("polite")
     web = record(tmp_path / "news.warc.gz", titled(slow_news()))
     arguments = {**CRITIC, "web": web, "seeds": START, "budget": 0}
-    with Workers(url, tmp_path, arguments, *LEASE, "-s", "DOWNLOAD_DELAY=0.2") as workers:
+    with Workers(url, tmp_path, arguments, *SHARDS, "-s", "DOWNLOAD_DELAY=0.2") as workers:
         workers.start()
         workers.start()
         assert workers.wait(LONG) == [0, 0], workers.log(0) + workers.log(1)
@@ -130,7 +130,7 @@ def test_who_joins_has_the_limits_that_were_reached(
 ) -> None:
     url = postgres.url("reached")
     arguments = {**CRITIC, "web": recorded, "seeds": START, "budget": 1}
-    with Workers(url, tmp_path, arguments, *LEASE) as workers:
+    with Workers(url, tmp_path, arguments, *SHARDS) as workers:
         workers.start()
         assert workers.wait(LONG) == [0], workers.log(0)
         query(
@@ -148,7 +148,7 @@ def test_who_joins_has_the_limits_that_were_reached(
 
 def test_one_worker_distils_for_all(postgres: PostgresServer, tmp_path: Path) -> None:
     url = postgres.url("distilling")
-    options = (*LEASE, "-s", "FOCUSCRAWL_DISTILL=40", "-s", "DOWNLOAD_DELAY=0.2")
+    options = (*SHARDS, "-s", "FOCUSCRAWL_DISTILL=40", "-s", "DOWNLOAD_DELAY=0.2")
     with Workers(url, tmp_path, {**DEMO, "budget": 260}, *options) as workers:
         workers.start()
         workers.start()
@@ -173,7 +173,7 @@ def test_a_distillation_outlasts_a_restart_of_the_server(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:
     url = postgres.url("distilling_again")
-    options = (*LEASE, "-s", "FOCUSCRAWL_DISTILL=3", "-s", "DOWNLOAD_DELAY=0.15")
+    options = (*SHARDS, "-s", "FOCUSCRAWL_DISTILL=3", "-s", "DOWNLOAD_DELAY=0.15")
     with Workers(url, tmp_path, {**DEMO, "budget": 240}, *options) as workers:
         workers.start()
         workers.wait_for(40, LONG)

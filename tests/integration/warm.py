@@ -19,7 +19,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -130,7 +130,8 @@ class WarmProcess:
     def send_signal(self, number: int) -> None:
         """Send a signal, if it still runs."""
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with suppress(ProcessLookupError):  # it has ended, and is about to be said to have
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
         """End it at once."""

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+import threading
+from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +18,7 @@ from focuscrawl.critic.kept_pages import KeptPages
 from focuscrawl.critic.training import learn_critic, train_critic
 from focuscrawl.critic.written import written_pages
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.cache import cache_dir
 from focuscrawl.taxonomy import Label
 from focuscrawl.topics import TopicDefinition, fit_classes, train_definition
 
@@ -235,3 +239,16 @@ def test_classes_that_fit_are_ranked_by_pages_then_share() -> None:
     assert fit_classes(classes, np.zeros((0, 4))) == []
     one = fit_classes(("/A/B/C", "/F"), np.array([[0.9, 0.1]]))
     assert [fit.topic for fit in one] == ["/A/B/C", "/F"]  # those above say nothing new
+
+
+def test_words_are_kept_by_several_processes_that_begin_at_once(shelf: Shelf) -> None:
+    urls = [at("/reef5"), at("/climb0")]
+    bags = read_bags(shelf, urls)
+    (path,) = (cache_dir() / "words").glob("*.sqlite")
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("PRAGMA journal_mode=DELETE")  # as a file is that was made just now
+        other.execute("BEGIN IMMEDIATE")
+        done = threading.Timer(0.2, other.execute, ["COMMIT"])
+        done.start()
+        assert read_bags(shelf, urls) == bags
+        done.join()
