@@ -130,10 +130,12 @@ class BucketUrls:
         self.score[at] = scores
         self.state[at] = np.where(np.isfinite(scores), QUEUED, UNFOLLOWED)
 
-    def waiting(self) -> Ints:
-        """Return the places of what waits, best first; of two as good the first found."""
+    def waiting(self, most: int) -> Ints:
+        """Return the places of the best that waits, best first; of two as good the first found."""
         at = np.flatnonzero(self.state == QUEUED)
-        return at[np.lexsort([self.found[at], -self.score[at]])]
+        if most < len(at):  # to sort all would take longer than what is done with them
+            at = at[self.score[at] >= -np.partition(-self.score[at], most - 1)[most - 1]]
+        return at[np.lexsort([self.found[at], -self.score[at]])][:most]
 
     def changed(self) -> pa.Table:
         """Return the rows that the round has changed."""

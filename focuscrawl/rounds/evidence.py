@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from focuscrawl.apprentice.instances import MAX_LINKS
 from focuscrawl.rounds.tables import EVIDENCE
@@ -42,13 +43,13 @@ class LinksInto:
         self._lengths = [len(part) for part in parts]
         found = pa.concat_tables(parts) if parts else EVIDENCE.empty_table()
         lists = found["targets"].combine_chunks()
-        self._page = np.repeat(np.arange(len(lists)), lists.value_lengths().to_numpy())
-        self._target = lists.flatten().to_numpy()
+        self._end = np.cumsum(lists.value_lengths().to_numpy())  # of each page's links
+        self._target = lists.flatten()
         self._score = found["scores"].combine_chunks().flatten().to_numpy()
 
     def count(self, urls: Ints) -> Ints:
         """Return how many links lead to each of some URLs (ids, ascending), int64 (n,)."""
-        places = np.searchsorted(urls, self._target[np.isin(self._target, urls)])
+        places = np.searchsorted(urls, self._target.take(self._to(urls)))
         counts: Ints = np.bincount(places, minlength=len(urls))
         return counts
 
@@ -58,18 +59,23 @@ class LinksInto:
         Of a URL with many links those count that speak best for it, `MAX_LINKS` of them: so what
         a URL costs does not grow with the crawl.
         """
-        links = np.flatnonzero(np.isin(self._target, urls))
-        target = self._target[links]
+        found = self._to(urls)
+        links, target = found.to_numpy(), self._target.take(found).to_numpy()
         order = np.lexsort([-self._score[links], target])  # stable: of equals the first found
         links, target = links[order], target[order]
         rank = np.arange(len(links)) - np.searchsorted(target, target)
-        pages = np.unique(self._page[links[rank < MAX_LINKS]])
+        pages = np.unique(np.searchsorted(self._end, links[rank < MAX_LINKS], side="right"))
         parts, first = [EVIDENCE.empty_table()], 0
         for name, length in zip(self._names, self._lengths, strict=True):
             here = pages[(pages >= first) & (pages < first + length)] - first
             parts += self._tables.read_rows(name, here)
             first += length
         return pa.concat_tables(parts)
+
+    def _to(self, urls: Ints) -> pa.Array:
+        """Return which links lead to some URLs, ascending."""
+        # by hashes: NumPy would sort all links
+        return pc.indices_nonzero(pc.is_in(self._target, value_set=pa.array(urls, pa.int64())))
 
 
 def recall(

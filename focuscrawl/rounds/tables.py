@@ -148,8 +148,15 @@ class Tables:
         group : so many rows can be read apart, see `read_group`; by default all are one
         """
         sink = pa.BufferOutputStream()
-        # every round reads most of them: so no harder compression
-        pq.write_table(table, sink, row_group_size=group or max(1, len(table)), compression="lz4")
+        # every round reads most of them: so no harder compression, and no search for what is alike
+        # among bytes of which no two are
+        pq.write_table(
+            table,
+            sink,
+            row_group_size=group or max(1, len(table)),
+            compression="lz4",
+            use_dictionary=[each.name for each in table.schema if each.type != pa.binary()],
+        )
         self._put(f"{name}.parquet", sink.getvalue())
 
     def read(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,6 @@ _SHARE = 8  # times an even share of a round: so much a bucket may have, others 
 _GROUP = 100  # candidates that the driver reads at once of a bucket, at least
 _PAGES = 4_000  # whose evidence is read at once, some 6 MB
 _LINK = ("targets", "scores")
-_AT_ONCE = 10_000  # URLs that are looked at
 
 
 def take_in(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     hot = np.zeros(0, np.int64)
     if strategy.learns:
         most = max(_LEAST, _HOT * context.fetches // context.buckets)
-        hot = urls.ids[urls.waiting()[:most]]
+        hot = urls.ids[urls.waiting(most)]
     wanted = np.union1d(touched, hot)
     ids, scores = recall(
         strategy,
@@ -83,10 +83,10 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     quotas, barred = context.quotas(bucket, round_), False
     share = context.fetches // context.buckets + 1
     most = min(context.fetches, _SHARE * share)
-    best = [*_candidates(urls, quotas, most)]
-    while not best and len(urls.waiting()):
+    best = [*islice(_candidates(urls, quotas, most), most)]
+    while not best and len(urls.waiting(1)):
         quotas.raise_all()
-        best, barred = [*_candidates(urls, quotas, most)], True
+        best, barred = [*islice(_candidates(urls, quotas, most), most)], True
     rows = urls.rows(np.array(best, np.int64)).drop_columns(["relevance"])
     for column, value in (("bucket", np.int32(bucket)), ("barred", np.bool_(barred))):
         rows = rows.append_column(column, pa.array(np.full(len(rows), value)))
@@ -128,12 +128,15 @@ class _Numbers(dict[str, int]):
 
 
 def _candidates(urls: BucketUrls, quotas: Quotas, most: int) -> Iterator[int]:
-    """Yield the places of the best that waits, whose host and pattern have not had their share."""
-    waiting, left = urls.waiting(), most
-    for some in np.array_split(waiting, max(1, len(waiting) // _AT_ONCE)):
-        for at, url in zip(some.tolist(), urls.urls(some), strict=True):
+    """Yield the places of what waits, best first, whose host and pattern have not had their share.
+
+    Parameters
+    ----------
+    most : so many will be asked for
+    """
+    looked_at, some = 0, most
+    while len(waiting := urls.waiting(some)[looked_at:]):
+        for at, url in zip(waiting.tolist(), urls.urls(waiting), strict=True):
             if quotas.barred(url) is None:
                 yield at
-                left -= 1
-                if not left:
-                    return
+        looked_at, some = some, 2 * some
