@@ -17,6 +17,8 @@
 # .ci/programs
 
 PYTHON ?= python3
+# an image of Python may forbid it to keep what it has compiled: the suite starts hundreds of processes
+unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 OLDEST_SCRAPY := $(shell sed -nE 's/^ *"scrapy>=([0-9.]+)".*/\1/p' pyproject.toml)
 SCRAPY_TESTS := $(wildcard tests/unit/test_addon_*.py tests/unit/test_engine_*.py \
@@ -105,7 +107,7 @@ lint: .venv/.installed
 	$(BIN)/lint-imports
 
 test: lint beside
-	$(BIN)/pytest -n 4 --dist loadscope --ignore tests/docs
+	$(BIN)/pytest -n 6 --dist loadscope --ignore tests/docs
 
 test-long: .venv/.installed beside
 	$(BIN)/pytest -n 4 --dist loadscope -m long
