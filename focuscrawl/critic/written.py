@@ -12,7 +12,7 @@ import numpy as np
 from focuscrawl.critic.pieces import normal, pieces
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -90,7 +90,8 @@ def most_frequent(code: str, n: int) -> frozenset[str]:
 
 def frequencies(code: str, words: Collection[str]) -> dict[str, float]:
     """Return how frequent those of `words` are that the list of a language has."""
-    return {word: each for word, each in _listed(code).items() if word in words}
+    wanted = set(words)
+    return {word: each for each, same in _by_frequency(code) for word in wanted.intersection(same)}
 
 
 def frequencies_of_pieces(code: str, n: int, wanted: Collection[str]) -> dict[str, float]:
@@ -101,11 +102,15 @@ def frequencies_of_pieces(code: str, n: int, wanted: Collection[str]) -> dict[st
 
 def _listed(code: str) -> dict[str, float]:
     """Return the words of a language that come once in a million or more, frequent ones first."""
+    return {word: each for each, same in _by_frequency(code) for word in same}
+
+
+def _by_frequency(code: str) -> Iterator[tuple[float, list[str]]]:
     from wordfreq import get_frequency_list  # noqa: PLC0415 - slow to import, rarely needed
 
     by_frequency = get_frequency_list(code, "small")  # those of 10 ** (-i / 100) at index i
     get_frequency_list.cache_clear()  # all of them are a hundred megabytes
-    return {word: 10 ** (-i / 100) for i, same in enumerate(by_frequency) for word in same}
+    return ((10 ** (-i / 100), same) for i, same in enumerate(by_frequency))
 
 
 @lru_cache(maxsize=4)
