@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from click.testing import CliRunner
+from longer import long
 
 from focuscrawl.cli.main import main
 from focuscrawl.engine.request_file import RequestFile
@@ -74,8 +75,10 @@ def critic_of_words(folder: Path) -> dict[str, Any]:
     return {"FOCUSCRAWL_CRITIC": folder, "FOCUSCRAWL_TOPIC": "/good"}
 
 
-@pytest.mark.parametrize("spider", ["lists", "topics"])
-@pytest.mark.parametrize("concurrency", [1, 8])
+@pytest.mark.parametrize(
+    ("spider", "concurrency"),
+    [("lists", 8), ("topics", 1), *long(("lists", 1), ("topics", 8))],
+)
 def test_no_page_is_loaded_twice_and_no_item_is_missing(
     spider: str, concurrency: int, local_web: LocalWeb, tmp_path: Path
 ) -> None:

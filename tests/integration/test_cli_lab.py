@@ -187,6 +187,7 @@ def interrupt(study: Path, out: Path) -> None:
             time.sleep(0.005)
 
 
+@pytest.mark.long
 def test_interrupted_a_study_goes_on_and_ends_the_same(
     tmp_path: Path, offline: tuple[str, Path]
 ) -> None:

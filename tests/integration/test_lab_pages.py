@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import pytest
 from click.testing import CliRunner
 
 from focuscrawl.cli.lab import figure, lab
@@ -12,9 +12,6 @@ from focuscrawl.cli.lab_pages import find, harvest, pages, takeover
 from focuscrawl.errors import UserError
 from focuscrawl.lab.figures.study_data import table_of
 from focuscrawl.lab.results import Results
-
-if TYPE_CHECKING:
-    import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDY = """
@@ -31,6 +28,7 @@ strategy = "best-first"
 """
 
 
+@pytest.mark.long
 def test_pages_and_takeover_add_to_the_results_of_a_study(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

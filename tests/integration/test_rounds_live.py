@@ -115,7 +115,7 @@ def test_rounds_fetch_what_a_crawl_of_one_process_fetches(
     assert not [*(tmp_path / "tables" / "under-way").iterdir()]
 
 
-@pytest.mark.parametrize("after", [13, *long(8, 18)])
+@pytest.mark.parametrize("after", long(8, 13, 18))
 def test_what_was_fetched_when_all_were_killed_is_not_fetched_again(
     after: int, local_web: LocalWeb, tmp_path: Path
 ) -> None:

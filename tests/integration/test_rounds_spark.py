@@ -41,6 +41,7 @@ def test_a_master_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
     assert not (tmp_path / "tables").exists()
 
 
+@pytest.mark.long
 def test_what_a_task_finds_damaged_is_one_line(tmp_path: Path) -> None:
     plan = write_plan(tmp_path / "plan.toml", budget=20, round=10, buckets=2)
     root = tmp_path / "tables"

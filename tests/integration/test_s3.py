@@ -84,6 +84,7 @@ def in_rounds(web: str, root: str, folder: Path, name: str) -> list[tuple[str, f
     return list(zip(pages["url"], pages["relevance"].round(6), strict=True))
 
 
+@pytest.mark.long
 def test_an_archive_and_the_tables_of_its_crawl_may_be_on_s3(
     demo: Path, options: str, tmp_path: Path
 ) -> None:

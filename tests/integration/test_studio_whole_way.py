@@ -196,6 +196,7 @@ class Way:
         return Path(downloaded.value.path())
 
 
+@pytest.mark.long
 def test_the_whole_way(tmp_path: Path) -> None:
     pytest.importorskip("trafilatura")
     topics = {label.url: label.topic for label in SyntheticWeb(scale=9).labels()}

@@ -169,6 +169,7 @@ def test_one_worker_distils_for_all(postgres: PostgresServer, tmp_path: Path) ->
     assert waiting <= late
 
 
+@pytest.mark.long
 def test_a_distillation_outlasts_a_restart_of_the_server(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:

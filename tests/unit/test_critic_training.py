@@ -216,6 +216,7 @@ def test_check_of_relevance(tmp_path: Path) -> None:
     assert mistaken.accuracy == 0.0
 
 
+@pytest.mark.long
 @pytest.mark.webs
 def test_accuracy_on_uci(uci_warc: Path, webs_dir: Path) -> None:
     labels = read_labels(webs_dir / "uci" / "labels.csv")

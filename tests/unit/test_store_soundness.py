@@ -101,7 +101,7 @@ def test_bytes_that_are_damaged_are_said_in_a_line(whole: Path, tmp_path: Path) 
     assert len(refusals(with_other_bytes(whole, tmp_path))) > 40
 
 
-@pytest.mark.parametrize("seed", [0, *long(1)])
+@pytest.mark.parametrize("seed", long(0, 1))
 def test_pages_that_are_damaged_are_said_in_a_line(whole: Path, tmp_path: Path, seed: int) -> None:
     assert len(refusals(with_other_pages(whole, tmp_path, seed))) > 100
 
