@@ -128,6 +128,7 @@ def _begin(plan: RoundsPlan, tables: Tables, folder: Path | None) -> dict[str, A
     crawl = asdict(plan.crawl)
     kept = {"crawl": {key: crawl[key] for key in _KEPT}, "buckets": plan.buckets}
     kept = {"format": _FORMAT, **kept, "fetches": plan.fetches, "settings": dict(plan.settings)}
+    kept["seconds"] = plan.seconds
     known = tables.read_json("plan.json")
     kept["folder"] = None if folder is None else str(folder.resolve())
     if folder is None and known is not None:
@@ -145,10 +146,10 @@ def _begin(plan: RoundsPlan, tables: Tables, folder: Path | None) -> dict[str, A
             f"strategy {plan.crawl.strategy} has to see the whole crawl, and a round sees it "
             "bucket by bucket: take apprentice, best-first or another that judges links by pages"
         )
-    if known is None:
-        if folder is not None:
-            with opened(checked, folder):
-                pass  # it can be gone on from
+    if known is None and folder is not None:
+        with opened(checked, folder):
+            pass  # it can be gone on from
+    if known != kept:  # settings and sizes of rounds may change
         tables.write_json("plan.json", kept)
     done = tables.read_json("rounds/last.json")
     if done is not None:

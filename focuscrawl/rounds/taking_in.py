@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from focuscrawl.foundation.urls import host
 from focuscrawl.rounds.bucket_urls import BucketUrls
 from focuscrawl.rounds.evidence import LinksInto, recall
 from focuscrawl.rounds.known_pages import COLUMNS
@@ -83,10 +85,11 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     quotas, barred = context.quotas(bucket, round_), False
     share = context.fetches // context.buckets + 1
     most = min(context.fetches, _SHARE * share)
-    best = [*islice(_candidates(urls, quotas, most), most)]
+    of_host = most if context.time is None else context.time.fetches
+    best = [*islice(_candidates(urls, quotas, most, of_host), most)]
     while not best and len(urls.waiting(1)):
         quotas.raise_all()
-        best, barred = [*islice(_candidates(urls, quotas, most), most)], True
+        best, barred = [*islice(_candidates(urls, quotas, most, of_host), most)], True
     rows = urls.rows(np.array(best, np.int64)).drop_columns(["relevance"])
     for column, value in (("bucket", np.int32(bucket)), ("barred", np.bool_(barred))):
         rows = rows.append_column(column, pa.array(np.full(len(rows), value)))
@@ -127,16 +130,19 @@ class _Numbers(dict[str, int]):
         return self.setdefault(name, len(self))
 
 
-def _candidates(urls: BucketUrls, quotas: Quotas, most: int) -> Iterator[int]:
+def _candidates(urls: BucketUrls, quotas: Quotas, most: int, of_host: int) -> Iterator[int]:
     """Yield the places of what waits, best first, whose host and pattern have not had their share.
 
     Parameters
     ----------
     most : so many will be asked for
+    of_host : so many of a host at most
     """
     looked_at, some = 0, most
+    yielded: Counter[str] = Counter()
     while len(waiting := urls.waiting(some)[looked_at:]):
         for at, url in zip(waiting.tolist(), urls.urls(waiting), strict=True):
-            if quotas.barred(url) is None:
+            if yielded[host(url)] < of_host and quotas.barred(url) is None:
+                yielded[host(url)] += 1
                 yield at
         looked_at, some = some, 2 * some
