@@ -75,14 +75,6 @@ class RoundsContext:
         assert ended is not None
         return Quotas.of(self.tables.read(names[-1]).to_pylist(), ended["generosity"])
 
-    def last_fetch(self, bucket: int, until: int) -> str:
-        """Return when a page of a bucket was last fetched; empty if none was."""
-        names = self.tables.of_bucket("pages", bucket, until)
-        if not names:
-            return ""
-        times = self.tables.read(names[-1], ["fetched_at"])["fetched_at"].to_pylist()
-        return max(times, default="")
-
     def outcomes(self, bucket: int, until: int) -> bytes | None:
         """Return the strategy's rates of a bucket after a round; None: nothing came of it yet."""
         names = [*self.tables.of_bucket("pages", bucket, until)]

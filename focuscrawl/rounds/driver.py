@@ -215,6 +215,6 @@ def _commit(tables: Tables, last: Mapping[str, Any], buckets: int, learned_from:
     """Have a round be over; what its buckets had for each other is needed no more."""
     tables.write_json(f"rounds/{last['round']:05}.json", last)
     tables.write_json("rounds/last.json", last)
-    for kind in ("names", "links"):
-        tables.remove(f"{kind}/{last['round']:05}")
+    for kind in (f"names/{last['round']:05}", f"links/{last['round']:05}", "under-way"):
+        tables.remove(kind)
     tables.drop_old(buckets, last["round"], learned_from)

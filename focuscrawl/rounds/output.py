@@ -14,6 +14,7 @@ from focuscrawl.foundation.urls import identity
 from focuscrawl.rounds.bucket_urls import bucket_of
 from focuscrawl.rounds.known_pages import content_id
 from focuscrawl.rounds.tables import EVIDENCE, NAME, PAGE, QUOTA
+from focuscrawl.rounds.under_way import keep_recordings
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import EXCLUDED
@@ -65,6 +66,7 @@ class Output(Part):
         fetches = History(crawl.store).fetches()
         write_links(crawl, context, self._where, fetches, first=urls.first, others=urls.decided())
         judged = strategy.hand_in() if strategy.learns else None
+        keep_recordings(context.tables, crawl.folder.path, *self._where)
         write_bucket(
             context.tables,
             self._where,
