@@ -181,13 +181,15 @@ class Tables(Files):
                     yield file.read_row_group(group, use_threads=False).take(pa.array(here))
                 first = end
 
-    def read_some(self, name: str) -> Iterator[pa.RecordBatch]:
+    def read_some(
+        self, name: str, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """Iterate over the rows of a table, some at a time."""
         with (
             self._readable(name) as path,
             pq.ParquetFile(path, filesystem=self._files) as file,
         ):
-            yield from file.iter_batches(1000, use_threads=False)
+            yield from file.iter_batches(1000, columns=columns, use_threads=False)
 
     @contextmanager
     def _readable(self, name: str) -> Iterator[str]:

@@ -68,7 +68,7 @@ class UnderWay:
             self._due = time.monotonic() + _EVERY
 
     def copy(self) -> None:
-        """Copy what is new, if the tables are elsewhere: all that the store has is recorded, too."""
+        """Copy what is new, if the tables are elsewhere; what the store has is recorded, too."""
         path = self.folder / CrawlFolder.STORE
         if not self._apart or not path.exists():
             return

@@ -203,6 +203,9 @@ def test_the_command_crawls_and_tells_round_by_round(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
     assert lines[0].startswith("round 1: ")
+    nowhere = ("rounds", str(path), "--out", str(tmp_path / "tables"), "--pages", "3")
+    refused = CliRunner().invoke(main, nowhere)
+    assert (refused.exit_code, "name a folder, too" in refused.output) == (2, True)
     assert lines[-2] == "the budget of 30 fetches is spent"
     assert len(load_pages(str(tmp_path / "crawl"))) == 30
     again = CrawlPlan(
