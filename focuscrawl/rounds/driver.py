@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Watch = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
 
-_FORMAT = 1  # of the tables
+_FORMAT = 2  # of the tables
 #: of `CrawlPlan`: what makes a crawl this crawl
 _KEPT = ("topic", "critic", "strategy", "options", "seeds", "web", "random_state")
 
@@ -137,7 +137,7 @@ def _begin(plan: RoundsPlan, tables: Tables, folder: Path | None) -> dict[str, A
         if known.get("format") != _FORMAT:
             raise UserError(
                 f"{root} has tables of format {known.get('format')}, this focuscrawl reads "
-                f"{_FORMAT}: upgrade focuscrawl, or name another folder"
+                f"{_FORMAT}: go on with the focuscrawl that wrote them, or name another folder"
             )
         _check_same(known, kept, tables.root)
     checked = check(plan.crawl, None, exists=False)
@@ -215,6 +215,7 @@ def _commit(tables: Tables, last: Mapping[str, Any], buckets: int, learned_from:
     """Have a round be over; what its buckets had for each other is needed no more."""
     tables.write_json(f"rounds/{last['round']:05}.json", last)
     tables.write_json("rounds/last.json", last)
-    for kind in (f"names/{last['round']:05}", f"links/{last['round']:05}", "under-way"):
-        tables.remove(kind)
+    for kind in ("names", "links", "digests"):
+        tables.remove(f"{kind}/{last['round']:05}")
+    tables.remove("under-way")
     tables.drop_old(buckets, last["round"], learned_from)

@@ -21,7 +21,7 @@ from focuscrawl.crawl.restore import restore
 from focuscrawl.frontier import Frontier
 from focuscrawl.rounds.bucket_urls import BucketUrls
 from focuscrawl.rounds.evidence import LinksInto, recall
-from focuscrawl.rounds.known_pages import KnownPages, earlier_pages
+from focuscrawl.rounds.known_pages import EarlierPages, KnownPages
 from focuscrawl.rounds.live import fetch_live
 from focuscrawl.rounds.near_pages import NearPages
 from focuscrawl.rounds.output import Output
@@ -79,7 +79,7 @@ def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlPlan
         plan=replace(plan, budget=len(chosen)),
         within=checked.within,
         urls=urls,
-        duplicates=KnownPages(earlier_pages(tables.root, context.buckets, before), urls),
+        duplicates=KnownPages(EarlierPages(context, bucket, before), urls),
     )
 
     def limits_before() -> Quotas:

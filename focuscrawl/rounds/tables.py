@@ -4,9 +4,11 @@
 ``plan.json``                   which crawl this is
 ``names/ROUND/FROM-BUCKET``     URLs that pages of one bucket link to, for another
 ``links/ROUND/FROM-BUCKET``     the links, as evidence: a row a page
+``digests/ROUND/FROM-BUCKET``   contents of pages, for the bucket that keeps them, see `CONTENT`
 ``urls/BUCKET/ROUND``           URLs that are new or changed; the last row of one counts
 ``evidence/BUCKET/ROUND``       links into the bucket, a row a page
-``known/BUCKET/ROUND``          by what pages are known whose duplicates may come
+``known/BUCKET/ROUND``          the URLs that pages of the bucket are known by
+``contents/BUCKET/ROUND``       what pages of all buckets contain, spread by that
 ``pages/BUCKET/ROUND``          the fetches of a round
 ``quotas/BUCKET/ROUND``         what hosts and patterns of URLs have had and earned by then
 ``ended/BUCKET/ROUND.json``     URLs that may not be fetched; what limits are multiplied by
@@ -20,8 +22,8 @@
 ``rounds/ROUND.json``           a round is over; without it, its files are none
 ==============================  =====================================================
 
-Files of ``urls``, ``evidence`` and ``known`` are merged: ``ROUND-FIRST`` is of all rounds from one
-to the other. There are about as many as the logarithm of the number of rounds.
+Files of ``urls``, ``evidence``, ``known`` and ``contents`` are merged: ``ROUND-FIRST`` is of all
+rounds from one to the other. There are about as many as the logarithm of the number of rounds.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.foundation.arrays import Ints
 
-_MERGED = ("urls", "evidence", "known")
+_MERGED = ("urls", "evidence", "known", "contents")
 _LAST = {"candidates": ".parquet", "quotas": ".parquet", "outcomes": ""}  #: of which one counts
 _LARGEST = 1 << 26  # bytes in memory of a merged table, unless of its rows only some count
 _ID = pa.int64()  #: of a URL, see `focuscrawl.foundation.urls.identity`
@@ -74,10 +76,16 @@ EVIDENCE = pa.schema(
         ("memo", pa.binary()),
     ]
 )
-KNOWN = pa.schema(  # null for duplicates, and for what is no page
+CONTENT = pa.schema(
     [
         ("content", pa.int64()),  # by the first 63 bits of its digest
-        ("names", pa.list_(_ID)),  # URLs that it is known by
+        ("url", pa.string()),  # of its page
+    ]
+)
+KNOWN = pa.schema(
+    [
+        ("url", pa.string()),
+        ("names", pa.list_(_ID)),  # URLs on its host that the page is known by
     ]
 )
 PAGE = pa.schema(
@@ -96,7 +104,8 @@ PAGE = pa.schema(
         ("title", pa.string()),
         ("canonical", pa.string()),
         ("digest", pa.binary()),
-        *KNOWN,
+        CONTENT.field("content"),  # null for duplicates, and for what is no page
+        KNOWN.field("names"),
         ("duplicate_of", pa.string()),
         ("error", pa.string()),
         ("links", pa.int32()),

@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 from focuscrawl.foundation.urls import host
 from focuscrawl.rounds.bucket_urls import BucketUrls
 from focuscrawl.rounds.evidence import LinksInto, recall
-from focuscrawl.rounds.known_pages import COLUMNS
-from focuscrawl.rounds.tables import EVIDENCE, NAME
+from focuscrawl.rounds.tables import EVIDENCE, KNOWN, NAME
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ _LEAST = 500  # at least so many of a bucket
 _SHARE = 8  # times an even share of a round: so much a bucket may have, others wait for it
 _GROUP = 100  # candidates that the driver reads at once of a bucket, at least
 _PAGES = 4_000  # whose evidence is read at once, some 6 MB
+_COPIED = 10_000  # pages whose URLs are read at once when one of them has a copy
 _LINK = ("targets", "scores")
 
 
@@ -60,8 +60,11 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
         assert ended is not None
         pages = tables.read(f"pages/{name}")
         urls.take_fetched(pages, ended["excluded"])
-        pages = pages.filter(pc.is_valid(pages["content"])).select(COLUMNS)
-        tables.add("known", bucket, round_, pages)
+        pages = pages.filter(pc.is_valid(pages["content"])).select(KNOWN.names)
+        tables.add("known", bucket, round_, pages, group=_COPIED)
+    contents = [tables.read(each) for each in tables.incoming("digests", bucket, round_)]
+    if contents:
+        tables.add("contents", bucket, round_, pa.concat_tables(contents), group=_COPIED)
     strategy = context.strategy()
     into = LinksInto(tables, bucket, round_)
     touched = touched_by(found, into, urls)
