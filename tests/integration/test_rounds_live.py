@@ -24,6 +24,7 @@ from focuscrawl.webs.capture_index import write_index
 
 from .impatience import impatient
 from .running import ROOT, Kept, crawl
+from .spark import environment, why_not
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +35,7 @@ DELAY = 0.2
 JITTER = 0.05  # seconds that the event loop may be held between its clock and that of the test
 #: requests say when they were sent: what is seen when they arrive has waited for a processor
 STAMPING = "server.downloadhandlers.Stamping"
+PROCESSES = "processes[2]"
 _LONG = 600  # seconds after which a process hangs
 
 
@@ -65,13 +67,13 @@ def write_plan(path: Path, local_web: LocalWeb, **more: Any) -> Path:
     return path
 
 
-def begin(plan: Path, root: Path, *more: str) -> subprocess.Popen[str]:
+def begin(plan: Path, root: object, *more: str, master: str = PROCESSES) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "focuscrawl", "rounds", str(plan), "--out", str(root)]
-    environment = os.environ | {"PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{ROOT}"}
+    told = os.environ | {"PYTHONPATH": str(ROOT)} if master == PROCESSES else environment()
     return subprocess.Popen(
-        [*command, "--master", "processes[2]", *more],
+        [*command, "--master", master, *more],
         cwd=ROOT,
-        env=environment,
+        env=told | {"PYTHONPATH": f"{ROOT / 'tests'}{os.pathsep}{told['PYTHONPATH']}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -127,13 +129,23 @@ def test_rounds_fetch_what_a_crawl_of_one_process_fetches(
     }
 
 
-@pytest.mark.parametrize(("after", "killed"), long((8, "all"), (13, "driver"), (18, "driver")))
+@pytest.mark.parametrize(
+    ("after", "killed", "master"),
+    long(
+        (8, "all", PROCESSES),
+        (13, "driver", PROCESSES),
+        (18, "driver", PROCESSES),
+        (10, "driver", "local[2]"),
+    ),
+)
 def test_what_was_fetched_when_it_was_killed_is_not_fetched_again(
-    after: int, killed: str, local_web: LocalWeb, tmp_path: Path
+    after: int, killed: str, master: str, local_web: LocalWeb, tmp_path: Path
 ) -> None:
+    if master != PROCESSES and why_not() is not None:
+        pytest.skip(str(why_not()))
     plan, root = write_plan(tmp_path / "plan.toml", local_web, round=10), tmp_path / "tables"
     before = len(local_web.requests())
-    process = begin(plan, root)
+    process = begin(plan, root, master=master)
     while len(local_web.requests()) < before + after:
         assert process.poll() is None
         time.sleep(0.02)
@@ -150,7 +162,7 @@ def test_what_was_fetched_when_it_was_killed_is_not_fetched_again(
     fetched |= {
         url for file in root.glob("pages/*/*") for url in pq.read_table(file)["url"].to_pylist()
     }
-    process = begin(plan, root, "--folder", str(tmp_path / "crawl"))
+    process = begin(plan, root, "--folder", str(tmp_path / "crawl"), master=master)
     said = process.communicate(timeout=_LONG)[0]
     assert process.returncode == 0, said
     assert_polite(local_web, before)
