@@ -133,7 +133,7 @@ def test_a_live_round_of_tables_on_s3_is_gone_on_with_from_its_last_copy(
 ) -> None:
     files, _ = fs.FileSystem.from_uri(f"s3://b{options}")
     plan = write_plan(tmp_path / "plan.toml", local_web, round=1000, buckets=1)
-    slower = plan.read_text(encoding="utf-8").replace("DOWNLOAD_DELAY = 0.2", "DOWNLOAD_DELAY = 2")
+    slower = plan.read_text(encoding="utf-8").replace("DOWNLOAD_DELAY = 0.2", "DOWNLOAD_DELAY = 4")
     plan.write_text(slower, encoding="utf-8")
     root, copy = f"s3://bucket/live{options}", "bucket/live/under-way/000-00002/crawl.db"
     process = begin(plan, root)
