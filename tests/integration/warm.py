@@ -2,12 +2,14 @@
 
 A short crawl takes a tenth of a second, and its imports most of a second. Each process here is one
 of its own: the command with its reactor, signals, files, environment and exit code. It only
-begins where all is imported. Texts have the same hashes in all that were forked: of two crawls
+begins where all is imported, and ends, when all threads and all that was to be done at the exit
+have, without taking that apart. Texts have the same hashes in all that were forked: of two crawls
 that have to be alike, one is started anew, and so is whatever is about the beginning itself.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -207,6 +209,9 @@ def close() -> None:
 # in the process that others are forked from --------------------------------------------------
 
 
+_exit_codes: list[int] = []  # of this process, when it is to end
+
+
 class _Request(NamedTuple):
     words: list[str]
     cwd: str
@@ -215,6 +220,7 @@ class _Request(NamedTuple):
 
 def serve(descriptor: int) -> None:
     """Fork a process for each request; return when nobody is left to ask."""
+    atexit.register(_end_at_once)  # the first is called last
     installed = sys.path[1 + len(os.environ["PYTHONPATH"].split(os.pathsep)) :]
     _import_what_crawls_need()
     assert threading.active_count() == 1
@@ -223,8 +229,7 @@ def serve(descriptor: int) -> None:
         while (received := _receive(channel)) is not None:
             request, files = received
             if request.words[0] == "focuscrawl":
-                for module in _OWN_MODULES:
-                    import_module(module)
+                _import_what_commands_need()
             if os.fork() == 0:
                 channel.close()
                 _mind(request, files, installed)
@@ -284,8 +289,28 @@ def _become(request: _Request, standard: list[int], installed: list[str]) -> Non
     sys.argv = request.words
     signal.signal(signal.SIGINT, signal.default_int_handler)
     module, name = _PROGRAMS[request.words[0]]
-    getattr(import_module(module), name)()
-    sys.exit()
+    try:
+        getattr(import_module(module), name)()
+        sys.exit()
+    except SystemExit as end:
+        code = 0 if end.code is None else end.code
+        _exit_codes.append(code if isinstance(code, int) else 1)
+        raise
+
+
+def _end_at_once() -> None:
+    """Leave what is imported as it is: to take it apart means to copy it, which costs most."""
+    if _exit_codes:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_exit_codes[0])
+
+
+@cache
+def _import_what_commands_need() -> None:
+    for module in _OWN_MODULES:
+        import_module(module)
+    gc.freeze()
 
 
 def _import_what_crawls_need() -> None:
@@ -298,3 +323,4 @@ def _import_what_crawls_need() -> None:
                 import_module(path.rpartition(".")[0])
     assert "twisted.internet.reactor" not in sys.modules, "each process chooses its own"
     gc.collect()
+    gc.freeze()  # nor does a collection copy it
