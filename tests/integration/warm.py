@@ -25,6 +25,7 @@ from contextlib import closing, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from subprocess import CompletedProcess
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
@@ -48,7 +49,7 @@ _MODULES = (
     *("focuscrawl.commands.crawl", "focuscrawl.scheduler", "focuscrawl.spiders.focused"),
     *("focuscrawl.engine.own_process", "focuscrawl.workers.joining", "focuscrawl.webs.synthetic"),
     *("focuscrawl.strategies.apprentice", "focuscrawl.downloadhandlers.live"),
-    "focuscrawl.downloadhandlers.replay",
+    *("focuscrawl.downloadhandlers.replay", "protego", "scrapy.robotstxt"),
 )
 
 #: what is imported beforehand for ``focuscrawl``, when it is first asked for
@@ -316,6 +317,9 @@ def _import_what_commands_need() -> None:
 def _import_what_crawls_need() -> None:
     for module in _MODULES:
         import_module(module)
+    for package in map(import_module, ("scrapy.commands", "focuscrawl.commands")):  # all are read
+        for found in iter_modules(package.__path__, f"{package.__name__}."):
+            import_module(found.name)
     defaults, ours = import_module("scrapy.settings.default_settings"), import_module(_SETTINGS)
     for kind in ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "EXTENSIONS", "ITEM_PIPELINES"):
         for path in (*getattr(defaults, f"{kind}_BASE"), *getattr(ours, kind, ())):
