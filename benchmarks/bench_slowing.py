@@ -118,7 +118,7 @@ def served(trouble: Trouble) -> Iterator[str]:
 
 
 def events(start: str, folder: Path) -> list[tuple[int, str, str]]:
-    """Crawl breadth-first, so that pages come in their order; return the alarms, with their fetch."""
+    """Crawl breadth-first, as pages are numbered; return the alarms, each with its fetch."""
     given = {
         "topic": TOPIC,
         "critic": "models/demo",
