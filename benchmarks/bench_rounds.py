@@ -3,9 +3,9 @@
 Run: ``python benchmarks/bench_rounds.py [--out rounds.csv] [--picture rounds.png] [curve] [all]``.
 *curve* crawls in rounds of several sizes, with the apprentice and best-first: one topic of a
 synthetic web, and of the recorded webs every third of the topics in alphabetical order. *all*
-crawls all topics of the recorded webs with the apprentice, in rounds of 1 %. Every crawl is made in
-this process, with the critic of the web's own labels, to its budget or the end of its frontier; a
-row a crawl goes to the CSV file as soon as it is over, and what is there already is not crawled
+crawls all topics of the recorded webs with the apprentice, in rounds of 1 %. Every crawl is made
+in this process, with the critic of the web's own labels, to its budget or the end of its frontier;
+a row a crawl goes to the CSV file as soon as it is over, and what is there already is not crawled
 again: so a run may be cut short, and several may share a file.
 """
 
@@ -127,7 +127,7 @@ def rows_of(path: Path) -> list[Row]:
 
 
 def lost(rows: Iterable[Row]) -> Iterator[tuple[str, str, int, list[float], list[float]]]:
-    """Yield web, strategy, fetches of a round; of each topic the harvest, and that of one process."""
+    """Yield web, strategy, size of a round; a topic's harvests, and those of one process."""
     harvest = {Case(*row[:4]): row.harvest for row in rows}
     found = defaultdict(list)
     for case in harvest:
@@ -162,10 +162,12 @@ def draw(rows: list[Row], path: Path) -> None:
         for (web, strategy), found in points.items():
             look = Line.of([*BUDGETS].index(web))
             dashes = Line.of(STRATEGIES.index(strategy)).dashes
-            share, gained = zip(*sorted(found), strict=True)
-            look.draw(plot, share, gained, f"{web}, {strategy}", ls=dashes, marker="o", ms=4)
+            shares, gains = zip(*sorted(found), strict=True)
+            look.draw(plot, shares, gains, f"{web}, {strategy}", ls=dashes, marker="o", ms=4)
         plot.set(
-            xscale="log", xlabel="a round, % of the budget", ylabel="R of fetches − one process"
+            xscale="log",
+            xlabel="a round, % of the budget",
+            ylabel="mean R, less that of one process",
         )
         plot.xaxis.set_major_formatter("{x:g}")
         legend(figure, columns=3)

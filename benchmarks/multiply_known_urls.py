@@ -1,9 +1,9 @@
 """Multiplies the URLs that a crawl in rounds knows, to see what its rounds cost then.
 
 Run: ``python benchmarks/multiply_known_urls.py TABLES TIMES`` on a copy of the tables of a crawl,
-then more rounds of it (``bench_rounds_cluster.py``). To each URL come copies on the same host, with
-the same evidence, that wait with a thousandth of its score: they are read with all others, and are
-never among the best. So the rounds that follow fetch the same pages, whatever TIMES is.
+then more rounds of it (``bench_rounds_cluster.py``). To each URL come copies on the same host,
+with the same evidence, that wait with a thousandth of its score: they are read with all others,
+and are never among the best. So the rounds that follow fetch the same pages, whatever TIMES is.
 """
 
 from __future__ import annotations

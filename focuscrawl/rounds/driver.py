@@ -62,8 +62,8 @@ def crawl_in_rounds(
     -------
     The last round, and ``stop``: why there is no other. Of a round: ``round`` (its number),
     ``fetched`` and ``relevance`` (of all rounds so far), ``model`` (its version), ``known`` URLs,
-    ``seconds`` of processor by stage and ``laps``, what those of the tasks went to (see `fetch` and
-    `take_in`), ``megabytes`` of the largest process so far
+    ``seconds`` of processor by stage and ``laps``, what those of the tasks went to (see `fetch`
+    and `take_in`), ``megabytes`` of the largest process so far
 
     Raises
     ------

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     """Fetch what was chosen of a bucket; return what came of it, in numbers.
 
-    Done already, it does nothing. Of a replay its time goes to: ``open``, to read what is known and
-    score what was chosen, and ``crawl``.
+    Done already, it does nothing. Of a replay its time goes to: ``open``, to read what is known
+    and score what was chosen, and ``crawl``.
     """
     tables, name, laps = context.tables, f"pages/{bucket:03}/{round_:05}", Laps()
     if not tables.has(name):

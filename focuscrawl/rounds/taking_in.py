@@ -34,8 +34,8 @@ _LINK = ("targets", "scores")
 def take_in(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     """Take in links, score what they change and what is best; return how many URLs are known.
 
-    Done already, it does nothing. Its time goes to: ``read`` what is known, ``join`` what is new to
-    it, ``score``, ``rank`` what waits, ``write``.
+    Done already, it does nothing. Its time goes to: ``read`` what is known, ``join`` what is new
+    to it, ``score``, ``rank`` what waits, ``write``.
     """
     tables, name = context.tables, f"{bucket:03}/{round_:05}"
     laps = Laps()
