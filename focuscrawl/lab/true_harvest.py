@@ -77,10 +77,19 @@ def study_harvest(task: Task) -> dict[str, pd.DataFrame]:
                     if guide is not None:
                         critic, topic = str(Path(folder, "critic")), ON_TOPIC
                         save_critic(guide, Path(critic))
-                    crawl = Path(folder, "crawl")
-                    fetched, n = _crawl(task, crawl, critic, topic, seeds, strategy)
-                found = {"draw": draw, "strategy": strategy, "critic": name, "fetches": n}
-                rows.append({**found, **_judged(task, web, of_labels, fetched, n)})
+                    plan = CrawlPlan(
+                        topic=topic,
+                        seeds=",".join(seeds),
+                        critic=critic,
+                        strategy=strategy,
+                        budget=task.budget,
+                        web=task.recording,
+                        crawl_dir=str(Path(folder, "crawl")),
+                    )
+                    replay(open_crawl(plan))
+                    pages = load_pages(Path(folder, "crawl"))
+                found = {"draw": draw, "strategy": strategy, "critic": name, "fetches": len(pages)}
+                rows.append({**found, **_judged(task, web, of_labels, pages)})
     return {"harvest": pd.DataFrame(rows)}
 
 
@@ -93,27 +102,9 @@ def start_pages(task: Task, web: Web, draw: int) -> Sequence[str]:
     return sample([url for url in web.resolve(on) if url is not None], PAGES, draw)
 
 
-def _crawl(
-    task: Task, folder: Path, critic: str, topic: str, seeds: Sequence[str], strategy: str
-) -> tuple[list[str], int]:
-    """Crawl; return the URLs of distinct contents, and how many fetches it made."""
-    plan = CrawlPlan(
-        topic=topic,
-        seeds=",".join(seeds),
-        critic=critic,
-        strategy=strategy,
-        budget=task.budget,
-        web=task.recording,
-        crawl_dir=str(folder),
-    )
-    replay(open_crawl(plan))
-    pages = load_pages(folder)
-    return pages["url"][pages["duplicate_of"].isna()].tolist(), len(pages)
-
-
-def _judged(
-    task: Task, web: Web, of_labels: str, fetched: Sequence[str], n: int
-) -> Mapping[str, float]:
+def _judged(task: Task, web: Web, of_labels: str, pages: pd.DataFrame) -> Mapping[str, float]:
+    """Judge fetched pages, each content once."""
+    fetched = pages["url"][pages["duplicate_of"].isna()].tolist()
     rows = read_labels(task.labels)
     known = web.resolve([row.url for row in rows])
     label_of = {url: row.topic for url, row in zip(known, rows, strict=True) if url is not None}
@@ -122,7 +113,7 @@ def _judged(
     judge = load_trained(of_labels, task.topic)
     bags = [bag for bag in read_bags(web, fetched) if bag]
     relevant = int((judge.judge_bags(bags).relevance > 0.5).sum())
-    return {"on": on, "off": len(labels) - on, "judged": relevant / n}
+    return {"on": on, "off": len(labels) - on, "judged": relevant / len(pages)}
 
 
 def harvest_grid(table: pd.DataFrame) -> Grid:
@@ -158,6 +149,5 @@ def harvest_grid(table: pd.DataFrame) -> Grid:
 def _cell(column: str, value: float) -> str:
     if np.isnan(value):
         return "-"
-    return (
-        f"{value:.0f}" if ": on, " in column and not column.endswith(_RATIOS) else f"{value:.2f}"
-    )
+    is_count = ": on, " in column and not column.endswith(_RATIOS)
+    return f"{value:.0f}" if is_count else f"{value:.2f}"

@@ -57,10 +57,9 @@ def test_start_pages_of_a_later_draw_are_labelled_pages_of_the_topic(tmp_path: P
     labels = tmp_path / "labels.csv"
     with labels.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file).writerows([("url", "topic", "split"), *SyntheticWeb().labels()])
-    task = Task(
-        "harvest", "demo", "demo", "", TOPIC, ("http://seed.example/",), str(labels), 1, ""
-    )
-    assert start_pages(task, SyntheticWeb(), 0) == ("http://seed.example/",)
+    seeds = ("http://seed.example/",)
+    task = Task("harvest", "demo", "demo", "", TOPIC, seeds, str(labels), 1, "")
+    assert start_pages(task, SyntheticWeb(), 0) == seeds
     on = {row.url for row in read_labels(labels) if row.topic == TOPIC and row.split != "test"}
     for draw in (1, 2):
         assert set(start_pages(task, SyntheticWeb(), draw)) < on
