@@ -47,7 +47,7 @@ def write_plan(path: Path, local_web: LocalWeb, **more: Any) -> Path:
         "strategy": "best-first",
         "seeds": f"{local_web.origins['a']}/",
         "budget": 1000,
-        "round": 6,
+        "round": 12,
         "buckets": 2,
     } | more
     lines = [f"{key} = {json.dumps(value)}" for key, value in plan.items()]

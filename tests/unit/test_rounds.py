@@ -141,7 +141,7 @@ def test_wherever_it_is_killed_it_goes_on_as_if_it_had_not_been(
 
 
 def test_processes_crawl_what_one_does_and_more_budget_goes_on(tmp_path: Path) -> None:
-    crawl(plan("best-first", 15, 10, 3), tmp_path / "several", workers=2)
+    crawl(plan("best-first", 15, 10, 3), tmp_path / "several")
     last = crawl(plan("best-first", 40, 10, 3), tmp_path / "several", workers=2)
     crawl(plan("best-first", 40, 10, 3), tmp_path / "one")
     assert last["fetched"] == 40
