@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Watch = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
 
-_FORMAT = 1  # of the tables
+_FORMAT = 2  # of the tables
 #: of `CrawlPlan`: what makes a crawl this crawl
 _KEPT = ("topic", "critic", "strategy", "options", "seeds", "web", "random_state")
 
@@ -136,6 +136,7 @@ def _begin(plan: RoundsPlan, tables: Tables, folder: Path | None) -> dict[str, A
     crawl = asdict(plan.crawl)
     kept = {"crawl": {key: crawl[key] for key in _KEPT}, "buckets": plan.buckets}
     kept = {"format": _FORMAT, **kept, "fetches": plan.fetches, "settings": dict(plan.settings)}
+    kept["seconds"] = plan.seconds
     known = tables.read_json("plan.json")
     kept["folder"] = None if folder is None else str(folder.resolve())
     if folder is None and known is not None:
@@ -144,7 +145,7 @@ def _begin(plan: RoundsPlan, tables: Tables, folder: Path | None) -> dict[str, A
         if known.get("format") != _FORMAT:
             raise UserError(
                 f"{root} has tables of format {known.get('format')}, this focuscrawl reads "
-                f"{_FORMAT}: upgrade focuscrawl, or name another folder"
+                f"{_FORMAT}: go on with the focuscrawl that wrote them, or name another folder"
             )
         _check_same(known, kept, tables.root)
     checked = check(plan.crawl, None, exists=False)
@@ -153,10 +154,10 @@ def _begin(plan: RoundsPlan, tables: Tables, folder: Path | None) -> dict[str, A
             f"strategy {plan.crawl.strategy} has to see the whole crawl, and a round sees it "
             "bucket by bucket: take apprentice, best-first or another that judges links by pages"
         )
-    if known is None:
-        if folder is not None:
-            with opened(checked, folder):
-                pass  # it can be gone on from
+    if known is None and folder is not None:
+        with opened(checked, folder):
+            pass  # it can be gone on from
+    if known != kept:  # settings and sizes of rounds may change
         tables.write_json("plan.json", kept)
     done = tables.read_json("rounds/last.json")
     if done is not None:
@@ -230,6 +231,7 @@ def _commit(tables: Tables, last: Mapping[str, Any], buckets: int, learned_from:
     """Have a round be over; what its buckets had for each other is needed no more."""
     tables.write_json(f"rounds/{last['round']:05}.json", last)
     tables.write_json("rounds/last.json", last)
-    for kind in ("names", "links"):
+    for kind in ("names", "links", "digests"):
         tables.remove(f"{kind}/{last['round']:05}")
+    tables.remove("under-way")
     tables.drop_old(buckets, last["round"], learned_from)

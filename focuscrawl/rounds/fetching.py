@@ -21,11 +21,12 @@ from focuscrawl.crawl.restore import restore
 from focuscrawl.frontier import Frontier
 from focuscrawl.rounds.bucket_urls import BucketUrls
 from focuscrawl.rounds.evidence import LinksInto, recall
-from focuscrawl.rounds.known_pages import KnownPages, earlier_pages
+from focuscrawl.rounds.known_pages import EarlierPages, KnownPages
 from focuscrawl.rounds.laps import Laps
 from focuscrawl.rounds.live import fetch_live
 from focuscrawl.rounds.near_pages import NearPages
 from focuscrawl.rounds.output import Output
+from focuscrawl.rounds.round_time import RoundEnd
 from focuscrawl.rounds.round_urls import RoundLimits, RoundUrls
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlPlan
         plan=replace(plan, budget=len(chosen)),
         within=checked.within,
         urls=urls,
-        duplicates=KnownPages(earlier_pages(tables.root, context.buckets, before), urls),
+        duplicates=KnownPages(EarlierPages(context, bucket, before), urls),
     )
 
     def limits_before() -> Quotas:
@@ -95,7 +96,8 @@ def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlPlan
     limits = RoundLimits(crawl, limits_before)
     output = Output(crawl, context, (bucket, round_), urls, limits)
     near = [NearPages(crawl, tables, bucket, before)] if plan.near_duplicates else []
-    crawl.parts = [StopRules(crawl), *near, limits, output]
+    ends = [] if context.time is None else [RoundEnd(context.time.seconds)]
+    crawl.parts = [*ends, StopRules(crawl), *near, limits, output]
     restore(crawl)
     for row in chosen:
         referrer = None if row["referrer"] is None else urls.add(row["referrer"], 0, None)
