@@ -17,6 +17,7 @@ from focuscrawl.completeness import (
 )
 from focuscrawl.completeness.estimator import Estimator
 from focuscrawl.crawl import CrawlPlan
+from focuscrawl.crawl.parts.completeness import Completeness
 from focuscrawl.errors import UserError
 from focuscrawl.workers.joining import SharingOptions, open_shared_crawl
 
@@ -202,7 +203,17 @@ def test_a_crawl_that_was_interrupted_estimates_and_stops_as_one_that_was_not(
     assert read_estimates(tmp_path / "whole" / FILE)[-1].fetched == crawl.fetched
 
 
-def test_a_crawl_without_rules_goes_on(web: Shelf, tmp_path: Path) -> None:
+def test_a_crawl_without_rules_goes_on_and_its_metrics_are_the_last_estimate(
+    web: Shelf, tmp_path: Path
+) -> None:
     crawl = open_crawl(tmp_path, web, "/jazz0")
+    (part,) = (each for each in crawl.parts if isinstance(each, Completeness))
+    assert not [*part.metrics()]  # there is none yet
     assert len(run(crawl)) == 240
+    last = read_estimates(tmp_path / FILE)[-1]
+    told = {metric.name: metric.value for metric in part.metrics()}
+    assert (told["recall_low"], told["recall_high"]) == last.interval
+    assert told["recall"] == last.recall
+    assert told["relevant_discovered"] == last.discovered
+    assert told["relevant_undiscovered"] == last.undiscovered
     crawl.close("frontier_empty")
