@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import lru_cache
 from itertools import chain
 from math import exp, log
 from typing import TYPE_CHECKING
@@ -55,7 +56,7 @@ def languages_of(
     found = [shares for bags in (unlabelled, examples) if (shares := _of_pages(bags))]
     words = list(chain.from_iterable(phrases))
     if words and not (found and all(word.isascii() for word in words)):
-        found.append(_of_words(words))
+        found.append(_of_words(tuple(words)))
     total: Counter[str] = Counter()
     for shares in found:
         total.update({code: share / len(found) for code, share in shares.items()})
@@ -138,7 +139,8 @@ def _of_pages(bags: Sequence[Bag]) -> dict[str, float]:
     return {code: n / sum(kept.values()) for code, n in kept.items()}
 
 
-def _of_words(words: Sequence[str]) -> dict[str, float]:
+@lru_cache(maxsize=64)  # reading the lists of all languages takes a third of a second
+def _of_words(words: tuple[str, ...]) -> dict[str, float]:
     """Return how likely words are of each language, the unlikely ones left out."""
     spaceless = _by_script(dict.fromkeys(words, 1))
     if spaceless["ko"] or spaceless["ja"]:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -120,7 +119,9 @@ def friedman(mean: pd.DataFrame) -> float:
     whole = mean.dropna(axis="columns")
     if min(len(whole), len(whole.columns)) < 3 or (whole.nunique(axis="columns") == 1).all():
         return float("nan")
-    return float(stats.friedmanchisquare(*(whole[name] for name in whole)).pvalue)
+    from scipy.stats import friedmanchisquare  # noqa: PLC0415 - slow to import
+
+    return float(friedmanchisquare(*(whole[name] for name in whole)).pvalue)
 
 
 def signed_rank(differences: Sequence[float] | pd.Series[float]) -> float:
@@ -131,7 +132,9 @@ def signed_rank(differences: Sequence[float] | pd.Series[float]) -> float:
         return 1.0
     ties = len(set(np.abs(values))) < len(values)
     few = len(values) <= 25
-    return float(stats.wilcoxon(values, method="exact" if few and not ties else "approx").pvalue)
+    from scipy.stats import wilcoxon  # noqa: PLC0415 - slow to import
+
+    return float(wilcoxon(values, method="exact" if few and not ties else "approx").pvalue)
 
 
 def _differences(runs: pd.DataFrame, strategy: str, baseline: str) -> pd.Series[float]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from . import warm
 from .running import ROOT, Kept
 
 if TYPE_CHECKING:
@@ -21,15 +22,18 @@ SCRAPY = ("-m", "scrapy")
 DEMO = ("-a", "web=demo", "-a", "topic=/Sports/Cycling", "-a", "seeds=models/demo/seeds.csv")
 
 
-def run(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run(cwd: Path, *arguments: str, fresh: bool = False) -> subprocess.CompletedProcess[str]:
     """Run Python as in an environment that focuscrawl is installed in, away from its tree."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith("SCRAPY_")
-    }
+    } | {"PYTHONPATH": str(ROOT)}
+    if not fresh:
+        _, program, *words = arguments
+        return warm.run(words, cwd=cwd, env=environment, program=program)
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=cwd,
-        env=environment | {"PYTHONPATH": str(ROOT)},
+        env=environment,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -63,11 +67,11 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_crawl_needs_no_project(tmp_path: Path) -> None:
     given = (*DEMO, "-a", f"budget={BUDGET}", "-O", "pages.jsonl", "-a")
-    done = run(tmp_path, *FOCUSCRAWL, "crawl", *given, "crawl_dir=one")
+    done = run(tmp_path, *FOCUSCRAWL, "crawl", *given, "crawl_dir=one", fresh=True)
     urls = crawled(done, tmp_path / "one")
     assert len((tmp_path / "pages.jsonl").read_text(encoding="utf-8").splitlines()) == BUDGET
     (tmp_path / "scrapy.cfg").write_text("[settings]\ndefault = focuscrawl.settings\n")
-    inside = run(tmp_path, *SCRAPY, "crawl", "focused", *given, "crawl_dir=two")
+    inside = run(tmp_path, *SCRAPY, "crawl", "focused", *given, "crawl_dir=two", fresh=True)
     assert crawled(inside, tmp_path / "two") == urls
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import csv
-import subprocess
-import sys
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,6 +12,7 @@ from click.testing import CliRunner, Result
 from focuscrawl.cli.main import main
 from focuscrawl.critic.files import read_critic
 
+from . import warm
 from .recording import record
 
 if TYPE_CHECKING:
@@ -198,12 +198,9 @@ def test_mistakes_end_in_one_line(folder: Path, arguments: list[str], message: s
 
 
 def test_a_real_process_writes_a_critic(folder: Path) -> None:
-    command = "from focuscrawl.cli.main import main; main()"
     options = ["labels.csv", "--web", "small.warc.gz", "--out", "models/mine"]
-    done = subprocess.run(
-        [sys.executable, "-c", command, "critic", "train", *options],
-        capture_output=True, text=True, check=False, cwd=folder,
-    )  # fmt: skip
+    line = ["critic", "train", *options]
+    done = warm.run(line, cwd=folder, env=os.environ, program="focuscrawl")
     assert done.returncode == 0, done.stderr
     assert done.stderr == "Reading: 16 pages\n"  # no terminal, no bar
     assert "models/mine: discriminative critic" in done.stdout

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import csv
+import os
 import re
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +13,7 @@ from click.testing import CliRunner, Result
 from focuscrawl.cli.main import main
 from focuscrawl.webs import open_web
 
+from . import warm
 from .recording import record
 
 if TYPE_CHECKING:
@@ -40,6 +40,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cycling: list[str]) 
 
 def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, ["critic", *arguments])
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A critic from words alone."""
+    path = tmp_path_factory.mktemp("critic") / "words"
+    assert run("train", "--words", "road cycling", "--out", str(path)).exit_code == 0
+    return path
 
 
 def test_a_critic_is_checked_by_its_examples(folder: Path) -> None:
@@ -121,8 +129,11 @@ def test_near_identical_examples_count_once_and_titles_are_made_fit(folder: Path
         (["models/words", "--web", "demo", "--labels", "l.csv", "--wrong", "1"], "without"),
     ],
 )
-def test_mistakes_end_in_one_line(folder: Path, arguments: list[str], message: str) -> None:
-    run("train", "--words", "road cycling", "--out", "models/words")
+def test_mistakes_end_in_one_line(
+    folder: Path, words: Path, arguments: list[str], message: str
+) -> None:
+    (folder / "models").mkdir()
+    (folder / "models" / "words").symlink_to(words)
     done = run("check", *arguments)
     assert done.exit_code == 2, done.output
     assert done.output.startswith("focuscrawl: ")
@@ -131,12 +142,9 @@ def test_mistakes_end_in_one_line(folder: Path, arguments: list[str], message: s
 
 
 def test_a_real_process(folder: Path) -> None:
-    command = "from focuscrawl.cli.main import main; main()"
     for options in (["train", "--good", "good.txt", "--out", "mine"], ["check", "./mine"]):
-        done = subprocess.run(
-            [sys.executable, "-c", command, "critic", *options, "--web", "demo"],
-            capture_output=True, text=True, check=False, cwd=folder,
-        )  # fmt: skip
+        line = ["critic", *options, "--web", "demo"]
+        done = warm.run(line, cwd=folder, env=os.environ, program="focuscrawl")
         assert done.returncode == 0, done.stderr
     assert done.stderr == "Checking: 300 pages\n"
     assert done.stdout.startswith("Finds ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import sqlite3
@@ -26,12 +27,14 @@ from focuscrawl.lab.figures import FIGURES
 from focuscrawl.lab.results import Results
 from focuscrawl.webs import open_web
 
+from . import warm
 from .running import TOPIC, Kept, Run, crawl_until
 from .running import crawl as run_crawl
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from subprocess import CompletedProcess
 
 BUDGET = 60
 NAME = "Sports_Cycling.db"
@@ -180,17 +183,10 @@ def test_what_a_crawl_refuses(first: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "crawl").exists()
 
 
-def recrawl(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def recrawl(folder: Path, *arguments: str) -> CompletedProcess[str]:
     """Run the command as cron does: in some folder, without a terminal."""
-    program = "from focuscrawl.cli.main import main; main()"
-    return subprocess.run(
-        [sys.executable, "-c", program, "recrawl", TOPIC, *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    line = ["recrawl", TOPIC, *arguments]
+    return warm.run(line, cwd=folder, env=os.environ, program="focuscrawl")
 
 
 def test_recrawl_is_one_command(tmp_path: Path, demo: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from focuscrawl.apprentice.serialization import options_in
 from focuscrawl.cli.main import main
@@ -66,10 +66,8 @@ def command(*arguments: str | Path) -> list[str | Path]:
     return [Path(sys.executable).with_name("focuscrawl"), "lab", *arguments]
 
 
-def lab(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments), cwd=ROOT, capture_output=True, text=True, check=False
-    )
+def lab(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["lab", *map(str, arguments)])
 
 
 def write(tmp_path: Path, text: str) -> tuple[Path, Path]:
@@ -80,7 +78,8 @@ def write(tmp_path: Path, text: str) -> tuple[Path, Path]:
 
 def test_a_study_runs_goes_on_and_names_what_failed(tmp_path: Path) -> None:
     study, out = write(tmp_path, STUDY + WRONG)
-    done = lab("run", study, "--out", out)
+    first = command("run", study, "--out", out)
+    done = subprocess.run(first, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     failed = [line for line in done.stderr.splitlines() if line.startswith("failed:")]
     assert len(failed) == 2
@@ -101,12 +100,12 @@ def test_a_study_runs_goes_on_and_names_what_failed(tmp_path: Path) -> None:
     assert len(kept_at) == 2
     study.write_text(STUDY)
     again = lab("run", study, "--out", out)
-    assert again.returncode == 0, again.stderr
+    assert again.exit_code == 0, again.stderr
     assert kept_at == {path: path.stat().st_mtime_ns for path in kept_at}  # nothing repeated
     assert pd.read_parquet(out / FETCHES).equals(fetches)
 
     study.write_text(STUDY.replace("budget = 25", "budget = 30"))
-    assert lab("run", study, "--out", out).returncode == 0
+    assert lab("run", study, "--out", out).exit_code == 0
     runs = pd.read_parquet(out / "runs.parquet")
     assert (runs["fetches"] == 30).all()  # other terms, other runs
 
@@ -121,7 +120,7 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     text = STUDY.replace("models/demo/examples.csv", str(folder / "labels.csv")) + OFFLINE
     study, out = write(folder, text)
     done = lab("run", study, "--out", out)
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.stderr
     return text, out
 
 
@@ -151,7 +150,7 @@ def test_an_apprentice_is_trained_on_the_crawl_of_another(
     assert not list(out.rglob("apprentice"))
 
     report = lab("report", out, "--csv", "--open", "no")
-    assert report.returncode == 0, report.stderr
+    assert report.exit_code == 0, report.stderr
     page = (out / "report" / "report.html").read_text()
     assert "offline" in page
     assert len(list((out / "report").glob("demo-*.png"))) == 2 * 3  # by the judge, and the critic
@@ -163,7 +162,7 @@ def test_an_apprentice_is_trained_on_the_crawl_of_another(
     ]
 
     kept = lab("run", study, "--out", out, "--keep")
-    assert kept.returncode == 0, kept.stderr
+    assert kept.exit_code == 0, kept.stderr
     assert len(list(out.rglob("crawl/crawl.db"))) == 4
     trained = sorted(out.rglob("apprentice*/*.npz"))
     options = [options_in(path.read_bytes()) for path in trained]
@@ -200,7 +199,7 @@ def test_interrupted_a_study_goes_on_and_ends_the_same(
             break
     assert list(out.rglob("run.json"))
     assert not (out / FETCHES).exists()
-    assert lab("run", study, "--out", out).returncode == 0
+    assert lab("run", study, "--out", out).exit_code == 0
     assert (out / FETCHES).read_bytes() == (whole / FETCHES).read_bytes()
     assert (out / "tables.md").read_text() == (whole / "tables.md").read_text()
 

@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 import csv
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
+from . import warm
 from .running import ROOT, crawl, environment
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from subprocess import CompletedProcess
 
 CYCLING = {"web": "demo", "topic": "/Sports/Cycling"}
 HOST = "bluenote-2.demo.example"  # of jazz
 
 
-def plan(*options: str, **arguments: str) -> subprocess.CompletedProcess[str]:
+def plan(*options: str, **arguments: str) -> CompletedProcess[str]:
     given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
-    return subprocess.run(
-        [sys.executable, "-m", "focuscrawl", "plan", *given, *options],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    line = ["plan", *given, *options]
+    return warm.run(line, cwd=ROOT, env=environment(), program="focuscrawl")
 
 
 def test_seeds_of_another_topic_are_told_before_the_crawl_and_by_it(tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -18,6 +16,8 @@ from click.testing import CliRunner, Result
 from focuscrawl.cli.main import main
 from focuscrawl.report.measures import load_pages
 from focuscrawl.webs import open_web
+
+from . import warm
 
 WEB = "demo:0.1"
 BUDGET = 60
@@ -47,17 +47,11 @@ def crawls(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
             "strategy": strategy,
             "crawl_dir": folder / strategy,
         }
-        command = [sys.executable, "-m", "scrapy", "crawl", "focused"]
+        line = ["crawl", "focused"]
         for name, value in arguments.items():
-            command += ["-a", f"{name}={value}"]
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=os.environ | {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+            line += ["-a", f"{name}={value}"]
+        settings = {"SCRAPY_SETTINGS_MODULE": "focuscrawl.settings"}
+        done = warm.run(line, cwd=folder, env=os.environ | settings)
         assert done.returncode == 0, done.stderr
     return [folder / "breadth-first", folder / "best-first"]
 

@@ -364,7 +364,7 @@ def test_the_examples_of_the_critic_may_be_elsewhere(local_web: LocalWeb, tmp_pa
 def test_the_alarm_is_in_the_store_the_summary_and_the_report(
     demo: dict[str, str], tmp_path: Path
 ) -> None:
-    run = crawl(tmp_path / "crawl", **{**demo, "strategy": "breadth-first"}, budget=400)
+    run = crawl(tmp_path / "crawl", **{**demo, "strategy": "breadth-first"}, budget=200)
     alarms = run.kept.query("SELECT seq, detail FROM events WHERE kind = 'alarm' ORDER BY id")
     assert alarms, "a blind crawl leaves its topic"
     assert "goes to /" in alarms[0][1]
@@ -377,7 +377,7 @@ def test_the_alarm_is_in_the_store_the_summary_and_the_report(
     halves = tmp_path / "halves"
     given = {**demo, "strategy": "breadth-first"}
     crawl(halves, **given, budget=alarms[0][0] - 20)
-    kept = crawl(halves, **given, budget=400).kept
+    kept = crawl(halves, **given, budget=200).kept
     sql = "SELECT seq, kind, detail FROM events WHERE kind IN ('alarm', 'recovered') ORDER BY id"
     assert kept.query(sql) == run.kept.query(sql)
 

@@ -18,6 +18,7 @@ from focuscrawl.topics import read_definition
 from focuscrawl.webs import read_page
 from focuscrawl.webs.synthetic import SyntheticWeb
 
+from . import warm
 from .model_server import Asked, Said, model_server, verdict
 from .recording import record
 from .running import ROOT, TOPIC, Kept, Run, crawl, environment
@@ -35,15 +36,9 @@ def is_good(url: str) -> bool:
 
 def test_the_critic_learns_and_the_crawl_follows(demo: dict[str, str], folder: Path) -> None:
     with model_server(by_word) as server:
-        done = subprocess.run(
-            [sys.executable, "-m", "focuscrawl", *command(folder, server.endpoint, 8)],
-            cwd=ROOT,
-            env=environment() | {"FOCUSCRAWL_TEACHER_KEY": KEY},
-            capture_output=True,
-            text=True,
-            timeout=600,
-            check=False,
-        )
+        line = command(folder, server.endpoint, 8)
+        given = environment() | {"FOCUSCRAWL_TEACHER_KEY": KEY}
+        done = warm.run(line, cwd=ROOT, env=given, program="focuscrawl")
     assert done.returncode == 0, done.stderr
     assert len(server.asked) == len(set(server.urls)) == 8
     first = server.asked[0]

@@ -14,7 +14,8 @@ from longer import long
 from focuscrawl.cli.main import COMMANDS, EXTRA_OF
 from focuscrawl.foundation.extras import EXTRAS
 
-from .running import ROOT, TOPIC, Kept
+from . import warm
+from .running import ROOT, TOPIC, Kept, environment, words
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,8 +80,8 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "crawl"
 
 
-# `--help` of one command after the other: what is absent is so for each of them
-_HELP = """
+# one command after the other: what is absent is so for each of them
+_COMMANDS = """
 import contextlib, io, json
 from focuscrawl.cli.main import main
 
@@ -88,7 +89,7 @@ codes = []
 for words in json.loads(sys.argv[1]):
     with contextlib.redirect_stdout(io.StringIO()) as said:
         try:
-            main([*words, "--help"], prog_name="focuscrawl")
+            main(words, prog_name="focuscrawl")
         except SystemExit as end:
             codes.append([end.code, said.getvalue()])
 print(json.dumps(codes))
@@ -102,9 +103,13 @@ HELPED = [
 @pytest.fixture(scope="module")
 def helped() -> list[tuple[int, str]]:
     """The exit code and the output of each command's ``--help``, where no extra is installed."""
-    done = run(_HELP, json.dumps(HELPED), absent=EXTRA_MODULES)
+    return without_extras([[*each, "--help"] for each in HELPED])
+
+
+def without_extras(commands: list[list[str]]) -> list[tuple[int, str]]:
+    done = run(_COMMANDS, json.dumps(commands), absent=EXTRA_MODULES)
     assert done.returncode == 0, done.stderr
-    return [(code, said) for code, said in json.loads(done.stdout)]
+    return [(code, said + done.stderr) for code, said in json.loads(done.stdout)]
 
 
 @pytest.mark.parametrize("number", range(len(HELPED)), ids=[" ".join(each) for each in HELPED])
@@ -114,22 +119,16 @@ def test_help_needs_no_extra(number: int, helped: list[tuple[int, str]]) -> None
     assert " ".join(["focuscrawl", *HELPED[number]]) in said
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["status", "--once", "{crawl}"],
-        ["why", "{crawl}", "{url}"],
-        ["apprentice", "train", "{crawl}", "--out", "{tmp}/apprentice"],
-        ["knowledge", "learn", "{crawl}", "--topic", TOPIC, "--out", "{tmp}/k.db"],
+def test_what_needs_no_extra(crawled: Path, tmp_path: Path) -> None:
+    commands = [
+        ["status", "--once", str(crawled)],
+        ["why", str(crawled), Kept(crawled).urls[3]],
+        ["apprentice", "train", str(crawled), "--out", f"{tmp_path}/apprentice"],
+        ["knowledge", "learn", str(crawled), "--topic", TOPIC, "--out", f"{tmp_path}/k.db"],
         ["web", "info", "demo"],
-    ],
-    ids=" ".join,
-)
-def test_what_needs_no_extra(arguments: list[str], crawled: Path, tmp_path: Path) -> None:
-    url = Kept(crawled).urls[3]
-    given = [each.format(crawl=crawled, tmp=tmp_path, url=url) for each in arguments]
-    done = run(FOCUSCRAWL, *given, absent=EXTRA_MODULES)
-    assert done.returncode == 0, done.stderr
+    ]
+    for command, (code, said) in zip(commands, without_extras(commands), strict=True):
+        assert code == 0, (command, said)
 
 
 def test_pages_to_judge_are_chosen_without_the_report(crawled: Path, tmp_path: Path) -> None:
@@ -144,6 +143,7 @@ def test_pages_to_judge_are_chosen_without_the_report(crawled: Path, tmp_path: P
     [
         (["report", "{crawl}"], "pandas", "report"),
         *long(
+            (["lab", "run", "study.toml", "--out", "{tmp}/out"], "pyarrow", "lab"),
             (["report", "{crawl}"], "matplotlib", "report"),
             (["report", "{crawl}"], "jinja2", "report"),
             (["web", "info", "a.parquet"], "pyarrow", "parquet"),
@@ -154,7 +154,6 @@ def test_pages_to_judge_are_chosen_without_the_report(crawled: Path, tmp_path: P
         (["topic", "suggest", "{crawl}", "--kind", "hub", "--out", "{tmp}/q"], "pandas", "report"),
         (["lab", "--help"], "matplotlib", "lab"),
         (["web", "info", "a.cdxj"], "pyarrow", "parquet"),
-        (["lab", "run", "study.toml", "--out", "{tmp}/out"], "pyarrow", "lab"),
         ([*CHECK, "--out", "{tmp}/out"], "matplotlib", "lab"),
         ([*ROUNDS, "--master", "local[2]"], "pyspark", "spark"),
         (["status", "--once", STORE], "psycopg", "workers"),
@@ -180,13 +179,15 @@ def test_a_command_without_its_extra_is_one_line(
     ("options", "more", "module", "extra"),
     [
         (["-O", "{tmp}/pages.parquet"], {}, "pyarrow", "parquet"),
-        (["-s", "FOCUSCRAWL_METRICS_PORT=1"], {}, "prometheus_client", "metrics"),
         ([], {"store": STORE}, "psycopg", "workers"),
-        ([], {"languages": "en"}, "py3langid", "languages"),
-        ([], {"discover": "feeds"}, "feedparser", "feeds"),
-        (["-s", "FOCUSCRAWL_PDF=1"], {}, "pypdf", "pdf"),
+        *long(
+            (["-s", "FOCUSCRAWL_METRICS_PORT=1"], {}, "prometheus_client", "metrics"),
+            ([], {"languages": "en"}, "py3langid", "languages"),
+            ([], {"discover": "feeds"}, "feedparser", "feeds"),
+            (["-s", "FOCUSCRAWL_PDF=1"], {}, "pypdf", "pdf"),
+        ),
     ],
-    ids=["parquet", "metrics", "workers", "languages", "feeds", "pdf"],
+    ids=["parquet", "workers", "metrics", "languages", "feeds", "pdf"],
 )
 def test_a_crawl_without_an_extra_is_one_line_and_nothing_written(
     options: list[str], more: dict[str, str], module: str, extra: str, tmp_path: Path
@@ -203,7 +204,8 @@ def test_a_crawl_without_an_extra_is_one_line_and_nothing_written(
 
 
 def test_a_setting_that_does_not_exist_is_one_line_and_nothing_written(tmp_path: Path) -> None:
-    done = crawl(tmp_path / "crawl", "-s", "FOCUSCRAWL_STAGNATOIN=5", absent=[])
+    line = words(tmp_path / "crawl", "-s", "FOCUSCRAWL_STAGNATOIN=5", **DEMO)
+    done = warm.run(line, cwd=ROOT, env=environment())
     assert done.returncode == 2
     assert done.stderr.splitlines() == [
         "scrapy crawl focused: there is no setting FOCUSCRAWL_STAGNATOIN: "
@@ -215,7 +217,7 @@ def test_a_setting_that_does_not_exist_is_one_line_and_nothing_written(tmp_path:
 def test_other_commands_of_scrapy_do_not_mind(tmp_path: Path) -> None:
     misspelt = ("-s", "FOCUSCRAWL_BUGDET=5", "-s", "FOCUSCRAWL_LIMITS=maybe")
     for command in (["list"], ["settings", "--get", "BOT_NAME"], ["version"]):
-        done = run(SCRAPY, *command, *misspelt)
+        done = warm.run([*command, *misspelt], cwd=ROOT, env=environment())
         assert done.returncode == 0, done.stderr
 
 

@@ -135,7 +135,7 @@ def test_scheduled_again_it_goes_on_as_on_the_command_line(
 def test_a_restart_of_scrapyd_ends_its_crawls_in_order_and_has_them_go_on(
     deployed: Scrapyd, tmp_path: Path
 ) -> None:
-    folder, budget = tmp_path / "server", 300
+    folder, budget = tmp_path / "server", 120
     slow, fast = tmp_path / "slow", tmp_path / "fast"
     shutil.copytree(deployed.folder / "eggs", folder / "eggs")
     with serving(folder) as server:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from longer import long
 from server.bad.refused import LONGEST, PAGES, STATUSES
 
 from .badweb import CRITIC, SETTINGS, explore
@@ -66,7 +67,7 @@ def test_a_number_that_is_no_status_is_no_answer(bad_web: BadWeb, tmp_path: Path
     assert run.summary("errors") == f"no HTTP: {len(STATUSES)}"
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [*long(1), 3])
 def test_nor_is_it_one_for_workers(
     bad_web: BadWeb, postgres: PostgresServer, tmp_path: Path, workers: int
 ) -> None:
@@ -79,7 +80,7 @@ def test_nor_is_it_one_for_workers(
     assert_whole(url, len(pages))
 
 
-@pytest.mark.parametrize("any_media", [0, 1])
+@pytest.mark.parametrize("any_media", [0, *long(1)])
 def test_no_long_url_comes_into_a_crawl(bad_web: BadWeb, tmp_path: Path, any_media: int) -> None:
     run = explore(tmp_path / "crawl", bad_web.seeds("long-urls"), FOCUSCRAWL_ANY_MEDIA=any_media)
     assert run.returncode == 0, run.stderr
@@ -97,7 +98,7 @@ def test_no_long_url_comes_into_a_crawl(bad_web: BadWeb, tmp_path: Path, any_med
     assert sum(row["status"] == 200 for row in pages.values()) == PAGES + 8
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [*long(1), 3])
 def test_nor_does_it_with_workers(
     bad_web: BadWeb, postgres: PostgresServer, tmp_path: Path, workers: int
 ) -> None:
@@ -157,7 +158,7 @@ def test_what_a_store_refuses_is_recorded_as_refused(demo: dict[str, str], tmp_p
     assert known == last  # none is missing
 
 
-@pytest.mark.parametrize("workers", [1, 3])
+@pytest.mark.parametrize("workers", [*long(1), 3])
 def test_what_postgresql_refuses_is_recorded_as_refused(
     demo: dict[str, str], postgres: PostgresServer, tmp_path: Path, workers: int
 ) -> None:

@@ -18,6 +18,7 @@ from pyarrow import parquet
 
 from focuscrawl.webs import open_web
 
+from . import warm
 from .networks import explore, listening
 from .running import ROOT, Run
 
@@ -46,13 +47,9 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, str]:
 
 def focuscrawl(*arguments: object) -> str:
     """Run a command; return what it printed."""
-    done = subprocess.run(
-        [FOCUSCRAWL, *map(str, arguments)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    line = [*map(str, arguments)]
+    done = warm.run(line, cwd=ROOT, env=os.environ, program="focuscrawl")
+    assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr
 
 

@@ -15,7 +15,8 @@ import pytest
 
 from focuscrawl.critic import load_critic
 
-from .running import ROOT, TOPIC, command, crawl
+from . import warm
+from .running import ROOT, TOPIC, command, crawl, words
 
 FOCUSCRAWL = str(Path(sys.executable).with_name("focuscrawl"))
 EVIL = "open('marker', 'w').close()\ndef judge(pages):\n    return [0.5] * len(pages)\n"
@@ -46,16 +47,34 @@ def go_on(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     return run(folder, command(Path(), *options, **GIVEN, budget=15))
 
 
-def run(here: Path, line: list[str]) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {
+def go_on_forked(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """The same, where it does not matter what a process imports when it begins."""
+    return forked(folder, "scrapy", words(Path(), *options, **GIVEN, budget=15))
+
+
+def forked(here: Path, program: str, line: list[str]) -> subprocess.CompletedProcess[str]:
+    return warm.run(line, cwd=here, env=environment(here), program=program)
+
+
+def environment(here: Path) -> dict[str, str]:
+    return os.environ | {
         "PYTHONPATH": str(ROOT),
         "SCRAPY_SETTINGS_MODULE": "focuscrawl.settings",
         "FOCUSCRAWL_CACHE": str(here.parent / "cache"),  # nothing is known of any page
     }
+
+
+def run(here: Path, line: list[str]) -> subprocess.CompletedProcess[str]:
     if line[1:3] == ["-m", "scrapy"]:  # as the console command: not with the current folder first
         line = [line[0], "-P", *line[1:]]
     return subprocess.run(
-        line, cwd=here, env=environment, capture_output=True, text=True, timeout=600, check=False
+        line,
+        cwd=here,
+        env=environment(here),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
     )
 
 
@@ -136,7 +155,7 @@ def test_no_link_in_a_folder_is_written_through(
         outside.write_text("precious")
     before = outside.read_bytes()
     (theirs / name).symlink_to(outside)
-    done = go_on(theirs, *options)
+    done = go_on_forked(theirs, *options)
     assert outside.read_bytes() == before
     assert done.returncode == 2, done.stderr
     assert f"{name} is a link to {outside}" in done.stderr
@@ -147,7 +166,7 @@ def test_no_link_in_a_folder_is_read_as_what_to_follow(theirs: Path) -> None:
     outside = theirs.parent / "precious"
     outside.write_text(json.dumps({"critic": "secret", "topic": TOPIC, "web": None}))
     (theirs / "follow.json").symlink_to(outside)
-    done = go_on(theirs)
+    done = go_on_forked(theirs)
     assert done.returncode == 0, done.stderr
     assert "follow.json is a link to" in done.stderr
     assert "secret" not in done.stderr
@@ -158,7 +177,7 @@ def test_a_report_is_written_into_no_link(theirs: Path) -> None:
     outside = theirs.parent / "outside"
     outside.mkdir()
     (theirs / "report").symlink_to(outside)
-    done = run(theirs, [FOCUSCRAWL, "report", "."])
+    done = forked(theirs, "focuscrawl", ["report", "."])
     assert done.returncode == 2
     assert "report is a link to" in done.stderr
     assert not [*outside.iterdir()]
@@ -167,7 +186,7 @@ def test_a_report_is_written_into_no_link(theirs: Path) -> None:
     (outside / "precious").write_text("precious")
     for name in ("loss.png", "report.html"):
         (theirs / "report" / name).symlink_to(outside / "precious")
-    assert run(theirs, [FOCUSCRAWL, "report", "."]).returncode == 0
+    assert forked(theirs, "focuscrawl", ["report", "."]).returncode == 0
     assert (outside / "precious").read_text() == "precious"
     assert "<html" in (theirs / "report" / "report.html").read_text()
 
@@ -175,7 +194,7 @@ def test_a_report_is_written_into_no_link(theirs: Path) -> None:
 def test_a_pipe_keeps_nobody_waiting(theirs: Path) -> None:
     for name in ("control.json", "follow.json"):
         os.mkfifo(theirs / name)
-    done = go_on(theirs)
+    done = go_on_forked(theirs)
     assert done.returncode == 0, done.stderr
     assert "follow.json is no plain file" in done.stderr
     assert fetches(theirs) == 15

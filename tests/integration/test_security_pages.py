@@ -59,6 +59,7 @@ def run(bad_web: BadWeb, tmp_path_factory: pytest.TempPathFactory) -> Measured:
     )
 
 
+@pytest.mark.long
 def test_a_page_without_an_end_holds_up_nobody(run: Measured, bad_web: BadWeb) -> None:
     assert run.returncode == 0
     assert "Traceback" not in run.stderr
@@ -70,11 +71,13 @@ def test_a_page_without_an_end_holds_up_nobody(run: Measured, bad_web: BadWeb) -
     assert max(good) < seqs[f"hard/{HARD}"]  # the whole site was fetched while it was parsed
 
 
+@pytest.mark.long
 def test_the_event_loop_goes_on_beside_it(run: Measured, bad_web: BadWeb) -> None:
     # it is given up after ten thousand times as long as a beat
     assert beats(run, seeds(bad_web, HARD)) > 100
 
 
+@pytest.mark.long
 def test_it_is_a_fetch_and_not_made_again(run: Measured, bad_web: BadWeb) -> None:
     before = run.kept.rows("SELECT * FROM pages ORDER BY seq")
     assert [row["links"] for row in before if row["error"] == TOO_HARD] == [0]

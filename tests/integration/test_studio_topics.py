@@ -74,6 +74,7 @@ def judge(tab: Page, verdict: str) -> str:
     return url
 
 
+@pytest.mark.long
 def test_a_topic_from_a_phrase_is_trained_judged_in_two_tabs_and_measured(
     folder: Path, browser: BrowserContext
 ) -> None:

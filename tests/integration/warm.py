@@ -2,12 +2,14 @@
 
 A short crawl takes a tenth of a second, and its imports most of a second. Each process here is one
 of its own: the command with its reactor, signals, files, environment and exit code. It only
-begins where all is imported. Texts have the same hashes in all that were forked: of two crawls
+begins where all is imported, and ends, when all threads and all that was to be done at the exit
+have, without taking that apart. Texts have the same hashes in all that were forked: of two crawls
 that have to be alike, one is started anew, and so is whatever is about the beginning itself.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import json
 import os
@@ -23,6 +25,7 @@ from contextlib import closing, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from subprocess import CompletedProcess
 from tempfile import TemporaryFile
 from typing import IO, TYPE_CHECKING, Any, NamedTuple, Self
@@ -46,7 +49,7 @@ _MODULES = (
     *("focuscrawl.commands.crawl", "focuscrawl.scheduler", "focuscrawl.spiders.focused"),
     *("focuscrawl.engine.own_process", "focuscrawl.workers.joining", "focuscrawl.webs.synthetic"),
     *("focuscrawl.strategies.apprentice", "focuscrawl.downloadhandlers.live"),
-    "focuscrawl.downloadhandlers.replay",
+    *("focuscrawl.downloadhandlers.replay", "protego", "scrapy.robotstxt"),
 )
 
 #: what is imported beforehand for ``focuscrawl``, when it is first asked for
@@ -207,6 +210,9 @@ def close() -> None:
 # in the process that others are forked from --------------------------------------------------
 
 
+_exit_codes: list[int] = []  # of this process, when it is to end
+
+
 class _Request(NamedTuple):
     words: list[str]
     cwd: str
@@ -215,6 +221,7 @@ class _Request(NamedTuple):
 
 def serve(descriptor: int) -> None:
     """Fork a process for each request; return when nobody is left to ask."""
+    atexit.register(_end_at_once)  # the first is called last
     installed = sys.path[1 + len(os.environ["PYTHONPATH"].split(os.pathsep)) :]
     _import_what_crawls_need()
     assert threading.active_count() == 1
@@ -223,8 +230,7 @@ def serve(descriptor: int) -> None:
         while (received := _receive(channel)) is not None:
             request, files = received
             if request.words[0] == "focuscrawl":
-                for module in _OWN_MODULES:
-                    import_module(module)
+                _import_what_commands_need()
             if os.fork() == 0:
                 channel.close()
                 _mind(request, files, installed)
@@ -284,13 +290,36 @@ def _become(request: _Request, standard: list[int], installed: list[str]) -> Non
     sys.argv = request.words
     signal.signal(signal.SIGINT, signal.default_int_handler)
     module, name = _PROGRAMS[request.words[0]]
-    getattr(import_module(module), name)()
-    sys.exit()
+    try:
+        getattr(import_module(module), name)()
+        sys.exit()
+    except SystemExit as end:
+        code = 0 if end.code is None else end.code
+        _exit_codes.append(code if isinstance(code, int) else 1)
+        raise
+
+
+def _end_at_once() -> None:
+    """Leave what is imported as it is: to take it apart means to copy it, which costs most."""
+    if _exit_codes:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_exit_codes[0])
+
+
+@cache
+def _import_what_commands_need() -> None:
+    for module in _OWN_MODULES:
+        import_module(module)
+    gc.freeze()
 
 
 def _import_what_crawls_need() -> None:
     for module in _MODULES:
         import_module(module)
+    for package in map(import_module, ("scrapy.commands", "focuscrawl.commands")):  # all are read
+        for found in iter_modules(package.__path__, f"{package.__name__}."):
+            import_module(found.name)
     defaults, ours = import_module("scrapy.settings.default_settings"), import_module(_SETTINGS)
     for kind in ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "EXTENSIONS", "ITEM_PIPELINES"):
         for path in (*getattr(defaults, f"{kind}_BASE"), *getattr(ours, kind, ())):
@@ -298,3 +327,4 @@ def _import_what_crawls_need() -> None:
                 import_module(path.rpartition(".")[0])
     assert "twisted.internet.reactor" not in sys.modules, "each process chooses its own"
     gc.collect()
+    gc.freeze()  # nor does a collection copy it

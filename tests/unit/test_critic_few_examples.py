@@ -82,16 +82,19 @@ def url_of(subject: str, number: int) -> str:
     return f"http://{subject}-{number % 5}.example/{subject}/{number}"
 
 
-@pytest.fixture
-def web() -> SmallWeb:
+@pytest.fixture(scope="module")
+def texts() -> dict[str, str]:
     """30 pages of each of six subjects."""
     generator = np.random.default_rng(3)
-    return SmallWeb(
-        {url_of(each, i): text_of(each, generator) for each in SUBJECTS for i in range(30)}
-    )
+    return {url_of(each, i): text_of(each, generator) for each in SUBJECTS for i in range(30)}
 
 
-@pytest.fixture(params=[False, True], ids=["words", "embeddings"], autouse=True)
+@pytest.fixture
+def web(texts: dict[str, str]) -> SmallWeb:
+    return SmallWeb(dict(texts))
+
+
+@pytest.fixture(params=[*long(False), True], ids=["words", "embeddings"], autouse=True)
 def embeddings(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> bool:
@@ -113,6 +116,7 @@ def checked(trained: TrainedCritic, web: SmallWeb) -> FewExamplesReport:
     return check_few_examples(trained, read_examples(trained, web), web)
 
 
+@pytest.mark.parametrize("embeddings", [False, True], ids=["words", "embeddings"], indirect=True)
 def test_a_clear_topic_is_found(web: SmallWeb) -> None:
     critic = train_from_little([], urls_of("birds", 8), urls_of("law", 4), [web], topic="/Birds")
     report = checked(critic, web)

@@ -132,7 +132,7 @@ def test_labels_teach_what_holds_for_sentences_never_seen(language: str, kind: s
     assert np.mean(found) > 0.8
 
 
-@EACH
+@FIRST
 def test_a_phrase_alone_is_precise(language: str) -> None:
     _, _, pages, truth = halves(language)
     model = read_phrases(LanguagePages(language, each=0, others=0).phrase("cycling"))
@@ -155,7 +155,7 @@ def test_old_charsets_and_utf8_are_the_same_words(language: str) -> None:
 
 @pytest.mark.parametrize(
     ("language", "words"),
-    [("de", "und"), ("zh", "的"), ("ja", "こと"), ("ar", "في"), ("zh", "自行车，我们")],
+    [("de", "und"), ("zh", "自行车，我们"), *long(("zh", "的"), ("ja", "こと"), ("ar", "في"))],
 )
 def test_everyday_words_of_the_language_are_refused(language: str, words: str) -> None:
     with pytest.raises(UserError, match="is on nearly every page; name words that few have"):

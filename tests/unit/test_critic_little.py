@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from longer import long
 
 from focuscrawl.cli.critic_from_little import read_description
 from focuscrawl.critic.corpus import read_known
@@ -35,7 +36,7 @@ def _cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOCUSCRAWL_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.fixture(params=[True, False], ids=["embeddings", "words only"])
+@pytest.fixture(params=[True, *long(False)], ids=["embeddings", "words only"])
 def shelf(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Shelf:
     """Pages on knots and on taxes; with word embeddings where they are installed, and without."""
     if request.param and not word_vectors_installed():
@@ -99,6 +100,7 @@ def others(
     return [bag for bag in seen if sum(bag.values()) < 100]
 
 
+@pytest.mark.parametrize("shelf", [True, False], ids=["embeddings", "words only"], indirect=True)
 def test_pages_without_a_label_stand_for_all_others(
     shelf: Shelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -141,7 +141,7 @@ def test_wherever_it_is_killed_it_goes_on_as_if_it_had_not_been(
 
 
 def test_processes_crawl_what_one_does_and_more_budget_goes_on(tmp_path: Path) -> None:
-    crawl(plan("best-first", 15, 10, 3), tmp_path / "several", workers=2)
+    crawl(plan("best-first", 15, 10, 3), tmp_path / "several")
     last = crawl(plan("best-first", 40, 10, 3), tmp_path / "several", workers=2)
     crawl(plan("best-first", 40, 10, 3), tmp_path / "one")
     assert last["fetched"] == 40
@@ -203,6 +203,9 @@ def test_the_command_crawls_and_tells_round_by_round(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
     assert lines[0].startswith("round 1: ")
+    nowhere = ("rounds", str(path), "--out", str(tmp_path / "tables"), "--pages", "3")
+    refused = CliRunner().invoke(main, nowhere)
+    assert (refused.exit_code, "name a folder, too" in refused.output) == (2, True)
     assert lines[-2] == "the budget of 30 fetches is spent"
     assert len(load_pages(str(tmp_path / "crawl"))) == 30
     again = CrawlPlan(
@@ -233,7 +236,7 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"00001-00000.parquet cannot be read"):
         crawl(plan("best-first", 9, 5, 2), root)
     (root / "plan.json").write_text('{"format": 9}', encoding="utf-8")
-    with pytest.raises(UserError, match="tables of format 9, this focuscrawl reads 1"):
+    with pytest.raises(UserError, match="tables of format 9, this focuscrawl reads 2"):
         crawl(plan("best-first", 9, 5, 2), root)
 
 

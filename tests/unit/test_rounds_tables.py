@@ -205,6 +205,17 @@ def test_a_copy_of_an_earlier_page_is_known_whatever_its_bucket(size: int, tmp_p
     assert twins.pop("http://copy.example/") == hosts[2]
     assert twins.pop("http://h0.example/named") == hosts[0]
     assert twins == dict.fromkeys(hosts)
+    tables = Tables(str(tmp_path / "tables"))
+    kept = [
+        [
+            row
+            for name in tables.of_bucket("contents", bucket, 99)
+            for row in tables.read(name).to_pylist()
+        ]
+        for bucket in range(3)
+    ]
+    assert sorted(row["url"] for rows in kept for row in rows) == hosts
+    assert all(row["content"] % 3 == bucket for bucket, rows in enumerate(kept) for row in rows)
 
 
 def test_a_page_that_resembles_one_of_an_earlier_round_is_a_repeat(tmp_path: Path) -> None:

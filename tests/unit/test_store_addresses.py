@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import traceback
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from click.testing import CliRunner
 
+from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.seeds import read_seeds
@@ -95,20 +95,15 @@ def test_a_seed_that_is_no_url_shows_no_password(text: str, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("command", ["status", "report", "why", "distill", "pause", "stop"])
-def test_the_commands_are_as_silent(tmp_path: Path, command: str) -> None:
+def test_the_commands_are_as_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
     text = "postgres//user:hush@host/database"
-    run = "from focuscrawl.cli.main import main; main()"
     more = ["http://a.example/"] if command == "why" else []
-    done = subprocess.run(
-        [sys.executable, "-c", run, command, text, *more],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert done.returncode == 2
-    assert SECRET not in done.stdout + done.stderr
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, [command, text, *more])
+    assert done.exit_code == 2
+    assert SECRET not in done.output
     (line,) = done.stderr.splitlines()
     assert line.startswith("focuscrawl: store is no PostgreSQL URL, and holds no crawl: write ")
 
