@@ -12,6 +12,8 @@ departments that were looked at when settings were chosen.
 from __future__ import annotations
 
 from collections import defaultdict
+from functools import partial
+from typing import TYPE_CHECKING
 
 from replays import recording
 
@@ -20,6 +22,9 @@ from focuscrawl.lab.forages import reachable
 from focuscrawl.paths.url_parts import parts_of
 from focuscrawl.paths.web_pages import WebPages
 from focuscrawl.webs import open_web
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 #: by registered domain
 LOOKED_AT = frozenset(
@@ -45,14 +50,16 @@ def doors() -> list[str]:
         within = {
             url: [to for to in pages.links(url) if to in urls and may_be_page(to)] for url in urls
         }
-        reach = {
-            url: len(reachable(url, lambda page, within=within: within.get(page, [])))
-            for url in urls
-        }
+        links_of = partial(_within, within)
+        reach = {url: len(reachable(url, links_of)) for url in urls}
         door = min(urls, key=lambda url: (-reach[url], len(url), url))
         if reach[door] >= _FEWEST:
             found.append(door)
     return found
+
+
+def _within(links: Mapping[str, list[str]], page: str) -> list[str]:
+    return links.get(page, [])
 
 
 if __name__ == "__main__":
