@@ -6,7 +6,8 @@ forage from them by ``focuscrawl paths check ... --unseen doors.txt`` (docs/path
 The rule: of each registered domain the door is the page from which links within the domain lead
 to most of its pages, the one with the shortest URL where several do; the domain counts where
 these are ten or more. Left out are the four universities that are learned from, and the eight
-departments that were looked at when settings were chosen.
+departments that were looked at when settings were chosen. Settings were written down with it before
+any was foraged: those that stand, all four goals, a budget of 400, stops at 0.03 and at 0.3.
 """
 
 from __future__ import annotations
