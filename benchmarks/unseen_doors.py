@@ -6,7 +6,8 @@ forage from them by ``focuscrawl paths check ... --unseen doors.txt`` (docs/path
 The rule: of each registered domain the door is the page from which links within the domain lead
 to most of its pages, the one with the shortest URL where several do; the domain counts where
 these are ten or more. Left out are the four universities that are learned from, and the eight
-departments that were looked at when settings were chosen.
+departments that were looked at when settings were chosen. Settings were written down with it
+before any was foraged: those that stand, all four goals, a budget of 400, stops at 0.03 and 0.3.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ def doors() -> list[str]:
     """Return the front doors, by domain."""
     web = open_web(str(recording("webkb")))
     pages = WebPages(web)
-    domains: dict[str, list[str]] = defaultdict(list)
+    domains: dict[str, set[str]] = defaultdict(set)
     for url in web.urls():
+<<<<<<< .merge_file_73eK3r
         domains[parts_of(url).domain].append(url)
     found = []
     for domain, urls in sorted(domains.items()):
@@ -56,6 +58,22 @@ def doors() -> list[str]:
         if reach[door] >= _FEWEST:
             found.append(door)
     return found
+=======
+        domains[parts_of(url).domain].add(url)
+    left = sorted(domains.keys() - LOOKED_AT)
+    found = [_door(domains[domain], pages) for domain in left]
+    return [door for door in found if door is not None]
+
+
+def _door(urls: set[str], pages: WebPages) -> str | None:
+    """Return the door of a domain by its pages; None: too few can be reached."""
+    within = {
+        url: [to for to in pages.links(url) if to in urls and may_be_page(to)] for url in urls
+    }
+    reach = {url: len(reachable(url, within.__getitem__)) for url in urls}
+    door = min(urls, key=lambda url: (-reach[url], len(url), url))
+    return door if reach[door] >= _FEWEST else None
+>>>>>>> .merge_file_ShCAwQ
 
 
 def _within(links: Mapping[str, list[str]], page: str) -> list[str]:
