@@ -13,8 +13,6 @@ before any was foraged: those that stand, all four goals, a budget of 400, stops
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import partial
-from typing import TYPE_CHECKING
 
 from replays import recording
 
@@ -23,9 +21,6 @@ from focuscrawl.lab.forages import reachable
 from focuscrawl.paths.url_parts import parts_of
 from focuscrawl.paths.web_pages import WebPages
 from focuscrawl.webs import open_web
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 #: by registered domain
 LOOKED_AT = frozenset(
@@ -43,22 +38,6 @@ def doors() -> list[str]:
     pages = WebPages(web)
     domains: dict[str, set[str]] = defaultdict(set)
     for url in web.urls():
-<<<<<<< .merge_file_73eK3r
-        domains[parts_of(url).domain].append(url)
-    found = []
-    for domain, urls in sorted(domains.items()):
-        if domain in LOOKED_AT or len(urls) < _FEWEST:
-            continue
-        within = {
-            url: [to for to in pages.links(url) if to in urls and may_be_page(to)] for url in urls
-        }
-        links_of = partial(_within, within)
-        reach = {url: len(reachable(url, links_of)) for url in urls}
-        door = min(urls, key=lambda url: (-reach[url], len(url), url))
-        if reach[door] >= _FEWEST:
-            found.append(door)
-    return found
-=======
         domains[parts_of(url).domain].add(url)
     left = sorted(domains.keys() - LOOKED_AT)
     found = [_door(domains[domain], pages) for domain in left]
@@ -73,11 +52,6 @@ def _door(urls: set[str], pages: WebPages) -> str | None:
     reach = {url: len(reachable(url, within.__getitem__)) for url in urls}
     door = min(urls, key=lambda url: (-reach[url], len(url), url))
     return door if reach[door] >= _FEWEST else None
->>>>>>> .merge_file_ShCAwQ
-
-
-def _within(links: Mapping[str, list[str]], page: str) -> list[str]:
-    return links.get(page, [])
 
 
 if __name__ == "__main__":
