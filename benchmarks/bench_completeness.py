@@ -41,7 +41,7 @@ CLASSES = ("course", "department", "faculty", "project", "staff", "student")
 INTRODUCTION = f"""\
 Written by `python benchmarks/bench_completeness.py --out docs/stopping.md`: closed replays with
 the apprentice and a critic of the web's own labels; fetches: {{lengths}}; what `recall {ASKED}`
-had not ended by then went on to its end. The truth is every page in reach with R > ½.
+had not ended by then went on, to its end or as far as it was kept. The truth is every page in reach with R > ½.
 
 | web | topics | within {NEAR} | mean error | within {NEAR}, by labels | interval holds \
 | stops at ≥ {ENOUGH} | fetches / needed, median | 80 % | ≤ {MORE} | both |
@@ -53,7 +53,8 @@ Estimates are the last ones before a quarter, a half, three quarters and the who
 fetches are over. *By labels*: against the recall of the labelled pages in reach, whatever the
 critic says of them. *Stops*: what `recall {ASKED}` would have done; *needed* are the fetches by
 which this crawl, in its order, had a true recall of {ASKED}: what a rule would take that knows the
-truth. Where the crawl was too short for that, as many as it has stand in. **!**: the interval does
+truth. Where the crawl was too short for that, as many as it has stand in. A crawl that the rule
+does not end (-) takes all its fetches, and is none of *both*. **!**: the interval does
 not hold. In the picture a line is a crawl, and the dot where the rule would end it."""
 COMPARED = f"""\
 ### Other rules
@@ -95,9 +96,14 @@ class Outcome:
         return at if at <= len(self.found) else None
 
     @property
-    def stopped(self) -> Estimate:
-        """The estimate by which ``stop="recall 0.9"`` would have ended the crawl, or the last."""
-        return ended(self.estimates) or self.estimates[-1]
+    def stopped(self) -> Estimate | None:
+        """The estimate by which ``stop="recall 0.9"`` would have ended the crawl; None: none."""
+        return ended(self.estimates)
+
+    @property
+    def fetches(self) -> int:
+        """How many fetches the rule takes: all there are, if it does not end the crawl."""
+        return len(self.found) if self.stopped is None else self.stopped.fetched
 
     @property
     def ending(self) -> Ending:
@@ -109,9 +115,9 @@ class Outcome:
             estimates=self.estimates,
         )
 
-    def recall(self, estimate: Estimate) -> float:
-        """Return the true recall when an estimate was made."""
-        return float(self.found[estimate.fetched - 1]) / self.relevant
+    def recall(self, fetches: int) -> float:
+        """Return the true recall after so many fetches."""
+        return float(self.found[fetches - 1]) / self.relevant
 
     def at_quarters(self) -> list[Estimate]:
         """Return the last estimates before each quarter of the crawl is over."""
@@ -121,7 +127,7 @@ class Outcome:
 
     def holds(self, estimate: Estimate) -> bool:
         low, high = estimate.interval
-        return low - 1e-9 <= self.recall(estimate) <= high + 1e-9
+        return low - 1e-9 <= self.recall(estimate.fetched) <= high + 1e-9
 
 
 def _fetched(estimate: Estimate) -> int:
@@ -209,13 +215,12 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
         cells = []
         for made in each.at_quarters():
             low, high = made.interval
-            mark = "" if each.holds(made) else " **!**"
-            cells.append(
-                f"{each.recall(made):.2f}, {made.recall:.2f} ({low:.2f} to {high:.2f}){mark}"
-            )
-        end, needed = each.stopped, "-" if each.needed is None else f"{each.needed:,}"
+            true, mark = each.recall(made.fetched), "" if each.holds(made) else " **!**"
+            cells.append(f"{true:.2f}, {made.recall:.2f} ({low:.2f} to {high:.2f}){mark}")
+        ends = "-" if each.stopped is None else f"{each.fetches:,}"
+        needed = "-" if each.needed is None else f"{each.needed:,}"
         row = [each.topic, f"{each.relevant:,}", f"{len(each.found):,}", *cells]
-        row += [f"{end.fetched:,}", f"{each.recall(end):.2f}", needed]
+        row += [ends, f"{each.recall(each.fetches):.2f}", needed]
         lines.append(f"| {' | '.join(row)} |")
     return lines
 
@@ -223,17 +228,18 @@ def table(outcomes: Sequence[Outcome]) -> list[str]:
 def summary(name: str, outcomes: Sequence[Outcome]) -> str:
     """A row of how often the estimates and the rule were good enough."""
     made = [(each, estimate) for each in outcomes for estimate in each.at_quarters()]
-    errors = np.array([abs(each.recall(e) - e.recall) for each, e in made])
+    errors = np.array([abs(each.recall(e.fetched) - e.recall) for each, e in made])
     by_label = np.array([abs(each.labelled[e.fetched - 1] - e.recall) for each, e in made])
     held = np.mean([each.holds(e) for each, e in made])
-    reached = np.array([each.recall(each.stopped) >= ENOUGH for each in outcomes])
+    reached = np.array([each.recall(each.fetches) >= ENOUGH for each in outcomes])
     # of a crawl that was too short for it: at least so many
-    more = np.array([e.stopped.fetched / (e.needed or len(e.found)) for e in outcomes])
+    more = np.array([e.fetches / (e.needed or len(e.found)) for e in outcomes])
     cells = [name, str(len(outcomes)), f"{np.mean(errors <= NEAR):.0%}", f"{errors.mean():.3f}"]
     cells += [f"{np.mean(by_label <= NEAR):.0%}", f"{held:.0%}", f"{reached.mean():.0%}"]
     cells += [f"{np.median(more):.2f}", f"{np.quantile(more, 0.8):.2f}"]
     cells.append(f"{np.mean(more <= MORE):.0%}")
-    cells.append(f"{np.mean(reached & (more <= MORE)):.0%}")
+    by_itself = np.array([each.stopped is not None for each in outcomes])
+    cells.append(f"{np.mean(by_itself & reached & (more <= MORE)):.0%}")
     return f"| {' | '.join(cells)} |"
 
 
@@ -245,10 +251,10 @@ def picture(found: dict[str, list[Outcome]]) -> Figure:
         plot.fill_between([0, 1], [-NEAR, 1 - NEAR], [NEAR, 1 + NEAR], color="0.93", lw=0)
         plot.plot([0, 1], [0, 1], color="0.6", lw=0.8)
         for each in outcomes:
-            true = [each.recall(e) for e in each.estimates]
+            true = [each.recall(e.fetched) for e in each.estimates]
             (line,) = plot.plot(true, [e.recall for e in each.estimates], lw=0.9, alpha=0.8)
-            end = each.stopped
-            plot.plot(each.recall(end), end.recall, "o", ms=5, color=line.get_color())
+            if (end := each.stopped) is not None:
+                plot.plot(each.recall(end.fetched), end.recall, "o", ms=5, color=line.get_color())
         plot.set(title=name, xlabel="true recall", xlim=(0, 1.02), ylim=(0, 1.02))
     plots[0].set_ylabel("estimated recall")
     return figure

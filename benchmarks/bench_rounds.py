@@ -1,9 +1,12 @@
 """What batching costs: harvest of crawls in rounds, by their size, beside that of one process.
 
-Run: ``python benchmarks/bench_rounds.py [--sizes 1,1%,10%] [--strategies apprentice,best-first]
-[--budget N] [--topics N] [--out FILE.csv] [demo] [uci] [wikipedia]``. Every crawl is made in this
-process, of the critic of the web's own labels, to its budget or the end of its frontier; a row a
-crawl goes to the CSV file as soon as it is over, and what is there already is not crawled again.
+Run: ``python benchmarks/bench_rounds.py [--out rounds.csv] [--picture rounds.png] [curve] [all]``.
+*curve* crawls in rounds of several sizes, with the apprentice and best-first: one topic of a
+synthetic web, and of the recorded webs every third of the topics in alphabetical order. *all*
+crawls all topics of the recorded webs with the apprentice, in rounds of 1 %. Every crawl is made
+in this process, with the critic of the web's own labels, to its budget or the end of its frontier;
+a row a crawl goes to the CSV file as soon as it is over, and what is there already is not crawled
+again: so a run may be cut short, and several may share a file.
 """
 
 from __future__ import annotations
@@ -11,21 +14,32 @@ from __future__ import annotations
 import argparse
 import csv
 import tempfile
+from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from time import process_time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
 from replays import ROOT, critic, recording, seeds, topics
 
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.replay import replay
+from focuscrawl.report.figure_style import Line, axes, legend, png
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
 from focuscrawl.rounds.plan import size_of_round
 from focuscrawl.rounds.work import Processes
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
 ONE = "one process"
+BUCKETS = 2
+BUDGETS = {"demo:10": 3000, "uci": 400, "wikipedia": 400}
+SIZES = ("10%", "1%", "0.1%", "1")  # of a round: of the budget, or fetches
+EVERY = 3  # topics of a recorded web
+STRATEGIES = ("apprentice", "best-first")
 
 
 class Row(NamedTuple):
@@ -34,64 +48,149 @@ class Row(NamedTuple):
     web: str
     topic: str
     strategy: str
-    size: str
+    round: int  # fetches; 0: one process
+    budget: int
     fetched: int
     harvest: float
     seconds: float
 
 
-def plan_of(web: str, topic: str, strategy: str, budget: int) -> CrawlPlan:
+class Case(NamedTuple):
+    """A crawl to make; `Row` begins with it."""
+
+    web: str
+    topic: str
+    strategy: str
+    round: int
+
+
+def curve() -> Iterator[Case]:
+    """Yield the crawls of several sizes of rounds, the quickest sizes of all first."""
+    for size in (ONE, *SIZES):
+        for web in BUDGETS:
+            named = ["/Sports/Cycling"] if web.startswith("demo") else sorted(topics(web))[::EVERY]
+            yield from (
+                Case(web, topic, strategy, fetches_of(size, web))
+                for topic in named
+                for strategy in STRATEGIES
+            )
+
+
+def every_topic() -> Iterator[Case]:
+    """Yield the crawls of all topics, by one process and in rounds of 1 %."""
+    for web in ("uci", "wikipedia"):
+        for topic in topics(web):
+            for size in (ONE, "1%"):
+                yield Case(web, topic, "apprentice", fetches_of(size, web))
+
+
+def fetches_of(size: str, web: str) -> int:
+    """Return the fetches of a round; 0 for one process."""
+    if size == ONE:
+        return 0
+    share = size_of_round(size)
+    return max(1, int(share * BUDGETS[web] if share < 1.0 else share))
+
+
+def plan_of(web: str, topic: str, strategy: str) -> CrawlPlan:
     where: dict[str, Any]
-    if web == "demo":
+    if web.startswith("demo"):
         models = ROOT / "models" / "demo"
-        where = {"critic": str(models), "seeds": str(models / "seeds.csv"), "web": "demo"}
+        where = {"critic": str(models), "seeds": str(models / "seeds.csv"), "web": web}
     else:
         where = {"critic": str(critic(web)), "seeds": str(seeds(web)), "web": str(recording(web))}
-    return CrawlPlan(topic=topic, strategy=strategy, budget=budget, **where)
+    return CrawlPlan(topic=topic, strategy=strategy, budget=BUDGETS[web], **where)
 
 
-def crawl(plan: CrawlPlan, size: str, folder: Path) -> tuple[int, float]:
-    """Crawl in rounds of a size, or by one process; return fetches and their mean relevance."""
-    if size == ONE:
+def crawl(case: Case, folder: Path) -> Row:
+    """Crawl in rounds of a size, or by one process."""
+    plan, began = plan_of(*case[:3]), process_time()
+    if not case.round:
         one = open_crawl(replace(plan, crawl_dir=str(folder / "one")))
         replay(one)
-        return one.fetched, one.harvest_rate
-    rounds = RoundsPlan(plan, size_of_round(size), buckets=2)
-    last = crawl_in_rounds(rounds, str(folder / "rounds"), Processes(1), lambda _: None)
-    return last["fetched"], last["relevance"] / max(last["fetched"], 1)
+        fetched, harvest = one.fetched, one.harvest_rate
+    else:
+        rounds = RoundsPlan(plan, case.round, BUCKETS)
+        last = crawl_in_rounds(rounds, str(folder / "rounds"), Processes(1), lambda _: None)
+        fetched, harvest = last["fetched"], last["relevance"] / max(last["fetched"], 1)
+    return Row(*case, plan.budget, fetched, harvest, process_time() - began)
+
+
+def rows_of(path: Path) -> list[Row]:
+    if not path.exists():
+        path.write_text(",".join(Row._fields) + "\n", encoding="utf-8")
+    with path.open(encoding="utf-8", newline="") as file:
+        return [
+            Row(*row[:3], *map(int, row[3:6]), *map(float, row[6:]))
+            for row in [*csv.reader(file)][1:]
+        ]
+
+
+def lost(rows: Iterable[Row]) -> Iterator[tuple[str, str, int, list[float], list[float]]]:
+    """Yield web, strategy, size of a round; a topic's harvests, and those of one process."""
+    harvest = {Case(*row[:4]): row.harvest for row in rows}
+    found = defaultdict(list)
+    for case in harvest:
+        if case.round and case._replace(round=0) in harvest:
+            found[case.web, case.strategy, case.round].append(case)
+    for (web, strategy, size), cases in sorted(found.items()):
+        ones = [harvest[case._replace(round=0)] for case in cases]
+        yield web, strategy, size, [harvest[case] for case in cases], ones
+
+
+def tell(rows: list[Row]) -> None:
+    """Print a table: harvest of rounds, that of one process on the same topics, the difference."""
+    print("| web | strategy | a round | topics | in rounds | one process | mean | worst topic |")
+    print("|---|---|--:|--:|--:|--:|--:|--:|")
+    for web, strategy, size, harvests, ones in lost(rows):
+        gained = np.subtract(harvests, ones)
+        print(
+            f"| `{web}` | {strategy} | {size} | {len(ones)} | {np.mean(harvests):.3f} "
+            f"| {np.mean(ones):.3f} | {gained.mean():+.3f} | {gained.min():+.3f} |"
+        )
+
+
+def draw(rows: list[Row], path: Path) -> None:
+    """Draw what rounds have more or less than one process, against their share of the budget."""
+    chosen = {*curve()}
+    points = defaultdict(list)
+    for web, strategy, size, harvests, ones in lost(r for r in rows if Case(*r[:4]) in chosen):
+        gained = float(np.subtract(harvests, ones).mean())
+        points[web, strategy].append((100 * size / BUDGETS[web], gained))
+    with axes(7.0, 3.6) as (figure, plot):
+        plot.axhline(0.0, color="#888888", lw=0.8)
+        for (web, strategy), found in points.items():
+            look = Line.of([*BUDGETS].index(web))
+            dashes = Line.of(STRATEGIES.index(strategy)).dashes
+            shares, gains = zip(*sorted(found), strict=True)
+            look.draw(plot, shares, gains, f"{web}, {strategy}", ls=dashes, marker="o", ms=4)
+        plot.set(
+            xscale="log",
+            xlabel="a round, % of the budget",
+            ylabel="mean R, less that of one process",
+        )
+        plot.xaxis.set_major_formatter("{x:g}")
+        legend(figure, columns=3)
+        path.write_bytes(png(figure))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("webs", nargs="*", default=["demo"])
-    parser.add_argument("--sizes", default="1%,10%")
-    parser.add_argument("--strategies", default="apprentice,best-first")
-    parser.add_argument("--budget", type=int, default=400)
-    parser.add_argument("--topics", type=int, default=100)
+    parser.add_argument("what", nargs="*", default=["curve", "all"], choices=["curve", "all"])
     parser.add_argument("--out", type=Path, default=Path("rounds.csv"))
+    parser.add_argument("--picture", type=Path, default=Path("rounds.png"))
     given = parser.parse_args()
-    done = set()
-    if given.out.exists():
-        with given.out.open(encoding="utf-8", newline="") as file:
-            done = {(r["web"], r["topic"], r["strategy"], r["size"]) for r in csv.DictReader(file)}
-    else:
-        given.out.write_text(",".join(Row._fields) + "\n", encoding="utf-8")
-    for web in given.webs:
-        named = ["/Sports/Cycling"] if web == "demo" else topics(web)[: given.topics]
-        for topic in named:
-            for strategy in given.strategies.split(","):
-                for size in [ONE, *given.sizes.split(",")]:
-                    if (web, topic, strategy, size) in done:
-                        continue
-                    plan = plan_of(web, topic, strategy, given.budget)
-                    began = process_time()
-                    with tempfile.TemporaryDirectory() as folder:
-                        fetched, harvest = crawl(plan, size, Path(folder))
-                    seconds = process_time() - began
-                    row = Row(web, topic, strategy, size, fetched, harvest, seconds)
-                    print(*row)
-                    with given.out.open("a", encoding="utf-8", newline="") as file:
-                        csv.DictWriter(file, Row._fields).writerow(row._asdict())
+    made = {"curve": curve, "all": every_topic}
+    for case in dict.fromkeys(case for what in given.what for case in made[what]()):
+        if case in {Case(*row[:4]) for row in rows_of(given.out)}:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            row = crawl(case, Path(folder))
+        print(*row, flush=True)
+        with given.out.open("a", encoding="utf-8", newline="") as file:
+            csv.writer(file).writerow(row)
+    tell(rows_of(given.out))
+    draw(rows_of(given.out), given.picture)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 """A long crawl in rounds on a standalone cluster of Apache Spark, all of it on this machine.
 
 Run: ``python benchmarks/bench_rounds_cluster.py FOLDER [--fetches N] [--round N] [--buckets N]
-[--web demo:SCALE]`` where PySpark and Java are. A master and two workers of one core each begin as
-processes; FOLDER keeps the tables, and ``rounds.csv``: a row a round, with its seconds of
-processor by stage, URLs known and the memory of its largest processes. The same command goes on
-with what is there.
+[--web demo:SCALE] [--alone]`` where PySpark and Java are. A master and two workers of one core
+each begin as processes; with ``--alone`` one process does all, without Spark. FOLDER keeps the
+tables, and ``rounds.csv``: a row a round, with URLs known, the seconds of processor of each stage
+and what those of the tasks went to, and the most memory that was resident meanwhile, in MB, of
+the driver's Python, its Java, the master, the workers, their executors and all Python processes of
+these. The same command goes on with what is there.
 """
 
 from __future__ import annotations
@@ -12,41 +14,113 @@ from __future__ import annotations
 import argparse
 import csv
 import os
-import resource
 import subprocess
+import threading
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyspark
+import psutil
 from replays import ROOT
 
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
-from focuscrawl.rounds.spark import Spark
+from focuscrawl.rounds.work import Processes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
+
+    from focuscrawl.rounds.work import Master
 
 PORT = 17_077
 HOST = "127.0.0.1"
 WORKERS = 2
 CLASSES = "org.apache.spark.deploy"
-COLUMNS = (
-    *("round", "fetched", "harvest", "known", "fetch", "learn", "take_in", "wall"),
-    *("task_megabytes", "driver_megabytes"),
-)
+STAGES = ("choose", "fetch", "learn", "take in", "commit")
+LAPS = ("open", "crawl", "read", "join", "score", "rank", "write")
+#: what a process is, by the end of a word of its command
+ROLES = {
+    f"{CLASSES}.SparkSubmit": "driver_java",
+    f"{CLASSES}.master.Master": "master",
+    f"{CLASSES}.worker.Worker": "workers",
+    "CoarseGrainedExecutorBackend": "executors",
+    "pyspark.daemon": "python",
+}
+MEMORY = ("driver", *ROLES.values())
+COLUMNS = ("round", "fetched", "harvest", "known", *STAGES, *LAPS, "wall", *MEMORY)
+LOOK = 1.0  # seconds between two looks at what is resident
+
+
+class Memory:
+    """The most that was resident of this process and of all it has begun, by what they are."""
+
+    def __init__(self) -> None:
+        self._most: dict[str, float] = {}
+        self._lock = threading.Lock()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            found = resident()
+            with self._lock:
+                for role, megabytes in found.items():
+                    self._most[role] = max(megabytes, self._most.get(role, 0.0))
+            time.sleep(LOOK)
+
+    def since(self) -> dict[str, float]:
+        """Return the most since this was last asked, in MB; processes of a kind are added up."""
+        with self._lock:
+            most, self._most = self._most, {}
+        return most
+
+
+def resident() -> dict[str, float]:
+    """Return what is resident of this process and of all it has begun, in MB."""
+    own = psutil.Process()
+    found = {"driver": own.memory_info().rss / 1e6}
+    for process in own.children(recursive=True):
+        try:
+            command = process.cmdline()
+            megabytes = process.memory_info().rss / 1e6
+        except psutil.NoSuchProcess:
+            continue
+        for word, role in ROLES.items():
+            if any(each.endswith(word) for each in command):
+                found[role] = found.get(role, 0.0) + megabytes
+                break
+    return found
 
 
 def begin(folder: Path, name: str, *arguments: str) -> subprocess.Popen[bytes]:
     """Begin a process of Spark's own."""
+    import pyspark  # noqa: PLC0415 - is not needed by one process
+
     spark_class = Path(pyspark.__file__).parent / "bin" / "spark-class"
     log = (folder / f"{arguments[0].rpartition('.')[2].lower()}-{name}.log").open("wb")
     environment = os.environ | {"SPARK_LOCAL_IP": HOST, "SPARK_WORKER_DIR": str(folder / "work")}
     environment["SPARK_DAEMON_MEMORY"] = "512m"
     command = [str(spark_class), *arguments]
     return subprocess.Popen(command, stdout=log, stderr=log, env=environment)
+
+
+@contextmanager
+def cluster(folder: Path) -> Iterator[Master]:
+    """Have a cluster within the ``with`` block."""
+    from focuscrawl.rounds.spark import Spark  # noqa: PLC0415
+
+    with ExitStack() as stack:
+
+        def run(name: str, *arguments: str) -> None:
+            process = stack.enter_context(begin(folder, name, *arguments))
+            stack.callback(process.terminate)
+
+        master = f"spark://{HOST}:{PORT}"
+        run("0", f"{CLASSES}.master.Master", "--host", HOST, "--port", str(PORT))
+        time.sleep(10)
+        for n in range(WORKERS):
+            run(str(n), f"{CLASSES}.worker.Worker", "--cores", "1", "--memory", "1g", master)
+        yield stack.enter_context(closing(Spark(master)))
 
 
 def main() -> None:
@@ -56,11 +130,12 @@ def main() -> None:
     parser.add_argument("--round", type=int, default=10_000)
     parser.add_argument("--web", default="demo:6700")
     parser.add_argument("--buckets", type=int, default=8)
+    parser.add_argument("--alone", action="store_true")
     given = parser.parse_args()
     given.folder.mkdir(parents=True, exist_ok=True)
-    rows = given.folder / "rounds.csv"
-    if not rows.exists():
-        rows.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
+    path = given.folder / "rounds.csv"
+    if not path.exists():
+        path.write_text(",".join(COLUMNS) + "\n", encoding="utf-8")
     crawl = CrawlPlan(
         topic="/Sports/Cycling",
         critic=str(ROOT / "models" / "demo"),
@@ -69,29 +144,18 @@ def main() -> None:
         budget=given.fetches,
     )
     plan = RoundsPlan(crawl, given.round, given.buckets)
-    began = time.monotonic()
+    began, memory = time.monotonic(), Memory()
 
     def tell(last: Mapping[str, Any]) -> None:
-        own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        values = [last["round"], last["fetched"], last["relevance"] / last["fetched"]]
-        values += [last["known"], *last["seconds"].values(), time.monotonic() - began]
-        with rows.open("a", encoding="utf-8", newline="") as file:
-            csv.writer(file).writerow([*values, last["megabytes"], own])
-        print(dict(zip(COLUMNS, [*values, last["megabytes"], own], strict=True)), flush=True)
+        row = {"round": last["round"], "fetched": last["fetched"], "known": last["known"]}
+        row |= {"harvest": last["relevance"] / last["fetched"], "wall": time.monotonic() - began}
+        row |= last["seconds"] | last["laps"] | memory.since()
+        with path.open("a", encoding="utf-8", newline="") as file:
+            csv.DictWriter(file, COLUMNS, restval=0).writerow(row)
+        print(row, flush=True)
 
-    with ExitStack() as stack:
-
-        def run(name: str, *arguments: str) -> None:
-            process = stack.enter_context(begin(given.folder, name, *arguments))
-            stack.callback(process.terminate)
-
-        master = f"spark://{HOST}:{PORT}"
-        run("0", f"{CLASSES}.master.Master", "--host", HOST, "--port", str(PORT))
-        time.sleep(10)
-        for n in range(WORKERS):
-            run(str(n), f"{CLASSES}.worker.Worker", "--cores", "1", "--memory", "1g", master)
-        with closing(Spark(master)) as spark:
-            print(crawl_in_rounds(plan, str(given.folder / "tables"), spark, tell))
+    with closing(Processes(1)) if given.alone else cluster(given.folder) as master:
+        print(crawl_in_rounds(plan, str(given.folder / "tables"), master, tell))
 
 
 if __name__ == "__main__":

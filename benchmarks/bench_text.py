@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from dataclasses import dataclass
+from functools import partial
 from resource import RUSAGE_SELF, getrusage
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,9 @@ import trafilatura
 from resiliparse.extract.html2text import extract_plain_text
 from text_truth import PARTS, Truth, blocks, tokens, truths
 
+from focuscrawl.text import EXTRACTORS as OURS
+from focuscrawl.text import extract_text
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
@@ -26,6 +30,7 @@ DRAWS = 10_000
 SEED = 1
 ENOUGH = 10  # words of a part of a page
 DEFAULT = "trafilatura"
+URL = "http://a.example/"  # of every page: truth is of what it says
 KINDS = ("text", "list", "links")
 
 
@@ -42,6 +47,11 @@ def _visible(page: str) -> str:
     return "\n".join(block.text for block in blocks(page))
 
 
+def _product(page: str, extractor: str) -> str:
+    """What `focuscrawl collect` takes, with metadata and language, from the bytes of a page."""
+    return extract_text(page.encode(), URL, encoding="utf-8", extractor=extractor).text
+
+
 EXTRACTORS: dict[str, Callable[[str], str]] = {
     "all visible text": _visible,
     "resiliparse, all text": lambda page: _resiliparse(page, main_content=False),
@@ -50,6 +60,7 @@ EXTRACTORS: dict[str, Callable[[str], str]] = {
     "trafilatura, fast": lambda page: _trafilatura(page, fast=True),
     "trafilatura, recall": lambda page: _trafilatura(page, favor_recall=True),
     "trafilatura, recall, fast": lambda page: _trafilatura(page, favor_recall=True, fast=True),
+    **{f"collect, {name}": partial(_product, extractor=name) for name in OURS},
     "trafilatura, precision": lambda page: _trafilatura(page, favor_precision=True),
 }
 

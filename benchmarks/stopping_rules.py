@@ -100,13 +100,15 @@ RULES: dict[str, tuple[Rule, tuple[float, ...]]] = {
 
 def worth(endings: Sequence[Ending], rule: Rule, constant: float) -> Worth:
     """Return what a rule is worth; a crawl that it does not end goes on to its last fetch."""
-    at = np.array([rule(each, constant) or len(each.found) for each in endings])
+    ends = [rule(each, constant) for each in endings]
+    at = np.array([n or len(e.found) for n, e in zip(ends, endings, strict=True)])
     recall = [e.found[fetched - 1] / e.relevant for e, fetched in zip(endings, at, strict=True)]
     more = at / np.array([each.needed for each in endings])
     enough, within = np.array(recall) >= ENOUGH - 1e-9, more <= MORE
+    by_itself = np.array([n is not None for n in ends])
     return Worth(
         *(float(enough.mean()), float(np.median(more)), float(np.quantile(more, 0.8))),
-        *(float(within.mean()), float((enough & within).mean())),
+        *(float(within.mean()), float((by_itself & enough & within).mean())),
     )
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import select
+import threading
 import time
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-
-import sqlalchemy as sa
 
 from focuscrawl.engine.settings_table import read_arguments
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
 from focuscrawl.spiders.focused import FocusedSpider
-from focuscrawl.store import schema
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,12 +21,14 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl, CrawlPlan
 
 _OWN = ("tables", "bucket", "number")
+_STDIN = 0  # of which whoever began this process holds the other end
 
 
 class RoundSpider(FocusedSpider):
     """Fetches what a round has chosen of one bucket; its end writes the tables of that.
 
     Arguments are ``tables``, ``bucket`` and ``number`` of the round; all else is in the tables.
+    It ends at once when standard input does, as that of a process does that has died.
     """
 
     name = "round"
@@ -52,16 +53,22 @@ class RoundSpider(FocusedSpider):
         with needs("parquet", "a crawl in rounds"):
             from focuscrawl.rounds.context import context_of  # noqa: PLC0415 - few need PyArrow
             from focuscrawl.rounds.fetching import open_round  # noqa: PLC0415
+        _end_with_stdin()
         context, bucket, number = context_of(self.tables), int(self.bucket), int(self.number)
         crawl = open_round(context, bucket, number, context.applied_to(plan))
-        last = max(context.last_fetch(bucket, number - 1), _last_fetch(crawl))
-        if last:  # its hosts may have been asked just now
-            ago = datetime.now(UTC) - datetime.fromisoformat(last)
-            time.sleep(max(0.0, plan.delay - ago.total_seconds()))
+        # whoever asked these hosts before may have been killed with requests that nobody noted
+        time.sleep(plan.delay)
         return crawl
 
 
-def _last_fetch(crawl: Crawl) -> str:
-    """Return when the crawl last fetched something, of a run that was cut short; else empty."""
-    (row,) = crawl.store.rows(sa.select(sa.func.max(schema.page.c.fetched_at).label("at")))
-    return row.at or ""
+def _end_with_stdin() -> None:
+    """Let this process end as soon as standard input does, from now on."""
+    if select.select([_STDIN], [], [], 0)[0]:
+        os._exit(1)  # nothing is ever written there: it has ended before
+    threading.Thread(target=_read_to_the_end, daemon=True).start()
+
+
+def _read_to_the_end() -> None:
+    while os.read(_STDIN, 1):
+        pass
+    os._exit(1)  # as if killed: everything recorded is on disk

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from focuscrawl.lab.leave_one_site_out import Fold, Forage
+    from focuscrawl.lab.forages import Forage
+    from focuscrawl.lab.leave_one_site_out import Fold
     from focuscrawl.webs import Web
 
 _RECALLS = (0.5, 0.8, 0.9)
@@ -50,6 +51,11 @@ _MEASURES = ["macro", "micro", "goal_f1"]
     "--domain",
     is_flag=True,
     help="Forage also without the domain as a factor, and as the training sites choose.",
+)
+@click.option(
+    "--bound",
+    type=click.FloatRange(0, 1, min_open=True),
+    help="Forage also by an oracle that knows all goals and ways, for this share of the goals.",
 )
 @click.option(
     "--rivals", is_flag=True, help="Forage by Q-values and context graphs of the same paths, too."

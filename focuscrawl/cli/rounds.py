@@ -42,8 +42,19 @@ _PROCESSES = re.compile(r"processes\[([1-9]\d{0,3})\]")
     help="Go on from the crawl in this folder, which stays as it is.",
 )
 @options.path("--folder", "Write the crawl into this folder, too, for reports.")
+@click.option(
+    "--pages",
+    type=click.IntRange(1),
+    help="With --folder: a random sample of so many pages.  [default: all]",
+)
 def rounds(
-    plan_file: Path, root: str, master: str | None, begun: Path | None, folder: Path | None
+    plan_file: Path,
+    root: str,
+    *,
+    master: str | None,
+    begun: Path | None,
+    folder: Path | None,
+    pages: int | None,
 ) -> None:
     """Crawl in rounds, over tables of Parquet.
 
@@ -55,14 +66,17 @@ def rounds(
     focuscrawl rounds rounds.toml --out rounds/cycling --master 'local[2]'
     """
     plan = read_plan(plan_file)
+    if pages is not None and folder is None:
+        raise UserError("--pages is how many pages --folder writes: name a folder, too")
     if folder is not None and (folder / "crawl.db").exists():
         raise UserError(f"{folder} holds a crawl already: name a new folder with --folder")
     with closing(_master(master)) as workers:
         last = crawl_in_rounds(plan, root, workers, _tell, watch=_bar, folder=begun)
     click.echo(in_words(last["stop"], last["fetched"]))
     if folder is not None:
-        write_folder(root, folder)
-        click.echo(f"as a crawl: {folder}")
+        written = write_folder(root, folder, pages)
+        of_all = "" if written == last["fetched"] else f", {written:,} of its fetches"
+        click.echo(f"as a crawl{of_all}: {folder}")
 
 
 def _master(name: str | None) -> Master:

@@ -18,11 +18,12 @@ from focuscrawl.crawl.page_source import webs_of
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT, Progress
 from focuscrawl.foundation.urls import host
+from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.language import primary
 from focuscrawl.page.tokens import tokenize
 from focuscrawl.store import schema
 from focuscrawl.text import EXTRACTORS, ExtractorApart, PageText
-from focuscrawl.text.apart import Html
+from focuscrawl.text.apart import RawPage
 from focuscrawl.text.store import FILE, TextStore
 from focuscrawl.webs.pages import HtmlAnswer
 
@@ -65,7 +66,7 @@ class CollectedPage:
 
     Attributes
     ----------
-    duplicates : URLs of pages that say nearly the same
+    duplicates : URLs of pages that say the same, as the crawl found, or nearly the same
     robots : what it asks of robots, see `focuscrawl.collection.signals`
     """
 
@@ -145,6 +146,9 @@ def collect(
             pages.append(_collected(row, text))
     pages = _in_languages(pages, wanted.languages, left_out)
     pages = _without_boilerplate(pages, left_out)
+    repeated = _repeated(store)
+    for page in pages:
+        page.duplicates = repeated.get(page.url, [])
     if not wanted.near_duplicates:
         pages = _once(pages, left_out)
     for page in pages:
@@ -172,6 +176,17 @@ def _rows(store: CrawlStore, least: float) -> Sequence[sa.Row[Any]]:
     return list(store.rows(rows.order_by(p.seq)))
 
 
+def _repeated(store: CrawlStore) -> dict[str, list[str]]:
+    """Return the URLs that the crawl took for duplicates of each page, in the order fetched."""
+    p, u, first = schema.page.c, schema.url.c, schema.url.alias()
+    rows = sa.select(u.url, first.c.url.label("of")).select_from(schema.page)
+    rows = rows.join(schema.url, u.id == p.url).join(first, first.c.id == p.duplicate_of)
+    found: dict[str, list[str]] = defaultdict(list)
+    for row in store.rows(rows.order_by(p.seq)):
+        found[row.of].append(row.url)
+    return found
+
+
 def _texts(
     rows: Sequence[sa.Row[Any]], webs: Sequence[Web], folder: Path, wanted: Wanted, processes: int
 ) -> Iterator[tuple[sa.Row[Any], PageText | str]]:
@@ -180,7 +195,7 @@ def _texts(
         TextStore(folder) as texts,
         ExtractorApart(wanted.extractor, processes) as extractor,
     ):
-        asked: list[tuple[sa.Row[Any], Html]] = []
+        asked: list[tuple[sa.Row[Any], RawPage]] = []
 
         def extracted() -> Iterator[tuple[sa.Row[Any], PageText | str]]:
             found = extractor.extract(page for _, page in asked)
@@ -205,12 +220,17 @@ def _texts(
         yield from extracted()
 
 
-def _read(webs: Sequence[Web], url: str, digest: bytes) -> Html | None:
+def _read(webs: Sequence[Web], url: str, digest: bytes) -> RawPage | None:
     for web in webs:
         (known,) = web.resolve([url])
-        page = None if known is None else HtmlAnswer.of(web.fetch(known), url)
-        if page is not None and blake2b(page.body, digest_size=_DIGEST).digest() == digest:
-            return Html(url, page.body, page.encoding)
+        answer = None if known is None else web.fetch(known)
+        if answer is None or blake2b(answer.body, digest_size=_DIGEST).digest() != digest:
+            continue
+        page = HtmlAnswer.of(answer, url)
+        if page is not None:
+            return RawPage(url, page.body, page.encoding)
+        if 200 <= answer.status < 300 and not answer.too_large and is_pdf(answer.body):
+            return RawPage(url, answer.body, None, pdf=True)
     return None
 
 
@@ -283,7 +303,7 @@ def _once(pages: list[CollectedPage], left_out: Counter[str]) -> list[CollectedP
         if first == page.seq:
             kept.append(page)
         else:
-            by_seq[first].duplicates.append(page.url)
+            by_seq[first].duplicates += [page.url, *page.duplicates]
     if len(kept) < len(pages):
         left_out["say nearly the same as another"] = len(pages) - len(kept)
     return sorted(kept, key=lambda each: each.seq)

@@ -65,7 +65,7 @@ MEANINGS = {
     "words": "words of the text, as spaces part them",
     "hash": "SHA-256 of the text in UTF-8",
     "extractor": "what found the text",
-    "duplicates": "addresses of pages that say nearly the same",
+    "duplicates": "addresses of pages that say the same, or nearly",
     "chunks": "parts of the text: its characters (code points) from start up to end",
 }
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from focuscrawl.page import read_content_type
+from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.encoding import to_utf8
 from focuscrawl.page.tree import parse_tree
 from focuscrawl.report.plain_text import one_line
@@ -40,6 +41,8 @@ def _wishes(answer: Answer) -> Iterator[str]:
 
 
 def _of_page(answer: Answer) -> Iterator[tuple[str, str]]:
+    if is_pdf(answer.body):
+        return
     _, encoding = read_content_type(answer.header("content-type"))
     root = parse_tree(to_utf8(answer.body[:_HEAD], encoding)[0])
     for meta in () if root is None else root.iter("meta"):

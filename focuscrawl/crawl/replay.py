@@ -66,4 +66,5 @@ def _download(fetch: Fetch, answer: Answer) -> Download:
         content_type=media_type,
         encoding=encoding,
         location=resolve(fetch.url, [location])[0] if location else None,
+        links=tuple(value for name, value in answer.headers if name.lower() == "link"),
     )

@@ -56,7 +56,7 @@ class Download:
     encoding : the charset parameter of Content-Type, if any
     location : where a redirect leads, a normalised URL
     etag, last_modified : header fields that a later request can ask by
-    robots : X-Robots-Tag header fields
+    robots, links : X-Robots-Tag and Link header fields
     """
 
     status: int
@@ -67,6 +67,7 @@ class Download:
     etag: str | None = None
     last_modified: str | None = None
     robots: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
 
 
 @dataclass(slots=True, kw_only=True)

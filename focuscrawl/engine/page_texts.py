@@ -21,8 +21,9 @@ from focuscrawl.engine.settings_table import (
 )
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
+from focuscrawl.page.documents import PDF
 from focuscrawl.text import ExtractorApart
-from focuscrawl.text.apart import Html
+from focuscrawl.text.apart import RawPage
 from focuscrawl.text.store import TextStore
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class PageTexts:
         return (
             self._taking
             and visit.view is not None
-            and not visit.view.kind
+            and visit.view.kind in ("", PDF)
             and visit.digest is not None
             and visit.twin is None
             and not visit.noindex
@@ -92,7 +93,9 @@ class PageTexts:
         What was made of the page is let go meanwhile: it is several times what came.
         """
         assert visit.digest is not None
-        page = Html(visit.url, visit.download.body, visit.download.encoding)
+        assert visit.view is not None
+        came = visit.download
+        page = RawPage(visit.url, came.body, came.encoding, pdf=visit.view.kind == PDF)
         visit.view, visit.link_rows, visit.newly_queued = None, [], []
         self._waiting += 1
         try:
@@ -132,14 +135,14 @@ class PageTexts:
             self._threads.stop()
         self._store.close()
 
-    async def _in_thread(self, digest: bytes, page: Html) -> PageText | str:
+    async def _in_thread(self, digest: bytes, page: RawPage) -> PageText | str:
         from twisted.internet import reactor  # noqa: PLC0415 - it is installed by now
 
         return await maybe_deferred_to_future(
             deferToThreadPool(reactor, self._threads, self._take, digest, page)
         )
 
-    def _take(self, digest: bytes, page: Html) -> PageText | str:
+    def _take(self, digest: bytes, page: RawPage) -> PageText | str:
         try:
             text = self._store.get(digest, self._name)
         except KeyError:

@@ -63,10 +63,13 @@ def download_of(response: Response) -> Download:
         location=resolve(response.url, [location])[0] if location else None,
         etag=_field(response, "ETag"),
         last_modified=_field(response, "Last-Modified"),
-        robots=tuple(
-            value.decode("latin-1") for value in response.headers.getlist("X-Robots-Tag")
-        ),
+        robots=_fields(response, "X-Robots-Tag"),
+        links=_fields(response, "Link"),
     )
+
+
+def _fields(response: Response, name: str) -> tuple[str, ...]:
+    return tuple(value.decode("latin-1") for value in response.headers.getlist(name))
 
 
 def _field(response: Response, name: str) -> str | None:

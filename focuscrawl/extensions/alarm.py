@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.diagnosis import ALARM, SpeedWatch
 from focuscrawl.engine.component import Component
-from focuscrawl.foundation.urls import host
+from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.report.harvest_falls import is_page, watch_again
+from focuscrawl.report.start_pages import doubts_of, start_pages
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -100,3 +101,7 @@ class Alarm(Component):
                 self._best_relevance,
                 self._best,
             )
+            self._crawl.flush()
+            examples = [url for url in map(normalize, self._crawl.critic.examples) if url]
+            for doubt in doubts_of(start_pages(self._crawl.store), examples):
+                logger.warning("%s", doubt)

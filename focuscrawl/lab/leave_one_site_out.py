@@ -7,7 +7,6 @@ against traps, as in all studies: what strategies choose themselves is compared.
 from __future__ import annotations
 
 import tempfile
-from collections import deque
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -22,7 +21,9 @@ from focuscrawl.crawl.replay import replay
 from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.critic.training import train_critic
+from focuscrawl.lab.forages import Ground, at_home, foraged, reachable
 from focuscrawl.lab.label_scores import score_labels
+from focuscrawl.lab.oracle_forage import best_forage
 from focuscrawl.lab.rivals_on_paths import context_graphs, q_values
 from focuscrawl.paths.extraction import PathSampling, extract_paths
 from focuscrawl.paths.features import PathReader
@@ -30,7 +31,6 @@ from focuscrawl.paths.files import save_model
 from focuscrawl.paths.left_out_sites import calibrate
 from focuscrawl.paths.page_labels import PageLabels, read_page_labels
 from focuscrawl.paths.training import TrainingOptions, observe, rewarded, train
-from focuscrawl.paths.url_parts import parts_of
 from focuscrawl.paths.web_pages import WebPages
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
@@ -38,10 +38,7 @@ from focuscrawl.taxonomy import Label
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from numpy.typing import NDArray
-
+    from focuscrawl.lab.forages import Forage
     from focuscrawl.paths.model import PathModel
     from focuscrawl.paths.training import Corpus
 
@@ -65,6 +62,7 @@ class Experiment:
     budget : fetches of each forage
     stops : goals a fetch; the model forages once more with each, and stops by it
     against : of `CONTENDERS`
+    bound : of the goals, for which an oracle forages, too; None: it does not
     domain : forage sites left out also without the domain as a factor on the score, and with or
         without it by which finds more when sites are left out within those learned from
     rivals : forage sites left out by `RIVALS`, too
@@ -85,6 +83,7 @@ class Experiment:
     budget: int = 500
     stops: tuple[float, ...] = ()
     against: tuple[str, ...] = CONTENDERS
+    bound: float | None = None
     domain: bool = False
     rivals: bool = False
     printed: bool = False
@@ -94,39 +93,6 @@ class Experiment:
     training: TrainingOptions = field(default_factory=TrainingOptions)
     evidence: str = "sum"
     random_state: int = 0
-
-
-@dataclass(frozen=True)
-class Forage:
-    """What a strategy found on the site left out.
-
-    Attributes
-    ----------
-    goal, site, strategy : of what, where, by whom
-    stop : goals a fetch below which it was to end; 0: it was not
-    reachable : goals that links lead to from the front door
-    pages : pages that links lead to from there
-    own : of these, pages on the registered domain of the front door
-    fetches : how many there were
-    on_the_way : how many of them were goals, or pages by which a goal was found
-    found : int64 (n,), the fetches that brought goals, from 1
-    """
-
-    goal: str
-    site: str
-    strategy: str
-    stop: float
-    reachable: int
-    pages: int
-    own: int
-    fetches: int
-    on_the_way: int
-    found: NDArray[np.int64]
-
-    def until(self, recall: float) -> int | None:
-        """Return the fetches it took to this recall, None if it was not reached."""
-        wanted = max(int(np.ceil(recall * self.reachable - 1e-9)), 1)
-        return int(self.found[wanted - 1]) if len(self.found) >= wanted else None
 
 
 @dataclass(frozen=True)
@@ -160,6 +126,8 @@ def leave_out(experiment: Experiment, goal: str, site: str) -> Fold:
         _forage_by(experiment, ground, model, PATHS, stop=stop)
         for stop in (0.0, *experiment.stops)
     ]
+    if experiment.bound is not None:
+        forages.append(best_forage(ground, bench.links, experiment.bound))
     if experiment.domain and held_out:
         feature = _forage_by(experiment, ground, _no_factor(model), f"{PATHS}, no factor")
         chosen = forages[0] if _factor_helps(bench, others) else feature
@@ -241,7 +209,7 @@ class _Bench:
         self._walks = {
             start: extract_paths(
                 start,
-                self._links,
+                self.links,
                 self.table.goals(goal, start),
                 self.table.labels,
                 sampling=experiment.sampling,
@@ -250,7 +218,8 @@ class _Bench:
             for start in experiment.starts
         }
 
-    def _links(self, url: str) -> list[str]:
+    def links(self, url: str) -> list[str]:
+        """Return the pages that a page links to and a crawl may fetch."""
         return [to for to in self._pages.links(url) if may_be_page(to)]
 
     def _model(self, starts: tuple[str, ...]) -> PathModel:
@@ -268,49 +237,12 @@ class _Bench:
 
     def ground(self, site: str) -> Ground:
         """Return what there is at a site."""
-        reached = _reachable(site, self._links)
+        reached = reachable(site, self.links)
         table = self.table
         if site not in self._walks:
-            home = _at_home(site, table.labels)
+            home = at_home(site, table.labels)
             table = PageLabels({url: table.labels[url] for url in home}, {})
         return Ground(self._goal, site, table.goals(self._goal, site) & reached, reached)
-
-
-@dataclass(frozen=True)
-class Ground:
-    """A site to forage: its front door, and what can be reached from there.
-
-    Attributes
-    ----------
-    goal, site : of what, where
-    goals, pages : that links lead to
-    """
-
-    goal: str
-    site: str
-    goals: set[str]
-    pages: set[str]
-
-    @property
-    def own(self) -> int:
-        """How many of the pages are on the registered domain of the front door."""
-        return len(_at_home(self.site, self.pages))
-
-
-def _at_home(site: str, pages: Iterable[str]) -> set[str]:
-    """Return the pages on the registered domain of a front door."""
-    home = parts_of(site).domain
-    return {url for url in pages if parts_of(url).domain == home}
-
-
-def _reachable(start: str, links: Callable[[str], list[str]]) -> set[str]:
-    seen, waiting = {start}, deque([start])
-    while waiting:
-        for to in links(waiting.popleft()):
-            if to not in seen:
-                seen.add(to)
-                waiting.append(to)
-    return seen
 
 
 def _save_critic(experiment: Experiment, table: PageLabels, site: str, out: Path) -> None:
@@ -378,25 +310,9 @@ def _forage(
         replay(crawl)
         with closing(CrawlStore.open(Path(scratch, "crawl", "crawl.db"), read_only=True)) as store:
             fetches = list(History(store).first_fetches())
-    before = {fetch.url: fetch.referrer for fetch in fetches}
-    found: list[int] = []
-    on_the_way: set[int] = set()
-    for seq, fetch in enumerate(fetches, 1):
-        if fetch.name in ground.goals:
-            found.append(seq)
-            at: int | None = fetch.url
-            while at is not None and at not in on_the_way:
-                on_the_way.add(at)
-                at = before.get(at)
-    return Forage(
-        ground.goal,
-        ground.site,
-        strategy,
-        stop=0.0,
-        reachable=len(ground.goals),
-        pages=len(ground.pages),
-        own=ground.own,
-        fetches=len(fetches),
-        on_the_way=len(on_the_way),
-        found=np.array(found, np.int64),
-    )
+    names = {fetch.url: fetch.name for fetch in fetches}
+    before = {
+        fetch.name: None if fetch.referrer is None else names.get(fetch.referrer)
+        for fetch in fetches
+    }
+    return foraged(ground, strategy, before)

@@ -19,7 +19,7 @@ from focuscrawl.critic.loading import load_trained
 from focuscrawl.critic.phrase_model import ON_TOPIC, phrases_of, read_phrases
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.lab.critics import phrase_of
-from focuscrawl.lab.planning import critic_of_labels
+from focuscrawl.lab.planning import critic_of_labels, sample
 from focuscrawl.lab.rendering import Grid
 from focuscrawl.report.measures import load_pages
 from focuscrawl.taxonomy import lies_under, read_labels
@@ -32,77 +32,92 @@ if TYPE_CHECKING:
     from focuscrawl.webs.protocol import Web
 
 PAGES = 3
+DRAWS = 2
 STRATEGIES = ("best-first", "apprentice")
-_WORDS, _NEW = CRITICS = ("words", "phrase and pages")
+_RATIOS = ("ratio", "most")
+_WORDS, _NEW, _ALL = CRITICS = ("words", "phrase and pages", "all labels")
 _NOTE = (
     "On: labelled pages of the topic among the fetches. Judged: share of all fetches that a "
-    "critic of all labels holds for relevant. Ratio: of the critic from the phrase and three "
-    "pages to that from the phrase's words."
+    "critic of all labels holds for relevant; of its own crawls, too. Means of the draws. Ratio: "
+    "of the critic from the phrase and three pages to that from the phrase's words. Most: what "
+    "the ratio would be if all fetches were relevant."
 )
 
 
 def study_harvest(task: Task) -> dict[str, pd.DataFrame]:
     """Crawl a topic from three start pages with critics from little, and judge what it brings.
 
-    One critic learns from the phrase alone, as `--kind words` does, the other from the phrase and
+    One critic learns from the phrase alone, as `--kind words` does, another from the phrase and
     the start pages. Neither judges the harvest: labels do, and a discriminative critic of all
-    training rows, which takes no part.
+    training rows. What that one finds when it guides the crawl is what a critic of some 1,700
+    labels would bring. The start pages of the first draw are the first of the seeds, on the topic
+    or not; of the others, training rows of the topic at random.
 
     Returns
     -------
-    ``harvest``: one row a ``strategy`` and ``critic``: of the ``fetches``, how many have a label
-    of the topic (``on``) or of another (``off``), each content once; ``judged``, the share that
-    the critic of all labels holds for relevant
+    ``harvest``: one row a ``draw``, ``strategy`` and ``critic``: of the ``fetches``, how many have
+    a label of the topic (``on``) or of another (``off``), each content once; ``judged``, the share
+    that the critic of all labels holds for relevant
     """
     web = open_web(task.recording)
-    seeds, phrase = task.seeds[:PAGES], task.phrase or phrase_of(task.topic)
-    critics = {
-        _WORDS: TrainedCritic(model=read_phrases(phrase)),
-        _NEW: train_from_little(phrases_of(phrase), seeds, (), [web]),
-    }
+    phrase = task.phrase or phrase_of(task.topic)
+    of_labels = str(critic_of_labels(task.labels, web, LogisticModel.kind))
     rows = []
-    for name, critic in critics.items():
-        for strategy in STRATEGIES:
-            fetched, n = _crawl(task, critic, seeds, strategy)
-            found = {"strategy": strategy, "critic": name, "fetches": n}
-            rows.append({**found, **_judged(task, web, fetched, n)})
+    for draw in range(DRAWS):
+        seeds = start_pages(task, web, draw)
+        guides = {
+            _WORDS: TrainedCritic(model=read_phrases(phrase)),
+            _NEW: train_from_little(phrases_of(phrase), seeds, (), [web]),
+            _ALL: None,
+        }
+        for name, guide in guides.items():
+            for strategy in STRATEGIES:
+                with tempfile.TemporaryDirectory() as folder:
+                    critic, topic = of_labels, task.topic
+                    if guide is not None:
+                        critic, topic = str(Path(folder, "critic")), ON_TOPIC
+                        save_critic(guide, Path(critic))
+                    plan = CrawlPlan(
+                        topic=topic,
+                        seeds=",".join(seeds),
+                        critic=critic,
+                        strategy=strategy,
+                        budget=task.budget,
+                        web=task.recording,
+                        crawl_dir=str(Path(folder, "crawl")),
+                    )
+                    replay(open_crawl(plan))
+                    pages = load_pages(Path(folder, "crawl"))
+                found = {"draw": draw, "strategy": strategy, "critic": name, "fetches": len(pages)}
+                rows.append({**found, **_judged(task, web, of_labels, pages)})
     return {"harvest": pd.DataFrame(rows)}
 
 
-def _crawl(
-    task: Task, critic: TrainedCritic, seeds: Sequence[str], strategy: str
-) -> tuple[list[str], int]:
-    """Crawl; return the URLs of distinct contents, and how many fetches it made."""
-    with tempfile.TemporaryDirectory() as name:
-        save_critic(critic, Path(name, "critic"))
-        plan = CrawlPlan(
-            topic=ON_TOPIC,
-            seeds=",".join(seeds),
-            critic=str(Path(name, "critic")),
-            strategy=strategy,
-            budget=task.budget,
-            web=task.recording,
-            crawl_dir=str(Path(name, "crawl")),
-        )
-        replay(open_crawl(plan))
-        pages = load_pages(Path(name, "crawl"))
-    return pages["url"][pages["duplicate_of"].isna()].tolist(), len(pages)
+def start_pages(task: Task, web: Web, draw: int) -> Sequence[str]:
+    """Return the start pages of a draw, three at most."""
+    if draw == 0:
+        return task.seeds[:PAGES]
+    rows = read_labels(task.labels)
+    on = [row.url for row in rows if row.split != "test" and lies_under(row.topic, [task.topic])]
+    return sample([url for url in web.resolve(on) if url is not None], PAGES, draw)
 
 
-def _judged(task: Task, web: Web, fetched: Sequence[str], n: int) -> Mapping[str, float]:
+def _judged(task: Task, web: Web, of_labels: str, pages: pd.DataFrame) -> Mapping[str, float]:
+    """Judge fetched pages, each content once."""
+    fetched = pages["url"][pages["duplicate_of"].isna()].tolist()
     rows = read_labels(task.labels)
     known = web.resolve([row.url for row in rows])
     label_of = {url: row.topic for url, row in zip(known, rows, strict=True) if url is not None}
     labels = [label_of[url] for url in fetched if url in label_of]
     on = sum(lies_under(label, [task.topic]) for label in labels)
-    judge = load_trained(str(critic_of_labels(task.labels, web, LogisticModel.kind)), task.topic)
+    judge = load_trained(of_labels, task.topic)
     bags = [bag for bag in read_bags(web, fetched) if bag]
     relevant = int((judge.judge_bags(bags).relevance > 0.5).sum())
-    return {"on": on, "off": len(labels) - on, "judged": relevant / n}
+    return {"on": on, "off": len(labels) - on, "judged": relevant / len(pages)}
 
 
 def harvest_grid(table: pd.DataFrame) -> Grid:
-    """Return the table for people: a row a topic, then the median of the ratios.
+    """Return the table for people: of each web, a row a topic, then medians and means.
 
     Parameters
     ----------
@@ -114,21 +129,25 @@ def harvest_grid(table: pd.DataFrame) -> Grid:
         for name in ("on", "judged"):
             for critic in CRITICS:
                 frame[f"{strategy}: {name}, {critic}"] = values[name, strategy, critic]
-            words, new = (values[name, strategy, critic] for critic in CRITICS)
+            words, new = (values[name, strategy, critic] for critic in (_WORDS, _NEW))
             frame[f"{strategy}: {name}, ratio"] = new / words.where(words > 0)
-    rows = [
-        [str(topic), *map(_cell, frame.columns, row)]
-        for (_, topic), row in zip(frame.index, frame.to_numpy().tolist(), strict=True)
-    ]
-    ratio = [column.endswith("ratio") for column in frame.columns]
-    medians = np.where(ratio, frame.median().to_numpy(), np.nan).tolist()
-    rows.append(["median", *map(_cell, frame.columns, medians)])
-    return Grid(
-        "harvest", "True harvest", _NOTE, ["topic", *frame.columns], rows, frame.reset_index()
-    )
+        frame[f"{strategy}: judged, most"] = 1.0 / words.where(words > 0)
+    is_ratio = frame.columns.str.endswith(_RATIOS)
+    rows = []
+    for web, topics in frame.groupby(level="web", sort=False):
+        rows += [
+            [str(web), str(topic), *map(_cell, frame.columns, row)]
+            for (_, topic), row in zip(topics.index, topics.to_numpy().tolist(), strict=True)
+        ]
+        for name, value in (("median", topics.median()), ("mean", topics.mean())):
+            said = np.where(is_ratio & (name == "mean"), np.nan, value.to_numpy()).tolist()
+            rows.append([str(web), name, *map(_cell, frame.columns, said)])
+    head = ["web", "topic", *frame.columns]
+    return Grid("harvest", "True harvest", _NOTE, head, rows, frame.reset_index())
 
 
 def _cell(column: str, value: float) -> str:
     if np.isnan(value):
         return "-"
-    return f"{value:.0f}" if ": on, " in column and "ratio" not in column else f"{value:.2f}"
+    is_count = ": on, " in column and not column.endswith(_RATIOS)
+    return f"{value:.0f}" if is_count else f"{value:.2f}"

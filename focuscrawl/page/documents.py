@@ -18,7 +18,7 @@ from focuscrawl.page.tokens import tokenize
 from focuscrawl.page.view import Links, PageView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 #: what a `PageView` may be, beside a page
 PDF, SITE_MAP, SITE_MAP_INDEX, FEED = "PDF", "site map", "site map index", "feed"
@@ -95,7 +95,13 @@ def parse_document(body: bytes, url: str, kind: str) -> PageView:
 
 
 def document_view(
-    url: str, kind: str, title: str, leaves: list[str], entries: Sequence[Entry]
+    url: str,
+    kind: str,
+    title: str,
+    leaves: list[str],
+    entries: Sequence[Entry],
+    *,
+    translations: Mapping[str, str] | None = None,
 ) -> PageView:
     """Return a document as a page of text and links.
 
@@ -103,6 +109,7 @@ def document_view(
     ----------
     leaves : its texts; the title is put before them, as leaf 0
     entries : where it leads; the leaf of each counts from 0 in `leaves`
+    translations : languages by the URLs that it says are the same as its entries in these
     """
     tokens, token_leaf = tokenize([title, *leaves])
     kept = _fitting(entries[:MAX_LINKS])
@@ -128,6 +135,8 @@ def document_view(
         encoding="utf-8",
         links_cut=len(entries) - len(kept),
         kind=kind,
+        translations=[*(translations or ())],
+        translated_to=[*(translations or {}).values()],
     )
 
 

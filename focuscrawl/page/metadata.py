@@ -18,8 +18,9 @@ _REFRESH = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _FEEDS = ("application/rss+xml", "application/atom+xml")
-_MAX_FEEDS, _MAX_TRANSLATIONS = 10, 100  # that are kept; more are made, not written
-_LANGUAGE = 35  # characters (RFC 5646, section 4.4.1)
+_MAX_FEEDS = 10  # that are kept; more are made, not written
+MAX_TRANSLATIONS = 100  #: of a page
+MAX_TAG = 35  #: characters of the name of a language (RFC 5646, section 4.4.1)
 _MAX_REFRESHES = 16  # `meta` elements that are looked at; one is the rule
 #: rules of X-Robots-Tag that have a value; another word before a colon names a crawler
 _VALUED = frozenset({"max-image-preview", "max-snippet", "max-video-preview", "unavailable_after"})
@@ -107,8 +108,8 @@ def _read_alternate(found: Metadata, link: etree._Element, href: str) -> None:
     if link.get("type", "").strip().lower() in _FEEDS:
         if len(found.feeds) < _MAX_FEEDS:
             found.feeds.append(href)
-    elif language and len(found.translations) < _MAX_TRANSLATIONS:
-        found.translations.append((language[:_LANGUAGE], href))
+    elif language and len(found.translations) < MAX_TRANSLATIONS:
+        found.translations.append((language[:MAX_TAG], href))
 
 
 def _read_refresh(found: Metadata, meta: etree._Element, content: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
+from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -19,6 +20,8 @@ from focuscrawl.page.documents import (
     UnreadableError,
     document_view,
 )
+from focuscrawl.page.metadata import MAX_TAG, MAX_TRANSLATIONS
+from focuscrawl.page.parse import MAX_LINKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,8 +36,9 @@ _LONGEST = 3000  # characters of what is looked at of a URL or a date
 def read_site_map(xml: bytes, url: str) -> PageView:
     """Read a site map: the pages it names, the latest changed first, in words of their URLs.
 
-    What has no date comes last, equals as they are listed. Entities are left alone, those that
-    XML itself has aside, and nothing is loaded.
+    What has no date comes last, equals as they are listed. Pages that it names as the same in
+    another language, with elements of XHTML, are translations, not links. Entities are left
+    alone, those that XML itself has aside, and nothing is loaded.
 
     Raises
     ------
@@ -42,6 +46,7 @@ def read_site_map(xml: bytes, url: str) -> PageView:
         It names no page and no site map.
     """
     found: dict[str, float] = {}
+    translations: dict[str, str] = {}
     index = False
     events = etree.iterparse(
         io.BytesIO(xml),
@@ -62,6 +67,9 @@ def read_site_map(xml: bytes, url: str) -> PageView:
             if target is not None and len(target) <= MAX_URL and target not in found:
                 at = changed_at(changed)
                 found[target] = -math.inf if at is None else at
+            for language, other in _translations(element, url):
+                if len(translations) < MAX_LINKS:
+                    translations.setdefault(other, language)
             _forget(element)
             if len(found) >= MOST:
                 break
@@ -77,7 +85,9 @@ def read_site_map(xml: bytes, url: str) -> PageView:
         for at, (target, text) in enumerate(zip(targets, texts, strict=True))
     ]
     kind = SITE_MAP_INDEX if index else SITE_MAP
-    return document_view(url, kind, f"{kind} of {host(url)}", texts, entries)
+    others = {other: said for other, said in translations.items() if other not in found}
+    title = f"{kind} of {host(url)}"
+    return document_view(url, kind, title, texts, entries, translations=others)
 
 
 def named_in_robots(text: str, url: str) -> Iterator[str]:
@@ -94,6 +104,17 @@ def named_in_robots(text: str, url: str) -> Iterator[str]:
 def words_of(url: str) -> str:
     """Return the words that the path and the query of a URL are made of."""
     return _NO_WORD.sub(" ", unquote(url.partition("://")[2].partition("/")[2])).strip()
+
+
+def _translations(element: etree._Element, url: str) -> Iterator[tuple[str, str]]:
+    """Iterate over where a page is in other languages, and in which, as it names them."""
+    for link in islice(element.iterchildren("{*}link"), MAX_TRANSLATIONS):
+        language, location = link.get("hreflang", "").strip(), link.get("href", "").strip()
+        if not language or len(location) > MAX_URL or link.get("rel", "").lower() != "alternate":
+            continue
+        target = resolve(url, [location])[0]
+        if target is not None and len(target) <= MAX_URL:
+            yield language[:MAX_TAG], target
 
 
 def _text(element: etree._Element, name: str) -> str:

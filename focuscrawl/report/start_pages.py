@@ -121,10 +121,17 @@ def warnings_of(pages: Sequence[StartPage], examples: Sequence[str]) -> Iterator
             f"no start page is on the topic, the best has R {best.relevance:.2f}: either the "
             "seeds or the critic are of another topic (focuscrawl critic check)"
         )
+    yield from doubts_of(pages, examples)
+
+
+def doubts_of(pages: Sequence[StartPage], examples: Sequence[str]) -> Iterator[str]:
+    """Yield what `warnings_of` says of where start pages are, and of what the critic knows."""
+    judged = [page for page in pages if page.relevance is not None]
     hosts = {host(page.url) for page in judged}
-    if len(hosts) == 1 and len(judged) > 1:
+    if len(hosts) == 1:
+        all_of_them = "all start pages are" if len(judged) > 1 else "the only start page is"
         yield (
-            f"all start pages are on {hosts.pop()}: the crawl asks it for one page at a time, and "
+            f"{all_of_them} on {hosts.pop()}: the crawl asks it for one page at a time, and "
             "sees the rest of the Web only if that links there; add seeds of other hosts"
         )
     seeds = {page.url for page in pages}

@@ -12,6 +12,7 @@ from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.errors import UserError
 from focuscrawl.rounds.bucket_urls import BucketUrls
 from focuscrawl.rounds.context import RoundsContext
+from focuscrawl.rounds.sample import Sample, page_tables
 from focuscrawl.store import PageRow, StoreWriter, VisitRecord
 from focuscrawl.store.records import LinkRow
 from focuscrawl.strategies import RecalledPage
@@ -30,10 +31,15 @@ _PAGE = (
 )
 
 
-def write_folder(root: str, path: Path) -> int:
+def write_folder(root: str, path: Path, most: int | None = None) -> int:
     """Write the crawl at `root` into a new folder; return how many pages that is.
 
     Texts of links are not in it.
+
+    Parameters
+    ----------
+    most : so many pages, drawn at random, with their links; None: all, whose URLs are then held
+        in memory
 
     Raises
     ------
@@ -43,12 +49,13 @@ def write_folder(root: str, path: Path) -> int:
     context, folder = RoundsContext(root), CrawlFolder(path)
     tables, checked, numbers = context.tables, context.checked, UrlTable()
     last = tables.read_json("rounds/last.json") or {"round": 0}
+    sample = None if most is None else Sample(context, last["round"], most)
     store = folder.open_store(checked.identity | {IN_ROUNDS: root}, checked.about)
     writer = StoreWriter(store.engine)
     known = [
         row
         for bucket in range(context.buckets)
-        for row in _urls(BucketUrls(tables, bucket, last["round"]))
+        for row in _urls(BucketUrls(tables, bucket, last["round"]), sample)
     ]
     known.sort(key=lambda row: row["found"])
     for row in known:
@@ -57,8 +64,9 @@ def write_folder(root: str, path: Path) -> int:
         numbers.change(number, row["state"], row["score"] if math.isfinite(row["score"]) else None)
     url_of = {row["id"]: row["url"] for row in known}
     record = VisitRecord(events=[(0, "start", f"rounds of {root}")])
-    n_links, seq, links, strategy = 0, 0, _Links(context, last["round"]), context.strategy()
-    for seq, page in enumerate(_pages(context, last["round"]), 1):
+    n_links, seq, strategy = 0, 0, context.strategy()
+    links = _Links(context, last["round"], sample)
+    for seq, page in enumerate(_pages(context, last["round"], sample), 1):
         at, twin = numbers.get(page["url"]), page["duplicate_of"]
         assert at is not None
         record.page = PageRow(
@@ -90,24 +98,23 @@ def write_folder(root: str, path: Path) -> int:
     return seq
 
 
-def _urls(urls: BucketUrls) -> Iterator[dict[str, Any]]:
-    yield from urls.rows(urls.places(urls.ids)).to_pylist()
+def _urls(urls: BucketUrls, sample: Sample | None) -> Iterator[dict[str, Any]]:
+    ids = urls.ids if sample is None else np.intersect1d(urls.ids, sample.urls)
+    yield from urls.rows(urls.places(ids)).to_pylist()
 
 
-def _pages(context: RoundsContext, until: int) -> Iterator[dict[str, Any]]:
-    """Yield the pages round by round, of a round bucket by bucket."""
-    for round_ in range(1, until + 1):
-        for bucket in range(context.buckets):
-            if context.tables.has(f"pages/{bucket:03}/{round_:05}"):
-                yield from context.tables.read(f"pages/{bucket:03}/{round_:05}").to_pylist()
+def _pages(context: RoundsContext, until: int, sample: Sample | None) -> Iterator[dict[str, Any]]:
+    for name in page_tables(context, until):
+        rows = context.tables.read(name)
+        yield from (rows if sample is None else sample.of_pages(rows)).to_pylist()
 
 
 class _Links:
     """Links of a crawl, in the order of its pages; held are a few of each bucket."""
 
-    def __init__(self, context: RoundsContext, until: int) -> None:
+    def __init__(self, context: RoundsContext, until: int, sample: Sample | None) -> None:
         self._where = context.tables.root
-        self._rows = [_evidence(context.tables, n, until) for n in range(context.buckets)]
+        self._rows = [_evidence(context.tables, n, until, sample) for n in range(context.buckets)]
         self._next = [next(rows, None) for rows in self._rows]
 
     def of(self, url: str) -> Iterator[dict[str, Any]]:
@@ -125,7 +132,9 @@ class _Links:
                 raise UserError(f"{self._where} is damaged: no page has links of {row['source']}")
 
 
-def _evidence(tables: Tables, bucket: int, until: int) -> Iterator[dict[str, Any]]:
+def _evidence(
+    tables: Tables, bucket: int, until: int, sample: Sample | None
+) -> Iterator[dict[str, Any]]:
     for name in tables.of_bucket("evidence", bucket, until):
         for some in tables.read_some(name):
-            yield from some.to_pylist()
+            yield from (some if sample is None else sample.of_links(some)).to_pylist()

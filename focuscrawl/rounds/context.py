@@ -10,6 +10,7 @@ from focuscrawl.crawl.assembly import check
 from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.crawl.quotas import Quotas
 from focuscrawl.rounds.evidence import Model
+from focuscrawl.rounds.round_time import RoundTime
 from focuscrawl.rounds.tables import Tables
 from focuscrawl.strategies import StrategyContext, make_strategy
 
@@ -27,6 +28,7 @@ class RoundsContext:
     folder : of the crawl that it goes on from
     settings : Scrapy's and ours, for a crawl of the live Web
     checked : see `focuscrawl.crawl.assembly.check`
+    time : of a round; None for a replay, which takes none
     """
 
     def __init__(self, root: str) -> None:
@@ -39,6 +41,10 @@ class RoundsContext:
         self.settings: dict[str, Any] = kept["settings"]
         self._crawl: dict[str, Any] = kept["crawl"]
         self.checked = check(CrawlPlan(**self._crawl), None, exists=False)
+        self.time: RoundTime | None = None
+        if self.checked.web is None:
+            share = self.fetches / self.buckets
+            self.time = RoundTime.of(self.settings, share, kept.get("seconds"))
 
     def applied_to(self, plan: CrawlPlan) -> CrawlPlan:
         """Return a plan that says how to fetch as one of this crawl."""
@@ -68,14 +74,6 @@ class RoundsContext:
         ended = self.tables.read_json(f"{names[-1].replace('quotas/', 'ended/', 1)}.json")
         assert ended is not None
         return Quotas.of(self.tables.read(names[-1]).to_pylist(), ended["generosity"])
-
-    def last_fetch(self, bucket: int, until: int) -> str:
-        """Return when a page of a bucket was last fetched; empty if none was."""
-        names = self.tables.of_bucket("pages", bucket, until)
-        if not names:
-            return ""
-        times = self.tables.read(names[-1], ["fetched_at"])["fetched_at"].to_pylist()
-        return max(times, default="")
 
     def outcomes(self, bucket: int, until: int) -> bytes | None:
         """Return the strategy's rates of a bucket after a round; None: nothing came of it yet."""

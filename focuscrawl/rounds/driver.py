@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
-from time import process_time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from focuscrawl.foundation.urls import identity
 from focuscrawl.rounds.bucket_urls import bucket_of
 from focuscrawl.rounds.context import context_of
 from focuscrawl.rounds.from_folder import TAKEN_OVER, opened
+from focuscrawl.rounds.laps import Laps
 from focuscrawl.rounds.learning import learn
 from focuscrawl.rounds.tables import CHOSEN, NAME, Tables
 from focuscrawl.rounds.work import Task, came_of, do
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Watch = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
 
-_FORMAT = 1  # of the tables
+_FORMAT = 2  # of the tables
 #: of `CrawlPlan`: what makes a crawl this crawl
 _KEPT = ("topic", "critic", "strategy", "options", "seeds", "web", "random_state")
 
@@ -62,7 +62,8 @@ def crawl_in_rounds(
     -------
     The last round, and ``stop``: why there is no other. Of a round: ``round`` (its number),
     ``fetched`` and ``relevance`` (of all rounds so far), ``model`` (its version), ``known`` URLs,
-    ``seconds`` of processor by stage, ``megabytes`` of the largest process so far
+    ``seconds`` of processor by stage and ``laps``, what those of the tasks went to (see `fetch`
+    and `take_in`), ``megabytes`` of the largest process so far
 
     Raises
     ------
@@ -84,20 +85,22 @@ def crawl_in_rounds(
     stop = "budget"
     while last["fetched"] < plan.crawl.budget:
         number, left = last["round"] + 1, plan.crawl.budget - last["fetched"]
+        laps = Laps()
         context = context_of(root)
         if number == TAKEN_OVER and context.folder is not None:  # a folder of this machine
             done = came_of([do(Task("take over", root, 0, number))])
         else:
             buckets = choose(tables, plan.buckets, number, min(plan.fetches, left))
+            laps.end("choose")
             if not buckets:
                 stop = "frontier_empty"
                 break
             done = do_all("fetch", number, buckets)
         of_buckets = {str(each["bucket"]): each["fetched"] for each in done}
         tables.write_json(f"fetched/{number:05}.json", {"buckets": of_buckets})
-        began = process_time()
+        laps.end("fetch")
         model = learn(context, number)
-        learned = process_time() - began
+        laps.end("learn")
         taken_in = do_all("take in", number, every)
         last = {
             "round": number,
@@ -106,13 +109,18 @@ def crawl_in_rounds(
             "model": model["version"],
             "known": sum(each["known"] for each in taken_in),
             "seconds": {
+                "choose": laps.seconds.get("choose", 0.0),
                 "fetch": sum(each["seconds"] for each in done),
-                "learn": learned,
+                "learn": laps.seconds["learn"],
                 "take in": sum(each["seconds"] for each in taken_in),
             },
+            "laps": _laps_of([*done, *taken_in]),
             "megabytes": max(each["megabytes"] for each in [*done, *taken_in]),
         }
+        laps.end("take in")
         _commit(tables, last, plan.buckets, model.get("oldest", 0))
+        laps.end("commit")
+        last["seconds"]["commit"] = laps.seconds["commit"]
         tell(last)
         if not any(each["fetched"] or each["excluded"] for each in done):
             stop = "hosts_unavailable"
@@ -128,6 +136,7 @@ def _begin(plan: RoundsPlan, tables: Tables, folder: Path | None) -> dict[str, A
     crawl = asdict(plan.crawl)
     kept = {"crawl": {key: crawl[key] for key in _KEPT}, "buckets": plan.buckets}
     kept = {"format": _FORMAT, **kept, "fetches": plan.fetches, "settings": dict(plan.settings)}
+    kept["seconds"] = plan.seconds
     known = tables.read_json("plan.json")
     kept["folder"] = None if folder is None else str(folder.resolve())
     if folder is None and known is not None:
@@ -136,7 +145,7 @@ def _begin(plan: RoundsPlan, tables: Tables, folder: Path | None) -> dict[str, A
         if known.get("format") != _FORMAT:
             raise UserError(
                 f"{root} has tables of format {known.get('format')}, this focuscrawl reads "
-                f"{_FORMAT}: upgrade focuscrawl, or name another folder"
+                f"{_FORMAT}: go on with the focuscrawl that wrote them, or name another folder"
             )
         _check_same(known, kept, tables.root)
     checked = check(plan.crawl, None, exists=False)
@@ -145,10 +154,10 @@ def _begin(plan: RoundsPlan, tables: Tables, folder: Path | None) -> dict[str, A
             f"strategy {plan.crawl.strategy} has to see the whole crawl, and a round sees it "
             "bucket by bucket: take apprentice, best-first or another that judges links by pages"
         )
-    if known is None:
-        if folder is not None:
-            with opened(checked, folder):
-                pass  # it can be gone on from
+    if known is None and folder is not None:
+        with opened(checked, folder):
+            pass  # it can be gone on from
+    if known != kept:  # settings and sizes of rounds may change
         tables.write_json("plan.json", kept)
     done = tables.read_json("rounds/last.json")
     if done is not None:
@@ -210,10 +219,19 @@ def _best(table: pa.Table, most: int) -> pa.Table:
     return table.take(pa.array(np.lexsort([each.to_numpy() for each in columns])[:most]))
 
 
+def _laps_of(done: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Return the seconds of tasks by what they went to."""
+    sums: dict[str, float] = {}
+    for what, seconds in (lap for each in done for lap in each.get("laps", {}).items()):
+        sums[what] = sums.get(what, 0.0) + seconds
+    return sums
+
+
 def _commit(tables: Tables, last: Mapping[str, Any], buckets: int, learned_from: int) -> None:
     """Have a round be over; what its buckets had for each other is needed no more."""
     tables.write_json(f"rounds/{last['round']:05}.json", last)
     tables.write_json("rounds/last.json", last)
-    for kind in ("names", "links"):
+    for kind in ("names", "links", "digests"):
         tables.remove(f"{kind}/{last['round']:05}")
+    tables.remove("under-way")
     tables.drop_old(buckets, last["round"], learned_from)

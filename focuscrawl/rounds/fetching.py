@@ -21,10 +21,12 @@ from focuscrawl.crawl.restore import restore
 from focuscrawl.frontier import Frontier
 from focuscrawl.rounds.bucket_urls import BucketUrls
 from focuscrawl.rounds.evidence import LinksInto, recall
-from focuscrawl.rounds.known_pages import KnownPages, earlier_pages
+from focuscrawl.rounds.known_pages import EarlierPages, KnownPages
+from focuscrawl.rounds.laps import Laps
 from focuscrawl.rounds.live import fetch_live
 from focuscrawl.rounds.near_pages import NearPages
 from focuscrawl.rounds.output import Output
+from focuscrawl.rounds.round_time import RoundEnd
 from focuscrawl.rounds.round_urls import RoundLimits, RoundUrls
 
 if TYPE_CHECKING:
@@ -36,21 +38,25 @@ if TYPE_CHECKING:
 def fetch(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     """Fetch what was chosen of a bucket; return what came of it, in numbers.
 
-    Done already, it does nothing.
+    Done already, it does nothing. Of a replay its time goes to: ``open``, to read what is known
+    and score what was chosen, and ``crawl``.
     """
-    tables, name = context.tables, f"pages/{bucket:03}/{round_:05}"
+    tables, name, laps = context.tables, f"pages/{bucket:03}/{round_:05}", Laps()
     if not tables.has(name):
         if context.checked.web is None:
             fetch_live(context, bucket, round_)
         else:
             with tempfile.TemporaryDirectory() as scratch:
                 plan = replace(context.checked.plan, crawl_dir=scratch)
-                replay(open_round(context, bucket, round_, plan))
+                crawl = open_round(context, bucket, round_, plan)
+                laps.end("open")
+                replay(crawl)
+            laps.end("crawl")
     pages = tables.read(name, ["relevance"])["relevance"].to_numpy()
     ended = tables.read_json(f"ended/{bucket:03}/{round_:05}.json")
     assert ended is not None
     done = {"bucket": bucket, "fetched": len(pages), "relevance": float(pages.sum())}
-    return done | {"excluded": len(ended["excluded"])}
+    return done | {"excluded": len(ended["excluded"]), "laps": laps.seconds}
 
 
 def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlPlan) -> Crawl:
@@ -78,7 +84,7 @@ def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlPlan
         plan=replace(plan, budget=len(chosen)),
         within=checked.within,
         urls=urls,
-        duplicates=KnownPages(earlier_pages(tables.root, context.buckets, before), urls),
+        duplicates=KnownPages(EarlierPages(context, bucket, before), urls),
     )
 
     def limits_before() -> Quotas:
@@ -90,7 +96,8 @@ def open_round(context: RoundsContext, bucket: int, round_: int, plan: CrawlPlan
     limits = RoundLimits(crawl, limits_before)
     output = Output(crawl, context, (bucket, round_), urls, limits)
     near = [NearPages(crawl, tables, bucket, before)] if plan.near_duplicates else []
-    crawl.parts = [StopRules(crawl), *near, limits, output]
+    ends = [] if context.time is None else [RoundEnd(context.time.seconds)]
+    crawl.parts = [*ends, StopRules(crawl), *near, limits, output]
     restore(crawl)
     for row in chosen:
         referrer = None if row["referrer"] is None else urls.add(row["referrer"], 0, None)

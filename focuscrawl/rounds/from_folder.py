@@ -93,7 +93,7 @@ def _write(context: RoundsContext, where: tuple[int, int], crawl: Crawl, quotas:
             others=range(len(urls)) if own else (),
         )
         write_bucket(
-            context.tables,
+            context,
             place,
             pages[bucket],
             limits=limits[bucket],

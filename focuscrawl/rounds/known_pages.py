@@ -13,15 +13,23 @@ from focuscrawl.foundation.urls import identity
 from focuscrawl.rounds.tables import KNOWN, Tables
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.foundation.arrays import Ints
+    from focuscrawl.rounds.context import RoundsContext
 
-COLUMNS = ["url", *KNOWN.names]
+_HELD = 64  # buckets whose contents a process holds
 
 
 def content_id(digest: bytes) -> int:
     """Return a number of a page's content, 63 bits of its digest."""
     return int.from_bytes(digest[:8], "little") >> 1
+
+
+def keeper_of(content: int, buckets: int) -> int:
+    """Return the bucket that keeps what is known of a content, whatever host it is from."""
+    return content % buckets
 
 
 class KnownPages(Duplicates):
@@ -54,61 +62,76 @@ class KnownPages(Duplicates):
 
 
 class EarlierPages:
-    """What makes a page a duplicate of one of the rounds up to some, in any bucket."""
+    """What makes a page a duplicate of one of the rounds up to some.
 
-    def __init__(self, tables: Tables, buckets: int, until: int) -> None:
-        self._tables = tables
-        self._parts = [
-            name for bucket in range(buckets) for name in tables.of_bucket("known", bucket, until)
-        ]
-        parts = [tables.read(name, KNOWN.names) for name in self._parts]
-        self._ends = np.cumsum([len(part) for part in parts])
-        pages = pa.concat_tables([KNOWN.empty_table(), *parts])
-        names = pages["names"].combine_chunks()
-        page = np.repeat(np.arange(len(pages)), names.value_lengths().to_numpy())
-        self._contents = _Index(pages["content"].to_numpy(), np.arange(len(pages)))
-        self._names = _Index(names.flatten().to_numpy(), page)
-        self._urls: dict[int, pa.ChunkedArray] = {}  # of parts, as far as somebody asked
+    URLs are those of a bucket, as a page is known by URLs on its own host alone. Contents may be
+    of any bucket: they are kept by `keeper_of` them, and read as far as somebody asks.
+    """
+
+    def __init__(self, context: RoundsContext, bucket: int, until: int) -> None:
+        self._context = context
+        self._until = until
+        self._names = _names(context.tables, bucket, until)
 
     def with_content(self, digest: bytes) -> str | None:
         """Return the URL of the first page with some content."""
-        return self._url(self._contents.get(content_id(digest)))
+        content = content_id(digest)
+        keeper = keeper_of(content, self._context.buckets)
+        return _contents(self._context.tables.root, keeper, self._until).get(content)
 
     def named(self, name: str) -> str | None:
         """Return the URL of the first page that is known by the URL `name`."""
-        return self._url(self._names.get(identity(name)))
-
-    def _url(self, page: int | None) -> str | None:
-        if page is None:
-            return None
-        part = int(np.searchsorted(self._ends, page, side="right"))
-        if part not in self._urls:
-            self._urls[part] = self._tables.read(self._parts[part], ["url"])["url"]
-        urls = self._urls[part]
-        found: str = urls[page - int(self._ends[part]) + len(urls)].as_py()
-        return found
-
-
-@lru_cache(maxsize=1)
-def earlier_pages(root: str, buckets: int, until: int) -> EarlierPages:
-    """Return the pages of all rounds up to one; tasks of a process share them."""
-    return EarlierPages(Tables(root), buckets, until)
+        return self._names.get(identity(name))
 
 
 class _Index:
-    """The first page of each id.
+    """URLs of pages in tables, by ids; held are the ids.
 
     Parameters
     ----------
+    names : of the tables
+    lengths : rows of each
     ids : int64 (n,)
-    pages : int64 (n,), ascending
+    rows : int64 (n,), ascending, of all tables together; of an id the first one counts
     """
 
-    def __init__(self, ids: Ints, pages: Ints) -> None:
+    def __init__(
+        self, tables: Tables, names: Sequence[str], lengths: Sequence[int], ids: Ints, rows: Ints
+    ) -> None:
+        self._tables = tables
+        self._names = names
+        self._begin = np.cumsum([0, *lengths])
         self._ids, first = np.unique(ids, return_index=True)
-        self._pages = pages[first]
+        self._rows = rows[first]
 
-    def get(self, id_: int) -> int | None:
+    def get(self, id_: int) -> str | None:
+        """Return the URL of a page; None if there is none."""
         at = int(np.searchsorted(self._ids, id_))
-        known = at < len(self._ids) and self._ids[at] == id_
-        return int(self._pages[at]) if known else None
+        if at == len(self._ids) or self._ids[at] != id_:
+            return None
+        row = self._rows[at]
+        part = int(np.searchsorted(self._begin, row, side="right")) - 1
+        here = np.array([row - self._begin[part]], np.int64)
+        (found,) = self._tables.read_rows(self._names[part], here)
+        url: str = found["url"][0].as_py()
+        return url
+
+
+def _names(tables: Tables, bucket: int, until: int) -> _Index:
+    """Return the pages of a bucket by the URLs that they are known by."""
+    names = tables.of_bucket("known", bucket, until)
+    parts = [tables.read(name, ["names"]) for name in names]
+    lists = pa.concat_tables([KNOWN.empty_table().select(["names"]), *parts])["names"]
+    row = np.repeat(np.arange(len(lists)), lists.combine_chunks().value_lengths().to_numpy())
+    ids = lists.combine_chunks().flatten().to_numpy()
+    return _Index(tables, names, [*map(len, parts)], ids, row)
+
+
+@lru_cache(maxsize=_HELD)
+def _contents(root: str, bucket: int, until: int) -> _Index:
+    """Return the pages whose contents a bucket keeps; tasks of a process share them."""
+    tables = Tables(root)
+    names = tables.of_bucket("contents", bucket, until)
+    parts = [tables.read(name, ["content"])["content"].to_numpy() for name in names]
+    ids = np.concatenate([np.zeros(0, np.int64), *parts])
+    return _Index(tables, names, [*map(len, parts)], ids, np.arange(len(ids)))

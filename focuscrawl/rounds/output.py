@@ -12,20 +12,20 @@ from focuscrawl.crawl.duplicates import Duplicates
 from focuscrawl.crawl.part import Part
 from focuscrawl.foundation.urls import identity
 from focuscrawl.rounds.bucket_urls import bucket_of
-from focuscrawl.rounds.known_pages import content_id
-from focuscrawl.rounds.tables import EVIDENCE, NAME, PAGE, QUOTA
+from focuscrawl.rounds.known_pages import content_id, keeper_of
+from focuscrawl.rounds.tables import CONTENT, EVIDENCE, NAME, PAGE, QUOTA
+from focuscrawl.rounds.under_way import keep_recordings
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import EXCLUDED
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from focuscrawl.crawl import Crawl
     from focuscrawl.crawl.url_table import UrlTable
     from focuscrawl.rounds.context import RoundsContext
     from focuscrawl.rounds.round_urls import RoundLimits, RoundUrls
-    from focuscrawl.rounds.tables import Tables
     from focuscrawl.store.history import StoredFetch
 
 _FOUND = 40  # bits: URLs found in a round are numbered from its number times two to this on
@@ -65,10 +65,11 @@ class Output(Part):
         fetches = History(crawl.store).fetches()
         write_links(crawl, context, self._where, fetches, first=urls.first, others=urls.decided())
         judged = strategy.hand_in() if strategy.learns else None
+        keep_recordings(context.tables, crawl.folder.path, *self._where)
         write_bucket(
-            context.tables,
+            context,
             self._where,
-            pages_of(crawl),
+            [*pages_of(crawl)],
             limits=quotas.rows(),
             generosity=quotas.generosity,
             excluded=excluded(urls),
@@ -78,9 +79,9 @@ class Output(Part):
 
 
 def write_bucket(
-    tables: Tables,
+    context: RoundsContext,
     where: tuple[int, int],
-    pages: Iterable[Mapping[str, Any]],
+    pages: Sequence[Mapping[str, Any]],
     *,
     limits: Iterable[Mapping[str, Any]],
     generosity: int,
@@ -89,13 +90,21 @@ def write_bucket(
     outcomes: bytes,
 ) -> None:
     """Write what a bucket has of a round; the pages last, as where they are all else is."""
-    name = f"{where[0]:03}/{where[1]:05}"
+    (bucket, round_), tables = where, context.tables
+    name = f"{bucket:03}/{round_:05}"
+    contents: dict[int, list[Mapping[str, Any]]] = {}
+    for page in pages:
+        if page.get("content") is not None:
+            to = keeper_of(page["content"], context.buckets)
+            contents.setdefault(to, []).append(page)
+    for to, rows in contents.items():
+        tables.write(f"digests/{round_:05}/{bucket:03}-{to:03}", CONTENT, rows)
     tables.write(f"quotas/{name}", QUOTA, [*limits])
     ended = {"excluded": sorted(map(identity, excluded)), "generosity": generosity}
     tables.write_json(f"ended/{name}.json", ended)
     tables.write_bytes(f"judged/{name}", judged)
     tables.write_bytes(f"outcomes/{name}", outcomes)
-    tables.write(f"pages/{name}", PAGE, [*pages])
+    tables.write(f"pages/{name}", PAGE, pages)
 
 
 def write_links(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.toml_text import read_toml
-from focuscrawl.foundation.values import TEXT, Reader, json_object, whole_number
+from focuscrawl.foundation.values import TEXT, Reader, json_object, number, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +46,7 @@ _OF_CRAWL: dict[str, Reader[Any]] = {
 _OF_ROUNDS: dict[str, Reader[Any]] = {
     "round": Reader("a share of the budget, as '1%', or a number of fetches", size_of_round),
     "buckets": whole_number(1, 1000),
+    "seconds": number(1),
     "settings": json_object('{"DOWNLOAD_DELAY": 2}'),
 }
 _NEEDED = ("topic", "budget")
@@ -61,12 +62,14 @@ class RoundsPlan:
     round : fetches of a round, below 1: as a share of the budget
     buckets : parts that the hosts are spread over; no more of a round can be done at a time
     settings : Scrapy's and ours, by name, for a crawl of the live Web
+    seconds : of a live round, see `focuscrawl.rounds.round_time`; None: as many as fit its size
     """
 
     crawl: CrawlPlan
     round: float = 0.01
     buckets: int = 8
     settings: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float | None = None
 
     @property
     def fetches(self) -> int:

@@ -36,6 +36,8 @@ _SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     # executors that are lost count as failures of what they did
     "spark.task.maxFailures": "16",
+    # nobody does what somebody does already: a live host would be asked by both
+    "spark.speculation": "false",
     # nothing is near to anything: tables are files
     "spark.locality.wait": "0",
 }

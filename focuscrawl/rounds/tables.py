@@ -4,9 +4,11 @@
 ``plan.json``                   which crawl this is
 ``names/ROUND/FROM-BUCKET``     URLs that pages of one bucket link to, for another
 ``links/ROUND/FROM-BUCKET``     the links, as evidence: a row a page
+``digests/ROUND/FROM-BUCKET``   contents of pages, for the bucket that keeps them, see `CONTENT`
 ``urls/BUCKET/ROUND``           URLs that are new or changed; the last row of one counts
 ``evidence/BUCKET/ROUND``       links into the bucket, a row a page
-``known/BUCKET/ROUND``          by what pages are known whose duplicates may come
+``known/BUCKET/ROUND``          the URLs that pages of the bucket are known by
+``contents/BUCKET/ROUND``       what pages of all buckets contain, spread by that
 ``pages/BUCKET/ROUND``          the fetches of a round
 ``quotas/BUCKET/ROUND``         what hosts and patterns of URLs have had and earned by then
 ``ended/BUCKET/ROUND.json``     URLs that may not be fetched; what limits are multiplied by
@@ -15,35 +17,34 @@
 ``chosen/ROUND``                what a round fetches
 ``judged``, ``outcomes``        of a bucket and round: what is learned from; rates of the strategy
 ``models/ROUND``                what was learned
+``under-way/BUCKET-ROUND``      what live fetches have so far, see `under_way`
+``recorded/BUCKET/ROUND-FILE``  WARC files of live fetches
 ``rounds/ROUND.json``           a round is over; without it, its files are none
 ==============================  =====================================================
 
-Files of ``urls``, ``evidence`` and ``known`` are merged: ``ROUND-FIRST`` is of all rounds from one
-to the other. There are about as many as the logarithm of the number of rounds.
+Files of ``urls``, ``evidence``, ``known`` and ``contents`` are merged: ``ROUND-FIRST`` is of all
+rounds from one to the other. There are about as many as the logarithm of the number of rounds.
 """
 
 from __future__ import annotations
 
-import json
-import secrets
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyarrow import fs
 
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.file_systems import file_system_of, first_line
+from focuscrawl.foundation.file_systems import first_line
+from focuscrawl.rounds.files import Files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from focuscrawl.foundation.arrays import Ints
 
-_MERGED = ("urls", "evidence", "known")
+_MERGED = ("urls", "evidence", "known", "contents")
 _LAST = {"candidates": ".parquet", "quotas": ".parquet", "outcomes": ""}  #: of which one counts
 _LARGEST = 1 << 26  # bytes in memory of a merged table, unless of its rows only some count
 _ID = pa.int64()  #: of a URL, see `focuscrawl.foundation.urls.identity`
@@ -75,10 +76,16 @@ EVIDENCE = pa.schema(
         ("memo", pa.binary()),
     ]
 )
-KNOWN = pa.schema(  # null for duplicates, and for what is no page
+CONTENT = pa.schema(
     [
         ("content", pa.int64()),  # by the first 63 bits of its digest
-        ("names", pa.list_(_ID)),  # URLs that it is known by
+        ("url", pa.string()),  # of its page
+    ]
+)
+KNOWN = pa.schema(
+    [
+        ("url", pa.string()),
+        ("names", pa.list_(_ID)),  # URLs on its host that the page is known by
     ]
 )
 PAGE = pa.schema(
@@ -97,7 +104,8 @@ PAGE = pa.schema(
         ("title", pa.string()),
         ("canonical", pa.string()),
         ("digest", pa.binary()),
-        *KNOWN,
+        CONTENT.field("content"),  # null for duplicates, and for what is no page
+        KNOWN.field("names"),
         ("duplicate_of", pa.string()),
         ("error", pa.string()),
         ("links", pa.int32()),
@@ -122,19 +130,8 @@ CHOSEN = pa.schema(
 )
 
 
-class Tables:
-    """The files of one crawl.
-
-    Parameters
-    ----------
-    root : a folder, or its URI: ``s3://...``, ``hdfs://...``
-    """
-
-    def __init__(self, root: str) -> None:
-        self.root = root
-        self._files, self._base = file_system_of(root)
-
-    # -- tables ----------------------------------------------------------------------------
+class Tables(Files):
+    """The tables of one crawl, and its other files."""
 
     def write(self, name: str, schema: pa.Schema, rows: Sequence[Mapping[str, Any]]) -> None:
         """Write a table, whole or not at all."""
@@ -159,11 +156,26 @@ class Tables:
         )
         self._put(f"{name}.parquet", sink.getvalue())
 
-    def read(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read a table that was written."""
+    def read(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        dictionaries: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Read a table that was written.
+
+        Parameters
+        ----------
+        dictionaries : columns of texts, each of which is read once
+        """
         with self._readable(name) as path:
-            # one file, few columns: threads only wait for each other
-            return pq.read_table(path, filesystem=self._files, columns=columns, use_threads=False)
+            return pq.read_table(
+                path,
+                filesystem=self._files,
+                columns=columns,
+                read_dictionary=dictionaries,
+                use_threads=False,  # one file, few columns: they would only wait for each other
+            )
 
     def read_group(self, name: str, group: int) -> pa.Table:
         """Read a group of rows of a table, by its number from 0; none after the last one."""
@@ -193,13 +205,15 @@ class Tables:
                     yield file.read_row_group(group, use_threads=False).take(pa.array(here))
                 first = end
 
-    def read_some(self, name: str) -> Iterator[pa.RecordBatch]:
+    def read_some(
+        self, name: str, columns: Sequence[str] | None = None
+    ) -> Iterator[pa.RecordBatch]:
         """Iterate over the rows of a table, some at a time."""
         with (
             self._readable(name) as path,
             pq.ParquetFile(path, filesystem=self._files) as file,
         ):
-            yield from file.iter_batches(1000, use_threads=False)
+            yield from file.iter_batches(1000, columns=columns, use_threads=False)
 
     @contextmanager
     def _readable(self, name: str) -> Iterator[str]:
@@ -250,7 +264,8 @@ class Tables:
 
         Parameters
         ----------
-        by_id : of the rows with one ``id`` the last one counts
+        by_id : of the rows with one ``id`` the last one counts; they are written in its order,
+            as what is in order is sorted again in no time by whoever reads it
         group : see `write_table`
 
         References
@@ -268,7 +283,7 @@ class Tables:
             first = _rounds(before.rpartition("/")[2])[1]
         merged = pa.concat_tables(parts)
         if by_id and len(parts) > 1:
-            merged = merged.take(pa.array(np.sort(last_rows(merged["id"].to_numpy())[1])))
+            merged = merged.take(pa.array(last_rows(merged["id"].to_numpy())[1]))
         ending = "" if first == round_ else f"-{first:05}"
         self.write_table(f"{kind}/{bucket:03}/{round_:05}{ending}", merged, group)
 
@@ -299,84 +314,6 @@ class Tables:
         for name in self._names(f"{kind}/{round_:05}"):
             if name.endswith(f"-{bucket:03}"):
                 yield f"{kind}/{round_:05}/{name}"
-
-    # -- bytes -----------------------------------------------------------------------------
-
-    def write_bytes(self, name: str, content: bytes) -> None:
-        """Write a file, whole or not at all."""
-        self._put(name, content)
-
-    def read_bytes(self, name: str) -> bytes:
-        """Read a file."""
-        with (
-            self._reached(name),
-            self._files.open_input_stream(f"{self._base}/{name}") as file,
-        ):
-            content: bytes = file.read()
-        return content
-
-    def write_json(self, name: str, content: Mapping[str, Any]) -> None:
-        """Write a file of JSON."""
-        self._put(name, json.dumps(dict(content), indent=1).encode())
-
-    def read_json(self, name: str) -> dict[str, Any] | None:
-        """Read a file of JSON; None if there is none."""
-        if not self._exists(name):
-            return None
-        try:
-            content = json.loads(self.read_bytes(name))
-        except ValueError:
-            raise UserError(f"{self._base}/{name} is damaged: it is no JSON") from None
-        if not isinstance(content, dict):
-            raise UserError(f"{self._base}/{name} is damaged: it holds no names")
-        return content
-
-    def local(self, name: str) -> Path | None:
-        """Return where a file is on this machine; None if the tables are elsewhere."""
-        return Path(self._base, name) if isinstance(self._files, fs.LocalFileSystem) else None
-
-    def remove(self, folder: str) -> None:
-        """Remove a folder of tables that nobody needs any more."""
-        if self._exists(folder):
-            self._files.delete_dir(f"{self._base}/{folder}")
-
-    def _delete(self, name: str) -> None:
-        with self._reached(name):
-            self._files.delete_file(f"{self._base}/{name}")
-
-    # -- files -----------------------------------------------------------------------------
-
-    def _put(self, name: str, content: Any) -> None:
-        path = f"{self._base}/{name}"
-        draft = f"{self._base}/drafts/{secrets.token_hex(8)}"
-        with self._reached(name):
-            self._files.create_dir(path.rpartition("/")[0], recursive=True)
-            self._files.create_dir(draft.rpartition("/")[0], recursive=True)
-            with self._files.open_output_stream(draft) as file:
-                file.write(content)
-            self._files.move(draft, path)
-
-    def _exists(self, name: str) -> bool:
-        with self._reached(name):
-            info = self._files.get_file_info(f"{self._base}/{name}")
-        return bool(info.type != fs.FileType.NotFound)
-
-    @contextmanager
-    def _reached(self, name: str) -> Iterator[None]:
-        """Say in a line, within the ``with`` block, that a file cannot be read or written."""
-        try:
-            yield
-        except OSError as error:
-            raise UserError(
-                f"{self._base}/{name} cannot be reached: {first_line(error)}"
-            ) from None
-
-    def _names(self, folder: str) -> list[str]:
-        """Return the names of the tables in a folder, in their order, without their ending."""
-        selector = fs.FileSelector(f"{self._base}/{folder}", allow_not_found=True)
-        with self._reached(folder):
-            found = self._files.get_file_info(selector)
-        return sorted(each.base_name.removesuffix(".parquet") for each in found)
 
 
 def last_rows(ids: Ints) -> tuple[Ints, Ints]:

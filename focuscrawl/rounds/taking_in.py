@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -9,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from focuscrawl.foundation.urls import host
 from focuscrawl.rounds.bucket_urls import BucketUrls
 from focuscrawl.rounds.evidence import LinksInto, recall
-from focuscrawl.rounds.known_pages import COLUMNS
-from focuscrawl.rounds.tables import EVIDENCE, NAME
+from focuscrawl.rounds.laps import Laps
+from focuscrawl.rounds.tables import EVIDENCE, KNOWN, NAME
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 
 if TYPE_CHECKING:
@@ -27,46 +29,50 @@ _LEAST = 500  # at least so many of a bucket
 _SHARE = 8  # times an even share of a round: so much a bucket may have, others wait for it
 _GROUP = 100  # candidates that the driver reads at once of a bucket, at least
 _PAGES = 4_000  # whose evidence is read at once, some 6 MB
+_COPIED = 10_000  # pages whose URLs are read at once when one of them has a copy
 _LINK = ("targets", "scores")
 
 
 def take_in(context: RoundsContext, bucket: int, round_: int) -> dict[str, Any]:
     """Take in links, score what they change and what is best; return how many URLs are known.
 
-    Done already, it does nothing.
+    Done already, it does nothing. Its time goes to: ``read`` what is known, ``join`` what is new
+    to it, ``score``, ``rank`` what waits, ``write``.
     """
     tables, name = context.tables, f"{bucket:03}/{round_:05}"
+    laps = Laps()
     if not tables.has(f"candidates/{name}"):
-        _take_in(context, bucket, round_)
+        _take_in(context, bucket, round_, laps)
     counts = tables.read_json(f"counts/{name}.json")
     assert counts is not None
-    return {"bucket": bucket, **counts}
+    return {"bucket": bucket, "laps": laps.seconds, **counts}
 
 
-def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
+def _take_in(context: RoundsContext, bucket: int, round_: int, laps: Laps) -> None:
     tables, before = context.tables, round_ - 1
     name = f"{bucket:03}/{round_:05}"
     urls = BucketUrls(tables, bucket, before)
+    laps.end("read")
     names = [tables.read(each) for each in tables.incoming("names", bucket, round_)]
     urls.take_names(pa.concat_tables(names) if names else NAME.empty_table())
     links = [tables.read(each) for each in tables.incoming("links", bucket, round_)]
     found = pa.concat_tables(links) if links else EVIDENCE.empty_table()
+    laps.end("join")
     if links:
         tables.add("evidence", bucket, round_, found, group=_PAGES)
-    if tables.has(f"pages/{name}"):
-        ended = tables.read_json(f"ended/{name}.json")
-        assert ended is not None
-        pages = tables.read(f"pages/{name}")
-        urls.take_fetched(pages, ended["excluded"])
-        pages = pages.filter(pc.is_valid(pages["content"])).select(COLUMNS)
-        tables.add("known", bucket, round_, pages)
+    laps.end("write")
+    _take_pages(context, bucket, round_, urls)
+    laps.end("join")
     strategy = context.strategy()
     into = LinksInto(tables, bucket, round_)
+    laps.end("read")
     touched = touched_by(found, into, urls)
+    laps.end("join")
     hot = np.zeros(0, np.int64)
     if strategy.learns:
         most = max(_LEAST, _HOT * context.fetches // context.buckets)
         hot = urls.ids[urls.waiting(most)]
+    laps.end("rank")
     wanted = np.union1d(touched, hot)
     ids, scores = recall(
         strategy,
@@ -78,19 +84,38 @@ def _take_in(context: RoundsContext, bucket: int, round_: int) -> None:
     )
     of_wanted = np.isin(ids, wanted)
     urls.take_scores(ids[of_wanted], scores[of_wanted])
+    laps.end("score")
     tables.add("urls", bucket, round_, urls.changed(), by_id=True)
     tables.write_json(f"counts/{name}.json", {"known": len(urls)})
+    laps.end("write")
     quotas, barred = context.quotas(bucket, round_), False
     share = context.fetches // context.buckets + 1
     most = min(context.fetches, _SHARE * share)
-    best = [*islice(_candidates(urls, quotas, most), most)]
+    of_host = most if context.time is None else context.time.fetches
+    best = [*islice(_candidates(urls, quotas, most, of_host), most)]
     while not best and len(urls.waiting(1)):
         quotas.raise_all()
-        best, barred = [*islice(_candidates(urls, quotas, most), most)], True
+        best, barred = [*islice(_candidates(urls, quotas, most, of_host), most)], True
     rows = urls.rows(np.array(best, np.int64)).drop_columns(["relevance"])
     for column, value in (("bucket", np.int32(bucket)), ("barred", np.bool_(barred))):
         rows = rows.append_column(column, pa.array(np.full(len(rows), value)))
     tables.write_table(f"candidates/{name}", rows, max(_GROUP, 2 * share))
+    laps.end("rank")
+
+
+def _take_pages(context: RoundsContext, bucket: int, round_: int, urls: BucketUrls) -> None:
+    """Take in what the bucket fetched, and digests of what all buckets did."""
+    tables, name = context.tables, f"{bucket:03}/{round_:05}"
+    if tables.has(f"pages/{name}"):
+        ended = tables.read_json(f"ended/{name}.json")
+        assert ended is not None
+        pages = tables.read(f"pages/{name}")
+        urls.take_fetched(pages, ended["excluded"])
+        pages = pages.filter(pc.is_valid(pages["content"])).select(KNOWN.names)
+        tables.add("known", bucket, round_, pages, group=_COPIED)
+    contents = [tables.read(each) for each in tables.incoming("digests", bucket, round_)]
+    if contents:
+        tables.add("contents", bucket, round_, pa.concat_tables(contents), group=_COPIED)
 
 
 def touched_by(found: pa.Table, into: LinksInto, urls: BucketUrls) -> Ints:
@@ -127,16 +152,19 @@ class _Numbers(dict[str, int]):
         return self.setdefault(name, len(self))
 
 
-def _candidates(urls: BucketUrls, quotas: Quotas, most: int) -> Iterator[int]:
+def _candidates(urls: BucketUrls, quotas: Quotas, most: int, of_host: int) -> Iterator[int]:
     """Yield the places of what waits, best first, whose host and pattern have not had their share.
 
     Parameters
     ----------
     most : so many will be asked for
+    of_host : so many of a host at most
     """
     looked_at, some = 0, most
+    yielded: Counter[str] = Counter()
     while len(waiting := urls.waiting(some)[looked_at:]):
         for at, url in zip(waiting.tolist(), urls.urls(waiting), strict=True):
-            if quotas.barred(url) is None:
+            if yielded[host(url)] < of_host and quotas.barred(url) is None:
+                yielded[host(url)] += 1
                 yield at
         looked_at, some = some, 2 * some

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import resource
+import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import get_context, parent_process
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from focuscrawl.errors import UserError
@@ -70,22 +73,51 @@ class Processes:
     def __init__(self, most: int) -> None:
         self._pool = None
         if most > 1:
-            self._pool = ProcessPoolExecutor(most, mp_context=get_context("spawn"))
+            context = get_context("spawn")
+            self._pool = ProcessPoolExecutor(most, context, initializer=_end_with_parent)
 
     def do_all(
         self, tasks: Sequence[Task], advance: Callable[[int], object]
     ) -> list[dict[str, Any]]:
-        """Return what came of each."""
+        """Return what came of each.
+
+        Raises
+        ------
+        UserError
+            A process has died, or there is something to put right.
+        """
         kept = []
-        for done in map(do, tasks) if self._pool is None else self._pool.map(do, tasks):
-            kept.append(done)
-            advance(1)
+        try:
+            for done in map(do, tasks) if self._pool is None else self._pool.map(do, tasks):
+                kept.append(done)
+                advance(1)
+        except BrokenProcessPool:
+            raise UserError(
+                f"a process died while it did {tasks[0].stage!r} of round {tasks[0].round}, "
+                "as it does where memory runs out: the same command goes on from there; with less "
+                "memory take fewer processes (--master 'processes[1]')"
+            ) from None
         return came_of(kept)
 
     def close(self) -> None:
         """End the processes."""
         if self._pool is not None:
             self._pool.shutdown()
+
+
+def _end_with_parent() -> None:
+    """Let this process end as soon as the one that began it has, however that ended.
+
+    What it does would be done again beside it: a live host would be asked by two.
+    """
+
+    def end() -> None:
+        parent = parent_process()
+        if parent is not None:
+            parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()
 
 
 def came_of(done: list[dict[str, Any]]) -> list[dict[str, Any]]:

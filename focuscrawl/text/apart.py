@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from focuscrawl.errors import UserError
 from focuscrawl.text.extraction import EXTRACTORS, PageText, extract_text
+from focuscrawl.text.pdf import extract_pdf
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -34,12 +35,13 @@ _PROGRAM = (
 )
 
 
-class Html(NamedTuple):
-    """A page as it came; `encoding` as its Content-Type has it."""
+class RawPage(NamedTuple):
+    """A page as it came: HTML, with the encoding that its Content-Type has, or PDF."""
 
     url: str
     body: bytes
     encoding: str | None
+    pdf: bool = False
 
 
 class ExtractorApart:
@@ -78,7 +80,7 @@ class ExtractorApart:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def extract(self, pages: Iterable[Html]) -> Iterator[PageText | None]:
+    def extract(self, pages: Iterable[RawPage]) -> Iterator[PageText | None]:
         """Yield the texts of pages in their order; None: it took too long, or too much memory.
 
         Raises
@@ -94,7 +96,7 @@ class ExtractorApart:
         for each in waiting:
             yield each.result()
 
-    def extract_page(self, page: Html) -> PageText | None:
+    def extract_page(self, page: RawPage) -> PageText | None:
         """Return the text of a page, when a process has time for it; see `extract`.
 
         Any thread may ask. None, too, if this is closed meanwhile.
@@ -124,11 +126,13 @@ class _Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._done = 0
 
-    def extract(self, page: Html) -> PageText | None:
+    def extract(self, page: RawPage) -> PageText | None:
         process = self._running()
         assert process.stdin is not None
         assert process.stdout is not None
-        asked = {"url": page.url, "encoding": page.encoding, "extractor": self._extractor}
+        asked = {"url": page.url, "pdf": page.pdf}
+        if not page.pdf:
+            asked |= {"encoding": page.encoding, "extractor": self._extractor}
         try:
             head = json.dumps({"size": len(page.body), **asked}).encode()
             process.stdin.write(head + b"\n" + page.body)
@@ -188,7 +192,8 @@ def serve(*, longest: float, memory: int, niceness: int) -> None:
         signal.setitimer(signal.ITIMER_PROF, longest)  # SIGPROF ends the process
         said: dict[str, Any] = {"text": None}
         try:
-            said["text"] = asdict(extract_text(body, **page))
+            extract = extract_pdf if page.pop("pdf") else extract_text
+            said["text"] = asdict(extract(body, **page))
         except UserError as error:
             said = {"error": str(error)}
         except Exception:  # a page that no library can read is a page without text

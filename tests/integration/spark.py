@@ -47,14 +47,19 @@ def write_plan(path: Path, **given: Any) -> Path:
 
 
 def begin(
-    plan: Path, root: Path, master: str, stderr: int = subprocess.STDOUT
+    plan: Path, root: Path, master: str, stderr: int = subprocess.STDOUT, **told: str
 ) -> subprocess.Popen[str]:
-    """Begin ``focuscrawl rounds``; its processes are a group."""
+    """Begin ``focuscrawl rounds``; its processes are a group.
+
+    Parameters
+    ----------
+    told : variables of its environment
+    """
     command = [sys.executable, "-m", "focuscrawl", "rounds", str(plan), "--out", str(root)]
     return subprocess.Popen(
         [*command, "--master", master],
         cwd=ROOT,
-        env=environment(),
+        env=environment() | told,
         stdout=subprocess.PIPE,
         stderr=stderr,
         text=True,
@@ -70,9 +75,9 @@ def crawl(plan: Path, root: Path, master: str) -> str:
     return said
 
 
-def refused(plan: Path, root: Path, master: str) -> str:
+def refused(plan: Path, root: Path, master: str, **told: str) -> str:
     """Begin a crawl that the user has to put right; return the line that says so."""
-    process = begin(plan, root, master, stderr=subprocess.PIPE)
+    process = begin(plan, root, master, stderr=subprocess.PIPE, **told)
     _, said = process.communicate(timeout=LONG)
     assert process.returncode == 2, said
     (line,) = said.splitlines()

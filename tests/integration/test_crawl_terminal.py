@@ -60,10 +60,11 @@ def test_a_terminal_gets_a_progress_bar_and_a_summary(
     bars = [part for part in output.split("\r") if "| " in part and "/60 [" in part]
     assert len(bars) > 1
     assert "0/60 [" in bars[0]
-    for shown in ("100%", "harvest", "now", "overall", "frontier", "pages/s"):
+    for shown in ("100%", "harvest", "now", "overall", "frontier", "pages/s", "recall ~"):
         assert shown in bars[-1]
     end = output[output.rindex("/60 [") :]
     assert "\nstopped       the budget of 60 fetches is spent" in end.replace("\r", "")
+    assert "of those in reach; left: " in end
     assert str(tmp_path / "crawl") in end.rstrip().splitlines()[-1]
 
 

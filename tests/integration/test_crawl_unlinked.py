@@ -4,18 +4,44 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 from pypdf import PdfWriter
+from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
+
+from focuscrawl.cli.main import main
+from focuscrawl.text.store import FILE
 
 from .running import Run, crawl
 from .small_site import Answers, Site, serve
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 HTML, XML = "text/html", "application/xml"
+WORDS = "What a bicycle is made of, and how it stays upright when somebody rides it"
+
+
+def paper() -> bytes:
+    """Return a PDF on the topic, which says of itself what it is called and by whom."""
+    writer = PdfWriter()
+    page = writer.add_blank_page(200, 200)
+    kinds = {"/Type": "/Font", "/Subtype": "/Type1", "/BaseFont": "/Helvetica"}
+    font = DictionaryObject({NameObject(k): NameObject(v) for k, v in kinds.items()})
+    fonts = DictionaryObject({NameObject("/F1"): font})
+    page[NameObject("/Resources")] = DictionaryObject({NameObject("/Font"): fonts})
+    stream = DecodedStreamObject()
+    stream.set_data(f"BT /F1 12 Tf 10 100 Td ({WORDS}) Tj ET".encode())
+    page[NameObject("/Contents")] = writer._add_object(stream)
+    said = {"/Title": "Of the bicycle", "/Author": "A. Rider", "/CreationDate": "D:20200102030405"}
+    writer.add_metadata(said)
+    out = io.BytesIO()
+    writer.write(out)
+    return out.getvalue()
 
 
 def answers(origin: str) -> Answers:
@@ -26,18 +52,15 @@ def answers(origin: str) -> Answers:
     head = "<link rel=alternate type=application/rss+xml href=/feed>"
     head += "<link rel=alternate hreflang=de href=/german>"
     home = f"<head>{head}</head>bicycle <a href=/paper.pdf>a paper</a>"
-    writer = PdfWriter()
-    writer.add_blank_page(9, 9)
-    writer.add_metadata({"/Title": "Of the bicycle"})
-    paper = io.BytesIO()
-    writer.write(paper)
+    home += " <a href=/copy.pdf>once more</a>"
     return {
         "/robots.txt": ("text/plain", f"Sitemap: {origin}/index.xml\n".encode()),
         "/": (HTML, home.encode()),
         "/index.xml": (XML, index.encode()),
         "/map.xml.gz": ("application/gzip", gzip.compress(mapped.encode())),
         "/feed": ("application/rss+xml", fed.encode()),
-        "/paper.pdf": ("application/pdf", paper.getvalue()),
+        "/paper.pdf": ("application/pdf", paper()),
+        "/copy.pdf": ("application/pdf", paper()),
         **{f"/{name}": (HTML, name.encode()) for name in ("mapped", "fed", "german")},
     }
 
@@ -55,12 +78,15 @@ def crawled(site: Site, tmp_path_factory: pytest.TempPathFactory) -> Run:
         "AUTOTHROTTLE_ENABLED": 0,
         "FOCUSCRAWL_PRIVATE_ADDRESSES": "127.0.0.1",
         "FOCUSCRAWL_PDF": 1,
+        "FOCUSCRAWL_TEXT": 1,
+        "FOCUSCRAWL_WARC": 1,
     }
     options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     folder = tmp_path_factory.mktemp("discovery") / "crawl"
     return crawl(
         folder,
         *options,
+        *("-O", str(folder.with_name("items.jsonl"))),
         topic="bicycle",
         critic="server.critic:judge",
         strategy="best-first",
@@ -86,5 +112,25 @@ def test_lists_are_fetches_of_no_relevance(crawled: Run) -> None:
 
 
 def test_a_pdf_is_judged_by_its_text(crawled: Run) -> None:
-    sql = "SELECT title, relevance, error FROM pages WHERE url LIKE '%.pdf'"
+    sql = "SELECT title, relevance, error FROM pages WHERE url LIKE '%.pdf' AND relevance > 0"
     assert crawled.kept.query(sql) == [("Of the bicycle", 0.9, None)]
+
+
+def test_the_text_of_a_pdf_is_taken_home_while_crawling_or_later(
+    crawled: Run, tmp_path: Path
+) -> None:
+    folder = crawled.kept.folder
+    items = map(json.loads, folder.with_name("items.jsonl").read_text().splitlines())
+    (item,) = (item for item in items if item["text"] and item["url"].endswith(".pdf"))
+    (folder / FILE).unlink()  # so it is read again
+    out = tmp_path / "pages.jsonl"
+    done = CliRunner().invoke(main, ["collect", str(folder), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    rows = map(json.loads, out.read_text().splitlines())
+    (row,) = (row for row in rows if row["kind"] == "PDF")
+    for found in (item, row):
+        assert " ".join(found["text"].split()) == WORDS
+        said = [found[name] for name in ("title", "author", "date", "extractor")]
+        assert said == ["Of the bicycle", "A. Rider", "2020-01-02", "pypdf"]
+    (same,) = row["duplicates"]  # the crawl has found that it is
+    assert {url.rpartition("/")[2] for url in (row["url"], same)} == {"paper.pdf", "copy.pdf"}

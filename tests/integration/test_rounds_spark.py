@@ -41,6 +41,15 @@ def test_a_master_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
     assert not (tmp_path / "tables").exists()
 
 
+@pytest.mark.parametrize("home", ["", "/nowhere"])
+def test_without_java_it_is_one_line(home: str, tmp_path: Path) -> None:
+    plan = write_plan(tmp_path / "plan.toml", budget=60)
+    line = refused(plan, tmp_path / "tables", "local[2]", JAVA_HOME=home, PATH=str(tmp_path))
+    assert line.startswith("focuscrawl: --master local[2] needs a Java runtime, and there is none")
+    assert ("in JAVA_HOME=/nowhere: " in line) == bool(home)
+    assert not (tmp_path / "tables").exists()
+
+
 @pytest.mark.long
 def test_what_a_task_finds_damaged_is_one_line(tmp_path: Path) -> None:
     plan = write_plan(tmp_path / "plan.toml", budget=20, round=10, buckets=2)

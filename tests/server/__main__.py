@@ -96,6 +96,7 @@ class Handler(BaseHTTPRequestHandler):
                 "method": self.command,
                 "path": self.path,
                 "club": self.headers["X-Club"],
+                "sent_at": self.headers["X-Sent"],
                 "began": began,
                 "ended": time.monotonic(),
                 "agent": self.headers["User-Agent"],

@@ -6,11 +6,13 @@ import json
 from collections import Counter
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING
+from xml.etree import ElementTree as ET
 
 import pytest
 
 from focuscrawl.collection.collection import CollectedPage, Collection, Wanted, collect
 from focuscrawl.collection.critic_card import FILE, CriticCard, critic_card
+from focuscrawl.collection.edges import write_edges
 from focuscrawl.collection.files import arrow_schema, check_out, write_collection
 from focuscrawl.collection.origin import Origin
 from focuscrawl.collection.rows import COLUMNS, MEANINGS, chunks_of
@@ -89,6 +91,23 @@ def test_hostile_names_are_text_in_every_file(tmp_path: Path) -> None:
     sheet = (tmp_path / "c.datasheet.md").read_text()
     assert r"\<why\>" in sheet
     assert r"/A\|\`\#" in sheet
+
+
+def test_hostile_names_are_names_in_graphs(tmp_path: Path) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet")
+    hostile = 'http://a.example/"/><node id="x"/>&lol;<![CDATA[\x00\x1b\ud800\ufffe'
+    found = collection(2)
+    found.pages[1].url = hostile
+    store = CrawlStore.create(tmp_path / "crawl.db", {})
+    try:
+        write_edges(store, found, tmp_path, "c")
+    finally:
+        store.close()
+    graph = ET.parse(tmp_path / "c.links.graphml").getroot()[-1]
+    first, second = (node.get("id") or "" for node in graph)
+    assert first == found.pages[0].url
+    assert second.startswith('http://a.example/"/><node id="x"/>&lol;<![CDATA[')
+    assert parquet.read_table(tmp_path / "c.links.parquet").num_rows == 0
 
 
 SCRIPTS = [

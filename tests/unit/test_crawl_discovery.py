@@ -121,6 +121,35 @@ def test_the_languages_of_a_crawl_are_those_it_looks_for(web: Shelf, tmp_path: P
     assert at("/fr") not in found
 
 
+def test_other_languages_are_named_by_headers_and_site_maps_too(tmp_path: Path) -> None:
+    web = Shelf()
+    field = f'<{at("/de")}>; rel="alternate"; hreflang="de", </x>; rel=next, <fr>; hreflang=fr'
+    web.put("/", "jazz <a href=/other>x</a>", link=f"{field}; rel=alternate")
+    web.page("/mapped", "mapped")
+    url = (
+        f'<url><loc>{at("/mapped")}</loc><x:link rel="alternate" hreflang="de" href="/mapped-de"/>'
+    )
+    url += '<x:link rel="alternate" hreflang="fr" href="/mapped-fr"/></url>'
+    body = f'<urlset xmlns:x="http://www.w3.org/1999/xhtml">{url}</urlset>'
+    web.put("/sitemap.xml", body, content_type=XML)
+    for name in ("de", "fr", "mapped-de", "mapped-fr", "other"):
+        web.page(f"/{name}", name)
+    found = {}
+    for languages in ((), ("de",)):
+        folder, wanted = tmp_path / str(len(languages)), ("sitemaps", "hreflang")
+        crawl = open_crawl(folder, web, "/", discover=wanted, languages=languages)
+        found[languages] = {visit.url: visit for visit in run(crawl)}
+        crawl.close("frontier_empty")
+    everywhere, german = found.values()
+    assert {at(f"/{name}") for name in ("de", "fr", "mapped-de", "mapped-fr")} <= {*everywhere}
+    assert {at("/de"), at("/mapped-de")} <= {*german}
+    assert not {at("/fr"), at("/mapped-fr")} & {*german}
+    of_page, of_map = (everywhere[at(f"/{name}")].score for name in ("de", "mapped-de"))
+    assert of_page == 0.9
+    assert of_map is not None
+    assert 0.0 < of_map < 0.9  # what pages of the host have come to
+
+
 def ring(web: Shelf) -> None:
     """Ten thousand indices of site maps, each of which leads to the next, over ten hosts."""
     n = 10_000

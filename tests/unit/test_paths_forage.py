@@ -400,12 +400,26 @@ def test_leaving_each_site_out(web: Departments, tmp_path: Path) -> None:
     done = _run(
         *("check", web.warc, "--labels", web.labels, "--column", "kind", "--site-column", "site"),
         *("--goal", "professor", "--starts", web.starts, "--budget", 20, "--fails", 3),
-        *("--stop", 0.05, "--domain", "--rivals", "--printed", "--against", "breadth-first"),
+        *(
+            "--stop",
+            0.05,
+            "--bound",
+            0.9,
+            "--domain",
+            "--rivals",
+            "--printed",
+            "--against",
+            "breadth-first",
+        ),
         *("--out", tmp_path / "results"),
     )
     with (tmp_path / "results" / "forages.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 44
+    assert len(rows) == 48
+    for row in (row for row in rows if row["strategy"] == "oracle"):
+        # all it fetches is a goal or on the way, no more goals than it was to find
+        assert row["on_the_way"] == row["fetches"]
+        assert len(row["found_at"].split()) == np.ceil(0.9 * int(row["reachable"]))
     found = {(row["strategy"], row["stop"]): 0 for row in rows}
     for row in rows:
         found[row["strategy"], row["stop"]] += len(row["found_at"].split())

@@ -50,6 +50,8 @@ def test_what_would_bring_nothing_is_warned_of() -> None:
     off_topic, one_host = warnings_of(DULL, [])
     assert "the best has R 0.20" in off_topic
     assert "all start pages are on a.example" in one_host
+    (lone,) = warnings_of(GOOD[:1], [])
+    assert "the only start page is on a.example" in lone
     (learned,) = warnings_of(GOOD, ["http://a.example/", "http://b.example/"])
     assert "learned from these pages and no others" in learned
 

@@ -95,6 +95,16 @@ def test_an_apprentice_can_be_trained_on_a_crawl_in_rounds(tmp_path: Path) -> No
     assert {url: found[url] for url in both} == {url: expected[url] for url in both}
 
 
+def test_a_round_says_what_its_time_went_to(tmp_path: Path) -> None:
+    last = crawl(plan("apprentice", 20, 10, 2), tmp_path)
+    seconds, laps = last["seconds"], last["laps"]
+    assert [*seconds] == ["choose", "fetch", "learn", "take in", "commit"]
+    fetched, taken_in = ("open", "crawl"), ("read", "join", "score", "rank", "write")
+    assert {*laps} == {*fetched, *taken_in}
+    for stage, whole in ((fetched, "fetch"), (taken_in, "take in")):
+        assert 0.0 < sum(laps[lap] for lap in stage) <= seconds[whole]
+
+
 def test_what_no_round_will_read_is_removed(tmp_path: Path) -> None:
     crawl(plan("apprentice", 60, 6, 2, options={"memory": 12}), tmp_path)
     tables = Tables(str(tmp_path))
@@ -203,6 +213,9 @@ def test_the_command_crawls_and_tells_round_by_round(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     lines = done.output.splitlines()
     assert lines[0].startswith("round 1: ")
+    nowhere = ("rounds", str(path), "--out", str(tmp_path / "tables"), "--pages", "3")
+    refused = CliRunner().invoke(main, nowhere)
+    assert (refused.exit_code, "name a folder, too" in refused.output) == (2, True)
     assert lines[-2] == "the budget of 30 fetches is spent"
     assert len(load_pages(str(tmp_path / "crawl"))) == 30
     again = CrawlPlan(
@@ -233,7 +246,7 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"00001-00000.parquet cannot be read"):
         crawl(plan("best-first", 9, 5, 2), root)
     (root / "plan.json").write_text('{"format": 9}', encoding="utf-8")
-    with pytest.raises(UserError, match="tables of format 9, this focuscrawl reads 1"):
+    with pytest.raises(UserError, match="tables of format 9, this focuscrawl reads 2"):
         crawl(plan("best-first", 9, 5, 2), root)
 
 

@@ -60,7 +60,7 @@ def test_of_merged_rows_with_one_id_the_last_one_counts(tmp_path: Path) -> None:
         row = table(id_).append_column("score", pa.array([score]))
         tables.add("urls", 0, number, row, by_id=True)
     (name,) = tables.of_bucket("urls", 0, 3)
-    assert tables.read(name).to_pydict() == {"id": [8, 7, 9], "score": [0.2, 0.3, 0.4]}
+    assert tables.read(name).to_pydict() == {"id": [7, 8, 9], "score": [0.3, 0.2, 0.4]}
 
 
 def test_large_tables_are_merged_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -205,6 +205,17 @@ def test_a_copy_of_an_earlier_page_is_known_whatever_its_bucket(size: int, tmp_p
     assert twins.pop("http://copy.example/") == hosts[2]
     assert twins.pop("http://h0.example/named") == hosts[0]
     assert twins == dict.fromkeys(hosts)
+    tables = Tables(str(tmp_path / "tables"))
+    kept = [
+        [
+            row
+            for name in tables.of_bucket("contents", bucket, 99)
+            for row in tables.read(name).to_pylist()
+        ]
+        for bucket in range(3)
+    ]
+    assert sorted(row["url"] for rows in kept for row in rows) == hosts
+    assert all(row["content"] % 3 == bucket for bucket, rows in enumerate(kept) for row in rows)
 
 
 def test_a_page_that_resembles_one_of_an_earlier_round_is_a_repeat(tmp_path: Path) -> None:

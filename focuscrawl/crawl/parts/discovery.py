@@ -16,6 +16,7 @@ from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.foundation.urls import host
 from focuscrawl.page.documents import SITE_MAP_INDEX
 from focuscrawl.page.language import primary
+from focuscrawl.page.link_header import translations_of
 from focuscrawl.store.history import History
 from focuscrawl.store.schema import UNFOLLOWED
 
@@ -104,7 +105,7 @@ class Discovery(Part):
         if visit.view is None or not (relevant or visit.other_language):
             return
         if TRANSLATIONS in self._wanted:
-            self._queue_translations(visit)
+            self._queue_translations(visit, _score(visit))
         if not relevant:
             return
         own = host(visit.url)
@@ -126,6 +127,8 @@ class Discovery(Part):
         elif visit.view is not None and visit.view.kind == SITE_MAP_INDEX:
             for url in visit.view.links.urls:
                 self._ask(visit, url, following)
+        elif visit.view is not None and TRANSLATIONS in self._wanted:
+            self._queue_translations(visit, visit.promise or 0.0)
 
     def _ask(self, visit: PageVisit, url: str, found: _List) -> None:
         """Queue a site map or a feed with the score of the page that speaks for it."""
@@ -151,11 +154,12 @@ class Discovery(Part):
         self._lists[number] = found
         self._files[found.owner] += 1
 
-    def _queue_translations(self, visit: PageVisit) -> None:
-        """Queue the page in other languages, those of the crawl, with the score it had."""
+    def _queue_translations(self, visit: PageVisit, score: float) -> None:
+        """Queue a page, or those of a site map, in the languages of the crawl."""
         assert visit.view is not None
         crawl, wanted = self._crawl, set(map(primary, self._crawl.plan.languages))
-        pairs = zip(visit.view.translated_to, visit.view.translations, strict=True)
+        pairs = [*zip(visit.view.translated_to, visit.view.translations, strict=True)]
+        pairs += translations_of(visit.download.links, visit.url)
         urls = [
             url
             for language, url in pairs
@@ -165,8 +169,8 @@ class Discovery(Part):
             known = crawl.urls.get(url)
             if known is None or crawl.urls.state(known) == UNFOLLOWED:
                 number = crawl.urls.add(url, visit.depth, visit.number)
-                if crawl.queue(number, _score(visit)):
-                    visit.newly_queued.append(_score(visit))
+                if crawl.queue(number, score):
+                    visit.newly_queued.append(score)
 
     def _count(self, url: str, relevance: float) -> None:
         own = host(url)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import NDArray
 
-    from focuscrawl.lab.leave_one_site_out import Forage
+    from focuscrawl.lab.forages import Forage
 
 
 def recall_curve(forage: Forage, fetches: int) -> NDArray[np.float64]:

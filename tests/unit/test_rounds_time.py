@@ -1,0 +1,114 @@
+"""Live rounds whose hosts are slow, or have more than politeness lets a round ask for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from focuscrawl.crawl import CrawlPlan
+from focuscrawl.foundation.urls import host
+from focuscrawl.rounds import RoundsPlan, crawl_in_rounds
+from focuscrawl.rounds.context import context_of
+from focuscrawl.rounds.fetching import open_round
+from focuscrawl.rounds.round_time import RoundTime
+from focuscrawl.rounds.work import Processes, Task, do
+from focuscrawl.testing import TinyWeb
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+SLOW = "http://slow.example/"
+SEEDS = [f"{SLOW}{n}" for n in range(40)] + [f"http://h{n}.example/" for n in range(12)]
+
+
+class UntilFetchedError(Exception):
+    """The round has been chosen."""
+
+
+class Choosing(Processes):
+    """Has all tasks done but those that fetch."""
+
+    def do_all(
+        self, tasks: Sequence[Task], advance: Callable[[int], object]
+    ) -> list[dict[str, Any]]:
+        if tasks[0].stage == "fetch":
+            raise UntilFetchedError
+        return super().do_all(tasks, advance)
+
+
+def chosen(root: Path, web: str | None, **more: Any) -> list[str]:
+    """Begin a crawl in rounds; return what the first one would fetch, best first."""
+    crawl = CrawlPlan(
+        topic="/Sports/Cycling",
+        critic="models/demo",
+        strategy="best-first",
+        seeds=",".join(SEEDS),
+        web=web,
+        budget=1000,
+    )
+    context_of.cache_clear()
+    with pytest.raises(UntilFetchedError):
+        crawl_in_rounds(
+            RoundsPlan(crawl, 100, 2, {"DOWNLOAD_DELAY": 10}, **more),
+            str(root),
+            Choosing(1),
+            lambda _: None,
+        )
+    urls: list[str] = context_of(str(root)).tables.read("chosen/00001")["url"].to_pylist()
+    return urls
+
+
+def test_no_host_has_more_of_a_round_than_can_be_asked_for_in_its_time(tmp_path: Path) -> None:
+    hosts = Counter(map(host, chosen(tmp_path / "live", None, seconds=60.0)))
+    assert hosts.pop("slow.example") == 60 / 10
+    assert hosts == {f"h{n}.example": 1 for n in range(12)}
+    web = str(TinyWeb(dict.fromkeys(SEEDS, "<p>bicycle")).write(tmp_path / "web.warc.gz"))
+    assert chosen(tmp_path / "replay", web, seconds=60.0) == SEEDS  # which asks nobody
+
+
+def test_settings_may_change_when_it_goes_on(tmp_path: Path) -> None:
+    chosen(tmp_path, None, seconds=60.0)
+    chosen(tmp_path, None, seconds=90.0)
+    assert context_of(str(tmp_path)).time == (90.0, 9)
+
+
+def test_without_a_time_a_round_takes_as_long_as_its_share_of_one_host() -> None:
+    assert RoundTime.of({"DOWNLOAD_DELAY": 2}, 500.0, None) == (1000.0, 500)
+    assert RoundTime.of({}, 3.0, None) == (60.0, 60)
+    assert RoundTime.of({"DOWNLOAD_DELAY": 0}, 3.0, 5.0).fetches > 10**9
+
+
+def test_a_host_that_is_slower_than_it_seemed_does_not_hold_a_round(tmp_path: Path) -> None:
+    first = chosen(tmp_path, None, seconds=60.0)
+    context = context_of(str(tmp_path))
+    (bucket,) = {
+        row["bucket"]
+        for row in context.tables.read("chosen/00001").to_pylist()
+        if row["url"].startswith(SLOW)
+    }
+    plan = replace(context.checked.plan, crawl_dir=str(tmp_path / "fetched"), delay=10.0)
+    crawl = open_round(context, bucket, 1, replace(plan, per_host=1))
+    now, asked = 0.0, 0
+    while crawl.stop_reason is None:
+        fetch = crawl.next(now)
+        if fetch is not None:
+            asked += 1
+            now += 25.0 if fetch.url.startswith(SLOW) else 0.1  # to answer
+            crawl.fail(fetch.id, "timeout", now)
+        now += 1.0
+    crawl.close(crawl.stop_reason)
+    assert crawl.fetched == asked
+    pages = context.tables.read(f"pages/{bucket:03}/00001")["url"].to_pylist()
+    slow = [url for url in pages if url.startswith(SLOW)]
+    assert 1 <= len(slow) <= 60 / 25 + 1
+    do(Task("take in", str(tmp_path), bucket, 1))
+    name = f"candidates/{bucket:03}/00001"
+    waiting = context.tables.read(name)["url"].to_pylist()
+    left = [url for url in SEEDS if url.startswith(SLOW) and url not in pages]
+    assert [url for url in waiting if url.startswith(SLOW)] == left[:6]
+    assert not {*waiting} & {*pages}
+    assert {url for url in first if url.startswith(SLOW)} & {*waiting}
