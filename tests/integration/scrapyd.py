@@ -59,7 +59,7 @@ class Scrapyd:
             for entry in self.ask("listjobs", project=PROJECT)["finished"]:
                 if entry["id"] == job:
                     return dict(entry)
-            time.sleep(0.1)
+            time.sleep(0.3)
         raise TimeoutError(job)
 
     def read(self, path: str) -> str:

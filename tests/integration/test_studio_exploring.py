@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from typing import TYPE_CHECKING
 
 import pytest
 
+from . import warm
 from .accessibility import assert_accessible
 from .networks import explore, listening
-from .studio import serving, start, tab
+from .studio import serving, tab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +24,8 @@ def crawl(cwd: Path, strategy: str) -> None:
     arguments = {"web": "demo", "topic": "/Sports/Cycling", "strategy": strategy}
     arguments |= {"budget": "120", "crawl_dir": f"crawls/{strategy}"}
     given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
-    assert start("crawl", *given, cwd=cwd).wait() == 0
+    done = warm.run(["crawl", *given], cwd=cwd, env=os.environ, program="focuscrawl")
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module")

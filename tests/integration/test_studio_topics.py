@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,9 @@ import pytest
 from focuscrawl.topics import read_definition
 from focuscrawl.webs.synthetic import SyntheticWeb
 
+from . import warm
 from .accessibility import assert_accessible
-from .studio import serving, start, tab
+from .studio import serving, tab
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,7 +43,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     arguments = {"web": "demo", "topic": CYCLING, "strategy": "best-first"}
     arguments |= {"budget": "30", "crawl_dir": "crawls/cycling"}
     given = [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
-    assert start("crawl", *given, cwd=path).wait() == 0
+    done = warm.run(["crawl", *given], cwd=path, env=os.environ, program="focuscrawl")
+    assert done.returncode == 0, done.stderr
     return path
 
 
