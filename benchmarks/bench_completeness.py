@@ -41,7 +41,8 @@ CLASSES = ("course", "department", "faculty", "project", "staff", "student")
 INTRODUCTION = f"""\
 Written by `python benchmarks/bench_completeness.py --out docs/stopping.md`: closed replays with
 the apprentice and a critic of the web's own labels; fetches: {{lengths}}; what `recall {ASKED}`
-had not ended by then went on to its end. The truth is every page in reach with R > ½.
+had not ended by then went on, to its end or as far as it was kept.
+The truth is every page in reach with R > ½.
 
 | web | topics | within {NEAR} | mean error | within {NEAR}, by labels | interval holds \
 | stops at ≥ {ENOUGH} | fetches / needed, median | 80 % | ≤ {MORE} | both |

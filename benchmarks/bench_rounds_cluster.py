@@ -39,9 +39,9 @@ WORKERS = 2
 CLASSES = "org.apache.spark.deploy"
 STAGES = ("choose", "fetch", "learn", "take in", "commit")
 LAPS = ("open", "crawl", "read", "join", "score", "rank", "write")
-#: what a process is, by a word of its command
+#: what a process is, by the end of a word of its command
 ROLES = {
-    "SparkSubmit": "driver_java",
+    f"{CLASSES}.SparkSubmit": "driver_java",
     f"{CLASSES}.master.Master": "master",
     f"{CLASSES}.worker.Worker": "workers",
     "CoarseGrainedExecutorBackend": "executors",
@@ -86,7 +86,7 @@ def resident() -> dict[str, float]:
         except psutil.NoSuchProcess:
             continue
         for word, role in ROLES.items():
-            if word in command:
+            if any(each.endswith(word) for each in command):
                 found[role] = found.get(role, 0.0) + megabytes
                 break
     return found

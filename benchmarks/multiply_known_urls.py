@@ -65,7 +65,7 @@ def main() -> None:
             for copy in range(1, times):
                 names = [f"{url}#copy{copy}" for url in urls["url"].to_pylist()]
                 parts.append(copies_of_urls(urls, names))
-            tables.write_table(name, pa.concat_tables([urls, *parts]))
+            tables.write_table(name, pa.concat_tables([urls, *parts]).sort_by("id"))
             pairs.append(np.array([each["id"].to_numpy() for each in [urls, *parts]]))
         ids = np.concatenate(pairs, axis=1)  # a row a copy, the first those that were there
         of_url = ids[:, np.unique(ids[0], return_index=True)[1]]

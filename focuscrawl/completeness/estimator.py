@@ -19,7 +19,7 @@ _LATE = 8  # the harvest is of one fetch in so many, the last ones
 _LEAST_LATE = 25  # fetches
 _FEW = 10  # pages off the topic, below which their yield is not to be relied on
 _UNSEEN = 0.5  # relevant pages behind those off the topic, before any was found
-_DECLINE = 0.5  # what a source brings till it is empty, over what it brought so far, a fetch
+_DECLINE = 1 / 3  # what a source brings till it is empty, over what it brought so far, a fetch
 
 
 class Estimator:
@@ -34,8 +34,9 @@ class Estimator:
     fetched before it links to it, and it is no seed; what is first found on a page of a group
     belongs to it. What pages off the topic have led to, a page, is expected of each that waits.
 
-    A crawl that fetches the best links first brings ever less of them. If it falls in a line to
-    nothing, links that wait and pages off the topic have half of what such ones brought so far.
+    A crawl that fetches the best links first brings ever less of them. If what they bring falls to
+    nothing as a parabola does, ever more slowly, links that wait and pages off the topic have a
+    third of what such ones brought so far.
 
     A crawl of n fetches takes 8 n bytes, and one of m URLs 2 m.
 

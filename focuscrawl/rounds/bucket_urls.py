@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from focuscrawl.rounds.tables import Tables
 
 
+_REFERRER = URL.get_field_index("referrer")
+#: rows as they are held: many have one referrer, whose text is read once
+_HELD = URL.set(_REFERRER, pa.field("referrer", pa.dictionary(pa.int32(), pa.string())))
+
+
 def bucket_of(url: str, buckets: int) -> int:
     """Return the bucket that a URL's host belongs to."""
     return identity(host(url)) % buckets
@@ -33,9 +38,10 @@ class BucketUrls:
     """
 
     def __init__(self, tables: Tables, bucket: int, until: int) -> None:
-        parts = [tables.read(name) for name in tables.of_bucket("urls", bucket, until)]
+        names = tables.of_bucket("urls", bucket, until)
+        parts = [tables.read(name, dictionaries=["referrer"]) for name in names]
         # rows stay as they were read, old ones of a URL, too: to move texts takes long
-        self._rows = pa.concat_tables(parts) if parts else URL.empty_table()
+        self._rows = pa.concat_tables([_HELD.empty_table(), *parts])
         self.ids, self._row = last_rows(self._rows["id"].to_numpy())
         self.score: Floats = self._rows["score"].to_numpy()[self._row]
         self.state: Ints = self._rows["state"].to_numpy()[self._row]
@@ -100,8 +106,9 @@ class BucketUrls:
         ids = np.concatenate([self.ids, rows["id"].to_numpy()])
         order = np.argsort(ids, kind="stable")
         row = np.concatenate([self._row, len(self._rows) + np.arange(len(rows))])
+        referrers = rows["referrer"].dictionary_encode()
         self._rows, self._row, self.ids = (
-            pa.concat_tables([self._rows, rows]),
+            pa.concat_tables([self._rows, rows.set_column(_REFERRER, "referrer", referrers)]),
             row[order],
             ids[order],
         )

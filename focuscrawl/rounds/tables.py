@@ -156,11 +156,26 @@ class Tables(Files):
         )
         self._put(f"{name}.parquet", sink.getvalue())
 
-    def read(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read a table that was written."""
+    def read(
+        self,
+        name: str,
+        columns: Sequence[str] | None = None,
+        dictionaries: Sequence[str] | None = None,
+    ) -> pa.Table:
+        """Read a table that was written.
+
+        Parameters
+        ----------
+        dictionaries : columns of texts, each of which is read once
+        """
         with self._readable(name) as path:
-            # one file, few columns: threads only wait for each other
-            return pq.read_table(path, filesystem=self._files, columns=columns, use_threads=False)
+            return pq.read_table(
+                path,
+                filesystem=self._files,
+                columns=columns,
+                read_dictionary=dictionaries,
+                use_threads=False,  # one file, few columns: they would only wait for each other
+            )
 
     def read_group(self, name: str, group: int) -> pa.Table:
         """Read a group of rows of a table, by its number from 0; none after the last one."""
@@ -249,7 +264,8 @@ class Tables(Files):
 
         Parameters
         ----------
-        by_id : of the rows with one ``id`` the last one counts
+        by_id : of the rows with one ``id`` the last one counts; they are written in its order,
+            as what is in order is sorted again in no time by whoever reads it
         group : see `write_table`
 
         References
@@ -267,7 +283,7 @@ class Tables(Files):
             first = _rounds(before.rpartition("/")[2])[1]
         merged = pa.concat_tables(parts)
         if by_id and len(parts) > 1:
-            merged = merged.take(pa.array(np.sort(last_rows(merged["id"].to_numpy())[1])))
+            merged = merged.take(pa.array(last_rows(merged["id"].to_numpy())[1]))
         ending = "" if first == round_ else f"-{first:05}"
         self.write_table(f"{kind}/{bucket:03}/{round_:05}{ending}", merged, group)
 

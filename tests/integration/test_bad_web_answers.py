@@ -32,6 +32,7 @@ def slow(bad_web: BadWeb, tmp_path_factory: pytest.TempPathFactory) -> Measured:
         folder,
         f"{bad_web.seeds('good', *SLOW)},{NO_LOOK_UP}",
         **impatient(2, NO_LOOK_UP, *(f"{bad_web.origins[case]}/" for case in SLOW)),
+        weighed=False,
         RETRY_TIMES=0,
         TWISTED_DNS_RESOLVER="server.names.Names",
         TEST_NAMES=json.dumps({"silent.example": [None]}),

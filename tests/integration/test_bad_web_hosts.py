@@ -126,7 +126,8 @@ def test_no_more_of_robots_txt_is_taken_than_is_read(hosts: Measured, bad_web: B
 
 def test_a_resumed_crawl_tries_again(hosts: Measured, bad_web: BadWeb) -> None:
     asked = len(bad_web.paths("busy-for-a-day"))
-    again = explore(hosts.kept.folder, bad_web.seeds("good"), FOCUSCRAWL_HOST_FAILURES=1)
+    good = bad_web.seeds("good")
+    again = explore(hosts.kept.folder, good, weighed=False, FOCUSCRAWL_HOST_FAILURES=1)
     assert again.kept.stop_reasons == ["hosts_unavailable"] * 2
     assert len(bad_web.paths("busy-for-a-day")) == asked + 2  # robots.txt, one page
     assert again.summary("left alone").startswith("3 hosts: ")
@@ -143,7 +144,7 @@ def test_a_resumed_crawl_tries_again(hosts: Measured, bad_web: BadWeb) -> None:
 def test_a_slip_in_a_setting_is_one_line(
     bad_web: BadWeb, tmp_path: Path, name: str, kind: str
 ) -> None:
-    run = explore(tmp_path / "crawl", bad_web.seeds("good"), **{name: "soon"})
+    run = explore(tmp_path / "crawl", bad_web.seeds("good"), weighed=False, **{name: "soon"})
     assert run.returncode == 2
     (line,) = run.stderr.splitlines()
     assert f"{name} must be {kind}, 0 or more, not 'soon'" in line
@@ -156,7 +157,8 @@ def test_a_name_that_is_none_is_not_found(bad_web: BadWeb, tmp_path: Path, resol
     names = ("a..b", ".a", "a.b..", f"{'a' * 64}.example")
     wrong = [f"{scheme}://{name}/" for name in names for scheme in ("http", "https")]
     seeds = f"{','.join(wrong)},{bad_web.seeds('good')}"
-    run = explore(tmp_path / "crawl", seeds, TWISTED_DNS_RESOLVER=f"scrapy.resolver.{resolver}")
+    given = {"TWISTED_DNS_RESOLVER": f"scrapy.resolver.{resolver}"}
+    run = explore(tmp_path / "crawl", seeds, weighed=False, **given)
     assert run.returncode == 0
     assert "Traceback" not in run.stderr
     pages = run.pages(bad_web)

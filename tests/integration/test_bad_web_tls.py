@@ -19,7 +19,8 @@ def test_certificates_are_checked_if_asked_for(
 ) -> None:
     monkeypatch.setenv("SSL_CERT_FILE", bad_web.authority)
     seeds = bad_web.seeds("tls-good", *REFUSED)
-    run = explore(tmp_path / "crawl", seeds, DOWNLOAD_VERIFY_CERTIFICATES=1, RETRY_TIMES=0)
+    given = {"DOWNLOAD_VERIFY_CERTIFICATES": 1, "RETRY_TIMES": 0}
+    run = explore(tmp_path / "crawl", seeds, weighed=False, **given)
     pages = run.pages(bad_web)
     assert pages["tls-good/"]["status"] == 200
     errors = {case: pages[f"{case}/"]["error"] for case in REFUSED}

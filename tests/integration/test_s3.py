@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
+import time
 from multiprocessing import forkserver
 from typing import TYPE_CHECKING
 
@@ -14,12 +17,15 @@ from focuscrawl.cli.main import main
 from focuscrawl.report.measures import load_pages
 from focuscrawl.webs import open_web
 
+from .live_rounds import LONG, begin, write_plan
 from .ports import await_listener, free_port
-from .running import ROOT
+from .running import ROOT, Kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from .conftest import LocalWeb
 
 fs = pytest.importorskip("pyarrow.fs")
 
@@ -119,3 +125,43 @@ def test_what_is_not_on_s3_is_one_line(demo: Path, options: str, tmp_path: Path)
     (line,) = run("rounds", str(plan), *given, code=2).splitlines()
     assert line.startswith("focuscrawl: none/crawl/")
     assert "cannot be reached" in line
+
+
+@pytest.mark.long
+def test_a_live_round_of_tables_on_s3_is_gone_on_with_from_its_last_copy(
+    options: str, local_web: LocalWeb, tmp_path: Path
+) -> None:
+    files, _ = fs.FileSystem.from_uri(f"s3://b{options}")
+    plan = write_plan(tmp_path / "plan.toml", local_web, round=1000, buckets=1)
+    slower = plan.read_text(encoding="utf-8").replace("DOWNLOAD_DELAY = 0.2", "DOWNLOAD_DELAY = 4")
+    plan.write_text(slower, encoding="utf-8")
+    root, copy = f"s3://bucket/live{options}", "bucket/live/under-way/000-00002/crawl.db"
+    process = begin(plan, root)
+    while files.get_file_info(copy).type == fs.FileType.NotFound:
+        assert process.poll() is None
+        time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=LONG)
+    before = len(local_web.requests())
+
+    def take(path: str, name: str) -> Path:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        with files.open_input_stream(path) as file:
+            (tmp_path / name).write_bytes(file.read())
+        return tmp_path / name
+
+    kept = Kept(take(copy, "copy/crawl.db").parent)
+    process = begin(plan, root, "--folder", str(tmp_path / "crawl"))
+    said = process.communicate(timeout=LONG)[0]
+    assert process.returncode == 0, said
+    requests = local_web.requests()[before:]
+    asked = [f"{local_web.origins[each['site']]}{each['path']}" for each in requests]
+    assert len(kept.urls) > 5
+    assert not {*kept.urls} & {*asked}
+    assert {*kept.urls} < {*Kept(tmp_path / "crawl").urls}
+    recording = open_web(str(take("bucket/live/recorded/000/00002-pages.warc.gz", "all.warc.gz")))
+    answered = kept.query("SELECT url FROM pages WHERE status = 200")
+    assert {url for (url,) in answered} <= {*recording.urls()}
+    kinds = {each.base_name for each in files.get_file_info(fs.FileSelector("bucket/live"))}
+    assert "pages" in kinds
+    assert "under-way" not in kinds

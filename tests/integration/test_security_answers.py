@@ -57,11 +57,11 @@ def assert_statuses(pages: list[dict[str, Any]], web: BadWeb) -> None:
 
 def test_a_number_that_is_no_status_is_no_answer(bad_web: BadWeb, tmp_path: Path) -> None:
     seeds = bad_web.seeds("statuses", "good")
-    run = explore(tmp_path / "crawl", seeds, FOCUSCRAWL_WARC=1)
+    run = explore(tmp_path / "crawl", seeds, weighed=False, FOCUSCRAWL_WARC=1)
     assert run.returncode == 0, run.stderr
     assert "Traceback" not in run.stderr
     assert_statuses(run.kept.rows("SELECT * FROM pages"), bad_web)
-    again = explore(tmp_path / "crawl", seeds)
+    again = explore(tmp_path / "crawl", seeds, weighed=False)
     assert again.returncode == 0, again.stderr
     assert again.kept.order == run.kept.order
     assert run.summary("errors") == f"no HTTP: {len(STATUSES)}"
@@ -82,7 +82,8 @@ def test_nor_is_it_one_for_workers(
 
 @pytest.mark.parametrize("any_media", [0, *long(1)])
 def test_no_long_url_comes_into_a_crawl(bad_web: BadWeb, tmp_path: Path, any_media: int) -> None:
-    run = explore(tmp_path / "crawl", bad_web.seeds("long-urls"), FOCUSCRAWL_ANY_MEDIA=any_media)
+    given = {"FOCUSCRAWL_ANY_MEDIA": any_media}
+    run = explore(tmp_path / "crawl", bad_web.seeds("long-urls"), weighed=False, **given)
     assert run.returncode == 0, run.stderr
     ((longest,),) = run.kept.query("SELECT max(length(url)) FROM url")
     assert longest == LONGEST

@@ -83,7 +83,7 @@ def test_it_is_a_fetch_and_not_made_again(run: Measured, bad_web: BadWeb) -> Non
     assert [row["links"] for row in before if row["error"] == TOO_HARD] == [0]
     asked = bad_web.paths("hard").count(f"/{HARD}")
     both = f"{seeds(bad_web, HARD)},{bad_web.seeds('good')}"
-    again = explore(run.kept.folder, both, budget=20)
+    again = explore(run.kept.folder, both, weighed=False, budget=20)
     assert again.returncode == 0
     assert again.kept.rows("SELECT * FROM pages ORDER BY seq") == before
     assert bad_web.paths("hard").count(f"/{HARD}") == asked
@@ -130,7 +130,8 @@ def test_the_event_loop_goes_on_beside(bad_web: BadWeb, tmp_path: Path, what: st
     assert at is not None
     around = {"StartsHeart": at + 1, "StopsHeart": at - 1}  # answers pass the highest first
     url = bad_web.seeds(case)
-    run = explore(tmp_path / "crawl", url, budget=1, **beating(tmp_path, around, {}))
+    given = beating(tmp_path, around, {})
+    run = explore(tmp_path / "crawl", url, weighed=False, budget=1, **given)
     # what is done takes hundreds of times as long as a beat
     assert beats(run, url) > 10
 

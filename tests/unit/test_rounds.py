@@ -95,6 +95,16 @@ def test_an_apprentice_can_be_trained_on_a_crawl_in_rounds(tmp_path: Path) -> No
     assert {url: found[url] for url in both} == {url: expected[url] for url in both}
 
 
+def test_a_round_says_what_its_time_went_to(tmp_path: Path) -> None:
+    last = crawl(plan("apprentice", 20, 10, 2), tmp_path)
+    seconds, laps = last["seconds"], last["laps"]
+    assert [*seconds] == ["choose", "fetch", "learn", "take in", "commit"]
+    fetched, taken_in = ("open", "crawl"), ("read", "join", "score", "rank", "write")
+    assert {*laps} == {*fetched, *taken_in}
+    for stage, whole in ((fetched, "fetch"), (taken_in, "take in")):
+        assert 0.0 < sum(laps[lap] for lap in stage) <= seconds[whole]
+
+
 def test_what_no_round_will_read_is_removed(tmp_path: Path) -> None:
     crawl(plan("apprentice", 60, 6, 2, options={"memory": 12}), tmp_path)
     tables = Tables(str(tmp_path))

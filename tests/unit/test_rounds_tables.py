@@ -60,7 +60,7 @@ def test_of_merged_rows_with_one_id_the_last_one_counts(tmp_path: Path) -> None:
         row = table(id_).append_column("score", pa.array([score]))
         tables.add("urls", 0, number, row, by_id=True)
     (name,) = tables.of_bucket("urls", 0, 3)
-    assert tables.read(name).to_pydict() == {"id": [8, 7, 9], "score": [0.2, 0.3, 0.4]}
+    assert tables.read(name).to_pydict() == {"id": [7, 8, 9], "score": [0.3, 0.2, 0.4]}
 
 
 def test_large_tables_are_merged_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
