@@ -404,6 +404,7 @@ def test_leaving_each_site_out(web: Departments, tmp_path: Path) -> None:
             0.05,
             "--bound",
             0.9,
+            "--adapt",
             "--domain",
             "--rivals",
             "--printed",
@@ -424,6 +425,7 @@ def test_leaving_each_site_out(web: Departments, tmp_path: Path) -> None:
         found[row["strategy"], row["stop"]] += len(row["found_at"].split())
         assert len(row["found_at"].split()) <= int(row["on_the_way"]) <= int(row["fetches"])
     assert found["paths", "0.0"] == found["paths", "0.05"] == 32
+    assert found["paths, adapting", "0.0"] == 32
     by_site = {(row["site"], row["strategy"]): row["found_at"] for row in rows}
     for door in web.doors:
         ways = [by_site[door, f"paths{way}"] for way in ("", ", no factor", ", chosen")]
