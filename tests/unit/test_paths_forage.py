@@ -399,18 +399,8 @@ def test_leaving_each_site_out(web: Departments, tmp_path: Path) -> None:
     done = _run(
         *("check", web.warc, "--labels", web.labels, "--column", "kind", "--site-column", "site"),
         *("--goal", "professor", "--starts", web.starts, "--budget", 20, "--fails", 3),
-        *(
-            "--stop",
-            0.05,
-            "--bound",
-            0.9,
-            "--adapt",
-            "--domain",
-            "--rivals",
-            "--printed",
-            "--against",
-            "breadth-first",
-        ),
+        *("--stop", 0.05, "--bound", 0.9, "--adapt", "--domain", "--rivals", "--printed"),
+        *("--against", "breadth-first"),
         *("--out", tmp_path / "results"),
     )
     with (tmp_path / "results" / "forages.csv").open() as file:
