@@ -58,6 +58,11 @@ _MEASURES = ["macro", "micro", "goal_f1"]
     help="Forage also by an oracle that knows all goals and ways, for this share of the goals.",
 )
 @click.option(
+    "--adapt",
+    is_flag=True,
+    help="Forage also by scores that go by what the directories of the site brought.",
+)
+@click.option(
     "--rivals", is_flag=True, help="Forage by Q-values and context graphs of the same paths, too."
 )
 @click.option(

@@ -63,6 +63,7 @@ class Experiment:
     stops : goals a fetch; the model forages once more with each, and stops by it
     against : of `CONTENDERS`
     bound : of the goals, for which an oracle forages, too; None: it does not
+    adapt : forage also by scores that adapt to the site
     domain : forage sites left out also without the domain as a factor on the score, and with or
         without it by which finds more when sites are left out within those learned from
     rivals : forage sites left out by `RIVALS`, too
@@ -84,6 +85,7 @@ class Experiment:
     stops: tuple[float, ...] = ()
     against: tuple[str, ...] = CONTENDERS
     bound: float | None = None
+    adapt: bool = False
     domain: bool = False
     rivals: bool = False
     printed: bool = False
@@ -126,6 +128,11 @@ def leave_out(experiment: Experiment, goal: str, site: str) -> Fold:
         _forage_by(experiment, ground, model, PATHS, stop=stop)
         for stop in (0.0, *experiment.stops)
     ]
+    if experiment.adapt:
+        forages += [
+            _forage_by(experiment, ground, model, f"{PATHS}, adapting", stop=stop, adapt=True)
+            for stop in (0.0, *experiment.stops)
+        ]
     if experiment.bound is not None:
         forages.append(best_forage(ground, bench.links, experiment.bound))
     if experiment.domain and held_out:
@@ -271,13 +278,19 @@ def _forage_by(
     *,
     stop: float = 0.0,
     printed: bool = False,
+    adapt: bool = False,
 ) -> Forage:
     """Forage by a model of paths."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch, "model")
         save_model(model, folder, {})
         evidence = "sum" if printed else experiment.evidence
-        options = {"evidence": evidence, "stop": stop, "printed_scores": printed}
+        options = {
+            "evidence": evidence,
+            "stop": stop,
+            "printed_scores": printed,
+            "adapt": adapt,
+        }
         found = _forage(experiment, ground, PATHS, folder, topic="/goal", options=options)
     return replace(found, strategy=name, stop=stop)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.paths.site_rates import SiteRates, directories_of
 from focuscrawl.paths.stopping import SPAN, Prospect
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from focuscrawl.paths.model import PathModel
 
 _NOBODY = -1
+_RESCORED = 10  # fetches of a site after which all that waits there is scored anew
 _MOST_PATHS = 64  # to a page that are followed by themselves, those that promise most
 #: how the scores of several paths to one URL make one
 EVIDENCE = ("sum", "max", "mean")
@@ -51,6 +53,7 @@ class Forager:
     printed : whether equations 6 and 7 are taken as the paper prints them: a page has a belief
         for each path to it, and a URL the sum over all paths. There is no end to the paths of a
         site: what is followed are those known when a page is here, 64 of each page at most
+    adapt : whether scores go by what the directories of the site brought so far, too
     """
 
     def __init__(
@@ -62,9 +65,13 @@ class Forager:
         per_site: int = 0,
         stop: float = 0.0,
         printed: bool = False,
+        adapt: bool = False,
     ) -> None:
         self._model = model
         self._printed = printed
+        self._rates = SiteRates() if adapt else None
+        self._factor = GrowingArray(np.float64, fill=1.0)
+        self._judged: list[int] = []
         self._paths: dict[int, list[NDArray[np.float64]]] = {}
         self._evidence = evidence
         self._threshold = threshold
@@ -91,6 +98,8 @@ class Forager:
         address : of the page
         """
         self._make_room(max(url, referrer))
+        if self._rates is not None:
+            self._rates.note(np.array([url]), directories_of([address]))
         site = int(self._site.data[url])
         if site != _NOBODY and (referrer >= 0 or self._starts[site] == address):
             return
@@ -107,6 +116,7 @@ class Forager:
         self._paths.pop(url, None)
         self._starts.append(address)
         self._spent.append(1)
+        self._judged.append(0)
         self._exhausted.append(False)
         if self._stop:
             assert self._model.calibration is not None
@@ -130,10 +140,21 @@ class Forager:
             if self._stop:
                 self._prospects[site].fetched(url)
 
-    def judged(self, url: int, goal: float) -> None:
-        """Take note of Pr(goal) of a page that is here, before its links are taken in."""
+    def judged(self, url: int, goal: float, reward: float) -> None:
+        """Take note of a page that is here, before its links are taken in.
+
+        Parameters
+        ----------
+        goal, reward : Pr(goal), and the mean reward over its labels
+        """
+        site = int(self._site.data[url])
         if self._stop:
-            self._prospects[int(self._site.data[url])].judged(url, goal)
+            self._prospects[site].judged(url, goal)
+        if self._rates is not None and self._links.data[url]:
+            said = np.array([each.data[url] for each in self._said])
+            promised = float(said @ self._model.rewards / self._links.data[url])
+            self._rates.observe(url, promised, reward)
+            self._judged[site] += 1
 
     def belief(self, url: int, page: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return Pr(label) of a page by the paths to it and its features, float64 (paths, K).
@@ -161,7 +182,11 @@ class Forager:
         return np.array([self._model.arrived(each, page) for each in said[best]])
 
     def expand(
-        self, url: int, targets: NDArray[np.int64], labels: NDArray[np.float64]
+        self,
+        url: int,
+        targets: NDArray[np.int64],
+        labels: NDArray[np.float64],
+        directories: NDArray[np.uint32] | None = None,
     ) -> Expanded:
         """Take in the links of a page.
 
@@ -170,6 +195,7 @@ class Forager:
         url : the page
         targets : int64 (n,), where its links lead
         labels : float64 (paths, n, K), Pr(label) of the links, by each path to the page
+        directories : uint32 (n, depth), see `directories_of`; needed to adapt
         """
         self._make_room(int(targets.max(initial=0)))
         site = int(self._site.data[url])
@@ -192,6 +218,12 @@ class Forager:
         self._best.data[urls[better]] = link_scores[first[better]]
         self._parent.data[urls[better]] = url
         self._score.data[urls] = self._combined(urls, before, link_scores[first])
+        if self._rates is not None:
+            assert directories is not None
+            self._rates.note(urls, directories[first])
+            if self._judged[site] % _RESCORED == 0:
+                urls = self._waiting(site)
+            self._factor.data[urls] = self._rates.factors(urls)
         return Expanded(link_scores, *self._worth(site, urls))
 
     def _remember(self, urls: NDArray[np.int64], labels: NDArray[np.float64]) -> None:
@@ -217,7 +249,7 @@ class Forager:
             waiting = self._waiting(site)
             return waiting, np.full(len(waiting), -np.inf)
         urls = urls[~self._fetched.data[urls]]
-        scores = self._score.data[urls]
+        scores = self._score.data[urls] * self._factor.data[urls]
         return urls, np.where(scores >= self._threshold, scores, -np.inf)
 
     def _over(self, site: int) -> bool:
@@ -226,7 +258,8 @@ class Forager:
             return True
         if self._stop and not self._exhausted[site] and self._prospects[site].due:
             waiting = self._waiting(site)
-            best = waiting[np.argsort(-self._score.data[waiting], kind="stable")[:SPAN]]
+            scores = self._score.data[waiting] * self._factor.data[waiting]
+            best = waiting[np.argsort(-scores, kind="stable")[:SPAN]]
             goals = self._said[0].data[best] / self._links.data[best]
             self._exhausted[site] = self._prospects[site].exhausted(goals)
         return self._exhausted[site]
@@ -237,5 +270,7 @@ class Forager:
     def _make_room(self, url: int) -> None:
         if url >= len(self._site):
             arrays = (self._site, self._score, self._links, self._fetched, *self._said)
-            for array in (*arrays, self._best, self._parent):
+            for array in (*arrays, self._best, self._parent, self._factor):
                 array.grow(url + url // 8 + 64)
+            if self._rates is not None:
+                self._rates.make_room(len(self._site))

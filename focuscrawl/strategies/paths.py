@@ -11,6 +11,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.paths.critic import PathCritic
 from focuscrawl.paths.features import PathReader
 from focuscrawl.paths.forager import EVIDENCE, Forager
+from focuscrawl.paths.site_rates import directories_of
 from focuscrawl.strategies.base import Strategy
 from focuscrawl.strategies.messages import Expansion
 from focuscrawl.strategies.option_checks import check_count, check_number
@@ -40,6 +41,7 @@ class Paths(Strategy):
         those before tell. 0: never
     printed_scores : whether scores are those of equations 6 and 7 as printed, every path to a
         page by itself, and the domain of a link is no factor; with ``evidence`` ``sum`` only
+    adapt : whether scores go by what the directories of the site brought so far, too
     """
 
     def __init__(
@@ -51,13 +53,17 @@ class Paths(Strategy):
         per_site: int = 0,
         stop: float = 0.0,
         printed_scores: bool = False,
+        adapt: bool = False,
     ) -> None:
         if evidence not in EVIDENCE:
             raise UserError(
                 f"strategy paths: evidence must be one of {', '.join(EVIDENCE)}, not {evidence!r}"
             )
-        if not isinstance(printed_scores, bool):
-            raise UserError("strategy paths: printed_scores must be true or false")
+        for name, given in (("printed_scores", printed_scores), ("adapt", adapt)):
+            if not isinstance(given, bool):
+                raise UserError(f"strategy paths: {name} must be true or false")
+        if printed_scores and adapt:
+            raise UserError("strategy paths: adapt is not as printed: leave out one of the two")
         if printed_scores and evidence != "sum":
             raise UserError(
                 f"strategy paths: printed_scores adds up what paths say: leave out "
@@ -79,6 +85,7 @@ class Paths(Strategy):
             )
         self._reader = PathReader(self._model.reading)
         self._printed = printed_scores
+        self._adapt = adapt
         self._forager = Forager(
             self._model,
             evidence=evidence,
@@ -86,6 +93,7 @@ class Paths(Strategy):
             per_site=per_site,
             stop=stop,
             printed=printed_scores,
+            adapt=adapt,
         )
         self._worth: dict[int, float] = {}
 
@@ -114,9 +122,12 @@ class Paths(Strategy):
         goal, fail = belief.mean(axis=0)[:2].tolist()
         self._worth[page.url] = 1.0 - fail
         rows = labels.reshape(-1, labels.shape[2])
-        memo = PathMemo(referrer, parent, page.view.url, goal, fail, rows)
-        forager.judged(page.url, goal)
-        found = forager.expand(page.url, page.targets, labels.astype(np.float64))
+        reward = float(belief.mean(axis=0) @ self._model.rewards)
+        of_links = [page.view.links.urls[i] for i in page.links.tolist()] if self._adapt else []
+        directories = directories_of(of_links)
+        memo = PathMemo(referrer, parent, page.view.url, goal, fail, reward, rows, directories)
+        forager.judged(page.url, goal, reward)
+        found = forager.expand(page.url, page.targets, labels.astype(np.float64), directories)
         return Expansion(found.link_scores, found.urls, found.scores, memo=memo.to_bytes())
 
     def recall(self, page: RecalledPage) -> Scores:
@@ -125,11 +136,11 @@ class Paths(Strategy):
         memo = PathMemo.from_bytes(page.memo)
         self._worth[page.url] = 1.0 - memo.fail
         self._forager.arrive(page.url, memo.referrer, memo.url)
-        self._forager.judged(page.url, memo.goal)
+        self._forager.judged(page.url, memo.goal, memo.reward)
         links = len(page.targets)
         labels = memo.labels.astype(np.float64)
         labels = labels.reshape(len(labels) // max(links, 1), links, labels.shape[1])
-        found = self._forager.expand(page.url, page.targets, labels)
+        found = self._forager.expand(page.url, page.targets, labels, memo.directories)
         return found.urls, found.scores
 
 
@@ -142,8 +153,9 @@ class PathMemo:
     referrer : as in `JudgedPage`; -1: nowhere
     parent : number of the page with the best link to this one when it was fetched; -1: none
     url : of the page
-    goal, fail : Pr(goal), Pr(fail) of the page
+    goal, fail, reward : Pr(goal), Pr(fail), mean reward of the page
     labels : float32 (paths n, K), Pr(label) of its n links by each path to it
+    directories : uint32 (n, depth), of its links; none unless the forage adapts
     """
 
     referrer: int
@@ -151,20 +163,28 @@ class PathMemo:
     url: str
     goal: float
     fail: float
+    reward: float
     labels: NDArray[np.float32]
+    directories: NDArray[np.uint32]
 
     def to_bytes(self) -> bytes:
         """Pack it, for the store."""
         url = self.url.encode()
-        head = np.array([self.referrer, self.parent, self.labels.shape[1], len(url)], "<i8")
-        goal = np.array([self.goal, self.fail], "<f8").tobytes()
-        return head.tobytes() + goal + url + self.labels.astype("<f4").tobytes()
+        links, depth = self.directories.shape
+        sizes = [self.labels.shape[1], len(url), links, depth]
+        head = np.array([self.referrer, self.parent, *sizes], "<i8").tobytes()
+        head += np.array([self.goal, self.fail, self.reward], "<f8").tobytes()
+        labels, directories = self.labels.astype("<f4"), self.directories.astype("<u4")
+        return head + url + directories.tobytes() + labels.tobytes()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Unpack what `to_bytes` packed."""
-        referrer, parent, k, length = np.frombuffer(data, "<i8", 4).tolist()
-        goal, fail = np.frombuffer(data, "<f8", 2, offset=32).tolist()
-        url = data[48 : 48 + length].decode()
-        labels = np.frombuffer(data[48 + length :], "<f4").astype(np.float32)
-        return cls(referrer, parent, url, goal, fail, labels.reshape(-1, k))
+        referrer, parent, k, length, links, depth = np.frombuffer(data, "<i8", 6).tolist()
+        goal, fail, reward = np.frombuffer(data, "<f8", 3, offset=48).tolist()
+        url = data[72 : 72 + length].decode()
+        at = 72 + length
+        directories = np.frombuffer(data, "<u4", links * depth, offset=at).reshape(links, depth)
+        labels = np.frombuffer(data[at + 4 * links * depth :], "<f4").astype(np.float32)
+        labels = labels.reshape(-1, k)
+        return cls(referrer, parent, url, goal, fail, reward, labels, directories)

@@ -99,14 +99,15 @@ def _rows(folder: Path, sql: str) -> list[tuple[str]]:
         return store.execute(sql).fetchall()
 
 
+@pytest.mark.parametrize("adapt", [False, True])
 def test_a_forage_goes_to_the_goals_and_resumes_exactly(
-    web: Departments, model: Path, tmp_path: Path
+    web: Departments, model: Path, tmp_path: Path, *, adapt: bool
 ) -> None:
     door = web.doors[3]
-    whole = _crawl(web, model, tmp_path / "whole", door, budget=16)
+    whole = _crawl(web, model, tmp_path / "whole", door, budget=24, adapt=adapt)
     assert web.professors[door] <= set(whole[:12])
-    for budget in (1, 3, 7, 16):
-        parts = _crawl(web, model, tmp_path / "parts", door, budget=budget)
+    for budget in (1, 3, 7, 16, 24):
+        parts = _crawl(web, model, tmp_path / "parts", door, budget=budget, adapt=adapt)
     assert parts == whole
     scores = "SELECT url, score, state FROM frontier ORDER BY url"
     assert _rows(tmp_path / "parts", scores) == _rows(tmp_path / "whole", scores)
@@ -255,18 +256,16 @@ def test_the_strategy_needs_a_model_of_paths(
 
 def test_memos_come_back() -> None:
     labels = np.array([[0.25, 0.75]] * 3, np.float32)
-    memo = PathMemo(4, -1, "http://ä.example/", 0.5, 0.125, labels)
+    directories = np.arange(6, dtype=np.uint32).reshape(3, 2)
+    memo = PathMemo(4, -1, "http://ä.example/", 0.5, 0.125, 0.25, labels, directories)
     again = PathMemo.from_bytes(memo.to_bytes())
-    assert (again.referrer, again.parent, again.url, again.goal, again.fail) == (
-        4,
-        -1,
-        "http://ä.example/",
-        0.5,
-        0.125,
-    )
+    assert (again.referrer, again.parent, again.url) == (4, -1, "http://ä.example/")
+    assert (again.goal, again.fail, again.reward) == (0.5, 0.125, 0.25)
     np.testing.assert_array_equal(again.labels, labels)
-    bare = PathMemo.from_bytes(PathMemo(0, 1, "", 0.0, 1.0, labels[:0]).to_bytes())
-    assert bare.labels.shape == (0, 2)
+    np.testing.assert_array_equal(again.directories, directories)
+    bare = PathMemo(0, 1, "", 0.0, 1.0, 0.0, labels[:0], directories[:0])
+    bare = PathMemo.from_bytes(bare.to_bytes())
+    assert bare.labels.shape == bare.directories.shape == (0, 2)
 
 
 @pytest.mark.parametrize(("evidence", "expected"), [("sum", 1.0), ("max", 0.8), ("mean", 0.5)])
@@ -400,22 +399,13 @@ def test_leaving_each_site_out(web: Departments, tmp_path: Path) -> None:
     done = _run(
         *("check", web.warc, "--labels", web.labels, "--column", "kind", "--site-column", "site"),
         *("--goal", "professor", "--starts", web.starts, "--budget", 20, "--fails", 3),
-        *(
-            "--stop",
-            0.05,
-            "--bound",
-            0.9,
-            "--domain",
-            "--rivals",
-            "--printed",
-            "--against",
-            "breadth-first",
-        ),
+        *("--stop", 0.05, "--bound", 0.9, "--adapt", "--domain", "--rivals", "--printed"),
+        *("--against", "breadth-first"),
         *("--out", tmp_path / "results"),
     )
     with (tmp_path / "results" / "forages.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 48
+    assert len(rows) == 56
     for row in (row for row in rows if row["strategy"] == "oracle"):
         # all it fetches is a goal or on the way, no more goals than it was to find
         assert row["on_the_way"] == row["fetches"]
@@ -425,6 +415,7 @@ def test_leaving_each_site_out(web: Departments, tmp_path: Path) -> None:
         found[row["strategy"], row["stop"]] += len(row["found_at"].split())
         assert len(row["found_at"].split()) <= int(row["on_the_way"]) <= int(row["fetches"])
     assert found["paths", "0.0"] == found["paths", "0.05"] == 32
+    assert found["paths, adapting", "0.0"] == 32
     by_site = {(row["site"], row["strategy"]): row["found_at"] for row in rows}
     for door in web.doors:
         ways = [by_site[door, f"paths{way}"] for way in ("", ", no factor", ", chosen")]
