@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import select
-import threading
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +18,6 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl, CrawlPlan
 
 _OWN = ("tables", "bucket", "number")
-_STDIN = 0  # of which whoever began this process holds the other end
 
 
 class RoundSpider(FocusedSpider):
@@ -53,22 +49,10 @@ class RoundSpider(FocusedSpider):
         with needs("parquet", "a crawl in rounds"):
             from focuscrawl.rounds.context import context_of  # noqa: PLC0415 - few need PyArrow
             from focuscrawl.rounds.fetching import open_round  # noqa: PLC0415
-        _end_with_stdin()
+            from focuscrawl.rounds.parent_end import end_with_stdin  # noqa: PLC0415
+        end_with_stdin()
         context, bucket, number = context_of(self.tables), int(self.bucket), int(self.number)
         crawl = open_round(context, bucket, number, context.applied_to(plan))
         # whoever asked these hosts before may have been killed with requests that nobody noted
         time.sleep(plan.delay)
         return crawl
-
-
-def _end_with_stdin() -> None:
-    """Let this process end as soon as standard input does, from now on."""
-    if select.select([_STDIN], [], [], 0)[0]:
-        os._exit(1)  # nothing is ever written there: it has ended before
-    threading.Thread(target=_read_to_the_end, daemon=True).start()
-
-
-def _read_to_the_end() -> None:
-    while os.read(_STDIN, 1):
-        pass
-    os._exit(1)  # as if killed: everything recorded is on disk

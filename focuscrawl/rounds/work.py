@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import resource
-import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing import get_context, parent_process
+from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from focuscrawl.errors import UserError
 from focuscrawl.rounds.context import context_of
 from focuscrawl.rounds.fetching import fetch
 from focuscrawl.rounds.from_folder import take_over
+from focuscrawl.rounds.parent_end import end_with_parent
 from focuscrawl.rounds.taking_in import take_in
 
 if TYPE_CHECKING:
@@ -74,7 +73,7 @@ class Processes:
         self._pool = None
         if most > 1:
             context = get_context("spawn")
-            self._pool = ProcessPoolExecutor(most, context, initializer=_end_with_parent)
+            self._pool = ProcessPoolExecutor(most, context, initializer=end_with_parent)
 
     def do_all(
         self, tasks: Sequence[Task], advance: Callable[[int], object]
@@ -103,21 +102,6 @@ class Processes:
         """End the processes."""
         if self._pool is not None:
             self._pool.shutdown()
-
-
-def _end_with_parent() -> None:
-    """Let this process end as soon as the one that began it has, however that ended.
-
-    What it does would be done again beside it: a live host would be asked by two.
-    """
-
-    def end() -> None:
-        parent = parent_process()
-        if parent is not None:
-            parent.join()
-        os._exit(1)
-
-    threading.Thread(target=end, daemon=True).start()
 
 
 def came_of(done: list[dict[str, Any]]) -> list[dict[str, Any]]:

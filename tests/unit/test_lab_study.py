@@ -125,7 +125,7 @@ def test_the_studies_that_come_with_the_project(
     assert (study.baseline, study.draws, counts) == ("best-first", 3, [13, 7])
 
 
-@pytest.mark.parametrize(("name", "counts"), [("critics", [13, 8, 5]), ("harvest", [13])])
+@pytest.mark.parametrize(("name", "counts"), [("critics", [13, 8, 5]), ("harvest", [13, 13])])
 def test_phrases_of_studies_are_of_their_topics(
     name: str, counts: list[int], webs_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
