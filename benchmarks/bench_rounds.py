@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 ONE = "one process"
 BUCKETS = 2
-BUDGETS = {"demo:10": 3000, "uci": 400, "wikipedia": 400}
+BUDGETS = {"demo:10": 1000, "uci": 400, "wikipedia": 400}
 SIZES = ("10%", "1%", "0.1%", "1")  # of a round: of the budget, or fetches
 EVERY = 3  # topics of a recorded web
 STRATEGIES = ("apprentice", "best-first")
