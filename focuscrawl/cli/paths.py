@@ -181,7 +181,10 @@ def _print_model(model: PathModel) -> None:
     help="Scores by the paper's equations 6 and 7 to the letter: every path by itself.",
 )
 @click.option(
-    "--adapt", is_flag=True, help="Scores go by what the directories of the site brought, too."
+    "--adapt/--no-adapt",
+    default=True,
+    show_default=True,
+    help="Scores go by what the directories of the site brought, too; not with --printed-scores.",
 )
 @options.share("--threshold", "Score below which nothing is fetched.", 0.0)
 @options.share("--least", "Probability from which a page is called a goal.", 0.5, max=1)
@@ -225,7 +228,7 @@ def forage(
     of_strategy = {"threshold": threshold, "per_site": per_site, "stop": stop}
     if printed_scores:
         of_strategy["printed_scores"] = True
-    if adapt:
+    elif adapt:
         of_strategy["adapt"] = True
     crawl(arguments, [f"FOCUSCRAWL_STRATEGY_OPTIONS={json.dumps(of_strategy)}", *settings])
     with closing(open_store(out)) as store:

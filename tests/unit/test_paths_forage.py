@@ -351,6 +351,8 @@ def test_the_command_forages(web: Departments, model: Path, tmp_path: Path) -> N
         rows = list(csv.DictReader(file))
     assert {row["url"] for row in rows} == web.professors[web.doors[3]]
     assert all(row["path"].split(" ")[-1] == row["url"] for row in rows)
+    ((options,),) = _rows(tmp_path / "f", "SELECT value FROM meta WHERE key = 'options'")
+    assert json.loads(options) == {"adapt": True, "per_site": 0, "stop": 0.03, "threshold": 0.0}
 
 
 def test_paths_are_taken_out_of_a_crawl(web: Departments, model: Path, tmp_path: Path) -> None:
