@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
 ONE = "one process"
 BUCKETS = 2
-BUDGETS = {"demo:10": 1000, "uci": 400, "wikipedia": 400}
-SIZES = ("10%", "1%", "0.1%", "1")  # of a round: of the budget, or fetches
+WEBS = ("demo:10", "uci", "wikipedia")
+BUDGET = 400
+SIZES = ("10%", "1%", "1")  # of a round: of the budget, or fetches
 EVERY = 3  # topics of a recorded web
 STRATEGIES = ("apprentice", "best-first")
 
@@ -67,10 +68,10 @@ class Case(NamedTuple):
 def curve() -> Iterator[Case]:
     """Yield the crawls of several sizes of rounds, the quickest sizes of all first."""
     for size in (ONE, *SIZES):
-        for web in BUDGETS:
+        for web in WEBS:
             named = ["/Sports/Cycling"] if web.startswith("demo") else sorted(topics(web))[::EVERY]
             yield from (
-                Case(web, topic, strategy, fetches_of(size, web))
+                Case(web, topic, strategy, fetches_of(size))
                 for topic in named
                 for strategy in STRATEGIES
             )
@@ -81,15 +82,15 @@ def every_topic() -> Iterator[Case]:
     for web in ("uci", "wikipedia"):
         for topic in topics(web):
             for size in (ONE, "1%"):
-                yield Case(web, topic, "apprentice", fetches_of(size, web))
+                yield Case(web, topic, "apprentice", fetches_of(size))
 
 
-def fetches_of(size: str, web: str) -> int:
+def fetches_of(size: str) -> int:
     """Return the fetches of a round; 0 for one process."""
     if size == ONE:
         return 0
     share = size_of_round(size)
-    return max(1, int(share * BUDGETS[web] if share < 1.0 else share))
+    return max(1, int(share * BUDGET if share < 1.0 else share))
 
 
 def plan_of(web: str, topic: str, strategy: str) -> CrawlPlan:
@@ -99,7 +100,7 @@ def plan_of(web: str, topic: str, strategy: str) -> CrawlPlan:
         where = {"critic": str(models), "seeds": str(models / "seeds.csv"), "web": web}
     else:
         where = {"critic": str(critic(web)), "seeds": str(seeds(web)), "web": str(recording(web))}
-    return CrawlPlan(topic=topic, strategy=strategy, budget=BUDGETS[web], **where)
+    return CrawlPlan(topic=topic, strategy=strategy, budget=BUDGET, **where)
 
 
 def crawl(case: Case, folder: Path) -> Row:
@@ -156,11 +157,11 @@ def draw(rows: list[Row], path: Path) -> None:
     points = defaultdict(list)
     for web, strategy, size, harvests, ones in lost(r for r in rows if Case(*r[:4]) in chosen):
         gained = float(np.subtract(harvests, ones).mean())
-        points[web, strategy].append((100 * size / BUDGETS[web], gained))
+        points[web, strategy].append((100 * size / BUDGET, gained))
     with axes(7.0, 3.6) as (figure, plot):
         plot.axhline(0.0, color="#888888", lw=0.8)
         for (web, strategy), found in points.items():
-            look = Line.of([*BUDGETS].index(web))
+            look = Line.of(WEBS.index(web))
             dashes = Line.of(STRATEGIES.index(strategy)).dashes
             shares, gains = zip(*sorted(found), strict=True)
             look.draw(plot, shares, gains, f"{web}, {strategy}", ls=dashes, marker="o", ms=4)
