@@ -28,7 +28,6 @@ from focuscrawl.critic.pieces import is_part
 from focuscrawl.critic.word_vectors import word_vectors_installed
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT
-from focuscrawl.foundation.urls import host
 from focuscrawl.webs.pages import read_page
 
 if TYPE_CHECKING:
@@ -157,7 +156,6 @@ def check_few_examples(
         [Counter(example.tokens) for example in ordered[len(good) :]],
         [bag for _, bag in others],
         topic,
-        hosts=[host(example.url) for example in good],
     )
     recall = None
     if good and len(judged.examples):
@@ -213,13 +211,8 @@ def judge_held_out(
     bad: Sequence[Bag],
     others: Sequence[Bag],
     topic: str,
-    *,
-    hosts: Sequence[str],
 ) -> Judged:
-    """Hold pages out where there are enough of them; else let the critic judge as it is.
-
-    `hosts` are those of the good pages.
-    """
+    """Hold pages out where there are enough of them; else let the critic judge as it is."""
     if not (good or bad) or (len(good) < 2 and not trained.phrases):
         log = trained.model.log_posteriors(others)
         yes = trained.model.classes.index(topic)
@@ -234,7 +227,7 @@ def judge_held_out(
         embeddings=word_vectors_installed(),
         languages=languages,
     )
-    odds = hold_out(vectors, trained.phrases, pages, trained.random_state, hosts)
+    odds = hold_out(vectors, trained.phrases, pages, trained.random_state)
     return Judged(
         np.concatenate([odds.good, odds.bad]),
         odds.unlabelled[: len(others)],

@@ -10,12 +10,12 @@ that is pages as the crawl will meet them, few of which are on the topic:
   examples [Elkan and Noto 2008]).
 
 Each weighs as much as the square of how far the good pages stand out by it, where they are
-examples when they are held out. Pages of one host say the same of that, as what the host has on
-all of its pages has them stand out: they count as three at most. The unlabelled pages that stand
-out most then join the good ones, with less weight (pseudo relevance feedback), and the second
-judge is learned once more. What stands out four fifths as far as the good pages do is taken to be
-on the topic as likely as not: where many of the unlabelled pages are on it, no page stands out
-far from them.
+examples when they are held out. The unlabelled pages that stand out most then join the good ones,
+with less weight (pseudo relevance feedback), and the second judge is learned once more. What
+stands out four fifths as far as the good pages do is taken to be on the topic as likely as not:
+where many of the unlabelled pages are on it, no page stands out far from them. But two standard
+deviations are always enough: good pages that a crawl has found are more alike than those of the
+topic, and stand out further by that.
 """
 
 from __future__ import annotations
@@ -48,17 +48,15 @@ if TYPE_CHECKING:
 _USUAL = ((0.015, 0.03), (0.11, 0.11))
 #: standard deviation of their sum
 _USUAL_SUM = 1.75
-#: R = 1/2 where a page stands out by such a share of what the good pages do, within these bounds
-#: in standard deviations; where no page has shown it
-_SHARE, _LEAST_HALF, _MOST_HALF, _HALF = 0.8, 1.5, 2.5, 2.0
+#: R = 1/2 where a page stands out by such a share of what the good pages do; in standard
+#: deviations at least, and at most and where no page has shown it
+_SHARE, _LEAST_HALF, _HALF = 0.8, 1.5, 2.0
 #: log-odds of a standard deviation
 _SLOPE = 2.0
 #: pages that stand out most join the good ones: so many, where there are examples and where not
 _JOINING, _JOINING_ALONE = 5, 10
 #: good pages are taken to stand out so far, until so many have shown how far they do
 _EXPECTED, _EXPECTED_PAGES = 2.5, 4
-#: as so many pages those of one host count in that
-_OF_ONE_HOST = 3.0
 _FOLDS = 5
 #: standard deviation of a judge that says the same of all unlabelled pages, of words that none
 #: has: pages that have them would stand out without limit
@@ -119,7 +117,6 @@ def learn_from_little(
     topic: str = ON_TOPIC,
     embeddings: bool,
     languages: Shares | None = None,
-    hosts: Sequence[str] = (),
 ) -> LogisticModel:
     """Learn a critic of two classes, the topic and ``/bad``.
 
@@ -131,7 +128,6 @@ def learn_from_little(
     topic : name of the class of the topic
     embeddings : whether to use word embeddings; they must be installed
     languages : that pages are in; None for those that they seem to be in
-    hosts : of the good pages, in their order; none: each is of one of its own
     """
     if not phrases and not good:
         raise ValueError("nothing says what the topic is")
@@ -140,7 +136,7 @@ def learn_from_little(
     vectors, pages = read_little(
         phrases, good, bad, unlabelled, embeddings=embeddings, languages=languages
     )
-    judge = learn_judge(vectors, phrases, pages, hosts)
+    judge = learn_judge(vectors, phrases, pages)
     relevant = judge.log_odds(pages.unlabelled) > 0.0
     on = [*good, *(bag for bag, yes in zip(unlabelled, relevant, strict=True) if yes)]
     off = [*bad, *(bag for bag, yes in zip(unlabelled, relevant, strict=True) if not yes)]
@@ -168,13 +164,10 @@ def read_little(
 
 
 def learn_judge(
-    vectors: PageVectors,
-    phrases: Sequence[Sequence[str]],
-    pages: LittlePages,
-    hosts: Sequence[str] = (),
+    vectors: PageVectors, phrases: Sequence[Sequence[str]], pages: LittlePages
 ) -> Judge:
     """Learn as `learn_from_little` does, from pages that are vectors already."""
-    learning = _Learning(vectors, pages, hosts)
+    learning = _Learning(vectors, pages)
     query = [learning.query(phrases)] if phrases else []
     if not pages.good.shape[0]:
         if not learning.is_told_by(query[0]):
@@ -188,7 +181,7 @@ def learn_judge(
     judge = learning.sum([*query, learning.examples(joining)], weights)
     held_out = [(out, learning.sum([*query, rest], weights)) for out, rest in without]
     half = _SHARE * learning.expected(held_out)
-    return judge._replace(half=min(max(half, _LEAST_HALF), _MOST_HALF))
+    return judge._replace(half=min(max(half, _LEAST_HALF), _HALF))
 
 
 def learn_from_query(
@@ -224,9 +217,7 @@ def learn_from_query(
 class _Learning:
     """Pages as one matrix, those without a label first."""
 
-    def __init__(
-        self, vectors: PageVectors, pages: LittlePages, hosts: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, vectors: PageVectors, pages: LittlePages) -> None:
         from scipy import sparse  # noqa: PLC0415 - slow to import, needed in training only
 
         self._vectors = vectors
@@ -236,11 +227,6 @@ class _Learning:
         others[self._n :] = _BAD_WEIGHT
         self._weight = np.concatenate([others, np.ones(pages.good.shape[0])])
         self._good = np.arange(len(self._weight)) >= len(others)
-        self._counts = np.ones(len(self._weight))  # in how far good pages stand out
-        if hosts:
-            pages_of = Counter(hosts)
-            counts = [min(_OF_ONE_HOST / pages_of[host], 1.0) for host in hosts]
-            self._counts[self._good] = counts
 
     def query(self, phrases: Sequence[Sequence[str]]) -> Judge:
         """Return the judge that the phrases are."""
@@ -272,12 +258,9 @@ class _Learning:
     def expected(self, judged: Sequence[tuple[NDArray[np.intp], Judge]]) -> float:
         """Return how far good pages stand out, from how far some do, each by its judge."""
         found: list[float] = []
-        counts: list[float] = []
         for pages, judge in judged:
             found.extend(self._pages[pages] @ judge.weights + judge.intercept)
-            counts.extend(self._counts[pages])
-        said = sum(value * count for value, count in zip(found, counts, strict=True))
-        return (said + _EXPECTED_PAGES * _EXPECTED) / (sum(counts) + _EXPECTED_PAGES)
+        return (sum(found) + _EXPECTED_PAGES * _EXPECTED) / (len(found) + _EXPECTED_PAGES)
 
     def examples(self, joining: NDArray[np.intp], without: NDArray[np.intp] = _NONE) -> Judge:
         """Return the judge learned from the good pages, and unlabelled ones that join them.

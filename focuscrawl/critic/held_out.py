@@ -32,7 +32,6 @@ def hold_out(
     phrases: Sequence[Sequence[str]],
     pages: LittlePages,
     random_state: int,
-    hosts: Sequence[str] = (),
 ) -> LittleOdds:
     """Cross-validate: leave one example out after the other, and a part of the others each time.
 
@@ -42,7 +41,6 @@ def hold_out(
     phrases : words of each phrase of the topic; without any, two good pages at least
     pages : of more than 20 good or bad ones, a tenth is left out at once
     random_state : seed of what is left out with what
-    hosts : of the good pages, as for `focuscrawl.critic.from_little.learn_from_little`
     """
     most = max(pages.good.shape[0], pages.bad.shape[0])
     folds = max(most, 2) if most <= _ALL_IN_TURN else _FOLDS
@@ -51,8 +49,7 @@ def hold_out(
     judged = LittleOdds(*(np.zeros(rows.shape[0]) for rows in pages))
     for fold in range(folds):
         rest = [rows[of != fold] for rows, of in zip(pages, fold_of, strict=True)]
-        kept = [host for host, of in zip(hosts, fold_of[0], strict=False) if of != fold]
-        judge = learn_judge(vectors, phrases, LittlePages(*rest), kept)
+        judge = learn_judge(vectors, phrases, LittlePages(*rest))
         for rows, of, odds in zip(pages, fold_of, judged, strict=True):
             odds[of == fold] = judge.log_odds(rows[of == fold])
     return judged

@@ -16,7 +16,7 @@ from focuscrawl.critic.word_vectors import word_vectors_installed
 from focuscrawl.critic.written import written_pages
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT
-from focuscrawl.foundation.urls import host, normalize
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.taxonomy import ROOT, normalise
 
 if TYPE_CHECKING:
@@ -123,7 +123,6 @@ def train_from_little(
         topic=topic,
         embeddings=word_vectors_installed(),
         languages=languages,
-        hosts=[host(url) for url in good if url in bags],
     )
     labels = [(url, topic) for url in good] + [(url, OFF_TOPIC) for url in bad]
     examples = tuple(pair for pair in labels if pair[0] in bags)

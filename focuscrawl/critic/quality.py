@@ -24,7 +24,6 @@ from focuscrawl.critic.reliability import reliability_of_relevance
 from focuscrawl.critic.training import held_out_posteriors
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT
-from focuscrawl.foundation.urls import host
 from focuscrawl.taxonomy import lies_under
 
 if TYPE_CHECKING:
@@ -183,8 +182,7 @@ class Quality:
             return cls(on=len(good), off=len(bad), others=len(others))
         topic = next(path for path in trained.model.classes if path != OFF_TOPIC)
         on = [bag for _, bag in good]
-        hosts = [host(url) for url, _ in good]
-        judged = judge_held_out(trained, on, [bag for _, bag in bad], others, topic, hosts=hosts)
+        judged = judge_held_out(trained, on, [bag for _, bag in bad], others, topic)
         relevance = np.array(relevance_of(judged.examples))
         beside = relevance_of(judged.others)
         towards, away = weightiest(trained.model, topic, on, others)

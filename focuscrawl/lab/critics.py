@@ -103,15 +103,13 @@ def _from_little(
     one anew and changes average precision by some 0.001.
     """
     generator = np.random.default_rng(draw)
-    sides: Mapping[bool, list[tuple[Bag, str]]] = {True: [], False: []}
-    for (label, bag), host in zip(pages.train, pages.hosts, strict=True):
-        sides[lies_under(label, [topic])].append((bag, host))
-    drawn_good, drawn_bad = (
+    sides: Mapping[bool, list[Bag]] = {True: [], False: []}
+    for label, bag in pages.train:
+        sides[lies_under(label, [topic])].append(bag)
+    good, bad = (
         [side[i] for i in generator.permutation(len(side))[: PAGES[-1]].tolist()]
         for side in (sides[True], sides[False])
     )
-    good, bad = ([bag for bag, _ in side] for side in (drawn_good, drawn_bad))
-    hosts = [host for _, host in drawn_good]
     for n in PAGES:
         yield CRITICS[1], f"{n} good, {n} bad", _naive_bayes(good[:n], bad[:n], pages.tested)
     phrases, embeddings = phrases_of(phrase), word_vectors_installed()
@@ -131,8 +129,7 @@ def _from_little(
                 drawn.bad[: material.bad, columns],
                 drawn.unlabelled[:, columns],
             )
-            said = phrases if material.phrase else ()
-            judge = learn_judge(known, said, some, hosts[: material.good])
+            judge = learn_judge(known, phrases if material.phrase else (), some)
             yield name, str(material), _probability(judge.log_odds(tested[:, columns]))
 
 

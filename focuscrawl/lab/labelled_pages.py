@@ -9,7 +9,6 @@ import numpy as np
 
 from focuscrawl.critic.corpus import read_bags, resolve
 from focuscrawl.critic.files import read_critic
-from focuscrawl.foundation.urls import host
 from focuscrawl.lab.planning import critic_of_labels, sample
 from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.webs import open_web
@@ -31,13 +30,11 @@ class LabelledPages(NamedTuple):
     Attributes
     ----------
     train, test : topic and words of pages
-    hosts : of the training pages, in their order
     unlabelled : by draw, words of pages as a crawl meets them; none of them is a test page
     """
 
     train: Sequence[tuple[str, Bag]]
     test: Sequence[tuple[str, Bag]]
-    hosts: Sequence[str]
     unlabelled: Sequence[Sequence[Bag]]
 
     @property
@@ -70,11 +67,9 @@ def read_labelled(recording: str, labels: str, draws: int) -> LabelledPages:
     test = by_share([(row.topic, url) for url, row in there if row.split == "test"], MOST_TESTED)
     tested = {url for _, url in test}
     others = [url for url in web.urls() if url not in tested]
-    read = _with_words(web, train)
     return LabelledPages(
-        [(topic, bag) for topic, _, bag in read],
-        [(topic, bag) for topic, _, bag in _with_words(web, test)],
-        [host(url) for _, url, _ in read],
+        _with_words(web, train),
+        _with_words(web, test),
         [_unlabelled(web, others, draw) for draw in range(draws)],
     )
 
@@ -108,9 +103,9 @@ def judged_by_labels(
     return model.classes, np.exp(model.log_posteriors(pages.tested))
 
 
-def _with_words(web: Web, pages: Sequence[tuple[str, str]]) -> list[tuple[str, str, Bag]]:
+def _with_words(web: Web, pages: Sequence[tuple[str, str]]) -> list[tuple[str, Bag]]:
     bags = read_bags(web, [url for _, url in pages])
-    return [(topic, url, bag) for (topic, url), bag in zip(pages, bags, strict=True) if bag]
+    return [(topic, bag) for (topic, _), bag in zip(pages, bags, strict=True) if bag]
 
 
 def _unlabelled(web: Web, urls: Sequence[str], draw: int) -> list[Bag]:

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from focuscrawl.critic.discriminative import as_matrix
 from focuscrawl.critic.files import read_critic, save_critic
-from focuscrawl.critic.from_little import learn_from_little, learn_from_query
+from focuscrawl.critic.from_little import (
+    learn_from_little,
+    learn_from_query,
+    learn_judge,
+    read_little,
+)
 from focuscrawl.critic.little_training import topic_name
 from focuscrawl.critic.phrase_model import phrases_of
 from focuscrawl.critic.trained import TrainedCritic
@@ -85,20 +91,18 @@ def test_bad_pages_count_against_what_is_like_them() -> None:
     assert gap[1] > gap[0] + 0.1
 
 
-def test_what_one_host_has_on_all_of_its_pages_is_not_the_topic() -> None:
-    """Many pages of a host stand out by that alone; those of others are not held against it."""
-    menu = {f"menu{i}": 3 for i in range(6)}
-    good = [{**page, **menu} for page in pages_of("birds", 20)]
-
-    def against(hosts: Sequence[str]) -> np.ndarray:
-        model = learn_from_little(
-            [["birds"]], good, unlabelled=OTHERS, embeddings=False, hosts=hosts
-        )
-        return model.log_posteriors(BIRDS)[:, model.classes.index("/bad")]
-
-    counted = against(())
-    assert (against([f"{i}.example" for i in range(20)]) == counted).all()
-    assert (against(["a.example"] * 20) < counted).all()
+def test_good_pages_that_are_much_alike_do_not_hide_others() -> None:
+    """Pages of a site stand out far by its menu; what stands out less is found all the same."""
+    menu = {f"menu{i}": 9 for i in range(6)}
+    birds = pages_of("birds", 20)
+    halves = []
+    for good in (birds, [{**page, **menu} for page in birds]):
+        vectors, pages = read_little([["birds"]], good, [], OTHERS, embeddings=False)
+        judge = learn_judge(vectors, [["birds"]], pages)
+        said = as_matrix(vectors.read(good), len(vectors.words)) @ judge.weights + judge.intercept
+        assert said.mean() > 4.0
+        halves.append(judge.half)
+    assert halves == [2.0, 2.0]
 
 
 def test_a_phrase_that_says_nothing_of_the_good_pages_hardly_weighs() -> None:

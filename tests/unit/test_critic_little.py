@@ -80,7 +80,6 @@ def others(
         topic: str,
         embeddings: bool,
         languages: Shares,
-        hosts: Sequence[str],
     ) -> LogisticModel:
         seen.extend(unlabelled)
         return learn_from_little(
@@ -91,7 +90,6 @@ def others(
             topic=topic,
             embeddings=embeddings,
             languages=languages,
-            hosts=hosts,
         )
 
     monkeypatch.setattr(f"{TRAINING}.learn_from_little", spied)
