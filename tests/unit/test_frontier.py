@@ -72,7 +72,8 @@ class FrontierMachine(RuleBasedStateMachine):
         self.arranged = None
         self.frontier.adopt(arrangement)
         for url in self.waiting.keys() & scores.keys():
-            self.waiting[url] = scores[url]
+            if self.waiting[url] != np.inf:  # what was put first meanwhile stays there
+                self.waiting[url] = scores[url]
 
     @rule()
     def pop(self) -> None:
