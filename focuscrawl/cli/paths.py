@@ -182,9 +182,9 @@ def _print_model(model: PathModel) -> None:
 )
 @click.option(
     "--adapt/--no-adapt",
-    default=True,
-    show_default=True,
-    help="Scores go by what the directories of the site brought, too; not with --printed-scores.",
+    default=None,
+    help="Scores go by what the directories of the site brought, too.  [default: adapt, "
+    "but for --printed-scores]",
 )
 @options.share("--threshold", "Score below which nothing is fetched.", 0.0)
 @options.share("--least", "Probability from which a page is called a goal.", 0.5, max=1)
@@ -199,7 +199,7 @@ def forage(
     per_site: int,
     stop: float | None,
     printed_scores: bool,
-    adapt: bool,
+    adapt: bool | None,
     threshold: float,
     least: float,
     settings: tuple[str, ...],
@@ -228,7 +228,7 @@ def forage(
     of_strategy = {"threshold": threshold, "per_site": per_site, "stop": stop}
     if printed_scores:
         of_strategy["printed_scores"] = True
-    elif adapt:
+    if adapt or (adapt is None and not printed_scores):
         of_strategy["adapt"] = True
     crawl(arguments, [f"FOCUSCRAWL_STRATEGY_OPTIONS={json.dumps(of_strategy)}", *settings])
     with closing(open_store(out)) as store:

@@ -397,6 +397,20 @@ def test_what_a_person_can_get_wrong(web: Departments, model: Path, tmp_path: Pa
         assert not (tmp_path / "o").exists()
 
 
+def test_scores_as_printed_do_not_adapt(
+    web: Departments, model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "sites.txt").write_text(web.doors[3])
+    forage = ("forage", model, tmp_path / "sites.txt", "--web", web.warc, "--budget", 3)
+    _run(*forage, "--printed-scores", "--adapt", "--out", tmp_path / "both", code=2)
+    assert capfd.readouterr().err.strip().endswith("leave out one of the two")
+    assert not (tmp_path / "both").exists()
+    for given in ("--printed-scores", "--no-adapt"):
+        _run(*forage, given, "--out", tmp_path / given[2:])
+        ((options,),) = _rows(tmp_path / given[2:], "SELECT value FROM meta WHERE key = 'options'")
+        assert "adapt" not in json.loads(options)
+
+
 def test_leaving_each_site_out(web: Departments, tmp_path: Path) -> None:
     done = _run(
         *("check", web.warc, "--labels", web.labels, "--column", "kind", "--site-column", "site"),
