@@ -3,7 +3,8 @@
 Run: ``python benchmarks/bench_crawl.py [--strategy S] [--budget N] [uci] [wikipedia]``, or with
 pytest. One process a crawl, one at a time, the two by turns: what disturbs the machine disturbs
 both, so the ratio of each pair counts, and the median of the pairs. Every repetition takes
-another topic's seeds.
+another topic's seeds. With ``--beside flat`` the other of a pair is the same crawl by a critic of
+that kind.
 
 In the crawl: from the first fetch done to the last. Whole: the process, imports included.
 """
@@ -50,9 +51,11 @@ class Speed:
         )
 
 
-def crawl_focused(web: str, topic: str, strategy: str, budget: int) -> Speed:
+def crawl_focused(
+    web: str, topic: str, strategy: str, budget: int, kind: str = "discriminative"
+) -> Speed:
     with tempfile.TemporaryDirectory() as name:
-        command = focused(web, topic, strategy, budget, Path(name))
+        command = focused(web, topic, strategy, budget, Path(name), kind=kind)
         start = perf_counter()
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
         whole = perf_counter() - start
@@ -74,19 +77,28 @@ def crawl_plainly(web: str, topic: str, budget: int) -> Speed:
     return Speed(whole=whole, **json.loads(done.stdout))
 
 
-def compare(web: str, strategy: str, budget: int, pairs: int) -> float:
-    """Crawl `pairs` times with both; print all, return the median ratio."""
+def compare(web: str, strategy: str, budget: int, pairs: int, beside: str | None = None) -> float:
+    """Crawl `pairs` times with both; print all, return the median ratio.
+
+    The other is the plain spider, or, `beside`, the same crawl by a critic of that kind.
+    """
+    other = "the plain spider" if beside is None else f"a {beside} critic"
     ratios, wholes = [], []
     found = topics(web)
     for pair in range(pairs):
         topic = found[pair * len(found) // pairs]
         ours = crawl_focused(web, topic, strategy, budget)
-        plain = crawl_plainly(web, topic, budget)
-        ratios.append(ours.rate / plain.rate)
-        wholes.append(ours.pages / ours.whole / (plain.pages / plain.whole))
-        print(f"{web} {topic}\n  {strategy:<12}{ours}\n  {'plain':<12}{plain}", flush=True)
+        if beside is None:
+            theirs = crawl_plainly(web, topic, budget)
+        else:
+            theirs = crawl_focused(web, topic, strategy, budget, beside)
+        ratios.append(ours.rate / theirs.rate)
+        wholes.append(ours.pages / ours.whole / (theirs.pages / theirs.whole))
+        print(
+            f"{web} {topic}\n  {strategy:<12}{ours}\n  {beside or 'plain':<12}{theirs}", flush=True
+        )
     print(
-        f"{web}: {strategy} at {median(ratios):.2f} x the pages/s of the plain spider "
+        f"{web}: {strategy} at {median(ratios):.2f} x the pages/s of {other} "
         f"({', '.join(f'{ratio:.2f}' for ratio in ratios)}), whole {median(wholes):.2f} x",
         flush=True,
     )
@@ -107,9 +119,10 @@ def main() -> None:
     parser.add_argument("--strategy", default="best-first")
     parser.add_argument("--budget", type=int, default=BUDGET)
     parser.add_argument("--pairs", type=int, default=PAIRS)
+    parser.add_argument("--beside", help="kind of critic to compare with, not the plain spider")
     options = parser.parse_args()
     for web in options.webs:
-        compare(web, options.strategy, options.budget, options.pairs)
+        compare(web, options.strategy, options.budget, options.pairs, options.beside)
 
 
 if __name__ == "__main__":

@@ -34,13 +34,13 @@ def recording(name: str) -> Path:
     return path
 
 
-def critic(name: str) -> Path:
+def critic(name: str, kind: str = "discriminative") -> Path:
     """A critic of the web's own labels, trained when it is not there yet."""
-    folder = KEPT / "critics" / name
+    folder = KEPT / "critics" / (name if kind == "discriminative" else f"{name}-{kind}")
     if not folder.exists():
         labels = WEBS / name / "labels.csv"
         web = recording(name)
-        arguments = [str(labels), "--web", str(web), "--out", str(folder)]
+        arguments = [str(labels), "--web", str(web), "--kind", kind, "--out", str(folder)]
         run([str(Path(sys.executable).with_name("focuscrawl")), "critic", "train", *arguments])
     return folder
 
@@ -55,12 +55,20 @@ def topics(name: str) -> list[str]:
         return list(dict.fromkeys(row["topic"] for row in csv.DictReader(file)))
 
 
-def focused(name: str, topic: str, strategy: str, budget: int, crawl_dir: Path) -> list[str]:
-    """The command of a focused crawl of the web `name`."""
+def focused(
+    name: str,
+    topic: str,
+    strategy: str,
+    budget: int,
+    crawl_dir: Path,
+    *,
+    kind: str = "discriminative",
+) -> list[str]:
+    """The command of a focused crawl of the web `name`; `kind` of critic."""
     arguments = {
         "topic": topic,
         "seeds": seeds(name),
-        "critic": critic(name),
+        "critic": critic(name, kind),
         "strategy": strategy,
         "budget": budget,
         "web": recording(name),
