@@ -14,7 +14,7 @@ from focuscrawl.apprentice.instance_cache import InstanceCache
 from focuscrawl.apprentice.instances import make_instances
 from focuscrawl.apprentice.lesson import Replay, most_contrasting, rescore_waiting
 from focuscrawl.apprentice.memory import CrawlMemory
-from focuscrawl.apprentice.older_states import with_all_inputs, with_all_weights
+from focuscrawl.apprentice.older_states import with_todays_inputs, with_todays_weights
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.scorer import Scorer, new_learner
 from focuscrawl.apprentice.serialization import (
@@ -292,7 +292,7 @@ class Apprentice:
         memory, buffer = self.memory, self.memory.buffer
         self.version, observed, links, memory.learned_from = (int(x) for x in learned["lesson"])
         for judged in (JudgedUrls.among(learned), JudgedUrls.among(since)):
-            inputs = with_all_inputs(judged.inputs, self.options)
+            inputs = with_todays_inputs(judged.inputs, self.options)
             buffer.add(judged._replace(inputs=inputs))
         buffer.ever = memory.learned_from + len(since["urls"])
         adopted = tuple(int(x) for x in since["adopted"])
@@ -356,5 +356,5 @@ class Apprentice:
         return Scorer(learner, self.options, self.table, self.memory.outcomes)
 
     def _learner_in(self, arrays: Mapping[str, NDArray[Any]]) -> Learner:
-        state = with_all_weights(part_of(arrays, "m_"), self.options)
+        state = with_todays_weights(part_of(arrays, "m_"), self.options)
         return new_learner(self.options).set_state(state)

@@ -1,4 +1,4 @@
-"""Co-citation on a page: how the links already followed did, by page and by distance."""
+"""Co-citation on a page: how the links already followed did, by distance."""
 
 from __future__ import annotations
 
@@ -11,47 +11,6 @@ if TYPE_CHECKING:
 
     from focuscrawl.foundation.arrays import Floats, Ints
 
-_NEAR = 6  # links on either side
-_BELIEF = 1.0  # how many followed links R(u) counts for
-
-
-def hub_rates(page: Ints, relevance: Floats, y: Floats) -> Floats:
-    """Return how relevant the followed links of each link's page were, shrunk to R(u).
-
-    Parameters
-    ----------
-    page : int64 (n,), number of the page of each link, ascending
-    relevance : (n,), R(u)
-    y : (n,), relevance of the target, NaN if it was not fetched
-
-    Returns
-    -------
-    float64 (n,)
-    """
-    known = np.isfinite(y)
-    n_pages = int(page[-1]) + 1 if len(page) else 0
-    total = np.bincount(page, np.where(known, y, 0.0), n_pages)[page]
-    count = np.bincount(page, known, n_pages)[page]
-    return (total + _BELIEF * relevance) / (count + _BELIEF)
-
-
-def near_links(page: Ints, y: Floats) -> tuple[Floats, Floats]:
-    """Return relevance and number of the followed links beside each link, itself left out.
-
-    The co-citation of [A02 section 2.2.3], counted over the six links on either side on the same
-    page. Parameters as in `hub_rates`.
-    """
-    known = np.isfinite(y).astype(np.float64)
-    value = np.where(known > 0, y, 0.0)
-    at = np.arange(len(page))
-    links = np.bincount(page)
-    end = np.cumsum(links)
-    low = np.maximum(at - _NEAR, (end - links)[page])
-    high = np.minimum(at + _NEAR + 1, end[page])
-    totals = np.concatenate([[0.0], np.cumsum(value)])
-    counts = np.concatenate([[0.0], np.cumsum(known)])
-    return totals[high] - totals[low] - value, counts[high] - counts[low] - known
-
 
 def cocitation(page: Ints, position: NDArray[np.int32], y: Floats, d_max: int) -> Floats:
     """Return (HIGH, d) and (LOW, d) of each link [A02 section 2.2.3].
@@ -61,8 +20,9 @@ def cocitation(page: Ints, position: NDArray[np.int32], y: Floats, d_max: int) -
 
     Parameters
     ----------
-    page, y : as in `hub_rates`
+    page : int64 (n,), number of the page of each link, ascending
     position : int32 (n,), first leaf of each link, ascending within a page
+    y : float64 (n,), relevance of the target, NaN if it was not fetched
     d_max : greatest distance
 
     Returns

@@ -15,15 +15,7 @@ INPUTS = (
     "best_relevance",  # the greatest R(u): the baseline's score
     "links",  # log of their number
     "reading",  # the critic's log-odds by the words of the links and the URL, mean
-    "read_relevance",  # the same as a probability
-    "agreement",  # read_relevance times mean relevance
     "prefix",  # rate of the directory
-    "hub",  # mean rate of the links of the pages u that were followed
-    "siblings",  # rate of the followed links beside the links
-    "prefix_fetches",  # log of fetches in the directory
-    "best_hub",  # greatest rate of a page u
-    "relevant_links",  # share of the links that are on relevant pages
-    "first_relevance",  # R(u) of the first link
     "alias",  # a URL that is probably the same page was fetched
     "alias_query",  # the same, but for its query
     "pattern",  # rate of URLs that look alike
@@ -31,17 +23,11 @@ INPUTS = (
 )
 _GROUP_OF = {
     "reading": "reading",
-    "read_relevance": "reading",
-    "agreement": "reading",
     "prefix": "rates",
-    "prefix_fetches": "rates",
     "pattern": "rates",
     "alias": "rates",
     "alias_query": "rates",
     "around": "surroundings",
-    "hub": "hubs",
-    "siblings": "hubs",
-    "best_hub": "hubs",
 }  # all others: relevance
 
 #: what is believed of them before anything is learned: the baseline, tempered by the evidence of

@@ -20,17 +20,7 @@ if TYPE_CHECKING:
     from focuscrawl.apprentice.link_table import LinkTable
 
 _SHRINK = 0.2  # weight of the prior in means over links (METHODS 5)
-_SUMS = (
-    "weight",
-    "relevance",
-    "reading",
-    "relevant",
-    "hub",
-    "near",
-    "near_known",
-    "margin",
-    "around",
-)
+_SUMS = ("weight", "relevance", "reading", "margin", "around")
 
 
 class FetchOutcomes:
@@ -83,8 +73,6 @@ class UrlEvidence:
         self._counts = GrowingArray(np.float64)  # (n_urls, width), row after row
         self._sums = GrowingArray(np.float64)  # (n_urls, len(_SUMS)), row after row
         self._best = GrowingArray(np.float64)
-        self._best_hub = GrowingArray(np.float64)
-        self._first = GrowingArray(np.float64, fill=np.nan)
 
     def add(
         self,
@@ -92,9 +80,7 @@ class UrlEvidence:
         table: LinkTable,
         links: slice,
         *,
-        hub: Floats,
         margin: Floats,
-        near: tuple[Floats, Floats] | None = None,
         counts: Floats | None = None,
     ) -> None:
         """Add n links of a table, all columns (n,).
@@ -102,27 +88,17 @@ class UrlEvidence:
         Parameters
         ----------
         n_urls : all targets are below
-        hub : rate of the followed links of each link's page
         margin : what the hashed features of link and page say
-        near : relevance and number of the followed links beside each link
         counts : (n, width), further inputs of each link
         """
         kept = table.first.data[links] if self._only_first else slice(None)
         targets, weight = table.target.data[links][kept], table.weight.data[links][kept]
         relevance, reading = table.relevance.data[links][kept], table.reading.data[links][kept]
         around = table.around.data[links][kept]
-        hub, nothing = hub[kept], np.zeros(len(targets))
-        near_relevance, near_known = (
-            (nothing, nothing) if near is None else (near[0][kept], near[1][kept])
-        )
         columns = (
             np.ones(len(targets)),
             relevance,
             np.minimum(np.maximum(reading, -10.0), 10.0),
-            (relevance > 0.5).astype(np.float64),
-            hub,
-            near_relevance,
-            near_known,
             margin[kept],
             np.minimum(np.maximum(around, -10.0), 10.0),
         )
@@ -140,13 +116,8 @@ class UrlEvidence:
         if counts is not None:
             added = self._counts.data.reshape(-1, self._width)
             np.add.at(added, targets, weight[:, None] * counts[kept])
-        for best, column in ((self._best, relevance), (self._best_hub, hub)):
-            best.grow(n_urls)
-            np.maximum.at(best.data, targets, column)
-        self._first.grow(n_urls)
-        new = np.isnan(self._first.data[targets])
-        # from the last to the first: what is written last stays
-        self._first.data[targets[new][::-1]] = relevance[new][::-1]
+        self._best.grow(n_urls)
+        np.maximum.at(self._best.data, targets, relevance)
 
     def has_links(self, url: int) -> bool:
         """Tell whether links into a URL were added."""
@@ -167,17 +138,15 @@ class UrlEvidence:
     def inputs(self, urls: Ints, keys: NDArray[np.uint32], fetched: FetchOutcomes) -> Floats:
         """Return the dense inputs (n, len(INPUTS) + width) of URLs that have links."""
         sums = self._table().take(urls, axis=0).T.copy()
-        n, relevance, reading, relevant, hub, near, near_known, _, around = sums
+        n, relevance, reading, _, around = sums
         mean = (relevance + _SHRINK * PRIOR) / (n + _SHRINK)
         reading /= n
-        read = 1.0 / (1.0 + np.exp(-reading))
         around /= n
-        hub /= n
-        prefix, fetches = fetched.prefixes.rates(keys[:, :PREFIXES])
-        pattern, _ = fetched.patterns.rates(keys[:, PREFIXES : PREFIXES + PATTERNS])
-        siblings = (near + hub) / (near_known + 1.0)
-        odds = _log_odds(np.concatenate([mean, prefix, hub, siblings, pattern]))
-        of_mean, of_pattern = odds[: len(urls)], odds[-len(urls) :]
+        prefix = fetched.prefixes.rates(keys[:, :PREFIXES])
+        pattern = fetched.patterns.rates(keys[:, PREFIXES : PREFIXES + PATTERNS])
+        of_mean, of_prefix, of_pattern = np.split(
+            _log_odds(np.concatenate([mean, prefix, pattern])), 3
+        )
         same, same_but_query = fetched.aliases_of(keys)
         columns = np.concatenate(
             [
@@ -185,13 +154,7 @@ class UrlEvidence:
                 self._best.data[urls],
                 np.log1p(n) / 3.0,
                 reading / 10.0,
-                read,
-                read * mean,
-                odds[len(urls) : -len(urls)],  # of prefix, hub, siblings
-                np.log1p(fetches) / 5.0,
-                self._best_hub.data[urls],
-                relevant / n,
-                self._first.data[urls],
+                of_prefix,
                 same,
                 same_but_query,
                 of_pattern,

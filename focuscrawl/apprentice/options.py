@@ -34,24 +34,14 @@ CLASS_GROUPS = frozenset({"classes", "probabilities"})
 URL_GROUPS = {"url": "words of v's URL, its host and directories"}
 #: numbers, see `focuscrawl.apprentice.dense_inputs.INPUTS`
 INPUT_GROUPS = {
-    "relevance": "R(u) over the links: mean, greatest, first, share of relevant pages, number",
+    "relevance": "R(u) over the links: mean, greatest; their number",
     "reading": "what the critic says of the words of the links and the URL",
     "surroundings": "what the critic says of the words around the links",
     "rates": "how the fetches in v's directory and of URLs of v's pattern went; aliases of v",
-    "hubs": "how the followed links of the pages u and beside the links went",
     "cocitation": "(HIGH|LOW, d): followed links within d_max leaves [A02 section 2.2.3]",
 }
 GROUPS = {**LINK_GROUPS, **PAGE_GROUPS, **URL_GROUPS, **INPUT_GROUPS}
-DEFAULT_GROUPS = (
-    "context",
-    "url",
-    "title",
-    "relevance",
-    "reading",
-    "surroundings",
-    "rates",
-    "hubs",
-)
+DEFAULT_GROUPS = ("context", "url", "title", "relevance", "reading", "surroundings", "rates")
 LEARNERS = ("logistic", "regression", "nb")
 EVIDENCE = ("all", "first")
 _LEAST = {"batch": 1, "memory": 1, "links": 1, "d_max": 0, "tokens": 0, "links_into": 0}

@@ -64,17 +64,12 @@ class RelevanceRates:
         self._all += relevance
         self._n += 1.0
 
-    def rates(self, keys: NDArray[np.uint32]) -> tuple[Floats, Floats]:
-        """Return the rates at the ends of n chains.
+    def rates(self, keys: NDArray[np.uint32]) -> Floats:
+        """Return the rates at the ends of n chains, float64 (n,).
 
         Parameters
         ----------
         keys : uint32 (n, length), from large to small, 0 for none
-
-        Returns
-        -------
-        rate : float64 (n,)
-        count : float64 (n,), fetches in the smallest set
         """
         inside = keys > 0
         length = np.add.reduce(inside, axis=1)
@@ -83,12 +78,9 @@ class RelevanceRates:
         slots = np.where(inside, keys & _MASK, _NO_SLOT).T[:deepest]
         sums = self._sums.take(slots, axis=0)
         rate = np.full(len(keys), self._all / self._n)
-        if not deepest:
-            return rate, rate * 0.0
-        last = sums[np.maximum(length - 1, 0), np.arange(len(keys)), 1].astype(np.float64)
         total, count = np.divide(sums.transpose(2, 0, 1), self.weight, dtype=float, order="C")
         count += 1.0
         for part, n in zip(total, count, strict=True):
             rate += part
             rate /= n
-        return rate, last
+        return rate

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.cocitation import cocitation, hub_rates, near_links
+from focuscrawl.apprentice.cocitation import cocitation
 from focuscrawl.apprentice.dense_inputs import INPUTS, input_names, prior_of, switched_on
 from focuscrawl.apprentice.evidence import UrlEvidence
 from focuscrawl.apprentice.instances import (
@@ -82,7 +82,7 @@ class Scorer:
     # -- evidence --------------------------------------------------------------------------
 
     def add_new_links(self, first: int) -> Floats:
-        """Add the links from number `first` on, whose pages' links nobody has followed yet.
+        """Add the links from number `first` on, none of whose pages' links was followed yet.
 
         Returns
         -------
@@ -90,8 +90,7 @@ class Scorer:
         """
         table, links = self.table, slice(first, len(self.table))
         margin = self._link_margins(range(first, len(table)))
-        rate = table.relevance.data[links]
-        self.evidence.add(table.n_urls, table, links, hub=rate, margin=margin)
+        self.evidence.add(table.n_urls, table, links, margin=margin)
         return margin
 
     def add_page(self, first: int, targets: Ints, urls: Ints) -> tuple[Floats, Floats]:
@@ -127,21 +126,18 @@ class Scorer:
         The URLs with links that were not fetched, and their scores: int64 (m,), float64 (m,)
         """
         table = self.table
-        target, page = table.target.data[:n_links], table.page.data[:n_links]
-        # a page's link to itself says nothing of its links
-        seen = np.where(target == table.source.data[:n_links], np.nan, y[target])
-        counts = None
+        target, counts = table.target.data[:n_links], None
         if "cocitation" in self.options.groups:
-            position = table.position.data[:n_links]
+            # a page's link to itself says nothing of its links
+            seen = np.where(target == table.source.data[:n_links], np.nan, y[target])
+            page, position = table.page.data[:n_links], table.position.data[:n_links]
             counts = cocitation(page, position, seen, self.options.d_max)
         self.evidence = self._no_evidence()
         self.evidence.add(
             len(y),
             table,
             slice(n_links),
-            hub=hub_rates(page, table.relevance.data[:n_links], seen),
             margin=self._margins_where(np.isnan(y[target])),
-            near=near_links(page, seen),
             counts=counts,
         )
         waiting = self.waiting(y)

@@ -52,8 +52,8 @@ class SiteRates:
     def factors(self, urls: NDArray[np.int64]) -> NDArray[np.float64]:
         """Return how much more than promised the directory of each URL brings, float64 (n,)."""
         keys = self._of(urls)
-        brought, _ = self._brought.rates(keys)
-        promised, _ = self._promised.rates(keys)
+        brought = self._brought.rates(keys)
+        promised = self._promised.rates(keys)
         factors: NDArray[np.float64] = np.round(brought / promised, 9)
         return factors
 

@@ -139,12 +139,12 @@ def test_the_weights_of_features_add_up_to_what_words_say(learner: str, evidence
 
 
 def test_reasons_are_told_strongest_first_and_the_negligible_not_at_all() -> None:
-    parts = {"best_relevance": 0.5, "prefix": 1.25, "hub": -0.75, "links": 0.01, "intercept": -2.0}
+    parts = {"best_relevance": 0.5, "prefix": 1.25, "pattern": -0.75, "links": 0.01, "intercept": -2.0}
     words = {f"'w{i}' in the link": 0.1 * i for i in range(-7, 8)}
     lines = Reasons(parts, words, 0.2689).lines()
     assert lines == [
         ("for", "its directory +1.25, best page that links to it +0.50"),
-        ("against", "other links of those pages -0.75"),
+        ("against", "URLs that look alike -0.75"),
         ("words for", ", ".join(f"'w{i}' in the link +0.{i}0" for i in (7, 6, 5, 4, 3))),
         ("words against", ", ".join(f"'w-{i}' in the link -0.{i}0" for i in (7, 6, 5, 4, 3))),
         ("together", "-0.99, a score of 0.269"),

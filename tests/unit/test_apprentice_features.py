@@ -7,7 +7,6 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.apprentice.cocitation import hub_rates, near_links
 from focuscrawl.apprentice.critic_reading import TextReader, WordReader
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.hashing import WordHashes, bucket
@@ -221,15 +220,6 @@ def test_facts_are_packed_without_the_parser_of_python(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(ast, "literal_eval", parse)
     assert PageFacts.from_bytes(packed).to_bytes() == packed
-
-
-def test_hubs_and_siblings_count_followed_links_of_the_same_page() -> None:
-    page = np.array([0, 0, 0, 1])
-    y = np.array([1.0, np.nan, 0.0, np.nan])
-    assert np.allclose(hub_rates(page, np.array([0.5, 0.5, 0.5, 0.2]), y), [0.5, 0.5, 0.5, 0.2])
-    value, count = near_links(page, y)
-    assert value.tolist() == [0.0, 1.0, 1.0, 0.0]
-    assert count.tolist() == [1.0, 2.0, 1.0, 0.0]
 
 
 def test_pointers() -> None:

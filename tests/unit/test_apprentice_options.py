@@ -16,7 +16,7 @@ from focuscrawl.apprentice.evidence import FetchOutcomes
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.instances import N_FEATURES, SPACE, link_margins, make_instances
 from focuscrawl.apprentice.link_table import LinkTable
-from focuscrawl.apprentice.older_states import with_all_inputs, with_all_weights
+from focuscrawl.apprentice.older_states import with_todays_inputs, with_todays_weights
 from focuscrawl.apprentice.options import (
     DEFAULT_GROUPS,
     GROUPS,
@@ -28,6 +28,7 @@ from focuscrawl.apprentice.options import (
 )
 from focuscrawl.apprentice.page_facts import PageFacts
 from focuscrawl.apprentice.scorer import Scorer, new_learner
+from focuscrawl.apprentice.serialization import options_in, pack, pack_options
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 
@@ -43,13 +44,10 @@ PAGE = b"""<title>All boats</title><h1>Sailing <i>far</i></h1><p>read
 <ul><li>pay <a href=http://other.example/tax?year=1997><img alt="the tax"></a></ul>"""
 
 OF_INPUTS = {
-    "relevance": {
-        *("mean_relevance", "best_relevance", "links", "relevant_links", "first_relevance"),
-    },
-    "reading": {"reading", "read_relevance", "agreement"},
-    "rates": {"prefix", "prefix_fetches", "pattern", "alias", "alias_query"},
+    "relevance": {"mean_relevance", "best_relevance", "links"},
+    "reading": {"reading"},
+    "rates": {"prefix", "pattern", "alias", "alias_query"},
     "surroundings": {"around"},
-    "hubs": {"hub", "siblings", "best_hub"},
 }
 
 
@@ -204,21 +202,47 @@ def test_facts_kept_before_there_were_surroundings_have_none() -> None:
     assert again.vocabulary.tobytes() == now.vocabulary.tobytes()
 
 
+#: the inputs there were; at first without the last
+EARLIER = [
+    *("mean_relevance", "best_relevance", "links", "reading", "read_relevance", "agreement"),
+    *("prefix", "hub", "siblings", "prefix_fetches", "best_hub", "relevant_links"),
+    *("first_relevance", "alias", "alias_query", "pattern", "around"),
+]
+
+
+@pytest.mark.parametrize("inputs", [EARLIER, EARLIER[:-1]], ids=["all", "without around"])
 @pytest.mark.parametrize("groups", [DEFAULT_GROUPS, (*DEFAULT_GROUPS, "cocitation")])
-def test_what_was_learned_before_there_were_surroundings_is_gone_on_with(
-    groups: tuple[str, ...],
+def test_what_was_learned_with_other_inputs_is_gone_on_with(
+    inputs: list[str], groups: tuple[str, ...]
 ) -> None:
     options = Options(groups=groups)
+    names = [*inputs, *input_names(options)[len(INPUTS) :]]
+    kept = np.arange(1.0, len(names) + 2.0)  # the last of the intercept
+    of = dict(zip([*names, "intercept"], kept.tolist(), strict=True))
     now = new_learner(options).get_state()
-    at = INPUTS.index("around")
-    before = {**now, **{name: np.delete(now[name], at) for name in ("dense", "prior")}}
-    assert with_all_weights(before, options)["dense"].tolist() == now["dense"].tolist()
-    assert with_all_weights(now, options)["dense"] is now["dense"]
-    k = len(now["dense"]) - 1
-    inputs = with_all_inputs(np.ones((2, k - 1)), options)
-    assert inputs.shape == (2, k)
-    assert not inputs[:, at].any()
-    assert with_all_inputs(inputs, options) is inputs
+    state = with_todays_weights({**now, "dense": kept, "prior": kept / 2.0}, options)
+    prior = dict(zip(input_names(options), prior_of(options), strict=False))
+    for dense, share in ((state["dense"], 1.0), (state["prior"], 0.5)):
+        for name, weight in zip([*input_names(options), "intercept"], dense, strict=True):
+            assert weight == (share * of[name] if name in of else prior[name])
+    new_learner(options).set_state(state)
+    rows = with_todays_inputs(np.tile(kept[:-1], (2, 1)), options)
+    expected = [of.get(name, 0.0) for name in input_names(options)]
+    assert rows.tolist() == [expected, expected]
+
+
+def test_what_was_learned_with_todays_inputs_is_taken_as_it_is() -> None:
+    options = Options()
+    state, inputs = new_learner(options).get_state(), np.ones((2, len(INPUTS)))
+    assert with_todays_weights(state, options) is state
+    assert with_todays_inputs(inputs, options) is inputs
+
+
+def test_an_apprentice_that_looked_at_groups_that_are_gone_is_gone_on_with() -> None:
+    learner = new_learner(Options())
+    before = {"groups": [*DEFAULT_GROUPS, "hubs"], "d_max": 3}
+    kept = options_in(pack(learner, options=pack_options(before)))
+    assert Options().following(kept) == Options(d_max=3)
 
 
 def test_a_link_is_in_the_section_of_the_heading_it_begins() -> None:
@@ -229,7 +253,7 @@ def test_a_link_is_in_the_section_of_the_heading_it_begins() -> None:
     assert read.links.lengths.tolist() == [0, 1, 1, 0]
 
 
-@pytest.mark.parametrize("gone", ["paths", "ancestors"])
+@pytest.mark.parametrize("gone", ["paths", "ancestors", "hubs"])
 def test_groups_that_are_gone_are_refused_like_any_unknown_one(gone: str) -> None:
     with pytest.raises(UserError, match=f"has no group of features '{gone}': "):
         Options(groups=("context", gone))

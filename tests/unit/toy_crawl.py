@@ -90,7 +90,7 @@ class Pages:
         self.relevance = np.where(good, 0.9, 0.1)
         self.targets = rng.integers(0, n, (n, out))
         name = np.where(good, "knots", "tax").tolist()
-        urls = [f"http://h{i % 4}.example/d{i % 3}/{name[i]}{i}.html" for i in range(n)]
+        urls = [f"http://h{i % 4}.example/d{i % 3}/{name[i]}-{i}.html" for i in range(n)]
         self._views = []
         for u in range(n):
             items = [
