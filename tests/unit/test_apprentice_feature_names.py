@@ -139,7 +139,13 @@ def test_the_weights_of_features_add_up_to_what_words_say(learner: str, evidence
 
 
 def test_reasons_are_told_strongest_first_and_the_negligible_not_at_all() -> None:
-    parts = {"best_relevance": 0.5, "prefix": 1.25, "pattern": -0.75, "links": 0.01, "intercept": -2.0}
+    parts = {
+        "best_relevance": 0.5,
+        "prefix": 1.25,
+        "pattern": -0.75,
+        "links": 0.01,
+        "intercept": -2.0,
+    }
     words = {f"'w{i}' in the link": 0.1 * i for i in range(-7, 8)}
     lines = Reasons(parts, words, 0.2689).lines()
     assert lines == [
