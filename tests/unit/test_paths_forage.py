@@ -1,25 +1,20 @@
-"""Forages by the loop and by the command line: order, resuming, limits, goals; walks, checks."""
+"""Forages by the loop: order, resuming, limits, goals; what paths to a page are worth."""
 
 from __future__ import annotations
 
-import csv
-import json
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from scipy.special import softmax
 
-from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.crawl.replay import replay
 from focuscrawl.errors import UserError
 from focuscrawl.paths.files import load_path_critic, read_model, save_model
 from focuscrawl.paths.forager import Forager
-from focuscrawl.paths.site_path import read_paths
 from focuscrawl.report.goals import goal_pages
 from focuscrawl.report.stores import open_store
 from focuscrawl.store.schema import FETCHED
@@ -29,11 +24,10 @@ from focuscrawl.webs import open_web
 
 from . import departments
 from .departments import record_pages
+from .forages import forage, open_forage, rows_of, train_model
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from click.testing import Result
 
     from focuscrawl.crawl import Crawl
 
@@ -47,56 +41,7 @@ def web(tmp_path_factory: pytest.TempPathFactory) -> Departments:
 
 @pytest.fixture(scope="module")
 def model(web: Departments) -> Path:
-    """A model of three departments, made by the commands."""
-    folder = web.warc.parent
-    (folder / "three.txt").write_text("\n".join(web.doors[:3]))
-    extracted = _run(
-        *("extract", web.warc, "--labels", web.labels, "--column", "kind"),
-        *("--site-column", "site", "--goal", "professor", "--fails", 3),
-        *("--starts", folder / "three.txt", "--out", folder / "paths.jsonl"),
-    )
-    assert "8 paths to goals, 24 to fails" in extracted.output
-    trained = _run("train", folder / "paths.jsonl", "--web", web.warc, "--out", folder / "model")
-    assert "learned from 96 paths on 3 sites\n" in trained.output
-    assert "above faculty" in trained.output
-    return folder / "model"
-
-
-def _run(*arguments: object, code: int = 0, keys: str | None = None) -> Result:
-    done = CliRunner().invoke(main, ["paths", *map(str, arguments)], input=keys)
-    assert done.exit_code == code, done.output
-    return done
-
-
-def _open(
-    web: Departments, model: Path, folder: Path, *doors: str, budget: int, **options: object
-) -> Crawl:
-    return open_crawl(
-        CrawlPlan(
-            topic="/goal",
-            seeds=",".join(doors),
-            critic=str(model),
-            strategy="paths",
-            options=options,
-            budget=budget,
-            web=str(web.warc),
-            crawl_dir=str(folder),
-        )
-    )
-
-
-def _crawl(
-    web: Departments, model: Path, folder: Path, *doors: str, budget: int, **options: object
-) -> list[str]:
-    replay(_open(web, model, folder, *doors, budget=budget, **options))
-    return [url for (url,) in _rows(folder, "SELECT url FROM pages ORDER BY seq")]
-
-
-def _rows(folder: Path, sql: str) -> list[tuple[str]]:
-    import sqlite3  # noqa: PLC0415
-
-    with closing(sqlite3.connect(folder / "crawl.db")) as store:
-        return store.execute(sql).fetchall()
+    return train_model(web)
 
 
 @pytest.mark.parametrize("adapt", [False, True])
@@ -104,25 +49,25 @@ def test_a_forage_goes_to_the_goals_and_resumes_exactly(
     web: Departments, model: Path, tmp_path: Path, *, adapt: bool
 ) -> None:
     door = web.doors[3]
-    whole = _crawl(web, model, tmp_path / "whole", door, budget=24, adapt=adapt)
+    whole = forage(web, model, tmp_path / "whole", door, budget=24, adapt=adapt)
     assert web.professors[door] <= set(whole[:12])
     for budget in (1, 3, 7, 16, 24):
-        parts = _crawl(web, model, tmp_path / "parts", door, budget=budget, adapt=adapt)
+        parts = forage(web, model, tmp_path / "parts", door, budget=budget, adapt=adapt)
     assert parts == whole
     scores = "SELECT url, score, state FROM frontier ORDER BY url"
-    assert _rows(tmp_path / "parts", scores) == _rows(tmp_path / "whole", scores)
+    assert rows_of(tmp_path / "parts", scores) == rows_of(tmp_path / "whole", scores)
 
 
 def test_every_site_has_a_frontier_of_its_own(
     web: Departments, model: Path, tmp_path: Path
 ) -> None:
     # what is given up of one site is none of the other's business
-    fetched = _crawl(web, model, tmp_path / "c", *web.doors[2:], budget=60, per_site=9)
+    fetched = forage(web, model, tmp_path / "c", *web.doors[2:], budget=60, per_site=9)
     for door in web.doors[2:]:
         own = [url for url in fetched if url.startswith(door)]
         assert 7 <= len(own) <= 11, own  # the sites link to each other
         assert len(web.professors[door] & set(own)) >= 5
-    ended = _rows(tmp_path / "c", "SELECT detail FROM events WHERE kind = 'stop'")
+    ended = rows_of(tmp_path / "c", "SELECT detail FROM events WHERE kind = 'stop'")
     assert ended == [("frontier_empty",)]
 
 
@@ -131,7 +76,7 @@ def test_a_forage_looks_at_its_own_site_first(
 ) -> None:
     # the sites next door are those learned from: their lists look like lists more than its own
     door = web.doors[3]
-    fetched = _crawl(web, model, tmp_path / "c", door, budget=60)
+    fetched = forage(web, model, tmp_path / "c", door, budget=60)
     own = [url.startswith(door) for url in fetched]
     first_away = own.index(False)
     assert not any(own[first_away:])
@@ -140,13 +85,13 @@ def test_a_forage_looks_at_its_own_site_first(
 
 def test_a_page_is_worth_what_its_path_says(web: Departments, model: Path, tmp_path: Path) -> None:
     door = web.doors[3]
-    crawl = _open(web, model, tmp_path / "c", door, budget=16)
+    crawl = open_forage(web, model, tmp_path / "c", door, budget=16)
     replay(crawl)
     worth = _worth(crawl)
     on_the_way = {crawl.urls[number] for number in worth if worth[number] > 0.5}
     assert {f"{door}folk.html", f"{door}fac.html"} | web.professors[door] <= on_the_way
     assert on_the_way < {crawl.urls[number] for number in worth}  # others are fails
-    again = _open(web, model, tmp_path / "c", door, budget=16)
+    again = open_forage(web, model, tmp_path / "c", door, budget=16)
     assert _worth(again) == worth
     again.close("over")
 
@@ -165,10 +110,10 @@ def test_it_holds_to_what_every_strategy_does(web: Departments, model: Path) -> 
 
 
 def test_a_threshold_ends_a_forage(web: Departments, model: Path, tmp_path: Path) -> None:
-    fetched = _crawl(web, model, tmp_path / "c", web.doors[3], budget=0, threshold=0.2)
+    fetched = forage(web, model, tmp_path / "c", web.doors[3], budget=0, threshold=0.2)
     assert web.professors[web.doors[3]] <= set(fetched)
     assert len(fetched) < 40  # of 140
-    low = _rows(tmp_path / "c", "SELECT score FROM frontier WHERE state = 'queued'")
+    low = rows_of(tmp_path / "c", "SELECT score FROM frontier WHERE state = 'queued'")
     assert low == []
 
 
@@ -177,14 +122,14 @@ def test_a_forage_stops_when_little_more_is_to_be_expected(
 ) -> None:
     large = departments.make(tmp_path_factory.mktemp("large"), others=70)
     door = large.doors[3]
-    stopped = _crawl(large, model, tmp_path / "c", door, budget=0, stop=0.05)
+    stopped = forage(large, model, tmp_path / "c", door, budget=0, stop=0.05)
     assert large.professors[door] <= set(stopped)
     assert len(stopped) < 150  # of 320
-    assert _rows(tmp_path / "c", "SELECT url FROM frontier WHERE state = 'queued'") == []
+    assert rows_of(tmp_path / "c", "SELECT url FROM frontier WHERE state = 'queued'") == []
     # what comes before the stop is what a forage without it fetches, and a resumed one stops there
-    assert _crawl(large, model, tmp_path / "on", door, budget=len(stopped)) == stopped
+    assert forage(large, model, tmp_path / "on", door, budget=len(stopped)) == stopped
     for budget in (77, 0):
-        parts = _crawl(large, model, tmp_path / "parts", door, budget=budget, stop=0.05)
+        parts = forage(large, model, tmp_path / "parts", door, budget=budget, stop=0.05)
     assert parts == stopped
 
 
@@ -196,14 +141,14 @@ def test_a_model_of_one_site_cannot_tell_when_to_stop(
     assert known.calibration.goals == 8
     save_model(replace(known, calibration=None), tmp_path / "model", {"paths": 1})
     with pytest.raises(UserError, match="two sites or more"):
-        _crawl(web, tmp_path / "model", tmp_path / "c", web.doors[3], budget=1, stop=0.05)
+        forage(web, tmp_path / "model", tmp_path / "c", web.doors[3], budget=1, stop=0.05)
     assert not (tmp_path / "c").exists()
 
 
 def test_goals_have_the_path_that_led_to_them(
     web: Departments, model: Path, tmp_path: Path
 ) -> None:
-    _crawl(web, model, tmp_path / "c", web.doors[3], budget=16)
+    forage(web, model, tmp_path / "c", web.doors[3], budget=16)
     with closing(open_store(tmp_path / "c")) as store:
         found = goal_pages(store)
     # when all are found it looks at the neighbours
@@ -250,7 +195,7 @@ def test_the_strategy_needs_a_model_of_paths(
     with pytest.raises(UserError, match="focuscrawl paths train"):
         open_crawl(plan)
     with pytest.raises(UserError, match="evidence must be one of"):
-        _crawl(web, model, tmp_path / "c", web.doors[3], budget=1, evidence="all")
+        forage(web, model, tmp_path / "c", web.doors[3], budget=1, evidence="all")
     assert not (tmp_path / "c").exists()
 
 
@@ -316,138 +261,17 @@ def test_as_printed_every_path_to_a_page_counts_by_itself(model: Path) -> None:
 def test_a_forage_by_the_letter_resumes_exactly(
     web: Departments, model: Path, tmp_path: Path
 ) -> None:
-    whole = _crawl(web, model, tmp_path / "w", web.doors[3], budget=16, printed_scores=True)
+    whole = forage(web, model, tmp_path / "w", web.doors[3], budget=16, printed_scores=True)
     for budget in (5, 9, 16):
-        parts = _crawl(
+        parts = forage(
             web, model, tmp_path / "p", web.doors[3], budget=budget, printed_scores=True
         )
     assert parts == whole
     assert web.professors[web.doors[3]] <= set(whole)
     with pytest.raises(UserError, match="leave out evidence=max"):
-        _crawl(
+        forage(
             *(web, model, tmp_path / "m", web.doors[3]),
             budget=1,
             evidence="max",
             printed_scores=True,
         )
-
-
-def test_the_command_forages(web: Departments, model: Path, tmp_path: Path) -> None:
-    (tmp_path / "sites.txt").write_text(web.doors[3])
-    # a real process of Scrapy
-    done = _run(
-        "forage",
-        model,
-        tmp_path / "sites.txt",
-        "--web",
-        web.warc,
-        "--budget",
-        12,
-        "--out",
-        tmp_path / "f",
-    )
-    assert f"8 goal pages, with their paths in {tmp_path / 'f' / 'goals.csv'}" in done.output
-    with (tmp_path / "f" / "goals.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert {row["url"] for row in rows} == web.professors[web.doors[3]]
-    assert all(row["path"].split(" ")[-1] == row["url"] for row in rows)
-    ((options,),) = _rows(tmp_path / "f", "SELECT value FROM meta WHERE key = 'options'")
-    assert json.loads(options) == {"adapt": True, "per_site": 0, "stop": 0.03, "threshold": 0.0}
-
-
-def test_paths_are_taken_out_of_a_crawl(web: Departments, model: Path, tmp_path: Path) -> None:
-    _crawl(web, model, tmp_path / "c", web.doors[3], budget=12)
-    _run(
-        *("extract", tmp_path / "c", "--labels", web.labels, "--column", "kind"),
-        *("--goal", "professor", "--out", tmp_path / "p.jsonl"),
-    )
-    ends = {path.pages[-1] for path in read_paths(tmp_path / "p.jsonl") if path.succeeds}
-    assert ends >= web.professors[web.doors[3]]  # the first fetches are those and the way
-
-
-def test_what_a_person_can_get_wrong(web: Departments, model: Path, tmp_path: Path) -> None:
-    sites = tmp_path / "sites.txt"
-    sites.write_text(web.doors[3])
-    labels = ("--labels", web.labels, "--column", "kind", "--goal", "professor")
-    out = ("--out", tmp_path / "o")
-    for arguments, said in (
-        (("extract", web.warc, *labels, *out), "Name their front doors with --starts"),
-        (
-            ("extract", web.warc, *labels[:2], "--goal", "x", "--starts", sites, *out),
-            "it needs the columns url,topic",
-        ),
-        (
-            ("extract", web.warc, *labels[:-1], "dean", "--starts", sites, *out),
-            "no page labelled 'dean'",
-        ),
-        (("train", sites, "--web", web.warc, *out), "line 1: no path"),
-        (("train", sites, "--web", web.warc, "--out", model), "is there already"),
-        (("forage", tmp_path, sites, *out), "focuscrawl paths train"),
-        (("forage", model, tmp_path / "none.txt", *out), "neither a file nor"),
-        (("record", "ftp://a", *out), "no http(s) URL"),
-        (("record", "http://nowhere.example/", "--web", web.warc, *out), "is not in"),
-        (
-            ("check", web.warc, *labels, "--site-column", "site", "--starts", sites, *out),
-            "takes three sites",
-        ),
-    ):
-        done = _run(*arguments, code=2)
-        assert said in done.output
-        assert len(done.output.strip().splitlines()) == 1
-        assert not (tmp_path / "o").exists()
-
-
-def test_scores_as_printed_do_not_adapt(
-    web: Departments, model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "sites.txt").write_text(web.doors[3])
-    forage = ("forage", model, tmp_path / "sites.txt", "--web", web.warc, "--budget", 3)
-    _run(*forage, "--printed-scores", "--adapt", "--out", tmp_path / "both", code=2)
-    assert capfd.readouterr().err.strip().endswith("leave out one of the two")
-    assert not (tmp_path / "both").exists()
-    for given in ("--printed-scores", "--no-adapt"):
-        _run(*forage, given, "--out", tmp_path / given[2:])
-        ((options,),) = _rows(tmp_path / given[2:], "SELECT value FROM meta WHERE key = 'options'")
-        assert "adapt" not in json.loads(options)
-
-
-def test_leaving_each_site_out(web: Departments, tmp_path: Path) -> None:
-    done = _run(
-        *("check", web.warc, "--labels", web.labels, "--column", "kind", "--site-column", "site"),
-        *("--goal", "professor", "--starts", web.starts, "--budget", 20, "--fails", 3),
-        *("--stop", 0.05, "--bound", 0.9, "--adapt", "--domain", "--rivals", "--printed"),
-        *("--against", "breadth-first"),
-        *("--out", tmp_path / "results"),
-    )
-    with (tmp_path / "results" / "forages.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 56
-    for row in (row for row in rows if row["strategy"] == "oracle"):
-        # all it fetches is a goal or on the way, no more goals than it was to find
-        assert row["on_the_way"] == row["fetches"]
-        assert len(row["found_at"].split()) == np.ceil(0.9 * int(row["reachable"]))
-    found = {(row["strategy"], row["stop"]): 0 for row in rows}
-    for row in rows:
-        found[row["strategy"], row["stop"]] += len(row["found_at"].split())
-        assert len(row["found_at"].split()) <= int(row["on_the_way"]) <= int(row["fetches"])
-    assert found["paths", "0.0"] == found["paths", "0.05"] == 32
-    assert found["paths, adapting", "0.0"] == 32
-    by_site = {(row["site"], row["strategy"]): row["found_at"] for row in rows}
-    for door in web.doors:
-        ways = [by_site[door, f"paths{way}"] for way in ("", ", no factor", ", chosen")]
-        assert ways[2] in ways[:2]
-    assert found["breadth-first", "0.0"] < 16
-    assert found["context graphs", "0.0"] < found["Q-values", "0.0"] <= 32
-    assert found["one state a label", "0.0"] > found["breadth-first", "0.0"]
-    assert found["rewards as printed", "0.0"] < found["paths", "0.0"]  # long paths drown all
-    assert found["scores as printed", "0.0"] > found["breadth-first", "0.0"]
-    assert (tmp_path / "results" / "recall-professor.png").stat().st_size > 10_000
-    with (tmp_path / "results" / "labels.csv").open() as file:
-        scores = list(csv.DictReader(file))
-    assert len(scores) == 32
-    of_goal = {
-        row["model"]: float(row["goal_f1"]) for row in scores if row["site"] == web.doors[3]
-    }
-    assert of_goal["one state a label, best label"] > 0.5
-    assert all(0.0 <= float(row["macro_f1"]) <= 1.0 for row in scores)
-    assert json.dumps(done.output)

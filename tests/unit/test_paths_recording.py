@@ -7,19 +7,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
-from click.testing import CliRunner
 
-from focuscrawl.cli.main import main
 from focuscrawl.paths.site_path import read_paths
 from focuscrawl.paths.web_pages import WebPages
 from focuscrawl.webs import open_web
 
 from . import departments
+from .forages import run_paths
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from click.testing import Result
 
     from .departments import Departments
 
@@ -27,12 +24,6 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def web(tmp_path_factory: pytest.TempPathFactory) -> Departments:
     return departments.make(tmp_path_factory.mktemp("departments"))
-
-
-def _run(*arguments: object, code: int = 0, keys: str | None = None) -> Result:
-    done = CliRunner().invoke(main, ["paths", *map(str, arguments)], input=keys)
-    assert done.exit_code == code, done.output
-    return done
 
 
 def test_a_person_records_paths(web: Departments, tmp_path: Path) -> None:
@@ -56,7 +47,7 @@ def test_a_person_records_paths(web: Departments, tmp_path: Path) -> None:
         "2",
         "f",
     ]
-    done = _run("record", web.doors[0], "--web", web.warc, "--out", out, keys="\n".join(keys))
+    done = run_paths("record", web.doors[0], "--web", web.warc, "--out", out, keys="\n".join(keys))
     assert "there is no link 99" in done.output
     found = read_paths(out)
     assert [path.labels for path in found] == [
@@ -65,7 +56,7 @@ def test_a_person_records_paths(web: Departments, tmp_path: Path) -> None:
         (None, "people", "fail"),
     ]
     assert {path.pages[-1] for path in found[:2]} <= web.professors[web.doors[0]]
-    _run("record", web.doors[1], "--web", web.warc, "--out", out, keys="1\nf\nq\n")
+    run_paths("record", web.doors[1], "--web", web.warc, "--out", out, keys="1\nf\nq\n")
     assert len(read_paths(out)) == 4  # those before are still there
 
 
@@ -93,9 +84,9 @@ def test_a_page_of_the_live_web_is_visited_and_recorded(tmp_path: Path) -> None:
     try:
         door = f"http://127.0.0.1:{server.server_address[1]}/"
         out = tmp_path / "live.jsonl"
-        refused = _run("record", door, "--out", out, code=2)
+        refused = run_paths("record", door, "--out", out, code=2)
         assert "--private 127.0.0.1 opens it" in refused.output
-        done = _run("record", door, "--out", out, "--private", "127.0.0.1", keys="1\n1\ng\n")
+        done = run_paths("record", door, "--out", out, "--private", "127.0.0.1", keys="1\n1\ng\n")
         assert "1 path saved" in done.output
     finally:
         server.shutdown()
