@@ -1,4 +1,4 @@
-"""From a labelled web to a model: paths, features, training, files, what the model says."""
+"""From paths to a model: states, training, what it says of pages and links, its folder."""
 
 from __future__ import annotations
 
@@ -23,8 +23,6 @@ from focuscrawl.paths.features import PathReader, ReadingLimits
 from focuscrawl.paths.files import is_path_model, load_path_critic, read_model, save_model
 from focuscrawl.paths.forager import Forager
 from focuscrawl.paths.page_labels import read_page_labels
-from focuscrawl.paths.recording import Walk
-from focuscrawl.paths.site_path import SitePath, read_paths, write_paths
 from focuscrawl.paths.states import PathStates
 from focuscrawl.paths.training import (
     TrainingOptions,
@@ -79,77 +77,6 @@ def corpus(web: Departments) -> Corpus:
 @pytest.fixture(scope="module", params=[True, False], ids=["milestones", "ends"])
 def model(request: pytest.FixtureRequest, corpus: Corpus) -> PathModel:
     return train(corpus, TrainingOptions(milestones=request.param, max_iter=40))
-
-
-GRAPH = {
-    "door": ["list", "news", "ann", "about"],
-    "about": ["legal", "list"],
-    "list": ["ann", "bob", "eve"],
-    "news": ["bob", "old", "older"],
-    "bob": ["cat"],
-    "old": ["older"],
-}
-
-
-def test_goals_are_reached_by_shortest_ways_through_pages_with_most_goals() -> None:
-    goals = {"ann", "bob", "eve"}
-    found = extract_paths(
-        "door",
-        lambda page: GRAPH.get(page, []),
-        goals,
-        {"list": "people", "ann": "person", "cat": "goal"},
-        sampling=PathSampling(fails=3.0),
-        random_state=1,
-    )
-    ways = {path.pages: path.labels for path in found if path.succeeds}
-    assert ways == {
-        ("door", "ann"): (None, "goal"),
-        ("door", "list", "bob"): (None, "people", "goal"),  # not by the news
-        ("door", "list", "eve"): (None, "people", "goal"),
-    }
-    fails = [path for path in found if not path.succeeds]
-    assert len(fails) == 9
-    assert all(path.labels[-1] == "fail" for path in fails)
-    # the news list a goal, so they are none; goals lead to fails, too
-    assert not any(path.pages[-1] == "news" for path in fails)
-    assert ("door", "list", "bob", "cat") in {path.pages for path in fails}
-    for path in fails:
-        assert all(
-            label == "goal" for page, label in zip(*_of(path), strict=True) if page in goals
-        )
-
-
-def _of(path: SitePath) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
-    return path.pages, path.labels
-
-
-def test_paths_come_back_from_their_file(tmp_path: Path) -> None:
-    walks = [
-        SitePath(("http://a.example/", "http://a.example/b"), (None, "goal")),
-        SitePath(("http://a.example/",), ("fail",)),
-    ]
-    assert write_paths(walks, tmp_path / "paths.jsonl") == 2
-    assert read_paths(tmp_path / "paths.jsonl") == walks
-
-
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        ("[1]", "not an object"),
-        ('{"pages": []}', "labels"),
-        ('{"pages": ["http://a.example/"], "labels": []}', "one length"),
-        ('{"pages": [], "labels": []}', "no page"),
-        ('{"pages": ["ftp://a"], "labels": ["goal"]}', "no http"),
-        ('{"pages": ["http://a.example/"], "labels": ["home"]}', "must be goal or fail"),
-        ('{"pages": ["http://a.example/"], "labels": ["\\u001b"]}', "no label"),
-    ],
-)
-def test_lines_that_are_no_paths_are_named(tmp_path: Path, line: str, why: str) -> None:
-    file = tmp_path / "paths.jsonl"
-    good = json.dumps({"pages": ["http://a.example/"], "labels": ["goal"]})
-    file.write_text(f"{good}\n\n{line}\n")
-    with pytest.raises(UserError, match=f"line 3: no path .*{why}"):
-        read_paths(file)
 
 
 def test_distances_are_told_apart_up_to_the_farthest_and_share_features() -> None:
@@ -407,17 +334,3 @@ def test_damaged_models_are_refused(model: PathModel, tmp_path: Path, what: str)
         (folder / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(UserError, match=r"paths train|train it again"):
         read_model(folder)
-
-
-def test_walks_can_be_labelled_and_end() -> None:
-    walk = Walk.begin("d").follow("list").follow("ann").end(goal=True)
-    assert walk.here == "list"  # ready for the next of them
-    walk = walk.milestone("people").follow("bob").end(goal=True).back().follow("news")
-    walk = walk.end(goal=False)
-    assert [path.labels for path in walk.saved] == [
-        (None, "people", "goal"),
-        (None, "people", "goal"),
-        (None, "fail"),
-    ]
-    assert replace(walk, saved=()) == Walk.begin("d")
-    assert walk.back().back().here == "d"

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING
 
 import pytest
 
+from focuscrawl.paths.recording import Walk
 from focuscrawl.paths.site_path import read_paths
 from focuscrawl.paths.web_pages import WebPages
 from focuscrawl.webs import open_web
@@ -96,3 +98,17 @@ def test_a_page_of_the_live_web_is_visited_and_recorded(tmp_path: Path) -> None:
     view = WebPages(open_web(str(tmp_path / "live.warc.gz"))).view(f"{door}old")
     assert view is not None
     assert (view.title, view.url) == ("people", f"{door}new")
+
+
+def test_walks_can_be_labelled_and_end() -> None:
+    walk = Walk.begin("d").follow("list").follow("ann").end(goal=True)
+    assert walk.here == "list"  # ready for the next of them
+    walk = walk.milestone("people").follow("bob").end(goal=True).back().follow("news")
+    walk = walk.end(goal=False)
+    assert [path.labels for path in walk.saved] == [
+        (None, "people", "goal"),
+        (None, "people", "goal"),
+        (None, "fail"),
+    ]
+    assert replace(walk, saved=()) == Walk.begin("d")
+    assert walk.back().back().here == "d"
