@@ -6,7 +6,8 @@ what would come next (`focuscrawl.frontier.preview`). Not here: how scores come 
 kept on disk (`focuscrawl.store`).
 """
 
-from focuscrawl.frontier.frontier import Arrangement, Frontier
+from focuscrawl.frontier.arrangement import Arrangement
+from focuscrawl.frontier.frontier import Frontier
 from focuscrawl.frontier.names import NameTable
 
 __all__ = ["Arrangement", "Frontier", "NameTable"]

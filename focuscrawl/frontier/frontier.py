@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from focuscrawl.foundation.arrays import GrowingArray
+from focuscrawl.frontier.arrangement import Arrangement
 from focuscrawl.frontier.hosts import AWAY, DEFERRED, QUEUED, Entry, Host, in_order
 
 if TYPE_CHECKING:
@@ -18,21 +19,6 @@ if TYPE_CHECKING:
 _Offer = tuple[float, int, int]  # key and URL of a host's best link, the host
 
 _FREED = 4  # entries out of date whose memory one `pop` frees; more would hold the event loop
-
-
-class Arrangement(NamedTuple):
-    """All that waits, sorted by host, key and URL.
-
-    Attributes
-    ----------
-    keys : float64 (n,) of URL numbers below n, scores negated
-    state : int8 (n,), where each was then, see `focuscrawl.frontier.hosts`
-    runs : number, keys and URLs of each host with URLs in its queue, best first
-    """
-
-    keys: NDArray[np.float64]
-    state: NDArray[np.int8]
-    runs: list[tuple[int, NDArray[np.float64], NDArray[np.int64]]]
 
 
 class Awaited(NamedTuple):
@@ -146,22 +132,8 @@ class Frontier:
         """Sort all that waits as `rescore` would; changes nothing and may run in any thread."""
         # views: the arrays may grow, or be changed, meanwhile
         state = self._state.data.copy()  # first: it grows last
-        size = len(state)
-        keys, host_of = self._keys.data[:size].copy(), self._host_of.data
-        there = urls < size
-        urls, scores = urls[there], scores[there]
-        moved = keys[urls] != -np.inf
-        keys[urls[moved]] = -scores[moved]
-        order = np.flatnonzero(state == QUEUED)
-        order = order[np.lexsort((order, keys[order], host_of[order]))]
-        sorted_keys, sorted_hosts = keys[order], host_of[order]
-        bounds = np.flatnonzero(np.diff(sorted_hosts, prepend=-1))
-        hosts, starts = sorted_hosts[bounds].tolist(), bounds.tolist()
-        runs = [
-            (host, sorted_keys[start:end], order[start:end])
-            for host, start, end in zip(hosts, starts, [*starts[1:], len(order)], strict=False)
-        ]
-        return Arrangement(keys, state, runs)
+        keys, host_of = self._keys.data[: len(state)].copy(), self._host_of.data
+        return Arrangement.of(keys, state, host_of, urls, scores)
 
     def adopt(self, arrangement: Arrangement) -> None:
         """Take over what `arrange` has sorted; URLs that left the queue since stay out.
