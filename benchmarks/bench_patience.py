@@ -1,12 +1,11 @@
 """What waiting for busy hosts brings and costs: live crawls of local servers, politely.
 
 Run: ``python benchmarks/bench_patience.py docs`` for ten servers of documentation packages of
-Debian, one of which holds two thirds of the topic (databases). It fetches the packages with
-``apt-get download`` (on Debian or what descends from it) and unpacks them into ``--folder``;
-nothing is installed. ``... curve`` draws what it found; ``... hosts`` is 200 hosts of generated
-pages that all have some of the topic, and ``... clock`` the same without a network. Politeness is
-the default: a crawl of ``docs`` takes minutes in which it mostly waits, so some are made at a
-time. Everything is on the loopback network.
+Debian, one of which holds two thirds of the topic (databases); `documentation_servers` fetches
+and unpacks them into ``--folder``. ``... curve`` draws what it found; ``... hosts`` is 200 hosts
+of generated pages that all have some of the topic, and ``... clock`` the same without a network.
+Politeness is the default: a crawl of ``docs`` takes minutes in which it mostly waits, so some are
+made at a time. Everything is on the loopback network.
 """
 
 from __future__ import annotations
@@ -14,30 +13,25 @@ from __future__ import annotations
 import csv
 import heapq
 import os
-import re
-import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from random import Random
 from statistics import median
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import click
+from documentation_servers import DATABASES, SITES, DocServer, FilesWeb, unpack
 from generated_web import TOPIC, GeneratedWeb
 from generated_web import Pages as GeneratedPages
 
@@ -47,7 +41,6 @@ from focuscrawl.critic import load_critic
 from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.training import train_critic
 from focuscrawl.foundation.cache import cache_dir
-from focuscrawl.taxonomy import Label
 from focuscrawl.testing import new_crawl
 from focuscrawl.webs.protocol import Answer
 
@@ -57,103 +50,10 @@ if TYPE_CHECKING:
     from focuscrawl.crawl import Crawl, Fetch
 
 ROOT = Path(__file__).resolve().parents[1]
-DATABASES = "/databases"
 BUDGET = 400
 ANSWER = 0.05  # seconds, by a clock of the crawl's own
-EXAMPLES = 40  # pages of each server that the critic learns from
 HOSTS = 200
-_ELSEWHERE = re.compile(rb"""href\s*=\s*["']?(https?:)?//[^"'\s>]*["']?""", re.IGNORECASE)
 LIVE = ("FOCUSCRAWL_PRIVATE_ADDRESSES=127.0.0.0/8", "FOCUSCRAWL_WARC=0", "LOG_LEVEL=ERROR")
-
-
-class Docs(NamedTuple):
-    """A documentation package: where its pages are, and what of them is left out."""
-
-    package: str
-    folder: str
-    topic: str
-    start: str = "index.html"
-    without: tuple[str, ...] = ()
-
-
-SITES = (
-    Docs("postgresql-doc-15", "postgresql-doc-15/html", DATABASES),
-    Docs(
-        "sqlite3-doc",
-        "sqlite3",
-        DATABASES,
-        without=("c3ref", "releaselog"),
-    ),
-    Docs("python-sqlalchemy-doc", "python-sqlalchemy-doc/html", DATABASES),
-    Docs("python3.11-doc", "python3.11/html", "/python"),
-    Docs("python-django-doc", "python-django-doc/html", "/django"),
-    Docs("git-doc", "git-doc", "/git"),
-    Docs("apache2-doc", "apache2-doc/manual/en", "/apache"),
-    Docs("cmake-doc", "cmake-data/html", "/cmake"),
-    Docs("erlang-doc", "erlang-doc", "/erlang", "doc/index.html"),
-    Docs("octave-doc", "octave/octave.html", "/octave"),
-)
-
-
-class DocServer(ThreadingHTTPServer):
-    """Serves one package at an address of its own."""
-
-    daemon_threads = True
-
-    def __init__(self, number: int, folder: Path) -> None:
-        self.folder = folder
-        address = f"127.0.0.{11 + number}"
-        super().__init__((address, 0), partial(Pages, directory=str(folder)))
-        self.origin = f"http://{address}:{self.server_port}/"
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def handle_error(self, *_: object) -> None:
-        """Say nothing when a client hangs up."""
-
-
-class Pages(SimpleHTTPRequestHandler):
-    """Files, without a log."""
-
-    def log_message(self, *_: object) -> None:
-        """Keep quiet."""
-
-
-class FilesWeb:
-    """The pages of all servers, for the critic to learn from."""
-
-    name, fingerprint = "documentation", "files"
-
-    def __init__(self, servers: Sequence[DocServer], sites: Sequence[Docs]) -> None:
-        self.files: dict[str, Path] = {}
-        self.topics: dict[str, str] = {}
-        for server, site in zip(servers, sites, strict=True):
-            for path in sorted(server.folder.rglob("*.html")):
-                url = server.origin + path.relative_to(server.folder).as_posix()
-                self.files[url], self.topics[url] = path, site.topic
-
-    def urls(self) -> Iterator[str]:
-        """Iterate over all pages."""
-        return iter(self.files)
-
-    def resolve(self, urls: Sequence[str]) -> list[str | None]:
-        """Map URLs to themselves."""
-        return [url if url in self.files else None for url in urls]
-
-    def fetch(self, url: str) -> Answer:
-        """Return a page."""
-        body = self.files[url].read_bytes()
-        return Answer(url, 200, [("content-type", "text/html")], body)
-
-    def labels(self, draw: int) -> list[Label]:
-        """Draw examples of every server."""
-        rng, by_host = Random(draw), Counter[str]()
-        found = []
-        for url in rng.sample(sorted(self.files), len(self.files)):
-            host = urlsplit(url).netloc
-            by_host[host] += 1
-            if by_host[host] <= EXAMPLES:
-                found.append(Label(url, self.topics[url], "train"))
-        return sorted(found)
 
 
 @dataclass(frozen=True)
@@ -173,38 +73,6 @@ class Crawled:
     def speed(self) -> float:
         """Pages a second."""
         return self.fetched / self.seconds
-
-
-def unpack(folder: Path) -> list[Path]:
-    """Fetch and unpack what is not there yet; return the folders of the pages."""
-    found = []
-    for site in SITES:
-        root = folder / site.package
-        if not root.exists():
-            click.echo(f"fetching {site.package}", err=True)
-            with tempfile.TemporaryDirectory(dir=folder) as there:
-                subprocess.run(
-                    ["apt-get", "download", site.package],
-                    cwd=there,
-                    check=True,
-                    stdout=subprocess.DEVNULL,
-                )
-                (package,) = Path(there).glob("*.deb")
-                files = Path(there) / "files"
-                subprocess.run(["dpkg-deb", "-x", str(package), str(files)], check=True)
-                _prepare(files / "usr/share/doc" / site.folder, site.without)
-                files.rename(root)
-        found.append(root / "usr/share/doc" / site.folder)
-    return found
-
-
-def _prepare(pages: Path, without: Sequence[str]) -> None:
-    """Leave out some folders, and links that lead elsewhere: nobody else's server is asked."""
-    for name in without:
-        shutil.rmtree(pages / name)
-    for path in pages.rglob("*.html"):
-        if not path.is_symlink():
-            path.write_bytes(_ELSEWHERE.sub(b"", path.read_bytes()))
 
 
 def crawl(patience: float, draw: int, *more: str, **given: object) -> Crawled:
