@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _ARRAYS = "apprentice.npz"
 FORMAT = ModelFormat(
-    "apprentice", ("apprentice",), 4, (_ARRAYS,), "focuscrawl apprentice train", oldest=2
+    "apprentice", ("apprentice",), 5, (_ARRAYS,), "focuscrawl apprentice train", oldest=2
 )
 
 

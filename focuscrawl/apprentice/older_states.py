@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from focuscrawl.apprentice.dense_inputs import INPUTS, input_names, prior_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from focuscrawl.apprentice.options import Options
@@ -22,12 +20,6 @@ _EARLIER = (
     *("prefix", "hub", "siblings", "prefix_fetches", "best_hub", "relevant_links"),
     *("first_relevance", "alias", "alias_query", "pattern", "around"),
 )
-_GONE = frozenset({"hubs"})  # groups of those that are no more
-
-
-def without_gone_groups(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of an apprentice, without groups that are no more."""
-    return {**options, "groups": [name for name in options["groups"] if name not in _GONE]}
 
 
 def with_todays_weights(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from focuscrawl.apprentice.older_states import without_gone_groups
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
 from focuscrawl.foundation.packed_arrays import pack_arrays, unpack_arrays
 
@@ -121,5 +120,6 @@ def pack_options(options: Mapping[str, Any]) -> NDArray[np.uint8]:
 
 
 def options_in(packed: bytes) -> dict[str, Any]:
-    """Return the options that were packed, as they would be today."""
-    return without_gone_groups(json.loads(unpack_arrays(packed)["options"].tobytes()))
+    """Return the array ``options`` that was packed."""
+    options: dict[str, Any] = json.loads(unpack_arrays(packed)["options"].tobytes())
+    return options

@@ -15,6 +15,7 @@ from focuscrawl.collection import Wanted, write_collection
 from focuscrawl.collection.edges import write_edges
 from focuscrawl.collection.files import check_out, name_of
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.url_lists import LANGUAGES
 from focuscrawl.report.plain_text import counted
 from focuscrawl.report.stores import open_store
 from focuscrawl.store.postgres import is_database_url
@@ -55,15 +56,13 @@ def collect(
 
     Pages are read again from what the crawl has recorded. Works while it runs.
 
-    \\b
+    \b
     focuscrawl collect crawls/cycling --language en --out cycling.parquet
     """
     if is_database_url(crawl_dir):
         raise UserError("collect is for crawls in a folder: workers keep no pages")
     check_out(out)
-    languages = (
-        () if language is None else tuple(filter(None, map(str.strip, language.split(","))))
-    )
+    languages = () if language is None else LANGUAGES.read("--language", language)
     wanted = Wanted(min_relevance, languages, extractor, near_duplicates)
     with (
         closing(open_store(crawl_dir)) as store,

@@ -47,7 +47,7 @@ _EMPTY = 110_000  # bytes of a crawl without a page
 @options.number("--most", "Start pages to fetch.", 50)
 @click.option("--json", "as_json", is_flag=True, help="For programs.")
 def plan(*, given: tuple[str, ...], settings: tuple[str, ...], most: int, as_json: bool) -> None:
-    r"""Judge the start pages of a crawl, and say what it would take.
+    """Judge the start pages of a crawl, and say what it would take.
 
     The arguments are those of `focuscrawl crawl`. Start pages are fetched as it would fetch
     them, from the live Web or a recorded one, and nothing is kept.

@@ -40,9 +40,13 @@ def topic_name(name: str | None) -> str:
     Raises
     ------
     UserError
-        It is the name of the pages off the topic.
+        It is the name of the pages off the topic, or none that ``-a topic=`` could be given.
     """
     path = ON_TOPIC if name is None else normalise(name)
+    if name is not None and not name.strip():
+        raise UserError("name is empty: take one like /Birds")
+    if "," in path:
+        raise UserError(f"name {name}: commas stand between topics; take another, like /Birds")
     if path in {OFF_TOPIC, ROOT}:
         raise UserError(f"name {name}: that is what is off the topic; take another, like /Birds")
     return path

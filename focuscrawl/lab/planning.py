@@ -246,8 +246,18 @@ def critic_of_labels(labels: str, web: Web, kind: str = NaiveBayes.kind) -> Path
     ----------
     labels : CSV file
     kind : of critic; naive Bayes, as the papers have it, unless said otherwise
+
+    Raises
+    ------
+    UserError
+        There is no such file.
     """
-    digest = hashlib.sha256(Path(labels).read_bytes()).hexdigest()
+    try:
+        digest = hashlib.sha256(Path(labels).read_bytes()).hexdigest()
+    except OSError as error:
+        raise UserError(
+            f"labels {labels} cannot be read ({error.strerror}): name a CSV of url,topic,split"
+        ) from None
     name = f"{web.fingerprint[:16]}-{digest[:16]}-{__version__}"
     folder = cache_dir() / "critics" / (name if kind == NaiveBayes.kind else f"{name}-{kind}")
     if not folder.exists():

@@ -143,6 +143,8 @@ def _contender(name: str, given: Mapping[str, Any]) -> Contender:
 def _web(name: str, given: Mapping[str, Any]) -> StudyWeb:
     needed = ["name", "recording", "labels", *([] if "portal" in given else ["seeds"])]
     said = _read(name, given, StudyWeb, needed=needed, also=["without"])
+    if Path(said["name"]).name != said["name"] or said["name"] in {"", ".."}:
+        raise UserError(f"{name}: name {said['name']!r} is to be a folder's: take one without /")
     if "portal" in said and not Path(said["portal"]).is_file():
         raise UserError(f"{name}: portal {said['portal']} is no file: name one with a URL a line")
     if said.get("kind", NaiveBayes.kind) not in TRAINABLE:

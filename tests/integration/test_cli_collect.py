@@ -59,6 +59,7 @@ def test_what_cannot_be_collected_is_one_line(folder: Path, tmp_path: Path) -> N
     for arguments in (
         (folder, "--out", tmp_path / "c.xlsx"),
         (tmp_path / "none", "--out", tmp_path / "c.csv"),
+        (folder, "--out", tmp_path / "c.csv", "--language", "english"),
     ):
         result = collect(*arguments)
         assert result.exit_code == 2

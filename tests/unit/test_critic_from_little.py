@@ -160,3 +160,9 @@ def test_a_phrase_that_is_everywhere_is_refused() -> None:
 def test_a_topic_is_not_called_what_is_off_the_topic(name: str) -> None:
     with pytest.raises(UserError, match="take another"):
         topic_name(name)
+
+
+@pytest.mark.parametrize(("name", "said"), [(" ", "is empty"), ("a, b", "commas stand between")])
+def test_a_topic_is_called_what_a_crawl_can_be_told(name: str, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        topic_name(name)

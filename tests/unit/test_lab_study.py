@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from focuscrawl.errors import UserError
+from focuscrawl.lab.planning import critic_of_labels
 from focuscrawl.lab.studyfile import read_study
+from focuscrawl.webs import open_web
 
 STUDY = """
 draws = 2
@@ -97,6 +99,8 @@ def test_a_study_from_the_portal_needs_topics_but_no_seeds(study_file: Path) -> 
         ),
         (('strategy = "apprentice"', 'strategy = "random"'), "trained_on goes with"),
         (("without", 'portal = "none.txt"\nwithout'), "portal none.txt is no file"),
+        (('name = "small"', 'name = "../small"'), "name '../small' is to be a folder's"),
+        (('name = "small"', 'name = ".."'), "name '..' is to be a folder's"),
         (("without", 'kind = "words"\nwithout'), "kind must be one of discriminative, flat"),
     ],
 )
@@ -107,6 +111,12 @@ def test_mistakes_in_a_study(study_file: Path, change: tuple[str, str], said: st
     with pytest.raises(UserError, match=said) as caught:
         read_study(study_file)
     assert "\n" not in str(caught.value)
+
+
+def test_labels_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:
+    for path in (tmp_path / "none.csv", tmp_path):
+        with pytest.raises(UserError, match=r"labels .* cannot be read \(.*\): name a CSV"):
+            critic_of_labels(str(path), open_web("demo"))
 
 
 def test_no_study() -> None:
