@@ -16,6 +16,7 @@ from focuscrawl.collection.edges import write_edges
 from focuscrawl.collection.files import check_out, name_of
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.url_lists import LANGUAGES
+from focuscrawl.page.language import Languages
 from focuscrawl.report.plain_text import counted
 from focuscrawl.report.stores import open_store
 from focuscrawl.store.postgres import is_database_url
@@ -63,6 +64,7 @@ def collect(
         raise UserError("collect is for crawls in a folder: workers keep no pages")
     check_out(out)
     languages = () if language is None else LANGUAGES.read("--language", language)
+    Languages(languages)  # refuses what cannot be told
     wanted = Wanted(min_relevance, languages, extractor, near_duplicates)
     with (
         closing(open_store(crawl_dir)) as store,

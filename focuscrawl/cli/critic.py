@@ -87,6 +87,7 @@ def train(
     focuscrawl critic train --bookmarks bookmarks.html --folder Bikes --out models/bikes
     focuscrawl critic train --words "road cycling, bicycle racing" --out models/cycling
     """
+    from focuscrawl.cli.topic_text import say_left_out
     from focuscrawl.critic.files import FORMAT, save_critic
 
     little = Little.of(
@@ -116,6 +117,8 @@ def train(
         trained = train_little(little, live, **learning)
     size = save_critic(trained, out, force=force)
     _print_training(trained, out, size)
+    if learning["web"] is not None:  # where pages are fetched, that has named them
+        say_left_out([*little.good, *little.bad], trained)
 
 
 def _from_labels(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import click
@@ -14,9 +13,11 @@ from focuscrawl.cli import options
 from focuscrawl.cli.example_crawl import fetch_examples
 from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.input_files import read_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from focuscrawl.critic.trained import TrainedCritic
     from focuscrawl.taxonomy import Label
@@ -119,10 +120,7 @@ def read_description(given: str) -> str:
         It is one word that names no file, or the file cannot be read.
     """
     if os.path.isfile(given):  # noqa: PTH113 - a paragraph may be too long for a path
-        try:
-            return Path(given).read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{given}: cannot be read ({error}); name a text file") from None
+        return read_text(given)
     if len(given.split()) < 2:
         raise UserError(f"--description {given}: no such file; give a paragraph, or a file of it")
     return given
@@ -188,7 +186,8 @@ def _check_kind(kind: str | None, little: Little, web: str | None) -> None:
     if kind in KINDS and (said or little.name or not (little.good and little.bad)):
         raise UserError(f"--kind {kind} learns from good and bad pages, both and alone")
     if kind not in {None, LogisticModel.kind, WordsModel.kind, *KINDS}:
-        raise UserError(f"unknown kind of critic {kind!r}: choose one of those in --help")
+        known = ", ".join([LogisticModel.kind, *KINDS, WordsModel.kind])
+        raise UserError(f"unknown kind of critic {kind!r}: choose one of {known}")
     both = sorted(set(little.good) & set(little.bad))
     if both:
         raise UserError(f"{both[0]} is both good and bad; take it out of one")

@@ -21,7 +21,7 @@ from focuscrawl.cli.lab_pages import (
     restored,
     takeover,
 )
-from focuscrawl.cli.output import write_files
+from focuscrawl.cli.output import check_folder, write_files
 from focuscrawl.errors import UserError
 from focuscrawl.lab.evaluator import evaluators_of
 from focuscrawl.lab.figures import FIGURES
@@ -70,6 +70,7 @@ def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
     Runs that are done are not repeated: after an interruption the same command goes on. Writes
     fetches.parquet, runs.parquet and tables.md.
     """
+    check_folder(out)
     study = read_study(study_file)
     runs = plan_runs(study, out)
     evaluators = evaluators_of(study.webs, runs)
@@ -114,6 +115,7 @@ def figure(name: str, study_file: Path, out: Path, processes: int) -> None:
     \b
     focuscrawl lab figure a02-10-loss-paper studies/paper_apprentice.toml --out results/paper
     """
+    check_folder(out)
     study, wanted = read_study(study_file), FIGURES[name]
     there = [contender.label for contender in study.contenders]
     labels = wanted.strategies or tuple(there)

@@ -12,6 +12,7 @@ import click
 from tqdm import tqdm
 
 from focuscrawl.cli import options
+from focuscrawl.cli.output import check_folder
 from focuscrawl.errors import UserError
 from focuscrawl.lab.agreement import study_agreement
 from focuscrawl.lab.critics import study_critics
@@ -64,6 +65,7 @@ def _on_every_topic(work: Work) -> Callable[[Callable[[Path], None]], click.Comm
         @options.processes("Topics")
         @wraps(show)
         def done(study_file: Path, out: Path, processes: int) -> None:
+            check_folder(out)
             do_on_every_topic(work, kind, read_study(study_file), out, processes)
             show(out / kind)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
@@ -10,6 +11,14 @@ from focuscrawl.foundation.drafts import write_whole
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
+
+
+def check_folder(folder: Path, option: str = "--out") -> None:
+    """Raise `UserError` if a folder that the user has named with `option` cannot be written."""
+    there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        why = "it may not be written" if there.is_dir() else "it is a file"
+        raise UserError(f"{there}: {why}; name another folder with {option}")
 
 
 def write_file(path: Path, content: bytes, option: str) -> Path:

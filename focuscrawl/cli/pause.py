@@ -85,9 +85,11 @@ def extend(crawl: str, budget: int, wait: float) -> None:
     """
     asked = controlled(crawl)
     if not asked.in_use:
+        fetched = asked.status().fetched
+        few = f"{budget}, which is no more than the {fetched:,} fetches it has; name a larger one"
         raise UserError(
             f"nobody crawls in {asked.name}: go on with the command that began it, and "
-            f"-a budget={budget}"
+            f"-a budget={few if 0 < budget <= fetched else budget}"
         )
     asked.extend(budget)
     _await(asked, wait, "extended", lambda: not asked.extending)

@@ -191,5 +191,5 @@ def train(*, definition: Path, out: str, named: tuple[str, ...], **live: Any) ->
     with closing(Bar("Reading")) as shown:
         trained, topics = train_definition(known, webs, progress=shown)
     save_critic(trained, out)
-    say_left_out(known, trained)
+    say_left_out(known.judged, trained)
     click.echo(f"{out}: topics {', '.join(topics)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -183,9 +184,19 @@ def ask_here(pages: Sequence[Suggestion]) -> tuple[list[str], list[str]]:
         click.echo(f"{number}/{len(pages)}  {page.kind}, {page.reason}")
         click.echo(f"  {one_line(page.title, 90)}")
         click.echo(f"  {middle(one_line(page.url), 110)}")
-        answer = click.prompt(
-            "  on the topic? yes, no, skip, quit", type=click.Choice(list("ynsq")), default="s"
-        )
+        try:
+            answer = click.prompt(
+                "  on the topic? yes, no, skip, quit", type=click.Choice(list("ynsq")), default="s"
+            )
+        except click.Abort:
+            if sys.stdin.isatty():
+                raise
+            if number > 1:
+                break  # what was said counts
+            raise UserError(
+                "nobody is there to answer: write the questions with --out FILE, and tell the "
+                "answers with --answers FILE"
+            ) from None
         if answer == "q":
             break
         verdict = read_verdict("?" if answer == "s" else answer)
@@ -203,6 +214,6 @@ def _apply(definition: TopicDefinition, crawl_dir: Path, web: str | None) -> Non
             examples=examples,
             pages=pages,
         )
-    say_left_out(definition, applied.trained)
+    say_left_out(definition.judged, applied.trained)
     click.echo(f"{applied.critic}: topics {', '.join(applied.topics)}")
     click.echo(applied.outcome or "the crawl is running: it follows before its next fetch")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.input_files import lines_of, read_text
+from focuscrawl.foundation.url_lists import split_urls
+from focuscrawl.foundation.urls import normalize
 from focuscrawl.report.plain_text import counted, one_line
 from focuscrawl.topics import read_bookmarks
 
@@ -19,12 +21,10 @@ if TYPE_CHECKING:
     from focuscrawl.topics import TopicDefinition
 
 
-_NEXT_URL = re.compile(r",\s*(?=https?://)", re.IGNORECASE)  # a comma may be part of a URL
-
-
-def say_left_out(definition: TopicDefinition, trained: TrainedCritic) -> None:
+def say_left_out(judged: Iterable[str], trained: TrainedCritic) -> None:
     """Name the judged pages that a critic could not learn from."""
-    for url in sorted(definition.judged - {url for url, _ in trained.examples}):
+    wanted = {normalize(url) or url for url in judged}
+    for url in sorted(wanted - {url for url, _ in trained.examples}):
         click.echo(f"left out, it cannot be read: {one_line(url)}", err=True)
 
 
@@ -56,13 +56,11 @@ def bookmarked(path: Path | None, folder: str | None) -> list[str]:
 def urls_of(given: Iterable[str]) -> list[str]:
     """Return the URLs given, with commas between or in files."""
     found: list[str] = []
-    for each in (part for text in given for part in _NEXT_URL.split(text)):
+    for each in (part for text in given for part in split_urls(text)):
         if each.lower().startswith(("http:", "https:")):
             found.append(each)
             continue
-        try:
-            lines = Path(each).read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{each} is no URL, and no file of URLs ({error})") from None
-        found += [line.strip() for line in lines if line.strip() and line.lstrip()[0] != "#"]
+        if not Path(each).exists():
+            raise UserError(f"{each} is no URL, and no file of URLs")
+        found += lines_of(read_text(each)).values()
     return found

@@ -91,7 +91,7 @@ def write_collection(
                     _write_index(draft, index, out.name)
             else:
                 _TABLES[ending](rows, draft)
-        written.append(out.with_name(f"{name_of(out)}.datasheet.md"))
+        written.append(out.with_name(f"{out.name}.datasheet.md"))
         # only now: an archive leaves out what is there no longer
         sheet = datasheet(collection, datetime.now(UTC), command=command, columns=columns)
         write_whole(written[-1], sheet)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,12 +9,14 @@ from typing import TYPE_CHECKING
 from focuscrawl.crawl.link_filter import fits
 from focuscrawl.critic.loading import model_file
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.input_files import lines_of, read_text, table_of
+from focuscrawl.foundation.url_lists import split_urls
 from focuscrawl.foundation.urls import MAX_URL, normalize
 from focuscrawl.taxonomy import lies_under, normalise
 from focuscrawl.topics import read_definition
 
 if TYPE_CHECKING:
-    from importlib.resources.abc import Traversable
+    import csv
 
 _SHOWN = 200  # characters of a text in a message
 _HTTP = re.compile(r"\s*https?:", re.IGNORECASE)
@@ -42,45 +43,36 @@ def read_seeds(source: str, topics: tuple[str, ...]) -> list[str]:
         No such file, nothing in it for the topics, or something that is no URL.
     """
     if _HTTP.match(source):
-        return _checked([(part, "seeds") for part in re.split(r",(?=\s*https?:)", source)])
+        return _checked([(part, "seeds") for part in split_urls(source)])
     if source.endswith(".toml"):
         defined = read_definition(source).seeds
         if not defined:
             raise UserError(f"seeds: {source} names no seeds: add seeds = [...] to it")
         return _checked([(seed, f"{source}, seeds") for seed in defined])
-    path: Traversable = Path(source)
-    if not path.is_file():
-        path = model_file(source) or path
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise UserError(f"seeds: {_shown(source)} is neither a file nor an http(s) URL") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"seeds: {source} cannot be read ({error})") from None
-    lines = text.splitlines()
-    header = [name.strip() for name in next(csv.reader(lines), [])]
-    if "url" in header:
-        found = _from_csv(lines, header, source, topics)
+    path = Path(source) if Path(source).exists() else model_file(source)
+    if path is None:
+        raise UserError(f"seeds: {_shown(source)} is neither a file nor an http(s) URL")
+    text = read_text(path)
+    rows = table_of(text.splitlines())
+    if "url" in (rows.fieldnames or ()):
+        found = _from_csv(rows, source, topics)
     else:
-        found = [
-            (line, f"{source}, line {number}")
-            for number, line in enumerate(lines, 1)
-            if line.strip() and not line.lstrip().startswith("#")
-        ]
+        found = [(line, f"{source}, line {number}") for number, line in lines_of(text).items()]
     if not found:
         raise UserError(f"seeds: {source} holds no URL")
     return _checked(found)
 
 
 def _from_csv(
-    lines: list[str], header: list[str], source: str, topics: tuple[str, ...]
+    rows: csv.DictReader[str], source: str, topics: tuple[str, ...]
 ) -> list[tuple[str, str]]:
+    of_topics = "topic" in (rows.fieldnames or ())
     found = [
         (row["url"] or "", f"{source}, row {number}")
-        for number, row in enumerate(csv.DictReader(lines), 1)
-        if "topic" not in header or lies_under(normalise(row["topic"] or ""), topics)
+        for number, row in enumerate(rows, 1)
+        if not of_topics or lies_under(normalise(row["topic"] or ""), topics)
     ]
-    if not found and "topic" in header:
+    if not found and of_topics:
         raise UserError(f"seeds: {source} has no row for topic {', '.join(topics)}")
     return found
 

@@ -73,9 +73,10 @@ def _common_phrases(phrases: Sequence[Sequence[str]], others: Sequence[Bag]) -> 
             (wanted,) = read_as([dict.fromkeys(phrase, 1)], languages)
             having = sum(bag.keys() >= wanted.keys() for bag in pages)
         if having > _COMMON * len(others):
+            it = "all its words" if len(phrase) > 1 else "it"
             yield (
                 f"{' '.join(phrase)!r} is too common: {having} of {len(others)} other pages have "
-                "it; take words that only pages on the topic have"
+                f"{it}; take words that only pages on the topic have"
             )
 
 

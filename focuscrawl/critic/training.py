@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,11 +24,13 @@ from focuscrawl.critic.page_vectors import PageVectors
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.critic.word_vectors import word_vectors_installed
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.input_files import lines_of, read_text
 from focuscrawl.foundation.progress_listener import SILENT
 from focuscrawl.taxonomy import Label, Taxonomy, fitting_minimum, lies_under, prune
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
     from scipy import sparse
@@ -283,11 +284,7 @@ def read_urls(path: str | Path) -> list[str]:
     UserError
         It cannot be read or has no URL.
     """
-    try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: cannot be read ({error}); name a text file of URLs") from error
-    urls = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    urls = [*lines_of(read_text(path)).values()]
     if not urls:
         raise UserError(f"{path}: no URLs in it; write one a line")
     return urls

@@ -1,4 +1,4 @@
-"""Files that people give: plain or gzipped, tables; what is wrong with one is said in a line."""
+"""Files that people give: lines, tables, plain or gzipped; what is wrong is said in a line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 from focuscrawl.errors import UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+    from importlib.resources.abc import Traversable
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -43,6 +44,48 @@ def open_source(path: str | Path) -> Iterator[BinaryIO]:
         raise UserError(f"{path}: cannot be read ({reason}); check the path") from error
 
 
+def read_text(path: str | Path | Traversable) -> str:
+    """Return the text of a file in UTF-8.
+
+    Raises
+    ------
+    UserError
+        It cannot be read, or is in another encoding.
+    """
+    path = Path(path) if isinstance(path, str) else path
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UserError(f"{path}: cannot be read ({reason}); check the path") from None
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path}: not UTF-8 text ({error.reason}); save it as UTF-8 text"
+        ) from None
+
+
+def lines_of(text: str) -> dict[int, str]:
+    """Return the lines of a list by number, from 1, without blanks around.
+
+    Blank lines and those that begin with ``#`` are passed over.
+    """
+    lines = {number: line.strip() for number, line in enumerate(text.splitlines(), start=1)}
+    return {number: line for number, line in lines.items() if line and not line.startswith("#")}
+
+
+def table_of(lines: Iterable[str]) -> csv.DictReader[str]:
+    """Return the rows of a CSV table; the names of its columns are those of its header, in small.
+
+    Cells have commas, semicolons or tabs between them, as spreadsheets of many countries write
+    them: whatever the header has most of.
+    """
+    lines = iter(lines)
+    header = next(lines, "")
+    between = max(",;\t", key=header.count)
+    names = next(csv.reader([header], delimiter=between), [])
+    return csv.DictReader(lines, [name.strip().lower() for name in names], delimiter=between)
+
+
 def read_rows(
     path: str | Path, columns: Sequence[str], *, optional: Sequence[str] = ()
 ) -> Iterator[tuple[int, dict[str, str]]]:
@@ -61,9 +104,8 @@ def read_rows(
     """
     needed = f"it needs the columns {','.join([*columns, *(f'[{name}]' for name in optional)])}"
     with open_source(path) as source:
-        rows = csv.DictReader(io.TextIOWrapper(source, encoding="utf-8-sig", newline=""))
         try:
-            rows.fieldnames = [name.strip().lower() for name in rows.fieldnames or ()]
+            rows = table_of(io.TextIOWrapper(source, encoding="utf-8-sig", newline=""))
             if not rows.fieldnames:
                 raise UserError(f"{path}: empty file; {needed}")
             if not {name.lower() for name in columns} <= set(rows.fieldnames):
@@ -76,6 +118,4 @@ def read_rows(
                 f"{path}: not UTF-8 text ({error.reason}); save the table as UTF-8 CSV"
             ) from error
         except csv.Error as error:
-            raise UserError(
-                f"{path}: line {rows.line_num} is not CSV ({error}); save the table as UTF-8 CSV"
-            ) from error
+            raise UserError(f"{path}: not CSV ({error}); save the table as UTF-8 CSV") from error

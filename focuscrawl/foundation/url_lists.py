@@ -1,4 +1,4 @@
-"""Lists of hosts, of parts of URLs and of languages, as users write them: with commas, or a file.
+"""Lists of URLs, their parts, hosts, languages, as users write them: with commas, or a file.
 
 Parts of URLs have wildcards as robots.txt has them (RFC 9309, section 2.2.3), and no regular
 expressions: whoever writes a page writes the URLs that they are held against, and could make an
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.input_files import lines_of, read_text
 from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.foundation.values import Reader
 
@@ -21,8 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 MOST_PATTERNS = 1000  # of a list; each is looked for in every URL
+_NEXT_URL = re.compile(r",(?=\s|https?:|www\.)", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 _NO_WILDCARD = re.compile(r"\\|\||\^|\.[*+]")  # what regular expressions are written with
+
+
+def split_urls(text: str) -> list[str]:
+    """Return what is written with commas between; a comma within a URL belongs to it."""
+    return [part.strip() for part in _NEXT_URL.split(text)]
 
 
 class Hosts:
@@ -102,11 +109,7 @@ def _entries(written: Any) -> list[str]:
     if not isinstance(written, str):
         found = [str(each) for each in written]
     elif "," not in written and written.strip() and Path(written).is_file():
-        try:
-            lines = Path(written).read_text(encoding="utf-8-sig").splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{written} cannot be read ({error})") from None
-        found = [line for line in lines if not line.lstrip().startswith("#")]
+        found = [*lines_of(read_text(written)).values()]
     else:
         found = written.split(",")
     return [*dict.fromkeys(each.strip() for each in found if each.strip())]

@@ -20,7 +20,7 @@ from focuscrawl.errors import UserError
 from focuscrawl.foundation.cache import cache_dir
 from focuscrawl.lab.runs import Run
 from focuscrawl.lab.whole_web import whole_web
-from focuscrawl.strategies import find_strategy
+from focuscrawl.strategies import StrategyContext, find_strategy, make_strategy
 from focuscrawl.taxonomy import read_labels
 from focuscrawl.webs import open_web
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from focuscrawl.critic.protocol import Critic
     from focuscrawl.critic.trained import TrainedCritic
     from focuscrawl.lab.study import Contender, Study, StudyWeb
     from focuscrawl.lab.whole_web import WholeWeb
@@ -51,6 +52,7 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
         web = open_web(study_web.recording)
         critic = study_web.critic or str(critic_of_labels(study_web.labels, web, study_web.kind))
         judges = [load_critic(critic, topic) for topic in study_web.topics]
+        check_values(study.contenders, judges[0], web, study_web.topics[0])
         # a critic without classes, a user's callable, judges one topic and has no oracle
         whole = whole_web(web, judges[0]) if judges[0].classes else None
         for topic in study_web.topics:
@@ -198,6 +200,17 @@ def check_strategies(study: Study) -> None:
     """Refuse a strategy or an option that there is not, before anything is run."""
     for contender in study.contenders:
         _check(contender)
+
+
+def check_values(contenders: Sequence[Contender], critic: Critic, web: Web, topic: str) -> None:
+    """Refuse a value that a strategy does not take for an option, before anything is run."""
+    context = StrategyContext(critic, 0, web, (topic,))
+    for each in contenders:
+        if each.options:
+            try:
+                make_strategy(each.strategy, context, each.options)
+            except UserError as error:
+                raise UserError(f"{each.label}: {error}") from None
 
 
 def _check(contender: Contender) -> None:

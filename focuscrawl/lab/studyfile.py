@@ -5,7 +5,6 @@ What may be said are the fields of `Study`, `StudyWeb` and `Contender`.
 
 from __future__ import annotations
 
-import csv
 import difflib
 import os
 import re
@@ -18,6 +17,7 @@ from focuscrawl.crawl.parts.revisit_policy import STRATEGIES as KNOWING
 from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.critic.training import TRAINABLE
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.input_files import read_rows
 from focuscrawl.foundation.toml_text import read_toml
 from focuscrawl.lab.study import Contender, Study, StudyWeb
 from focuscrawl.taxonomy import normalise
@@ -162,10 +162,9 @@ def _web(name: str, given: Mapping[str, Any]) -> StudyWeb:
 
 def _topics_of(name: str, seeds: str) -> list[str]:
     try:
-        with Path(seeds).open(encoding="utf-8", newline="") as file:
-            return list(dict.fromkeys(row["topic"] for row in csv.DictReader(file)))
-    except (OSError, KeyError, UnicodeDecodeError):
-        raise UserError(f"{name}: seeds {seeds} cannot be read, or have no 'topic'") from None
+        return list(dict.fromkeys(row["topic"] for _, row in read_rows(seeds, ["topic"])))
+    except UserError as error:
+        raise UserError(f"{name}: seeds: {error}") from None
 
 
 def _check_variables(path: Path, value: object) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.input_files import read_text
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.paths.states import FAIL, GOAL
 
@@ -69,14 +70,11 @@ def read_paths(source: Path) -> list[SitePath]:
     UserError
         There is no such file, or a line of it is no path; it names the line.
     """
-    try:
-        lines = source.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
+    if not source.exists():
         raise UserError(
             f"{source} is not there: make paths with `focuscrawl paths extract` or `record`"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{source} cannot be read ({error})") from None
+        )
+    lines = read_text(source).splitlines()
     paths = []
     for number, line in enumerate(lines, 1):
         if line.strip():

@@ -60,11 +60,14 @@ class Outlook:
         """Return what a budget would take, in time and on disk."""
         if not budget:
             return [("budget", "no limit: time and disk have none either")]
+        there = {host(page.url) for page in self.pages if page.relevance is not None}
+        if not there:
+            return [("time", "no start page could be had: nothing to reckon it from")]
         fetches = counted(budget, "fetch")
         disk = ("disk", f"about {max(1, self.size * budget / 1e6):,.0f} MB for {fetches}")
         if not self.live:
             return [("time", "a replay waits for nobody: minutes"), disk]
-        of_these = min(len({host(page.url) for page in self.pages}), self.at_once)
+        of_these = min(len(there), self.at_once)
         few, many = (
             timedelta(seconds=round(budget * self.delay / n)) for n in (of_these, self.at_once)
         )

@@ -191,7 +191,7 @@ def _check_corpus(folder: Path, budget: int) -> str:
     assert taken.keys() <= relevant.keys()
     assert len(taken) > 0.8 * len(relevant) > 10
     assert all(row["text"] and row["chunks"] and row["language"] == "en" for row in taken.values())
-    sheet = (folder / "cycling.datasheet.md").read_text()
+    sheet = (folder / "cycling.parquet.datasheet.md").read_text()
     assert "By its own estimate the crawl has" in sheet
     assert "The topic in words: " in sheet
     return sheet

@@ -33,7 +33,7 @@ def test_pages_are_taken_home(folder: Path, tmp_path: Path) -> None:
     assert all(row["relevance"] >= 0.5 and row["language"] == "en" for row in rows)
     assert all(row["text"] and row["markdown"] for row in rows)
     assert f"{len(rows)} pages of" in result.output
-    sheet = (tmp_path / "c.datasheet.md").read_text()
+    sheet = (tmp_path / "c.jsonl.datasheet.md").read_text()
     assert re.search(r"precision, [^:]*: [01]\.\d\d", sheet)  # it is measured
     assert f"`focuscrawl collect {folder} --out {out} --language en" in sheet
 
@@ -49,7 +49,7 @@ def test_pages_are_taken_home(folder: Path, tmp_path: Path) -> None:
         assert answers[1] is not None
         assert answers[0].body == answers[1].body
 
-    none = collect(folder, "--out", tmp_path / "none.csv", "--language", "xx")
+    none = collect(folder, "--out", tmp_path / "none.csv", "--language", "ja")
     assert none.exit_code == 0, none.output
     assert "in other languages" in none.output
     assert len((tmp_path / "none.csv").read_text().splitlines()) == 1
@@ -60,6 +60,7 @@ def test_what_cannot_be_collected_is_one_line(folder: Path, tmp_path: Path) -> N
         (folder, "--out", tmp_path / "c.xlsx"),
         (tmp_path / "none", "--out", tmp_path / "c.csv"),
         (folder, "--out", tmp_path / "c.csv", "--language", "english"),
+        (folder, "--out", tmp_path / "c.csv", "--language", "en,xx"),
     ):
         result = collect(*arguments)
         assert result.exit_code == 2

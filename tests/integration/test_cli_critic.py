@@ -122,6 +122,7 @@ def test_a_critic_learns_from_all_that_there_is_of_a_topic(folder: Path) -> None
     assert result.exit_code == 0, result.output
     assert "  /Birds       3 examples\n  /bad         1 examples\n" in result.output
     assert "Examples left out: 1 that cannot be read" in result.output
+    assert "left out, it cannot be read: http://gone.example/\n" in result.output
     trained, _ = read_critic(str(folder / "models" / "birds"))
     assert trained.phrases == (("bird",), ("nest", "bird", "wing", "beak"))
     options = ("--labels", "labels.csv", "--web", "small.warc.gz", "--topic", "/Science/Birds")

@@ -53,8 +53,7 @@ options = { learner = "nb", groups = ["context"], evidence = "first", counts = t
 WRONG = """
 [[strategies]]
 label = "wrong"
-strategy = "apprentice"
-options = {d_max = "far"}
+strategy = "paths"  # needs a critic of another kind
 [[strategies]]
 label = "after wrong"
 strategy = "apprentice"
@@ -215,6 +214,15 @@ def test_mistakes_take_one_line_and_nothing_is_run(tmp_path: Path) -> None:
         done = CliRunner().invoke(main, ["lab", *map(str, arguments)])
         assert done.exit_code == 2
         assert done.stderr.count("\n") == 1
+    study.write_text(STUDY + '[[strategies]]\nstrategy = "pagerank"\noptions = {damping = 2}\n')
+    done = lab("run", study, "--out", out)
+    assert done.exit_code == 2
+    assert "pagerank: strategy pagerank: damping must be a number" in done.stderr
+    study.write_text(STUDY)
+    for name in ("run", "takeover"):
+        done = lab(name, study, "--out", study / "results")
+        assert done.exit_code == 2
+        assert f"{study}: it is a file; name another folder with --out" in done.stderr
     study.write_text(STUDY.replace('"/Sports/Cycling"', '"/Sports/Chess"'))
     done = CliRunner().invoke(main, ["lab", "run", str(study), "--out", str(out)])
     assert done.exit_code == 2

@@ -51,6 +51,9 @@ def test_questions_are_asked_in_the_terminal(folder: Path) -> None:
     assert "1/4  uncertain, R " in done.output
     kept = read_definition(folder / "topic.toml")
     assert (len(kept.good), len(kept.bad)) == (1, 1)
+    nobody = topic("suggest", folder, "--n", "1", answers="")
+    assert nobody.exit_code == 2
+    assert "with --out FILE" in nobody.output
     none = topic("suggest", folder, "--n", "1", answers="q\n")
     assert "no judgement, no change" in none.output
     assert sorted(path.name for path in folder.glob("critic-*")) == ["critic-1"]

@@ -88,7 +88,7 @@ def test_hostile_names_are_text_in_every_file(tmp_path: Path) -> None:
     assert names == {"000001-hyperlink-1-x-url-y.md", "datasheet.md"}
     front = (tmp_path / "pages" / "000001-hyperlink-1-x-url-y.md").read_text().split("---\n")[1]
     assert front.count("\nurl: ") + front.startswith("url: ") == 1
-    sheet = (tmp_path / "c.datasheet.md").read_text()
+    sheet = (tmp_path / "c.jsonl.datasheet.md").read_text()
     assert r"\<why\>" in sheet
     assert r"/A\|\`\#" in sheet
 
@@ -165,7 +165,7 @@ def test_the_datasheet_says_where_it_comes_from_and_what_every_column_is(tmp_pat
         completeness=Estimate(9, 3, 5, 1.0, 0.5, 0.3, 100, 0.1),
     )
     write_collection(found, tmp_path / "c.parquet", command="focuscrawl collect a --out `b`")
-    sheet = (tmp_path / "c.datasheet.md").read_text()
+    sheet = (tmp_path / "c.parquet.datasheet.md").read_text()
     said = [
         *("| noindex | 1 |", r"| \<b\> | 1 |", r"topic=/A, \`x\`", r"0.50 http://a.example/\|"),
         *("- http://b.example/", "the frontier is empty", "Of 9 fetches", "HTTP 404 | 3 |"),

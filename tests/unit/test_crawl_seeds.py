@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from typing import TYPE_CHECKING
 
 import pytest
@@ -42,6 +43,27 @@ def test_no_seed_is_too_long(tmp_path: Path, name: str) -> None:
         with pytest.raises(UserError, match="has 2,084 characters") as error:
             read_seeds(source, ("/A",))
         assert len(str(error.value)) < 500
+
+
+@pytest.mark.parametrize("between", [",", ";", "\t"])
+def test_tables_are_as_spreadsheets_write_them(tmp_path: Path, between: str) -> None:
+    rows = [("Topic", "URL"), ("/A", "http://a.example/1,2;3"), ("/B", "http://b.example/")]
+    path = tmp_path / "seeds.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=between).writerows(rows)
+    assert read_seeds(str(path), ("/A",)) == ["http://a.example/1,2;3"]
+
+
+def test_a_list_may_have_commas_in_its_urls_and_no_entry_that_is_none(tmp_path: Path) -> None:
+    two = "http://a.example/1,2, https://b.example/"
+    assert read_seeds(two, ()) == ["http://a.example/1,2", "https://b.example/"]
+    for wrong in ("www.c.example", " c.example/"):
+        with pytest.raises(UserError, match=r"c.example/?' is no http"):
+            read_seeds(f"{two},{wrong}", ())
+    path = tmp_path / "seeds.txt"
+    path.write_text("http://a.example/caf\xe9\n", encoding="latin-1")
+    with pytest.raises(UserError, match="save it as UTF-8 text"):
+        read_seeds(str(path), ())
 
 
 def test_none_of_a_strangers_knowledge_is_either(tmp_path: Path) -> None:

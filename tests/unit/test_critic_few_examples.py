@@ -240,6 +240,7 @@ def test_warnings_of_words_and_hosts(web: SmallWeb) -> None:
     others = [(url, Counter(text.split())) for url, text in web.pages.items()]
     (found,) = warnings_of([["the", "of"], ["feather"]], [], others, None, None)
     assert found.startswith("'the of' is too common: ")
+    assert "have all its words" in found
     same = ["http://one.example/a", "http://one.example/b", "http://one.example/c"]
     (found,) = warnings_of([], same, others, None, None)
     assert "one.example" in found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -59,9 +60,11 @@ def test_what_would_bring_nothing_is_warned_of() -> None:
 def test_an_outlook_says_what_a_budget_takes() -> None:
     outlook = Outlook((*GOOD, LOST), 9, 3, None, 2_000.0, True, 2.0, 4, ())
     time, disk = outlook.costs(3_600)
-    assert time[1].startswith("0:40:00 for 3,600 fetches if it stays on these hosts, 2 s apart")
+    assert time[1].startswith("1:00:00 for 3,600 fetches if it stays on these hosts, 2 s apart")
     assert "0:30:00 on many" in time[1]
     assert disk == ("disk", "about 7 MB for 3,600 fetches")
+    ((_, nothing),) = replace(outlook, pages=(LOST,)).costs(3_600)
+    assert "no start page could be had" in nothing
     assert outlook.costs(0) == [("budget", "no limit: time and disk have none either")]
     assert "             of 9 seeds: --most 9 fetches all" in outlook.lines(100)
     assert Outlook.of_plain(json.loads(json.dumps(outlook.plain()))) == outlook
