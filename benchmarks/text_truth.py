@@ -25,6 +25,7 @@ from replays import WEBS, recording
 from focuscrawl.crawl.minhash import SIMILAR, sketch
 from focuscrawl.foundation.urls import host
 from focuscrawl.page.encoding import to_utf8
+from focuscrawl.page.words import PageWords
 from focuscrawl.webs import RecordedWeb
 from focuscrawl.webs.pages import HtmlAnswer
 
@@ -245,7 +246,7 @@ def _fits(page: HtmlAnswer, sketches: list[bytes]) -> bool:
     words = [token for block in blocks(decoded(page)) for token in tokens(block.text)]
     if len(words) < FEWEST:
         return False
-    mine = sketch(words)
+    mine = sketch(PageWords(words))
     if mine is None:
         return True
     for other in sketches:

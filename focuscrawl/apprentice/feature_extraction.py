@@ -124,7 +124,7 @@ class FeatureExtractor:
             new=fresh,
             urls=self._addresses(addresses, keys),
             url_keys=keys,
-            vocabulary=pack_words(dict.fromkeys([*view.tokens, *self._unseen(anchors)])),
+            vocabulary=pack_words(dict.fromkeys([*view.words.distinct, *self._unseen(anchors)])),
         )
 
     def with_addresses(self, facts: PageFacts, urls: Sequence[str]) -> PageFacts:
@@ -162,9 +162,8 @@ class FeatureExtractor:
         left, right = view.links.left[links], view.links.right[links]
         parts = [SparseRows.empty(len(links))]
         if "context" in on:
-            words = self._hashes(view.tokens)
             near = window(
-                words,
+                view.words.hashes,
                 view.token_leaf,
                 left,
                 right,

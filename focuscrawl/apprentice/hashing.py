@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from itertools import repeat
 from typing import TYPE_CHECKING
-from zlib import crc32
 
 import numpy as np
 
 from focuscrawl.apprentice.sparse_rows import SparseRows, pointers
 from focuscrawl.page.tokens import tokenize
+from focuscrawl.page.words import hash_words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,9 +44,8 @@ class WordHashes:
         unknown = (numbers < 0).nonzero()[0]
         if len(unknown):
             new = [words[i] for i in unknown.tolist()]
-            for word in sorted(set(new)):
-                known[word] = crc32(word.encode("utf-8", "surrogatepass"))
-            numbers[unknown] = [known[word] for word in new]
+            numbers[unknown] = hashed = hash_words(new)
+            known.update(zip(new, hashed.tolist(), strict=True))
         return numbers.view(np.uint64)
 
     def rows(self, texts: list[str], salt: int, bits: int) -> SparseRows:

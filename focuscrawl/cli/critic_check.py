@@ -84,13 +84,14 @@ def check_without_labels(spec: str, web_name: str, wrong: int | None) -> list[Pr
 def _distinct(examples: Sequence[Example]) -> list[Example]:
     """Return the examples, of those that say nearly the same the first."""
     from focuscrawl.crawl.minhash import MinHashIndex, sketch
+    from focuscrawl.page.words import PageWords
 
     near = {True: MinHashIndex(), False: MinHashIndex()}
     texts: set[tuple[bool, tuple[str, ...]]] = set()
     kept = []
     for number, example in enumerate(examples):
         text = (example.good, tuple(example.tokens))
-        data = sketch(example.tokens)
+        data = sketch(PageWords(example.tokens))
         known = data is not None and near[example.good].find_or_add(number, data) is not None
         if not known and text not in texts:
             kept.append(example)

@@ -21,6 +21,7 @@ from focuscrawl.foundation.urls import host
 from focuscrawl.page.documents import is_pdf
 from focuscrawl.page.language import primary
 from focuscrawl.page.tokens import tokenize
+from focuscrawl.page.words import PageWords
 from focuscrawl.store import schema
 from focuscrawl.text import EXTRACTORS, ExtractorApart, PageText
 from focuscrawl.text.apart import RawPage
@@ -296,7 +297,7 @@ def _once(pages: list[CollectedPage], left_out: Counter[str]) -> list[CollectedP
         first = same.setdefault(page.hash, page.seq)
         if first == page.seq:
             words, _ = tokenize([page.of.text])
-            data = sketch(words)
+            data = sketch(PageWords(words))
             near = None if data is None else index.find_or_add(page.seq, data)
             first = page.seq if near is None else near[0]
             same[page.hash] = first

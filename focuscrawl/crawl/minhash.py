@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import WordHashes
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
+
+    from focuscrawl.page.words import PageWords
 
 SIMILAR = 0.9  # resemblance from which on pages count as near-duplicates
 _WORDS = 4  # in a row, a shingle
@@ -30,24 +28,19 @@ _FACTOR = _random.randint(0, 1 << 31, _NUMBERS, np.uint32)[:, None] * np.uint32(
 _OFFSET = _random.randint(0, 1 << 32, _NUMBERS, np.uint32)[:, None]
 
 
-def sketch(tokens: Sequence[str], hashes: WordHashes | None = None) -> bytes | None:
+def sketch(page: PageWords) -> bytes | None:
     """Return the MinHash of a page's shingles of four words; None for a page of few words.
 
     Of a long page the 512 shingles with the smallest hashes stand for all.
-
-    Parameters
-    ----------
-    tokens : its words
-    hashes : what numbers them, for who has many pages to look at
 
     Notes
     -----
     A. Z. Broder, On the resemblance and containment of documents, 1997.
     """
-    n = len(tokens) - _WORDS + 1
+    n = len(page.number) - _WORDS + 1
     if n < _FEWEST:
         return None
-    words = (hashes or WordHashes())(tokens)
+    words = page.hashes
     mixed = words[:n].copy()
     for i in range(1, _WORDS):
         mixed = mixed * _STEP + words[i : n + i]

@@ -6,7 +6,6 @@ import hashlib
 import json
 import sqlite3
 import zlib
-from collections import Counter
 from contextlib import closing, suppress
 from importlib import resources
 from itertools import islice
@@ -134,7 +133,7 @@ def _batches(urls: Iterable[str]) -> Iterator[list[str]]:
 
 def _read(urls: list[str], pages: list[HtmlAnswer | None]) -> dict[str, Bag | None]:
     return {
-        url: None if page is None else Counter(page.parse().tokens)
+        url: None if page is None else page.parse().words.bag
         for url, page in zip(urls, pages, strict=True)
     }
 

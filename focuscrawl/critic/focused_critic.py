@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
@@ -72,7 +71,7 @@ class FocusedCritic:
 
     def judge(self, pages: Sequence[PageView]) -> Judgement:
         """Judge `pages`: R(u) is the sum of the posteriors of the marked leaves (METHODS 1)."""
-        return self.judge_bags([Counter(page.tokens) for page in pages])
+        return self.judge_bags([page.words.bag for page in pages])
 
     def judge_words(self, words: Sequence[str]) -> Judgement:
         """Judge single words as links say them; "" is a link that says nothing."""

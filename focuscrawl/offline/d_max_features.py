@@ -9,7 +9,6 @@ import numpy as np
 
 from focuscrawl.apprentice.critic_reading import WordReader
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
-from focuscrawl.apprentice.hashing import WordHashes
 from focuscrawl.apprentice.link_context import MAX_TOKENS, by_offset, window
 from focuscrawl.apprentice.link_table import LinkTable
 from focuscrawl.apprentice.options import LINK_GROUPS, PAGE_GROUPS, URL_GROUPS
@@ -59,7 +58,6 @@ class WindowReader:
         self._farthest = farthest
         self._counts = counts
         self._tokens = tokens or None
-        self._hashes = WordHashes()
         hashed = {*LINK_GROUPS, *PAGE_GROUPS, *URL_GROUPS}
         self._others = FeatureExtractor(
             WordReader(critic, ask=False),
@@ -93,7 +91,7 @@ class WindowReader:
     def _around(self, view: PageView, links: Ints) -> tuple[SparseRows, NDArray[np.int32]]:
         """Return the features of the words around links, and how far away each word is."""
         near = window(
-            self._hashes(view.tokens),
+            view.words.hashes,
             view.token_leaf,
             view.links.left[links],
             view.links.right[links],

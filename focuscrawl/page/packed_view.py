@@ -22,7 +22,9 @@ _OF_LINKS = dict.fromkeys(field.name for field in fields(Links)) | {
     "right": np.int32,
     "nofollow": np.bool_,
 }
-_OF_PAGE = dict.fromkeys(field.name for field in fields(PageView) if field.name != "links") | {
+_OF_PAGE = dict.fromkeys(
+    field.name for field in fields(PageView) if field.init and field.name != "links"
+) | {
     "token_leaf": np.int32,
     "heading_leaf": np.int32,
 }

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from focuscrawl.page.words import PageWords
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -89,6 +91,15 @@ class PageView:
     translated_to: list[str] = field(default_factory=list)
     scripts: bool = False
     kind: str = ""
+    _words: PageWords | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def words(self) -> PageWords:
+        """The words of `tokens`, found out once."""
+        if self._words is None:
+            object.__setattr__(self, "_words", PageWords(self.tokens))
+        assert self._words is not None
+        return self._words
 
     def words_around(
         self, links: NDArray[np.int64], most: int

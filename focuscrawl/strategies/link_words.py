@@ -28,7 +28,7 @@ class PathWords:
 
     def page(self, page: JudgedPage) -> NDArray[np.int32]:
         """Return the distinct words of a page, int32, ascending."""
-        words = bucket(self._hashes(page.view.tokens), _PAGE, BITS)
+        words = bucket(page.view.words.hashes, _PAGE, BITS)
         distinct, at = np.unique(words, return_index=True)
         if len(distinct) > _MOST:
             distinct = distinct[at <= np.partition(at, _MOST - 1)[_MOST - 1]]
@@ -43,7 +43,7 @@ class PathWords:
     def surroundings(self, page: JudgedPage) -> SparseRows:
         """Return the words inside each followable link, and those near it."""
         links, view = page.view.links, page.view
-        words = self._hashes(view.tokens)
+        words = view.words.hashes
         first = np.searchsorted(view.token_leaf, links.left[page.links])
         last = np.searchsorted(view.token_leaf, links.right[page.links], side="right")
         last = np.minimum(last, first + 2 * _AROUND)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import WordHashes, bucket
+from focuscrawl.apprentice.hashing import bucket
 from focuscrawl.apprentice.link_table import RowStore
 from focuscrawl.foundation.arrays import Floats, GrowingArray, Ints, sums
 from focuscrawl.strategies.evidence import Maximum
@@ -62,7 +62,6 @@ class TfidfCentroid(RescoringStrategy[Topic]):
 
     def __init__(self, context: StrategyContext, *, every: int = 10, growth: float = 0.05) -> None:
         super().__init__("tfidf-centroid", every, growth, LinkLog())
-        self._hashes = WordHashes()
         nothing = np.zeros(1 << _BITS)
         self._topic = Topic(nothing, nothing, Maximum())
         self._relevance = GrowingArray(np.float64)  # by page
@@ -134,7 +133,7 @@ class TfidfCentroid(RescoringStrategy[Topic]):
 
     def _read(self, view: PageView) -> tuple[NDArray[np.int32], NDArray[np.uint8]]:
         """Return the terms of a page and how often it has them."""
-        terms, counts = np.unique(bucket(self._hashes(view.tokens), 0, _BITS), return_counts=True)
+        terms, counts = np.unique(bucket(view.words.hashes, 0, _BITS), return_counts=True)
         return terms, np.minimum(counts, 255).astype(np.uint8)
 
 

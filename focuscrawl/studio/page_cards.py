@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +78,7 @@ def page_card(
 def _card(url: str, view: PageView, critic: FocusedCritic | None, why: str) -> PageCard:
     relevance, reasons = None, None
     if critic is not None:
-        bag = Counter(view.tokens)
+        bag = view.words.bag
         relevance = float(critic.judge_bags([bag]).relevance[0])
         reasons = word_reasons(critic.model, critic.marked, bag)
     cut = len(view.tokens) > _WORDS

@@ -9,9 +9,9 @@ from datasketch import MinHash, MinHashLSH
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.apprentice.hashing import WordHashes
 from focuscrawl.crawl import minhash
 from focuscrawl.crawl.minhash import SIMILAR, MinHashIndex, sketch
+from focuscrawl.page.words import PageWords
 
 
 def words(seed: int, n: int = 400) -> list[str]:
@@ -25,7 +25,7 @@ def found(*texts: list[str]) -> list[int | None]:
 
 
 def _found(seen: MinHashIndex, number: int, text: list[str]) -> int | None:
-    data = sketch(text)
+    data = sketch(PageWords(text))
     assert data is not None
     near = seen.find_or_add(number, data)
     assert near is None or SIMILAR <= near[1] <= 1.0
@@ -50,10 +50,10 @@ def test_long_pages_are_told_apart_by_some_of_their_words() -> None:
 
 
 def test_few_words_are_alike_by_accident() -> None:
-    assert sketch([]) is None
-    assert sketch(["photo"] * 1000) is None
-    assert sketch(words(0, 34)) is None
-    assert sketch(words(0, 60)) is not None
+    assert sketch(PageWords([])) is None
+    assert sketch(PageWords(["photo"] * 1000)) is None
+    assert sketch(PageWords(words(0, 34))) is None
+    assert sketch(PageWords(words(0, 60))) is not None
 
 
 def test_the_oldest_are_forgotten(monkeypatch: object) -> None:
@@ -71,13 +71,7 @@ def test_the_oldest_are_forgotten(monkeypatch: object) -> None:
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_characters=" "), min_size=1, max_size=8)))
 def test_any_words_have_the_same_sketch_again(tokens: list[str]) -> None:
-    assert sketch(tokens) == sketch(list(tokens))
-
-
-def test_a_sketch_is_the_same_by_hashes_that_are_remembered_and_were_forgotten() -> None:
-    hashes = WordHashes(most=100)
-    for seed in (1, 2, 1):
-        assert sketch(words(seed), hashes) == sketch(words(seed))
+    assert sketch(PageWords(tokens)) == sketch(PageWords([*tokens]))
 
 
 def shingles(tokens: list[str]) -> list[int]:
@@ -102,7 +96,7 @@ def test_they_are_those_of_datasketch() -> None:
         text = [*words(number, changed), *base[changed:]]
         page = MinHash(64, scheme="affine32", hashfunc=lambda hashed: hashed)
         page.update_batch(shingles(text))
-        data = sketch(text) or b""
+        data = sketch(PageWords(text)) or b""
         assert data == page.hashvalues.astype("<u4").tobytes()
         alike = {other: page.jaccard(pages[other]) for other in sorted(near.query(page))}
         best = max(alike, key=alike.__getitem__, default=None)

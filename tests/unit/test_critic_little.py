@@ -176,7 +176,7 @@ def test_a_description_is_a_text_or_a_file_of_it(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="no such file"):
         read_description("topic.txt")
     (tmp_path / "latin").write_bytes(b"\xff\xfe\xff rope")
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="save it as UTF-8 text"):
         read_description(str(tmp_path / "latin"))
     with pytest.raises(UserError, match="on nearly every page"):
         words_of("this and that")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from focuscrawl.apprentice.hashing import WordHashes
 from focuscrawl.crawl.minhash import MinHashIndex, sketch
 from focuscrawl.crawl.part import Part
 
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
 
-_WORDS = 100_000  # whose hashes are remembered, 12 MB
 #: kind of the event
 NEAR_DUPLICATE = "near-duplicate"
 
@@ -27,7 +25,6 @@ class NearDuplicates(Part):
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
         self._index = MinHashIndex()
-        self._hashes = WordHashes(_WORDS)
 
     def reset(self) -> None:
         """Forget all pages."""
@@ -46,7 +43,7 @@ class NearDuplicates(Part):
     def on_judged(self, visit: PageVisit) -> None:
         """Find out whether a page says something new; its MinHash goes with its digest."""
         assert visit.view is not None
-        visit.minhash = sketch(visit.view.tokens, self._hashes) or b""
+        visit.minhash = sketch(visit.view.words) or b""
         if visit.minhash:
             visit.resembles = self._index.find_or_add(visit.number, visit.minhash)
 

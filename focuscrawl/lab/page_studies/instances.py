@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from focuscrawl.apprentice.hashing import WordHashes
 from focuscrawl.apprentice.link_context import window
 from focuscrawl.apprentice.sparse_rows import pointers
 from focuscrawl.webs.pages import read_page
@@ -203,13 +202,13 @@ def _gather(
     order: NDArray[np.int64],
     outcome: NDArray[np.float64],
 ) -> Instances:
-    hashes, none = WordHashes(), np.zeros(0, np.int64)
+    none = np.zeros(0, np.int64)
     parts = [(none, none, none, none, none.view(np.uint64), none, none)]
     cocited = [np.zeros((0, 3), np.int64)]
     count = 0
     for (page, view), link, at in zip(pages, links, chosen, strict=True):
         target, left, right = (column[at] for column in link)
-        tokens = around(hashes(view.tokens), view.token_leaf, left, right)
+        tokens = around(view.words.hashes, view.token_leaf, left, right)
         lengths = np.diff(tokens.indptr)
         source = np.full(len(at), page)
         parts.append((source, target, left, right, tokens.words, tokens.offsets, lengths))
