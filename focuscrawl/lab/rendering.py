@@ -140,9 +140,14 @@ def _strategies(
 def _judges(web: str, runs: pd.DataFrame, order: list[str], baseline: str) -> list[Grid]:
     """Return the table of losses by labels, by a judge apart and by the critic, if there is one.
 
-    A table of one topic a row follows for each of the first two.
+    A table of one topic a row follows for each but the critic.
     """
-    by = {"labels": "labelled_loss", "judge": "judged_loss", "critic": "loss"}
+    by = {
+        "labels": "labelled_loss",
+        "judge": "judged_loss",
+        "judge, yes or no": "judged_off_topic",
+        "critic": "loss",
+    }
     told = {name: column for name, column in by.items() if runs[column].notna().any()}
     if list(told) == ["critic"]:
         return []
@@ -159,7 +164,8 @@ def _judges(web: str, runs: pd.DataFrame, order: list[str], baseline: str) -> li
     note = (
         "Labels: share of the fetched pages with a test label that are off the topic. Judge: loss "
         "rate by a classifier of another family than the critic's, which learned from test rows "
-        "only and guides no crawl. Both without start pages. Critic: loss rate by the judge that "
+        "only and guides no crawl; yes or no: the share of fetches to which it gives R of at most "
+        "1/2, as labels are counted. All without start pages. Critic: loss rate by the judge that "
         "the crawl goes by; where it loses least and the others do not, the crawl has found the "
         f"critic's mistakes. Reduction against {baseline}: median over topics. Worse: topics with "
         f"more loss than {baseline} by over {WORSE}."
@@ -188,7 +194,7 @@ def _by_topic(web: str, runs: pd.DataFrame, order: list[str], name: str, column:
         for topic, row in zip(table.index, table.to_numpy(), strict=True)
     ]
     return Grid(
-        f"{web}-losses-by-{name}",
+        f"{web}-losses-by-{name.replace(', ', '-').replace(' ', '-')}",
         f"{web}: loss by topic, by {name}",
         "Mean over draws.",
         ["topic", *order],

@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.errors import UserError
 from focuscrawl.lab.evaluator import Opinion
 
@@ -31,7 +32,7 @@ RUNS = "runs.parquet"
 ABOUT = "study.json"
 ORACLE = "oracle"  # name of the strategy that knows all pages
 COST = ("seconds", "cpu_seconds", "megabytes")
-_OPINIONS = ("judged_loss", "labelled_loss")
+_OPINIONS = ("judged_loss", "judged_off_topic", "labelled_loss")
 
 _NAME = pa.dictionary(pa.int32(), pa.string())
 #: a fetch, as `focuscrawl.report.measures.load_pages` has it; without ``fetched_at``, since time
@@ -81,11 +82,11 @@ class Results:
         ``budget`` (fetches at which the study compares), ``fetches`` (made), ``loss`` after
         ``budget`` fetches, those it did not make counted as lost: a strategy that runs out of
         links must not look better than one that goes on; ``judged_loss``, the same by the
-        evaluator's judge, and ``labelled_loss``, the share of fetched pages with a ``test``
-        label that are off the topic, both without start pages, NaN where there is nothing to
-        tell by; ``harvest`` (rate, of the fetches
-        made), ``oracle`` (loss of the greedy oracle), ``folder``, and `COST`: time on
-        the clock and on the processor, and the largest resident memory, of its own process
+        evaluator's judge, ``judged_off_topic``, the share of them with R <= 1/2 there, and
+        ``labelled_loss``, the share of fetched pages with a ``test`` label that are off the
+        topic, all without start pages, NaN where there is nothing to tell by; ``harvest`` (rate,
+        of the fetches made), ``oracle`` (loss of the greedy oracle), ``folder``, and `COST`: time
+        on the clock and on the processor, and the largest resident memory, of its own process
     """
 
     folder: Path
@@ -238,9 +239,11 @@ def _losses(run: Run, fetches: pa.Table, opinion: Opinion) -> dict[str, float]:
     labelled = opinion.labelled[: run.compared][found]
     labelled = labelled[~np.isnan(labelled)]
     wanted = run.compared - int((~found).sum())
-    judged = float(opinion.judged[: run.compared][found].sum())
+    judged = opinion.judged[: run.compared][found]
+    sure = np.where(np.isnan(judged), np.nan, judged > RELEVANT)
     return {
-        "judged_loss": 1.0 - judged / wanted if wanted else np.nan,
+        "judged_loss": 1.0 - float(judged.sum()) / wanted if wanted else np.nan,
+        "judged_off_topic": 1.0 - float(sure.sum()) / wanted if wanted else np.nan,
         "labelled_loss": 1.0 - float(labelled.mean()) if len(labelled) else np.nan,
     }
 

@@ -154,7 +154,7 @@ def test_an_apprentice_is_trained_on_the_crawl_of_another(
     assert "offline" in page
     assert len(list((out / "report").glob("demo-*.png"))) == 2 * 3  # by the judge, and the critic
     judges = pd.read_csv(out / "report" / "demo-judges.csv")
-    assert [*dict.fromkeys(judges["by"])] == ["labels", "judge", "critic"]
+    assert [*dict.fromkeys(judges["by"])] == ["labels", "judge", "judge, yes or no", "critic"]
     table = pd.read_csv(out / "report" / "demo-strategies.csv")
     assert table["strategy"].tolist() == [
         *("best-first", "other order", "offline", "of other options"),

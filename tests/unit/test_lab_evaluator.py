@@ -107,12 +107,14 @@ def test_losses_leave_out_start_pages_and_count_what_was_not_fetched(tmp_path: P
             run.finish(COST)
     results = collect(study(), runs, tmp_path / "out", {}, {"w": evaluator})
     losses = {
-        run.strategy: (run.judged_loss, run.labelled_loss)
+        run.strategy: (run.judged_loss, run.labelled_loss, run.judged_off_topic)
         for run in results.runs.itertuples(index=False)
         if (run.topic, run.draw) == ("/A", 0)
     }
     assert losses[BASE][0] == pytest.approx(1 / 3, abs=0.02)  # of 1, 2, 3
     assert losses[BASE][1] == 0.5  # of 1 and 3
+    assert losses[BASE][2] == pytest.approx(1 / 3)
+    assert losses[BAD][2] == 1.0
     assert losses[BAD][0] == pytest.approx(1.0, abs=0.02)  # 1 of three was fetched
     table = pq.read_table(results.folder / FETCHES, columns=["judged", "labelled"]).to_pandas()
     assert table["judged"].notna().all()

@@ -136,7 +136,9 @@ def test_results_are_the_same_every_time(results: Results) -> None:
 
 def test_results_of_before_there_were_evaluators_are_reported(results: Results) -> None:
     path = results.folder / RUNS
-    pd.read_parquet(path).drop(columns=["judged_loss", "labelled_loss"]).to_parquet(path)
+    pd.read_parquet(path).drop(
+        columns=["judged_loss", "judged_off_topic", "labelled_loss"]
+    ).to_parquet(path)
     files = report_files(Results.open(results.folder), {}, csv=True)
     assert "w-strategies.csv" in files
     assert not any("judge" in name for name in files)
