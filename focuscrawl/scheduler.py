@@ -74,12 +74,13 @@ class FrontierScheduler(BaseScheduler):
 
     def enqueue_request(self, request: Request) -> bool:
         """Queue a request that did not come out of the frontier, or comes back to it."""
+        if self._pages.has(request):  # queued with the page that it was made for
+            return True
         number = request.meta.get(URL_ID)
-        if number is not None and number in self._crawl.in_flight:
+        # once its page is here, a callback has handed its meta on: that is no retry
+        if number in self._crawl.in_flight and number not in self._pages:
             self._own.put_back(number, request)
             self._crawl.put_back(number, time.monotonic(), tried=True)
-            return True
-        if self._pages.has(request):  # queued with the page that it was made for
             return True
         if self._crawl.reloading:  # another thread has the frontier
             self._late.append(request)
@@ -91,7 +92,8 @@ class FrontierScheduler(BaseScheduler):
         now = time.monotonic()
         while self._late and not self._crawl.reloading:
             self._own.take(self._late.pop(0))
-        if self._own.waiting and self._crawl.stop_reason in (None, *_NO_LINKS):
+        aside = self._own.waiting and not self._crawl.reloading
+        if aside and self._crawl.stop_reason in (None, *_NO_LINKS):
             if self._crawl.exhausted:
                 return None
             self._crawler.stats.inc_value("focuscrawl/aside")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _SURE = 1e-9  # no posterior is taken for smaller
 _REMEMBERED = 200_000  # texts, about 50 MB
+_REMEMBERED_WORDS = 500_000  # about 100 MB
 _START = np.zeros(1, np.int64)
 
 
@@ -105,6 +106,9 @@ class WordReader:
     def _of(self, words: Sequence[str]) -> NDArray[np.float32]:
         """Return the evidence of each word, float32 (n_words, columns)."""
         known = self._number
+        if len(known) > _REMEMBERED_WORDS:
+            known.clear()
+            self._evidence = GrowingArray(np.float32)
         at = np.fromiter(map(known.get, words, repeat(-1)), np.int64, len(words))
         unknown = (at < 0).nonzero()[0]
         if len(unknown):

@@ -83,6 +83,12 @@ def collect(
         written = write_collection(found, out, chunk=chunk, command=_as_typed())
         if links:
             written += write_edges(store, found, out.parent, name_of(out))
+    if not found.webs:
+        click.echo(
+            "the pages as they came are not there any more: only those whose text was taken "
+            "before are here, and what they ask of robots is not known; --web names a recording",
+            err=True,
+        )
     left = ", ".join(f"{n:,} {why}" for why, n in found.left_out.most_common())
     said = f"{counted(len(found.pages), 'page')} of {found.fetched:,} with R ≥ {min_relevance:g}"
     click.echo(f"{said}{f'; left out: {left}' if left else ''}")

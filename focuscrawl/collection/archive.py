@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from focuscrawl.collection.answers import answer_of
+from focuscrawl.errors import UserError
 from focuscrawl.webs.warc_recorder import WarcRecorder
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ _CHANGED = ("content-length", "content-encoding", "transfer-encoding")  # bodies
 def write_archive(collection: Collection, path: Path) -> None:
     """Write the pages of a collection as a compressed WARC 1.1, in the order fetched.
 
+    Pages that are not kept any more are left out of the collection, too.
+
     Addresses of servers and requests as they were sent are in the crawl's own recording only.
 
     Parameters
@@ -26,12 +29,13 @@ def write_archive(collection: Collection, path: Path) -> None:
     """
     named = path.with_name(f"{path.name}.warc.gz")
     try:
+        kept = []
         with WarcRecorder(named) as recorder:
             for page in collection.pages:
                 answer = answer_of(collection.webs, page.url)
                 if answer is None:
-                    collection.left_out["not kept, or changed since"] += 1
                     continue
+                kept.append(page)
                 headers = [each for each in answer.headers if each[0].lower() not in _CHANGED]
                 recorder.record(
                     request_method="GET",
@@ -45,6 +49,14 @@ def write_archive(collection: Collection, path: Path) -> None:
                     ip=None,
                     at=page.fetched_at,
                 )
+        if collection.pages and not kept:
+            raise UserError(
+                "none of the pages is kept any more, as an archive has them: name a recording of "
+                "them with --web"
+            )
+        if lost := len(collection.pages) - len(kept):
+            collection.left_out["not kept, or changed since"] += lost
+        collection.pages = kept
         named.replace(path)
     finally:
         named.unlink(missing_ok=True)

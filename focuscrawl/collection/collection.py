@@ -68,7 +68,7 @@ class CollectedPage:
     Attributes
     ----------
     duplicates : URLs of pages that say the same, as the crawl found, or nearly the same
-    robots : what it asks of robots, see `focuscrawl.collection.signals`
+    robots : what it asks of robots, see `focuscrawl.collection.signals`; None: it is not kept
     """
 
     seq: int
@@ -80,7 +80,7 @@ class CollectedPage:
     of: PageText
     hash: str
     duplicates: list[str] = field(default_factory=list)
-    robots: list[str] = field(default_factory=list)
+    robots: list[str] | None = field(default_factory=list)
 
 
 @dataclass
@@ -154,7 +154,7 @@ def collect(
         pages = _once(pages, left_out)
     for page in pages:
         answer = answer_of(webs, page.url)
-        page.robots = [] if answer is None else signals_of(answer)
+        page.robots = None if answer is None else signals_of(answer)
     origin = Origin.of(store, folder, webs, measuring)
     return Collection(identity, wanted, pages, left_out, len(rows), webs, origin)
 

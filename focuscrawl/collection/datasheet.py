@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from focuscrawl import __version__
 from focuscrawl.collection.rows import MEANINGS
+from focuscrawl.crawl.page_source import LIVE
 from focuscrawl.foundation.urls import host
 from focuscrawl.report.outcome import PAGE, UNCHANGED
 from focuscrawl.report.plain_text import counted, one_line
@@ -56,7 +57,7 @@ def datasheet(
         "Where it comes from": _crawl(collection),
         "How complete it is": _completeness(collection),
         "What was left out, and why": _left_out(collection),
-        "What was done to the pages": _done(collection),
+        "What was done to the pages": _done(collection, columns),
         "What pages ask of robots": _robots(collection),
         "Licences": _licences(collection),
         "What it is good for, and what not": _USES,
@@ -142,7 +143,8 @@ def _share(share: tuple[float, float, float] | None, why_not: str) -> str:
 
 def _crawl(collection: Collection) -> list[str]:
     identity, origin, pages = collection.identity, collection.origin, collection.pages
-    web = identity.get("web_name", "")
+    live = identity.get("web", LIVE) == LIVE
+    web = "" if live else identity.get("web_name", "?")
     where = f"the recorded web {_text(PurePath(web).name)}" if web else "the live Web"
     lines = [f"- Crawled on {where}, by the strategy {_text(identity.get('strategy', '?'))}."]
     if pages:
@@ -156,7 +158,7 @@ def _crawl(collection: Collection) -> list[str]:
     limits = {
         "only on hosts": identity.get("hosts"),
         "not at": identity.get("deny"),
-        "links followed from pages in": identity.get("languages"),
+        "of pages in these languages alone": identity.get("languages"),
         "links from the start at most": identity.get("max_depth"),
         "found also by": identity.get("discover"),
     }
@@ -203,13 +205,14 @@ def _left_out(collection: Collection) -> list[str]:
     return [begun, "", *(_table("why", counts) if counts else ["Nothing."])]
 
 
-def _done(collection: Collection) -> list[str]:
+def _done(collection: Collection, columns: Sequence[str]) -> list[str]:
     pages, wanted = collection.pages, collection.wanted
+    others = sum(len(page.duplicates) for page in pages)
     near = (
         "Pages that say nearly the same are all here."
         if wanted.near_duplicates
-        else "Of pages that say nearly the same (MinHash) the one with the highest R is here, and "
-        f"names the others: {sum(len(page.duplicates) for page in pages):,} in all."
+        else "Of pages that say nearly the same (MinHash) the one with the highest R is here"
+        + (f", and names the others: {others:,} in all." if "duplicates" in columns else ".")
     )
     return [
         f"- Main texts were found by {_listed(page.of.extractor for page in pages)}; menus, "
@@ -231,9 +234,11 @@ def _robots(collection: Collection) -> list[str]:
         "of a whole host, /.well-known/tdmrep.json, was not looked at):",
         "",
     ]
-    said = Counter(wish for page in collection.pages for wish in page.robots)
-    silent = sum(not page.robots for page in collection.pages)
-    return [*lines, *_table("asks", said + Counter({"nothing": silent}))]
+    said = Counter(wish for page in collection.pages for wish in page.robots or ())
+    silent = sum(page.robots == [] for page in collection.pages)
+    unknown = sum(page.robots is None for page in collection.pages)
+    said += Counter({"nothing": silent, "unknown, it is kept no longer": unknown})
+    return [*lines, *_table("asks", said)]
 
 
 def _licences(collection: Collection) -> list[str]:

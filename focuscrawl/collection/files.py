@@ -53,6 +53,8 @@ def check_out(out: Path) -> None:
         )
     if out.is_dir() and (out.suffix or any(out.iterdir())):
         raise UserError(f"{out} is a folder that is there already: name a new one with --out")
+    if _ending(out) == ".parquet":
+        arrow_schema()  # needs what is not always installed
     if not out.parent.is_dir():
         raise UserError(f"{out.parent} is no folder: make it, or name another with --out")
 

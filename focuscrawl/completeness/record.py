@@ -44,10 +44,10 @@ class EstimateRecord:
     def __init__(self, path: Path, fetched: int) -> None:
         self._path = path
         self._failed = False
-        found = read_estimates(path)
+        found, whole = _read(path)
         kept = [*takewhile(lambda estimate: estimate.fetched <= fetched, found)]
         self.latest = kept[-1] if kept else None
-        if len(kept) < len(found):
+        if len(kept) < len(found) or not whole:
             self._write(kept, anew=True)
 
     def add(self, estimate: Estimate) -> None:
@@ -85,15 +85,22 @@ def read_estimates(path: Path) -> list[Estimate]:
     UserError
         There is something else than a plain file.
     """
+    return _read(path)[0]
+
+
+def _read(path: Path) -> tuple[list[Estimate], bool]:
+    """Return the same, and whether that is all there is in the file."""
     try:
         with open(path, encoding="utf-8", errors="replace", opener=open_plain) as file:
             text = file.read(_LONGEST)
     except FileNotFoundError:
-        return []
+        return [], True
+    whole = text.endswith("\n")  # else the last line may be the beginning of one
+    text = text[: text.rfind("\n") + 1]
     found: list[Estimate] = []
     try:
         for row in csv.DictReader(io.StringIO(text, newline="")):
             found.append(Estimate(**{name: of(row[name]) for name, of in _READ.items()}))  # noqa: PERF401 - up to the first that is none
     except (csv.Error, KeyError, TypeError, ValueError):
-        pass
-    return found
+        whole = False
+    return found, whole

@@ -129,8 +129,6 @@ class Crawl(CrawlState):
         It counts as under way until its visit is recorded, or `put_back` is called for it.
         """
         self._held_by = None
-        if self._scoring is not None:
-            return None
         if not self.poll(now) or self.stop_reason is not None or self._waits():
             return None
         number = self.peek(now)
@@ -146,6 +144,8 @@ class Crawl(CrawlState):
 
     def poll(self, now: float) -> bool:
         """Take up what was worked out beside the crawl; False if nothing may be fetched now."""
+        if self._scoring is not None:  # in a thread, perhaps, which has the strategy
+            return False
         for part in self.parts:
             try:
                 if part.poll(now):

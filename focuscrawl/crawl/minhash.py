@@ -18,7 +18,6 @@ _FEWEST = 32  # different shingles; less text is alike by accident
 _MOST = 512  # shingles of a long page that are looked at
 _NUMBERS = 64  # in a sketch
 _BANDS, _ROWS = 8, 8  # finds 99 % of pages that resemble each other by 0.9, 3 % by 0.6
-_REMEMBERED = 10_000  # pages, 30 MB
 
 _STEP, _MIX, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(32)
 # The permutations and the mixing of the package datasketch (affine32), which made the first
@@ -64,11 +63,16 @@ def _mixed(numbers: NDArray[np.uint32]) -> NDArray[np.uint32]:
 class MinHashIndex:
     """The sketches of the last pages that said something new.
 
+    Parameters
+    ----------
+    most : pages remembered; None: all
+
     What is remembered is a function of the pages in their order, so that a resumed crawl finds
     the same.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int | None = None) -> None:
+        self._most = most
         # by each band of a sketch: the pages that have it
         self._near: list[dict[bytes, list[int]]] = [{} for _ in range(_BANDS)]
         self._sketches: dict[int, bytes] = {}
@@ -100,7 +104,7 @@ class MinHashIndex:
             pages.setdefault(band, []).append(url)
         self._sketches[url] = data
         self._order.append(url)
-        if len(self._order) > _REMEMBERED:
+        if self._most is not None and len(self._order) > self._most:
             self._forget(self._order.popleft())
         return None
 

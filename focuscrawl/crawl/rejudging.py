@@ -116,6 +116,7 @@ class Rejudging:
         self._urls = [*History(store).urls()]
         self._source = PageSource(webs, [row.url for row in self._urls])
         self._scores = np.full(len(self._urls), np.nan)
+        self._linked = np.zeros(len(self._urls), np.bool_)
         self._duplicates = Duplicates()
         self._found = Rejudged()
 
@@ -132,6 +133,7 @@ class Rejudging:
         history = History(self._store)
         last = history.n_fetches()
         for fetch in history.fetches():
+            self._linked[[link.target for link in fetch.links]] = True
             if fetch.again:
                 # of a page fetched twice, a recording answers with the first only
                 self._recall(fetch)
@@ -211,7 +213,7 @@ class Rejudging:
             if state == schema.QUEUED:
                 if np.isfinite(score):
                     changed.append((url, score, state))
-                elif self._found.pages:
+                elif self._found.pages and self._linked[url]:  # others were asked for
                     changed.append((url, None, schema.UNFOLLOWED))
             elif state == schema.UNFOLLOWED and np.isfinite(score):
                 known = self._duplicates.stands_for(stored.url) is not None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from focuscrawl.crawl.link_filter import fits
 from focuscrawl.critic.loading import model_file
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.input_files import lines_of, read_text, table_of
+from focuscrawl.foundation.input_files import lines_of, numbered, read_text, table_of
 from focuscrawl.foundation.url_lists import split_urls
 from focuscrawl.foundation.urls import MAX_URL, normalize
 from focuscrawl.taxonomy import lies_under, normalise
@@ -69,7 +69,7 @@ def _from_csv(
     of_topics = "topic" in (rows.fieldnames or ())
     found = [
         (row["url"] or "", f"{source}, row {number}")
-        for number, row in enumerate(rows, 1)
+        for number, row in numbered(rows, source)
         if not of_topics or lies_under(normalise(row["topic"] or ""), topics)
     ]
     if not found and of_topics:

@@ -23,6 +23,7 @@ class RequestWords:
     """
 
     def __init__(self, critic: Critic) -> None:
+        self.critic = critic
         self._reads = bool(getattr(critic, "reads_words", False))
         self._words = WordReader(critic, ask=self._reads)
 

@@ -57,7 +57,7 @@ class SpiderRequests:
         self._aside: list[tuple[int, int, Request]] = []
         self._late: set[str] = set()  # pages that were fetched before the spider asked
         self._count = 0
-        self._words = RequestWords(crawl.critic)
+        self._words: RequestWords | None = None
         for request in self._file.load(self._waits):
             self._put_late(normalize(request.url) or request.url, request)
 
@@ -74,7 +74,7 @@ class SpiderRequests:
         number = crawl.urls.get(url)
         known = None if number is None else crawl.urls.state(number)
         if known in (None, UNFOLLOWED) and (known is None or _is_start(request)):
-            number = crawl.add_asked(url, request.meta.get("depth", 0), self._words.score(request))
+            number = crawl.add_asked(url, request.meta.get("depth", 0), self._score(request))
         elif known not in (QUEUED, UNFOLLOWED) or number in crawl.in_flight:
             if not self._was_given(url, request):
                 self._file.hold(url, request)
@@ -115,6 +115,11 @@ class SpiderRequests:
     def waiting(self) -> bool:
         """True if anything waits to go past the frontier."""
         return bool(self._aside)
+
+    def _score(self, request: Request) -> float:
+        if self._words is None or self._words.critic is not self._crawl.critic:
+            self._words = RequestWords(self._crawl.critic)  # the topic is another one
+        return self._words.score(request)
 
     def _waits(self, url: str) -> bool:
         number = self._crawl.urls.get(url)

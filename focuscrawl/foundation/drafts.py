@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import secrets
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -22,6 +23,9 @@ def draft_of(path: Path) -> Iterator[Path]:
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}.draft")
     try:
         yield draft
+        if draft.is_file():  # a power cut must not leave the new name and no content
+            with draft.open("rb") as written:
+                os.fsync(written.fileno())
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ import io
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from focuscrawl.errors import UserError
 
@@ -82,8 +82,34 @@ def table_of(lines: Iterable[str]) -> csv.DictReader[str]:
     lines = iter(lines)
     header = next(lines, "")
     between = max(",;\t", key=header.count)
-    names = next(csv.reader([header], delimiter=between), [])
+    try:
+        names = next(csv.reader([header], delimiter=between), [])
+    except csv.Error:  # far too long for one
+        names = []
     return csv.DictReader(lines, [name.strip().lower() for name in names], delimiter=between)
+
+
+def numbered(
+    rows: csv.DictReader[str], path: str | Path | Traversable
+) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the rows of a table with their numbers, from 1.
+
+    Raises
+    ------
+    UserError
+        A row is no CSV, or has cells that no column is for.
+    """
+    try:
+        for number, row in enumerate(rows, start=1):
+            surplus: Any = row.get(None)
+            if any(surplus or ()):
+                raise UserError(
+                    f"{path}, row {number}: more cells than the header has; put what has commas "
+                    "in it in quotes"
+                )
+            yield number, row
+    except csv.Error as error:
+        raise UserError(f"{path}: not CSV ({error}); save the table as UTF-8 CSV") from error
 
 
 def read_rows(
@@ -111,11 +137,9 @@ def read_rows(
             if not {name.lower() for name in columns} <= set(rows.fieldnames):
                 raise UserError(f"{path}: has the columns {','.join(rows.fieldnames)}; {needed}")
             names = [*columns, *optional]
-            for number, row in enumerate(rows, start=1):
+            for number, row in numbered(rows, path):
                 yield number, {name: (row.get(name.lower()) or "").strip() for name in names}
         except UnicodeDecodeError as error:
             raise UserError(
                 f"{path}: not UTF-8 text ({error.reason}); save the table as UTF-8 CSV"
             ) from error
-        except csv.Error as error:
-            raise UserError(f"{path}: not CSV ({error}); save the table as UTF-8 CSV") from error

@@ -114,9 +114,15 @@ class ModelFormat:
                 fresh.mkdir()
                 for name, content in contents.items():
                     (fresh / name).write_bytes(content)
+                old = Path(scratch, "old")
                 if out.exists():
-                    out.rename(Path(scratch, "old"))
-                fresh.rename(out)
+                    out.rename(old)
+                try:
+                    fresh.rename(out)
+                except OSError:
+                    if old.exists():
+                        old.rename(out)
+                    raise
         except OSError as error:
             raise UserError(f"{out} cannot be written ({error.strerror}): name another") from None
         return sum(map(len, contents.values()))

@@ -192,10 +192,10 @@ def _sqlite(path: Path) -> Engine:
 
 
 def _reading(path: Path) -> Engine:
-    # SQLite needs its shared-memory file to read beside a writer; where it cannot make one
-    # nobody can be writing, and the file may be taken as it is
+    # SQLite needs its shared-memory file to read beside a writer, and cannot make one in a folder
+    # that is not ours. Where there is no log either, the file may be taken as it is
     how = {"mode": "ro", "uri": "true"}
-    if not os.access(path.parent, os.W_OK):
+    if not os.access(path.parent, os.W_OK) and not _has_log(path):
         how["immutable"] = "1"
     # in parts: of one text SQLAlchemy would undo the quoting, and what a folder is called, by
     # whoever has sent it, would say how it is opened, and which file
@@ -206,6 +206,12 @@ def _reading(path: Path) -> Engine:
     )
     _distrust(engine, path)
     return engine
+
+
+def _has_log(path: Path) -> bool:
+    """Tell whether there are fetches that are not yet in the database itself."""
+    log = path.with_name(f"{path.name}-wal")
+    return log.exists() and log.stat().st_size > 0
 
 
 def _distrust(engine: Engine, path: Path) -> None:

@@ -77,7 +77,7 @@ def critic_of_words(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("spider", "concurrency"),
-    [("lists", 8), ("topics", 1), *long(("lists", 1), ("topics", 8))],
+    [("lists", 8), ("patient", 8), ("topics", 1), *long(("lists", 1), ("topics", 8))],
 )
 def test_no_page_is_loaded_twice_and_no_item_is_missing(
     spider: str, concurrency: int, local_web: LocalWeb, tmp_path: Path

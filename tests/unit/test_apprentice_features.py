@@ -7,6 +7,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from focuscrawl.apprentice import critic_reading
 from focuscrawl.apprentice.critic_reading import TextReader, WordReader
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.hashing import WordHashes, bucket
@@ -181,6 +182,16 @@ def test_words_put_together_are_what_naive_bayes_says_of_the_text() -> None:
     odds = reader.log_odds(reader.evidence(words, np.zeros(3, np.int32), 1))
     whole = critic.judge_bags([{"reef": 1, "knots": 1}]).relevance[0]
     assert np.isclose(odds[0], np.log(whole / (1 - whole)), atol=1e-4)
+
+
+def test_words_that_were_forgotten_are_read_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, owner = WordReader(toy_critic()), np.zeros(2, np.int32)
+    texts = [["reef", "knots"], ["tax", "year"], ["knots", "unheard"]]
+    first = [reader.evidence(words, owner, 1) for words in texts]
+    monkeypatch.setattr(critic_reading, "_REMEMBERED_WORDS", 1)
+    for words, evidence in zip(texts, first, strict=True):
+        assert np.array_equal(reader.evidence(words, owner, 1), evidence)
+    assert len(reader._number) == 2
 
 
 def test_texts_are_read_the_same_again() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections import Counter
 from datetime import UTC, date, datetime
@@ -150,6 +151,25 @@ def test_what_pages_ask_of_robots_is_told_wherever_they_say_it() -> None:
     assert signals_of(Answer("http://a.example/", 200, [], b"")) == []
     many = b"<meta name=robots content='%s'>" % b",".join(b"%d" % n for n in range(9_000))
     assert len(signals_of(Answer("http://a.example/", 200, [], many))) == 20
+
+
+def test_what_is_not_known_of_pages_is_not_made_up(tmp_path: Path) -> None:
+    found = collection(2)
+    found.pages[0].robots = None
+    found.identity |= {"web": "live", "web_name": "the live Web"}
+    write_collection(found, tmp_path / "c.csv")
+    sheet = (tmp_path / "c.csv.datasheet.md").read_text()
+    assert "| unknown, it is kept no longer | 1 |\n" in sheet
+    assert "Crawled on the live Web, by" in sheet
+    assert "what the pages say is older" not in sheet
+    assert "and names the others: 0 in all" in sheet
+    rows = csv.DictReader((tmp_path / "c.csv").read_text().splitlines())
+    assert [row["robots"] for row in rows] == ["unknown", ""]
+    write_collection(collection(), tmp_path / "pages")  # whose files name no others
+    assert "names the others" not in (tmp_path / "pages" / "datasheet.md").read_text()
+    with pytest.raises(UserError, match="none of the pages is kept any more"):
+        write_collection(found, tmp_path / "c.warc.gz")
+    assert not list(tmp_path.glob("*c.warc.gz*"))
 
 
 def test_the_datasheet_says_where_it_comes_from_and_what_every_column_is(tmp_path: Path) -> None:

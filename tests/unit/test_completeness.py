@@ -171,6 +171,11 @@ def test_a_record_ends_at_a_line_that_was_cut(tmp_path: Path) -> None:
     assert resumed.latest.fetched == 20
     resumed.add(Estimate(30, 6, 10, 1.0, 0.1, 0.3, 100, 0.1))
     assert [each.relevant for each in read_estimates(path)] == [5, 6]
+    path.write_text(path.read_text()[:-3])  # no telling what the last number was
+    again = EstimateRecord(path, 30)
+    for fetched in (40, 50):
+        again.add(Estimate(fetched, 7, 10, 1.0, 0.1, 0.3, 100, 0.1))
+    assert [each.fetched for each in read_estimates(path)] == [20, 40, 50]
 
 
 @pytest.fixture

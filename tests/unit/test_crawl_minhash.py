@@ -9,7 +9,6 @@ from datasketch import MinHash, MinHashLSH
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from focuscrawl.crawl import minhash
 from focuscrawl.crawl.minhash import SIMILAR, MinHashIndex, sketch
 from focuscrawl.page.words import PageWords
 
@@ -56,16 +55,13 @@ def test_few_words_are_alike_by_accident() -> None:
     assert sketch(PageWords(words(0, 60))) is not None
 
 
-def test_the_oldest_are_forgotten(monkeypatch: object) -> None:
-    seen = MinHashIndex()
-    sketches_kept, minhash._REMEMBERED = minhash._REMEMBERED, 5
-    try:
+def test_the_oldest_are_forgotten_where_not_all_are_kept() -> None:
+    for most, first in ((5, None), (None, 0)):
+        seen = MinHashIndex(most)
         for number in range(10):
             assert _found(seen, number, words(number)) is None
-        assert _found(seen, 10, words(0)) is None
+        assert _found(seen, 10, words(0)) == first
         assert _found(seen, 11, words(9)) == 9
-    finally:
-        minhash._REMEMBERED = sketches_kept
 
 
 @settings(max_examples=30, deadline=None)

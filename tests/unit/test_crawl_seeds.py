@@ -54,6 +54,18 @@ def test_tables_are_as_spreadsheets_write_them(tmp_path: Path, between: str) -> 
     assert read_seeds(str(path), ("/A",)) == ["http://a.example/1,2;3"]
 
 
+def test_what_a_table_has_too_many_cells_of_is_not_cut(tmp_path: Path) -> None:
+    path = tmp_path / "seeds.csv"
+    path.write_text("url\nhttp://a.example/Paris,_Texas\n", encoding="utf-8")
+    with pytest.raises(UserError, match="row 1: more cells than the header has"):
+        read_seeds(str(path), ())
+    path.write_text('url\n"http://a.example/Paris,_Texas",\n', encoding="utf-8")
+    assert read_seeds(str(path), ()) == ["http://a.example/Paris,_Texas"]
+    path.write_text("x" * 200_000, encoding="utf-8")
+    with pytest.raises(UserError, match="is no http"):
+        read_seeds(str(path), ())
+
+
 def test_a_list_may_have_commas_in_its_urls_and_no_entry_that_is_none(tmp_path: Path) -> None:
     two = "http://a.example/1,2, https://b.example/"
     assert read_seeds(two, ()) == ["http://a.example/1,2", "https://b.example/"]

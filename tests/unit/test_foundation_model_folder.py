@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import shutil
 from hashlib import sha256
@@ -60,6 +61,24 @@ def test_comes_back_and_leaves_nothing_else(form: ModelFormat, tmp_path: Path) -
     assert [path.name for path in (tmp_path / "deep").iterdir()] == ["a"]
     assert form.is_in(tmp_path / "deep" / "a")
     assert not form.is_in(tmp_path)
+
+
+def test_a_model_that_cannot_be_replaced_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    form, out = FORMATS[0], tmp_path / "a"
+    files, rename = made(form, out), Path.rename
+
+    def fails(path: Path, target: Path) -> Path:
+        if path.name == "new":
+            raise OSError(errno.EIO, "I/O error")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(UserError, match="I/O error"):
+        form.write(out, form.kinds[0], {}, dict.fromkeys(form.files, b""), force=True)
+    assert form.read(out, lambda _, found: found)[0] == files
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
 
+_REMEMBERED = 10_000  # pages, 30 MB
 #: kind of the event
 NEAR_DUPLICATE = "near-duplicate"
 
@@ -24,11 +25,11 @@ class NearDuplicates(Part):
 
     def __init__(self, crawl: CrawlState) -> None:
         self._crawl = crawl
-        self._index = MinHashIndex()
+        self._index = MinHashIndex(_REMEMBERED)
 
     def reset(self) -> None:
         """Forget all pages."""
-        self._index = MinHashIndex()
+        self._index = MinHashIndex(_REMEMBERED)
 
     def remember(self, url: int, minhash: bytes) -> None:
         """Compare pages with one that this crawl has not fetched, too."""

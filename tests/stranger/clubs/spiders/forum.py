@@ -1,5 +1,7 @@
 """Three ways of reading a forum."""
 
+import asyncio
+
 import scrapy
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule, SitemapSpider
@@ -47,6 +49,20 @@ class ListsSpider(scrapy.Spider):
     def item(self, response, kind):
         """Return an item."""
         return {"kind": kind, "url": response.url, "title": response.css("title::text").get()}
+
+
+class PatientSpider(ListsSpider):
+    """Hands on what it was told of a list, and takes a while to be done with it."""
+
+    name = "patient"
+
+    async def parse(self, response):
+        """Read a list."""
+        for each in super().parse(response):
+            if isinstance(each, scrapy.Request):
+                each.meta.update(response.meta)
+            yield each
+        await asyncio.sleep(0.05)
 
 
 class StumblingSpider(ListsSpider):
