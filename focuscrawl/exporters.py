@@ -21,6 +21,7 @@ from focuscrawl.engine.text_visit import TextVisit
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import draft_of
 from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.input_files import is_store
 from focuscrawl.report.plain_text import cell
 
 if TYPE_CHECKING:
@@ -155,10 +156,14 @@ class WholeFileFeedStorage(FileFeedStorage):
 
 
 def check_feeds(settings: BaseSettings) -> None:
-    """Raise `UserError` if a feed is to be Parquet and that cannot be.
+    """Raise `UserError` if a feed cannot be written.
 
-    What it takes is not installed, or it is to be added to a file that is there.
+    Its file is a folder, lies in a file or is a crawl's store; or it is to be Parquet, and what
+    that takes is not installed, or it is to be added to a file that is there.
     """
+    for feed in map(str, settings.getdict("FEEDS")):
+        if "://" not in feed or feed.startswith("file://"):
+            _check_file(Path(feed.removeprefix("file://")))
     ours = settings.getdict("FEED_EXPORTERS").get(_PARQUET, "")
     feeds = settings.getdict("FEEDS")
     wanted = {str(uri): feed for uri, feed in feeds.items() if feed.get("format") == _PARQUET}
@@ -171,6 +176,16 @@ def check_feeds(settings: BaseSettings) -> None:
             raise UserError(
                 f"{uri} is there already, and nothing can be added to Parquet: -O replaces it"
             )
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: name a file for the feed")
+    there = next(each for each in path.absolute().parents if each.exists())
+    if not there.is_dir():
+        raise UserError(f"{there} is a file: name another place for the feed {path.name}")
+    if is_store(path):
+        raise UserError(f"{path} is the store of a crawl: name another file for the feed")
 
 
 def _types_of(item: type[Visit]) -> dict[str, pa.DataType]:

@@ -14,6 +14,7 @@ from focuscrawl.cli import options
 from focuscrawl.cli.critic_check import check_without_labels
 from focuscrawl.cli.critic_from_little import Little, little_options, train_little
 from focuscrawl.cli.example_crawl import live_options
+from focuscrawl.cli.output import check_file
 from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.errors import UserError
 from focuscrawl.report.plain_text import cell, counted, one_line
@@ -219,6 +220,8 @@ def check(
     focuscrawl critic check mycode:judge --topic /Sports --labels labels.csv --web pages.warc
     focuscrawl critic check models/cycling --topic /Sports/Cycling --focus /good --labels ...
     """
+    if table is not None:
+        check_file(Path(table), "--csv")
     if labels is None:
         if topic is not None or focus is not None or calibrated is not None:
             raise UserError("--topic, --focus, --calibrated and --raw go with --labels")
@@ -253,14 +256,17 @@ def quality(
     focuscrawl critic quality models/mine --topic /Sports --web pages.warc --out quality.json
     """
     from focuscrawl.critic.files import read_critic
-    from focuscrawl.critic.loading import find_model
+    from focuscrawl.critic.loading import find_model, load_critic
     from focuscrawl.critic.quality import Before, Quality
     from focuscrawl.foundation.drafts import write_whole
     from focuscrawl.taxonomy import read_topics
     from focuscrawl.webs import open_web
 
+    if out is not None:
+        check_file(out, "--out")
     trained, _ = read_critic(find_model(spec))
     marked = read_topics(topic)
+    load_critic(spec, topic)  # refuses classes that it has not
     earlier = None if before is None else Before(read_critic(find_model(before))[0], marked)
     with closing(Bar("Reading")) as shown:
         opened = [*map(open_web, webs)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from focuscrawl.cli import options
-from focuscrawl.cli.output import write_file
+from focuscrawl.cli.output import check_file, write_file
 from focuscrawl.distiller import RULES
 from focuscrawl.report.prestige import Distillation
 from focuscrawl.report.prestige_text import page, scored, text
@@ -38,6 +38,9 @@ def distill(
     Hubs link to relevant pages, authorities are what hubs link to. Then the sites that are
     densest with relevant pages.
     """
+    for option, path in (("--csv", csv), ("--html", html)):
+        if path is not None:
+            check_file(path, option)
     with closing(open_store(crawl_dir)) as store:
         found = Distillation.of(store, sites)
     click.echo(text(found, top))

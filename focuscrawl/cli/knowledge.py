@@ -45,6 +45,8 @@ def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -
     """
     topics = topics_of(topic)
     path = out or default_path(topics)
+    for crawl_dir in crawl_dirs:  # all of them, or none
+        check_topic(Path(crawl_dir), topics)
     for crawl_dir in crawl_dirs:
         learned = learn_crawl(Path(crawl_dir), topics, path)
         click.echo(f"{path}: {in_words(learned)} in {crawl_dir}")
@@ -69,6 +71,14 @@ def default_path(topics: str) -> Path:
     return Path("knowledge") / (topics.strip("/").replace("/", "_").replace(",_", "+") + ".db")
 
 
+def check_topic(folder: Path, topics: str) -> None:
+    """Raise `UserError` unless there is a crawl of these topics."""
+    with closing(open_store(folder)) as store:
+        found = store.identity().get("topic", "")
+    if found != topics:
+        raise UserError(f"{folder} is a crawl of {found or 'no topic'}, not of {topics}")
+
+
 def learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
     """Take one crawl into the knowledge at `path`.
 
@@ -77,12 +87,9 @@ def learn_crawl(folder: Path, topics: str, path: Path) -> UpdateCounts:
     UserError
         It is of another topic, or cannot be read or learned.
     """
-    with closing(open_store(folder)) as store:
-        found = store.identity().get("topic", "")
-        if found != topics:
-            raise UserError(f"{folder} is a crawl of {found or 'no topic'}, not of {topics}")
-        with reading(store, "Learning") as bar:
-            return learn(path, collection_of(store, name=str(folder), on_page=bar.update))
+    check_topic(folder, topics)
+    with closing(open_store(folder)) as store, reading(store, "Learning") as bar:
+        return learn(path, collection_of(store, name=str(folder), on_page=bar.update))
 
 
 def in_words(learned: UpdateCounts) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import click
+from filelock import FileLock, Timeout
 from tqdm import tqdm
 
 from focuscrawl.cli import options
@@ -35,6 +36,7 @@ from focuscrawl.report.figure_style import png
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from focuscrawl.lab.runs import Run
@@ -74,14 +76,24 @@ def run(study_file: Path, out: Path, processes: int, keep: bool) -> None:
     study = read_study(study_file)
     runs = plan_runs(study, out)
     evaluators = evaluators_of(study.webs, runs)
-    failed = crawl_with_progress(runs, processes, study.title, keep=keep)
-    results = collect(study, runs, out, failed, evaluators)
+    with _alone(out):
+        failed = crawl_with_progress(runs, processes, study.title, keep=keep)
+        results = collect(study, runs, out, failed, evaluators)
     (out / "tables.md").write_text(markdown_of(results), encoding="utf-8")
     click.echo(text_of(results))
     click.echo(f"wrote fetches.parquet, runs.parquet and tables.md in {out}")
     if failed:
         click.echo(f"{len(failed)} of {len(runs)} runs failed; the same command repeats them")
         raise SystemExit(1)
+
+
+def _alone(out: Path) -> AbstractContextManager[object]:
+    """Keep a second one from running in the same folder: each would take the other's crawls."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        return FileLock(out / ".lock", fallback_to_soft=False).acquire(blocking=False)
+    except Timeout:
+        raise UserError(f"another lab run in {out} is running: wait for it") from None
 
 
 def crawl_with_progress(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -63,15 +64,28 @@ def number(
     return click.option(name, default=default, show_default=True, type=kind, help=text)
 
 
+class Number(click.FloatRange):
+    """A number within a range; what is no number is in none."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return it, or fail."""
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return found
+
+
 def share(name: str, text: str, default: float, **more: Any) -> Decorator:
-    """Return an option that takes a number from 0 on; `more` as for `click.FloatRange`."""
-    kind = click.FloatRange(0, **more)
+    """Return an option that takes a number from 0 on; `more` as for `Number`."""
+    kind = Number(0, **more)
     return click.option(name, default=default, show_default=True, type=kind, help=text)
 
 
 def seconds(name: str, text: str, default: float, *, least: float = 0.0) -> Decorator:
     """Return an option that takes a time."""
-    kind = click.FloatRange(least)
+    kind = Number(least)
     return click.option(
         name, type=kind, default=default, show_default=True, metavar="SECONDS", help=text
     )

@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from focuscrawl.cli import options
 from focuscrawl.cli.crawling import crawl
+from focuscrawl.cli.output import check_file
 from focuscrawl.cli.paths_check import check
 from focuscrawl.cli.paths_options import labelled
 from focuscrawl.cli.paths_options import training as training_options
@@ -81,6 +82,7 @@ def extract(
     focuscrawl paths extract pages.warc --labels labels.csv --goal /People \\
         --starts doors.txt --out people.jsonl
     """
+    check_file(out, "--out")
     walked = None
     if (Path(source) / "crawl.db").is_file():
         with closing(open_store(source)) as store:
@@ -172,7 +174,7 @@ def _print_model(model: PathModel) -> None:
 @options.number("--per-site", "Fetches after which a site is given up; 0: never.", 0, least=0)
 @click.option(
     "--stop",
-    type=click.FloatRange(0),
+    type=options.Number(0),
     help=f"Goals a fetch below which a site is given up; 0: never.  [default: {_STOP:g}]",
 )
 @click.option(

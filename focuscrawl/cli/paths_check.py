@@ -54,7 +54,7 @@ _MEASURES = ["macro", "micro", "goal_f1"]
 )
 @click.option(
     "--bound",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=options.Number(0, 1, min_open=True),
     help="Forage also by an oracle that knows all goals and ways, for this share of the goals.",
 )
 @click.option(
@@ -82,7 +82,7 @@ _MEASURES = ["macro", "micro", "goal_f1"]
     "--stop",
     "stops",
     multiple=True,
-    type=click.FloatRange(0, min_open=True),
+    type=options.Number(0, min_open=True),
     help="Forage again, and stop below so many goals a fetch; may be repeated.",
 )
 @click.option("--evidence", default="sum", show_default=True, type=click.Choice(EVIDENCE))

@@ -10,7 +10,7 @@ import click
 import pandas as pd
 
 from focuscrawl.cli import options
-from focuscrawl.cli.output import write_file, write_files
+from focuscrawl.cli.output import check_file, write_file, write_files
 from focuscrawl.foundation.plain_files import refuse_link
 from focuscrawl.report import comparison, html
 from focuscrawl.report.figure_style import png
@@ -42,6 +42,8 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
     compared: the first is the baseline. Crawls of one topic by one strategy may have learned from
     each other: give them in the order they were made, and learning.png says so.
     """
+    if csv is not None:
+        check_file(csv, "--csv")
     folders = list({_same(name): name for name in crawl_dirs}.values())
     with ExitStack() as opened:
         stores = [opened.enter_context(closing(open_store(folder))) for folder in folders]

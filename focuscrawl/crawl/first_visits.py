@@ -258,9 +258,20 @@ def queue_links(
 
 
 def score_links(strategy: Strategy, page: JudgedPage) -> ScoredLinks:
-    """Have a strategy score the links of a page."""
+    """Have a strategy score the links of a page.
+
+    Raises
+    ------
+    ValueError
+        A score is neither a number nor -inf.
+    """
     expansion = strategy.expand(page)
     scores = expansion.link_scores.tolist()
+    if not (expansion.link_scores < np.inf).all():
+        raise ValueError(
+            f"the strategy {type(strategy).__name__} gives a link a score that is no number, "
+            "nor -inf"
+        )
     return ScoredLinks(expansion, [score if math.isfinite(score) else None for score in scores])
 
 

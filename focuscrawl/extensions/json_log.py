@@ -16,6 +16,7 @@ from focuscrawl.engine.component import Component
 from focuscrawl.engine.plain_log import plain
 from focuscrawl.engine.private import is_no_list_of_settings
 from focuscrawl.engine.settings_table import LOG_JSON
+from focuscrawl.errors import UserError
 from focuscrawl.foundation.plain_files import open_plain
 
 if TYPE_CHECKING:
@@ -45,7 +46,13 @@ class JsonLog(Component):
         if name == STANDARD_ERROR:
             self._handler = logging.StreamHandler(sys.stderr)
         else:
-            self._handler = _PlainFile(folder / Path(name), encoding="utf-8")
+            try:
+                self._handler = _PlainFile(folder / Path(name), encoding="utf-8")
+            except OSError as error:
+                raise UserError(
+                    f"FOCUSCRAWL_LOG_JSON: {folder / Path(name)} cannot be written "
+                    f"({error.strerror}): name another file"
+                ) from None
         self._handler.setLevel(crawler.settings.get("LOG_LEVEL"))
         self._handler.setFormatter(JsonFormatter(str(folder)))
         self._handler.addFilter(is_no_list_of_settings)

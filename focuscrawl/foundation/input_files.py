@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_STORE_MAGIC = b"SQLite format 3\0"
 
 
 @contextmanager
@@ -42,6 +43,15 @@ def open_source(path: str | Path) -> Iterator[BinaryIO]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise UserError(f"{path}: cannot be read ({reason}); check the path") from error
+
+
+def is_store(path: Path) -> bool:
+    """Tell whether there is a database of SQLite: a crawl, or knowledge."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_STORE_MAGIC)) == _STORE_MAGIC
+    except OSError:
+        return False
 
 
 def read_text(path: str | Path | Traversable) -> str:

@@ -6,7 +6,7 @@ import os
 import shutil
 import sqlite3
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote
 
 from filelock import lock_descriptor
@@ -70,6 +70,44 @@ _MAGIC = b"SQLite format 3\0"
 _HEAD = 100  # bytes of a SQLite header
 
 
+class _Distrustful(sqlite3.Connection):
+    """Says in a line that a file is damaged, whoever finds out."""
+
+    def execute(self, *statement: Any) -> sqlite3.Cursor:
+        """Run a statement, as a connection does."""
+        return self.cursor(_DistrustfulCursor).execute(*statement)
+
+
+class _DistrustfulCursor(sqlite3.Cursor):
+    def execute(self, *statement: Any) -> Self:
+        with _damage():
+            return super().execute(*statement)
+
+    def __next__(self) -> Any:
+        with _damage():
+            return super().__next__()
+
+    def fetchone(self) -> Any:
+        with _damage():
+            return super().fetchone()
+
+    def fetchall(self) -> list[Any]:
+        with _damage():
+            return super().fetchall()
+
+
+@contextmanager
+def _damage() -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise UserError(f"the knowledge is damaged ({error}): learn it anew") from None
+
+
+def _decode(text: bytes) -> str:
+    return text.decode(errors="replace")
+
+
 def open_file(path: Path) -> sqlite3.Connection:
     """Open a knowledge file to read; it runs nobody's code.
 
@@ -82,15 +120,17 @@ def open_file(path: Path) -> sqlite3.Connection:
     name = quote(str(path.resolve()))
     # a strategy is asked from the thread of its lessons, too; nobody writes
     connection = sqlite3.connect(
-        f"file:{name}?mode=ro&immutable=1", uri=True, check_same_thread=False
+        f"file:{name}?mode=ro&immutable=1", uri=True, check_same_thread=False, factory=_Distrustful
     )
+    connection.text_factory = _decode
     try:
-        connection.execute("PRAGMA trusted_schema = OFF")
-        about = read_meta(connection)
+        checked = connection.cursor()
+        checked.execute("PRAGMA trusted_schema = OFF")
+        about = read_meta(checked)
         if about.get("kind") != KIND:
             raise UserError(f"{path} holds no knowledge of a topic but another database")
         _check_version(path, about.get("schema_version", ""))
-        _check_schema(connection, path)
+        _check_schema(checked, path)
     except sqlite3.DatabaseError as error:
         connection.close()
         raise UserError(f"{path} holds no knowledge of a topic ({error})") from None
@@ -100,7 +140,7 @@ def open_file(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
+def _check_schema(connection: sqlite3.Connection | sqlite3.Cursor, path: Path) -> None:
     """Compare the tables with ours: a trigger or a computed column would be run when it learns."""
     with closing(sqlite3.connect(":memory:")) as ours:
         ours.executescript(TABLES)
@@ -114,7 +154,7 @@ def _check_schema(connection: sqlite3.Connection, path: Path) -> None:
         raise UserError(f"{path} is no knowledge of ours: it has {more}, too; learn it anew")
 
 
-def read_meta(connection: sqlite3.Connection) -> dict[str, str]:
+def read_meta(connection: sqlite3.Connection | sqlite3.Cursor) -> dict[str, str]:
     """Return what the file says of itself."""
     return dict(connection.execute("SELECT key, value FROM meta"))
 

@@ -99,7 +99,10 @@ def _check(
                 f"({value}): learn it into another file"
             )
     if file.execute("SELECT 1 FROM crawl WHERE id = ?", (new.id,)).fetchone():
-        raise UserError(f"knowledge {path} has crawl {new.name} already: nothing to learn")
+        raise UserError(
+            f"knowledge {path} has crawl {new.name} already: nothing to learn; what it has "
+            "fetched since is learned into a new file"
+        )
 
 
 class _Update:

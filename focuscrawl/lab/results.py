@@ -238,8 +238,9 @@ def _losses(run: Run, fetches: pa.Table, opinion: Opinion) -> dict[str, float]:
     found = ~np.isin(fetches["url"].to_pylist(), run.seeds)[: run.compared]
     labelled = opinion.labelled[: run.compared][found]
     labelled = labelled[~np.isnan(labelled)]
-    wanted = run.compared - int((~found).sum())
     judged = opinion.judged[: run.compared][found]
+    nobody = np.isnan(opinion.judged).all()
+    wanted = 0 if nobody else run.compared - int((~found).sum())
     sure = np.where(np.isnan(judged), np.nan, judged > RELEVANT)
     return {
         "judged_loss": 1.0 - float(judged.sum()) / wanted if wanted else np.nan,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.lab.study import Contender
 
+_MAGIC = b"PAR1"  # of Parquet
 _RECORD = "run.json"
 
 
@@ -115,9 +117,8 @@ class Run:
     def done(self) -> bool:
         """True if it is over, in this call or an earlier one, under the same terms."""
         # as JSON has them: a list of options may come out of the study as a tuple
-        return bool(
-            read_record(self.folder / _RECORD).get("terms") == json.loads(json.dumps(self.terms))
-        )
+        terms = read_record(self.folder / _RECORD).get("terms")
+        return terms == json.loads(json.dumps(self.terms)) and _is_whole(self.fetches)
 
     @property
     def cost(self) -> dict[str, float]:
@@ -185,6 +186,17 @@ class Run:
         """Return the command line that takes the crawl into its knowledge [METHODS 8]."""
         command = ["focuscrawl", "knowledge", "learn", str(self.crawl_dir)]
         return [*command, "--topic", self.topic, "--out", str(self.knowledge)]
+
+
+def _is_whole(parquet: Path) -> bool:
+    """Tell whether a file begins and ends as Parquet does: one cut short has no end."""
+    try:
+        with parquet.open("rb") as file:
+            begin = file.read(len(_MAGIC))
+            file.seek(-len(_MAGIC), os.SEEK_END)
+            return begin == file.read() == _MAGIC
+    except OSError:
+        return False
 
 
 def read_record(path: Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ What may be said are the fields of `Study`, `StudyWeb` and `Contender`.
 from __future__ import annotations
 
 import difflib
+import math
 import os
 import re
 from graphlib import CycleError, TopologicalSorter
@@ -124,7 +125,7 @@ def _checked(name: str, value: Any, kind: type) -> Any:
     for each in value if kind is tuple else ():
         if not isinstance(each, str):
             raise UserError(f"{name} must be a list of texts, not {each!r}")
-    if kind in (int, float) and (value <= 0 or (value > 1 and value != int(value))):
+    if kind in (int, float) and not (0 < value <= 1 or (1 < value < math.inf and value % 1 == 0)):
         must = "a whole number" if kind is int else "a whole number, or a share below 1,"
         raise UserError(f"{name} must be {must} above 0, not {value!r}")
     return kind(value)

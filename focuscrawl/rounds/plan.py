@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def size_of_round(written: object) -> float:
-    """Read the size of a round: a share of the budget, below 1, or a number of fetches.
+    """Read the size of a round: a share of the budget, below 100 %, or a number of fetches.
 
     Raises
     ------
@@ -26,6 +26,8 @@ def size_of_round(written: object) -> float:
     """
     text = str(written).strip()
     share = float(text.removesuffix("%")) / 100.0 if text.endswith("%") else float(text)
+    if text.endswith("%") and share >= 1.0:
+        raise ValueError
     if not (0.0 < share < 1.0 or (share >= 1.0 and share == int(share))):
         raise ValueError
     return share

@@ -38,11 +38,17 @@ def find_strategy(name: str) -> type[Strategy]:
         hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names)}"
         raise UserError(f"no strategy is called {name!r}: {hint}")
     point = next(iter(found))
-    strategy = point.load()
+    try:
+        strategy = point.load()
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"strategy {name} cannot be loaded from {point.value}: {error}") from None
     if not (isinstance(strategy, type) and issubclass(strategy, Strategy)):
         raise UserError(
             f"strategy {name} ({point.value}) is no subclass of focuscrawl.strategies.Strategy"
         )
+    if inspect.isabstract(strategy):
+        lacking = ", ".join(sorted(strategy.__abstractmethods__))
+        raise UserError(f"strategy {name} ({point.value}) lacks {lacking}")
     return strategy
 
 

@@ -48,6 +48,7 @@ def pair(tmp_path: Path) -> tuple[Run, Run]:
 def finish(run: Run, *, crawl: bool) -> None:
     run.folder.mkdir(exist_ok=True)
     run.finish(COST)
+    run.fetches.write_bytes(b"PAR1, PAR1")
     if crawl:
         run.crawl_dir.mkdir()
         for options in run.teaches:
@@ -65,6 +66,16 @@ def test_a_run_is_done_under_its_own_terms_only(pair: tuple[Run, Run]) -> None:
     # what it was trained on is one of its terms
     assert replace(second).done
     assert not replace(second, trained_on=replace(first, draw=1)).done
+
+
+def test_a_run_whose_fetches_are_cut_short_is_not_done(pair: tuple[Run, Run]) -> None:
+    run, _ = pair
+    finish(run, crawl=True)
+    for content in (b"PAR1, PA", b"", None):
+        run.fetches.unlink()
+        if content is not None:
+            run.fetches.write_bytes(content)
+        assert not run.done
 
 
 def test_what_its_process_is_told(pair: tuple[Run, Run]) -> None:
