@@ -52,7 +52,10 @@ def read_seeds(source: str, topics: tuple[str, ...]) -> list[str]:
     path = Path(source) if Path(source).exists() else model_file(source)
     if path is None:
         raise UserError(f"seeds: {_shown(source)} is neither a file nor an http(s) URL")
-    text = read_text(path)
+    try:
+        text = read_text(path)
+    except UserError as error:
+        raise UserError(f"seeds: {error}") from None
     rows = table_of(text.splitlines())
     if "url" in (rows.fieldnames or ()):
         found = _from_csv(rows, source, topics)

@@ -119,7 +119,10 @@ def numbered(
                 )
             yield number, row
     except csv.Error as error:
-        raise UserError(f"{path}: not CSV ({error}); save the table as UTF-8 CSV") from error
+        line = rows.line_num + 1  # of the header, too
+        raise UserError(
+            f"{path}: line {line} is not CSV ({error}); save the table as UTF-8 CSV"
+        ) from error
 
 
 def read_rows(

@@ -104,12 +104,14 @@ def _entries(written: Any) -> list[str]:
     Raises
     ------
     UserError
-        There is such a file, and it cannot be read.
+        There is such a file, and it cannot be read, or nothing is in it.
     """
     if not isinstance(written, str):
         found = [str(each) for each in written]
     elif "," not in written and written.strip() and Path(written).is_file():
         found = [*lines_of(read_text(written)).values()]
+        if not found:  # no limit at all is not what a list is for
+            raise UserError(f"{written}: nothing in it; write one a line, or leave it out")
     else:
         found = written.split(",")
     return [*dict.fromkeys(each.strip() for each in found if each.strip())]

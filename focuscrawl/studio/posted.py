@@ -42,8 +42,15 @@ def with_values(
 
 
 def text_of(values: Mapping[str, Any], name: str, default: str = "") -> str:
-    """Return a value that has to be a text, without spaces around it; see `with_values`."""
+    """Return a value that has to be a text, without spaces around it; see `with_values`.
+
+    Of JSON a number stands for its text, true for ``yes``, and false for an empty one.
+    """
     found = values.get(name, default)
+    if isinstance(found, bool):
+        found = "yes" if found else ""
+    elif isinstance(found, int | float):
+        found = str(found)
     if not isinstance(found, str):
         raise UserError(f"{name} has to be a text")
     return found.strip()

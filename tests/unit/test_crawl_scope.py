@@ -101,6 +101,14 @@ def test_slips_are_one_line(given: dict[str, str], said: str) -> None:
         read_arguments(Settings(), given)
 
 
+def test_a_list_of_nothing_is_no_list(tmp_path: Path) -> None:
+    path = tmp_path / "hosts.txt"
+    path.write_text("# none yet\n\n", encoding="utf-8")
+    for name in ("hosts", "deny", "languages"):
+        with pytest.raises(UserError, match=r"hosts.txt: nothing in it"):
+            read_arguments(Settings(), {name: str(path)})
+
+
 def test_a_language_that_nobody_can_tell_is_one_line() -> None:
     with pytest.raises(UserError, match="languages: xq is none that can be told"):
         Scope(CrawlPlan(topic="/A", languages=("xq",)))

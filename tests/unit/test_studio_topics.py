@@ -16,6 +16,7 @@ from focuscrawl.store.schema import QUEUED
 from focuscrawl.studio.editing import edit_definition
 from focuscrawl.studio.folder import StudioFolder
 from focuscrawl.studio.page_cards import PageCard
+from focuscrawl.studio.posted import text_of
 from focuscrawl.studio.topics.api import judged
 from focuscrawl.studio.topics.beginning import begin_topic
 from focuscrawl.studio.topics.classes import rows, tree_of
@@ -70,6 +71,13 @@ def test_what_makes_no_sense_leaves_nothing(
     with pytest.raises(UserError, match=why):
         begin_topic(folder, said)
     assert not list(folder.root.iterdir())
+
+
+def test_numbers_and_truths_of_json_stand_for_their_texts() -> None:
+    posted = {"budget": 50, "least": 0.5, "train": True, "keep": False, "name": " a "}
+    assert [text_of(posted, name) for name in posted] == ["50", "0.5", "yes", "", "a"]
+    with pytest.raises(UserError, match="words has to be a text"):
+        text_of({"words": ["owl"]}, "words")
 
 
 def fetch(path: Path, statuses: list[int]) -> None:

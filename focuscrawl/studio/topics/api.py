@@ -50,9 +50,9 @@ def routes(desk: Desk, examples: Examples) -> list[Route]:
         return TopicRoom(desk.folder, desk.folder.topic(request.path_params["name"]))
 
     def begin(_: Request, values: Mapping[str, Any]) -> JSONResponse:
-        path = begin_topic(desk.folder, values)
-        made = TopicRoom(desk.folder, path)
-        if text_of(values, "train"):
+        train = text_of(values, "train")
+        made = TopicRoom(desk.folder, begin_topic(desk.folder, values))
+        if train:
             begin_training(desk, made)
         where = {"HX-Redirect": f"/topics/{quote(made.name)}/definition"}
         return JSONResponse(plain_topic(made), HTTPStatus.CREATED, headers=where | JOBS_CHANGED)
