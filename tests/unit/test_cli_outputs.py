@@ -1,0 +1,55 @@
+"""What commands write never takes the place of what they read."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from scrapy.settings import Settings
+
+from focuscrawl.cli.main import main
+from focuscrawl.errors import UserError
+from focuscrawl.exporters import check_feeds
+from focuscrawl.store import CrawlStore
+
+DEMO = Path(__file__).parents[2] / "models" / "demo"
+
+
+def refused(*arguments: object) -> str:
+    done = CliRunner().invoke(main, [*map(str, arguments)])
+    assert done.exit_code == 2, done.output
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def test_inputs_stay_as_they_are(tmp_path: Path) -> None:
+    labels, model, store = tmp_path / "labels.csv", tmp_path / "m", tmp_path / "c" / "crawl.db"
+    shutil.copy(DEMO / "examples.csv", labels)
+    shutil.copytree(DEMO, model)
+    store.parent.mkdir()
+    CrawlStore.create(store, {}).close()
+    kept = {path: path.read_bytes() for path in (labels, model / "manifest.json", store)}
+    check = ("critic", "check", model, "--labels", labels, "--web", "demo", "--csv")
+    assert "what is read" in refused(*check, labels)
+    assert "part of a crawl or a model" in refused(*check, store)
+    assert "part of a crawl" in refused("report", store.parent, "--csv", store)
+    assert "part of a crawl" in refused("distill", store.parent, "--html", store)
+    manifest = model / "manifest.json"
+    assert "or a model" in refused("critic", "quality", model, "--topic", "/", "--out", manifest)
+    assert kept == {path: path.read_bytes() for path in kept}
+
+
+def test_feeds_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
+    store = tmp_path / "crawl.db"
+    CrawlStore.create(store, {}).close()
+    for path, said in (
+        (tmp_path, "is a folder"),
+        (store / "pages.jsonl", "is a file"),
+        (store, "is the store of a crawl"),
+    ):
+        for uri in (str(path), f"file://{path}"):
+            with pytest.raises(UserError, match=said):
+                check_feeds(Settings({"FEEDS": {uri: {"format": "jsonlines"}}}))
+    check_feeds(Settings({"FEEDS": {str(tmp_path / "new" / "p.csv"): {"format": "csv"}}}))
