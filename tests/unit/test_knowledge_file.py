@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import fcntl
+import random
 import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING
 
 import pytest
+from click.testing import CliRunner
 
+from focuscrawl.cli.main import main
 from focuscrawl.crawl.parts.revisit_policy import KnownPages
 from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.errors import UserError
@@ -80,6 +83,17 @@ def test_a_damaged_file(path: Path) -> None:
     with closing(sqlite3.connect(path)) as file, file:
         file.execute("DROP TABLE seed")
     assert "no table seed" in refused(path)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_flipped_bytes_are_a_line(path: Path, seed: int) -> None:
+    rng, content = random.Random(seed), bytearray(path.read_bytes())
+    for _ in range(10):
+        content[rng.randrange(100, len(content))] ^= 1 << rng.randrange(8)
+    path.write_bytes(content)
+    shown = CliRunner().invoke(main, ["knowledge", "show", str(path)])
+    assert shown.exception is None or isinstance(shown.exception, SystemExit), shown.exception
+    assert shown.exit_code in (0, 2)
 
 
 def test_a_changed_apprentice_is_not_believed(path: Path) -> None:
