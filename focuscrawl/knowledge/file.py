@@ -67,6 +67,8 @@ CREATE TABLE model (kind TEXT PRIMARY KEY, digest TEXT NOT NULL, data BLOB NOT N
 
 _SCHEMA = "SELECT name, sql FROM sqlite_master"
 _MAGIC = b"SQLite format 3\0"
+#: of a message of SQLite's own, even
+_DAMAGE = (sqlite3.DatabaseError, UnicodeError)
 _HEAD = 100  # bytes of a SQLite header
 
 
@@ -100,7 +102,7 @@ class _DistrustfulCursor(sqlite3.Cursor):
 def _damage() -> Iterator[None]:
     try:
         yield
-    except sqlite3.DatabaseError as error:
+    except _DAMAGE as error:
         raise UserError(f"the knowledge is damaged ({error}): learn it anew") from None
 
 
@@ -131,7 +133,7 @@ def open_file(path: Path) -> sqlite3.Connection:
             raise UserError(f"{path} holds no knowledge of a topic but another database")
         _check_version(path, about.get("schema_version", ""))
         _check_schema(checked, path)
-    except sqlite3.DatabaseError as error:
+    except _DAMAGE as error:
         connection.close()
         raise UserError(f"{path} holds no knowledge of a topic ({error})") from None
     except UserError:

@@ -85,11 +85,11 @@ def test_a_damaged_file(path: Path) -> None:
     assert "no table seed" in refused(path)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(40))
 def test_flipped_bytes_are_a_line(path: Path, seed: int) -> None:
     rng, content = random.Random(seed), bytearray(path.read_bytes())
-    for _ in range(10):
-        content[rng.randrange(100, len(content))] ^= 1 << rng.randrange(8)
+    for _ in range(len(content) // 300):
+        content[rng.randrange(100, len(content))] = rng.randrange(256)
     path.write_bytes(content)
     shown = CliRunner().invoke(main, ["knowledge", "show", str(path)])
     assert shown.exception is None or isinstance(shown.exception, SystemExit), shown.exception
