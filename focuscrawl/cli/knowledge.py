@@ -45,7 +45,7 @@ def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -
     """
     topics = topics_of(topic)
     path = out or default_path(topics)
-    for crawl_dir in crawl_dirs:  # all of them, or none
+    for crawl_dir in crawl_dirs:  # before the first is learned
         check_topic(Path(crawl_dir), topics)
     for crawl_dir in crawl_dirs:
         learned = learn_crawl(Path(crawl_dir), topics, path)

@@ -47,6 +47,8 @@ def open_source(path: str | Path) -> Iterator[BinaryIO]:
 
 def is_store(path: Path) -> bool:
     """Tell whether there is a database of SQLite: a crawl, or knowledge."""
+    if not path.is_file():  # to read from a terminal or a pipe would wait for somebody
+        return False
     try:
         with path.open("rb") as file:
             return file.read(len(_STORE_MAGIC)) == _STORE_MAGIC

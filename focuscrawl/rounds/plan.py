@@ -25,10 +25,9 @@ def size_of_round(written: object) -> float:
         It is neither.
     """
     text = str(written).strip()
-    share = float(text.removesuffix("%")) / 100.0 if text.endswith("%") else float(text)
-    if text.endswith("%") and share >= 1.0:
-        raise ValueError
-    if not (0.0 < share < 1.0 or (share >= 1.0 and share == int(share))):
+    in_percent = text.endswith("%")
+    share = float(text.removesuffix("%")) / 100.0 if in_percent else float(text)
+    if not (0.0 < share < 1.0 or (not in_percent and share >= 1.0 and share % 1 == 0)):
         raise ValueError
     return share
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -52,4 +53,7 @@ def test_feeds_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
         for uri in (str(path), f"file://{path}"):
             with pytest.raises(UserError, match=said):
                 check_feeds(Settings({"FEEDS": {uri: {"format": "jsonlines"}}}))
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    check_feeds(Settings({"FEEDS": {str(pipe): {"format": "csv"}}}))  # waits for nobody
     check_feeds(Settings({"FEEDS": {str(tmp_path / "new" / "p.csv"): {"format": "csv"}}}))
