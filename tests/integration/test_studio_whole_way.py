@@ -188,7 +188,7 @@ class Way:
         page.get_by_label("As", exact=True).select_option("jsonl")
         page.get_by_label("R at least").fill("0.95")
         self.button("Make collection")
-        download = page.get_by_role("link", name=re.compile(r"^Download collection.*\.jsonl"))
+        download = page.get_by_role("link", name=re.compile(r"^Download collection.*\.jsonl$"))
         download.wait_for()
         picture(page, "take-home")
         with page.expect_download() as downloaded:
