@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from focuscrawl.foundation.arrays import Floats
 
-_EDGES = np.array([0.01, 0.1, 0.3, 0.6, 0.9])  # of the bins of scores
+_EDGES = (0.01, 0.1, 0.3, 0.6, 0.9)  # of the bins of scores
 _HALF = 50  # fetches of a bin after which one counts half
 _FADES = 0.5 ** (1.0 / _HALF)
 _PRIOR = 2.0  # relevant pages as promised, before any fetch
@@ -37,7 +38,7 @@ class LinkCalibration:
     def learn(self, score: float, *, relevant: bool) -> None:
         """Take in what came of a link that had `score` when it was fetched."""
         expected = min(max(score, _LEAST), 1.0) if self._promises else _UNKNOWN
-        at = int(np.searchsorted(_EDGES, expected))
+        at = bisect_left(_EDGES, expected)
         self._promised[at] = _PRIOR + _FADES * (self._promised[at] - _PRIOR) + expected
         self._found[at] = _PRIOR + _FADES * (self._found[at] - _PRIOR) + relevant
 

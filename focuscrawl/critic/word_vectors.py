@@ -106,15 +106,19 @@ class WordVectors:
 
     def of_pieces(self, pieces: Pieces) -> NDArray[np.float16]:
         """Return the vectors of words in pieces, float16 (n_words, dimensions)."""
-        starts = pieces.starts[:-1]
-        lengths = pieces.starts[1:] - starts
+        lengths = np.diff(pieces.starts)
+        order = np.argsort(-lengths)  # the words with the most pieces first
+        starts, lengths = pieces.starts[order], lengths[order]
+        distinct, number = np.unique(pieces.ids, return_inverse=True)
+        of_pieces = self._of_pieces[distinct].astype(np.float32)
         total = np.zeros((len(lengths), self.dimensions), np.float32)
         for place in range(lengths.max(initial=0)):  # few words have more than three
-            some = (lengths > place).nonzero()[0]
-            total[some] += self._of_pieces[pieces.ids[starts[some] + place]]
-        # a word without pieces means nothing
-        mean: NDArray[np.float16] = (total / np.maximum(lengths, 1)[:, None]).astype(np.float16)
-        return mean
+            n = np.count_nonzero(lengths > place)
+            total[:n] += of_pieces[number[starts[:n] + place]]
+        total /= np.maximum(lengths, 1)[:, None]  # a word without pieces means nothing
+        means = np.empty(total.shape, np.float16)
+        means[order] = total
+        return means
 
     @cached_property
     def _tokenizer(self) -> Tokenizer:

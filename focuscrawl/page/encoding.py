@@ -10,7 +10,6 @@ from __future__ import annotations
 from codecs import utf_8_decode
 
 import charset_normalizer
-import numpy as np
 from w3lib.encoding import (
     html_body_declared_encoding,
     read_bom,
@@ -51,8 +50,6 @@ _JAPANESE = {
 # as browsers do: UTF-16 that nobody declared stays readable.
 _CONTROLS = bytes(set(range(1, 32)) - set(b"\t\n\f\r")) + b"\x7f"
 _CLEAN = bytes.maketrans(_CONTROLS + b"\f", b" " * (len(_CONTROLS) + 1))
-_SPACE, _DELETE = 0x20, 0x7F
-_IS_WHITE = np.isin(np.arange(_DELETE + 1), [*b"\t\n\r"])
 
 
 def to_utf8(body: bytes, header: str | None = None, most: int | None = None) -> tuple[bytes, str]:
@@ -76,11 +73,7 @@ def to_utf8(body: bytes, header: str | None = None, most: int | None = None) -> 
     utf8, encoding = _decode(body, header, whole=whole)
     if most is not None and len(utf8) > most:
         utf8 = utf8[:most].decode("utf-8", "ignore").encode()
-    low = np.frombuffer(utf8, np.uint8)
-    low = low[(low < _SPACE) | (low == _DELETE)]
-    if not _IS_WHITE[low].all():  # few pages have any, and `translate` takes its time
-        utf8 = utf8.translate(_CLEAN, b"\0")
-    return utf8, encoding
+    return utf8.translate(_CLEAN, b"\0"), encoding
 
 
 def _decode(body: bytes, header: str | None, *, whole: bool) -> tuple[bytes, str]:
