@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 _CHANGING = re.compile(r"(?=[a-f]*[0-9])[0-9a-f]{8,}|[0-9]+")  # numbers, dates, session ids
 _DEEP = 12  # segments of a path
@@ -10,6 +11,7 @@ _KEYS = 6  # arguments of a query
 _TWICE = re.compile(r"((?:/[^/]+){1,4})\1{2}(?=/|$)")  # after two more times it is no accident
 
 
+@lru_cache(maxsize=1024)  # a page is looked up with every page found on it
 def pattern(url: str) -> str:
     """Return the pattern of a normalised `url`: its host, its folder and its query's names.
 

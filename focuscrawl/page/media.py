@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from email.message import Message
+from functools import lru_cache
 
 _HTML = ("text/html", "application/xhtml+xml")
 _MARKS = (b"<!doctype html", b"<html", b"<head", b"<title", b"<body")
@@ -21,6 +22,7 @@ _START = 1024  # bytes that are looked at
 _BOMS = (b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")
 
 
+@lru_cache(maxsize=64)  # the servers of the Web write a handful
 def read_content_type(header: str | None) -> tuple[str | None, str | None]:
     """Return the media type, lower-case and without parameters, and the charset of a header.
 

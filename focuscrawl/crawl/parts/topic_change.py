@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import os
+import math
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +44,8 @@ REQUEST = "follow.json"
 REFUSED = "follow.refused"
 #: kind of the event that tells of a new definition
 REDEFINED = "redefined"
+
+_EVERY = 0.1  # seconds between two looks for word
 
 
 def following(folder: CrawlFolder, plan: CrawlPlan, critic: Critic) -> tuple[CrawlPlan, Critic]:
@@ -197,6 +199,7 @@ class TopicChange(Part):
         self._request = crawl.folder.path / REQUEST
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="topic-change")
         self._under_way: Future[None] | None = None
+        self._next_look = -math.inf
 
     @property
     def busy(self) -> bool:
@@ -209,11 +212,14 @@ class TopicChange(Part):
             done, self._under_way = self._under_way, None
             self._crawl.reloading = False
             done.result()
-        elif self._under_way is None and os.path.exists(self._request):  # noqa: PTH110 - faster
-            if self._crawl.in_flight:
+        elif self._under_way is None and now >= self._next_look:
+            if not self._request.exists():
+                self._next_look = now + _EVERY
+            elif self._crawl.in_flight:
                 return True
-            self._crawl.reloading = True
-            self._under_way = self._thread.submit(self._follow)
+            else:
+                self._crawl.reloading = True
+                self._under_way = self._thread.submit(self._follow)
         return self.busy
 
     def close(self) -> None:
