@@ -118,7 +118,11 @@ class FrontierScheduler(BaseScheduler):
                 if number in self._pages:  # judged, and its callback never heard of it
                     deferred_from_coro(self._pages.finish(number))
                     continue
-                logger.error("no answer and no error came for %s", self._crawl.urls[number])
+                logger.error(
+                    "no answer and no error came for %s: an item pipeline, a middleware or a "
+                    "callback took it and passed nothing on",
+                    self._crawl.urls[number],
+                )
                 self._crawl.fail(number, "lost", time.monotonic())
 
     def close(self, reason: str) -> None:

@@ -39,7 +39,7 @@ from focuscrawl.crawl.url_table import UrlTable
 from focuscrawl.critic import load_critic
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
-from focuscrawl.foundation.urls import normalize
+from focuscrawl.foundation.urls import normalize, without_credentials
 from focuscrawl.frontier import Frontier
 from focuscrawl.paths.files import is_path_model, load_path_critic
 from focuscrawl.store import CrawlStore, schema
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _DAY = 86_400.0  # seconds
+_NAMED = 3  # URLs in a message
 
 
 def open_crawl(plan: CrawlPlan) -> Crawl:
@@ -280,10 +281,25 @@ def _seeds(
         seeds = read_seeds(plan.seeds, plan.topics)
     if web is None or not plan.closed:
         return seeds
-    known = [url for url in web.resolve(seeds) if url is not None]
+    resolved = web.resolve(seeds)
+    known = [url for url in resolved if url is not None]
     if not known:
         raise UserError(f"none of the {len(seeds)} seeds is in the recorded web {plan.web}")
+    absent = [url for url, found in zip(seeds, resolved, strict=True) if found is None]
+    if absent and plan.seeds is not None:
+        logger.warning(
+            "%d of %d seeds are left out, as the recorded web has none of them: %s",
+            len(absent),
+            len(seeds),
+            _some(absent),
+        )
     return known
+
+
+def _some(urls: list[str]) -> str:
+    """Name a few of many URLs."""
+    named = [without_credentials(url) for url in urls[:_NAMED]]
+    return ", ".join(named if len(urls) <= _NAMED else [*named, "..."])
 
 
 def _check_extras(plan: CrawlPlan) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import without_credentials
 from focuscrawl.report.plain_text import printable
 
@@ -21,8 +22,13 @@ class PlainRecord(logging.LogRecord):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.exc_info and self.exc_info[0] is not None:
+            error = self.exc_info[1]
             # formatters take the text that is there instead of making their own
-            self.exc_text = plain(_TRACEBACKS.formatException(self.exc_info))
+            self.exc_text = plain(
+                str(error)  # what the user has to put right: no way through our code helps
+                if isinstance(error, UserError)
+                else _TRACEBACKS.formatException(self.exc_info)
+            )
 
     def getMessage(self) -> str:  # noqa: N802 - the base class's name
         """Return the message, made plain."""

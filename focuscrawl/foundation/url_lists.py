@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 MOST_PATTERNS = 1000  # of a list; each is looked for in every URL
 _NEXT_URL = re.compile(r",(?=\s|https?:|www\.)", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
+_FILE = re.compile(r"^[^*]+\.(?:txt|csv|tsv|lst|list)$")  # what lists are called
 _NO_WILDCARD = re.compile(r"\\|\||\^|\.[*+]")  # what regular expressions are written with
 
 
@@ -104,7 +105,8 @@ def _entries(written: Any) -> list[str]:
     Raises
     ------
     UserError
-        There is such a file, and it cannot be read, or nothing is in it.
+        There is such a file, and it cannot be read, or nothing is in it; or there is none, and
+        it is called like one.
     """
     if not isinstance(written, str):
         found = [str(each) for each in written]
@@ -112,6 +114,8 @@ def _entries(written: Any) -> list[str]:
         found = [*lines_of(read_text(written)).values()]
         if not found:  # no limit at all is not what a list is for
             raise UserError(f"{written}: nothing in it; write one a line, or leave it out")
+    elif "," not in written and _FILE.search(written):
+        raise UserError(f"there is no file {written}; as a part of URLs it is *{written}")
     else:
         found = written.split(",")
     return [*dict.fromkeys(each.strip() for each in found if each.strip())]

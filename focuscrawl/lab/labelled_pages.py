@@ -9,6 +9,7 @@ import numpy as np
 
 from focuscrawl.critic.corpus import read_bags, resolve
 from focuscrawl.critic.files import read_critic
+from focuscrawl.errors import UserError
 from focuscrawl.lab.planning import critic_of_labels, sample
 from focuscrawl.taxonomy import lies_under, read_labels
 from focuscrawl.webs import open_web
@@ -56,6 +57,11 @@ def read_labelled(recording: str, labels: str, draws: int) -> LabelledPages:
     recording : of the web
     labels : CSV file
     draws : samples of unlabelled pages, 300 each
+
+    Raises
+    ------
+    UserError
+        No page is there to test on.
     """
     web, rows = open_web(recording), read_labels(labels)
     there = [
@@ -65,6 +71,8 @@ def read_labelled(recording: str, labels: str, draws: int) -> LabelledPages:
     ]
     train = [(row.topic, url) for url, row in there if row.split != "test"]
     test = by_share([(row.topic, url) for url, row in there if row.split == "test"], MOST_TESTED)
+    if not test:
+        raise UserError(f"{labels}: none of its rows in {recording} has test in the column split")
     tested = {url for _, url in test}
     others = [url for url in web.urls() if url not in tested]
     return LabelledPages(

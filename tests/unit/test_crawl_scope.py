@@ -92,6 +92,8 @@ def test_lists_are_files_too(tmp_path: Path) -> None:
         ({"deny": r"/login|/out"}, "is a regular expression: write a part of the URL"),
         ({"deny": "/print/.*"}, "is a regular expression"),
         ({"deny": "*"}, "stands for every URL"),
+        ({"deny": "lists/nowhere.txt"}, r"there is no file lists/nowhere.txt"),
+        ({"hosts": "nowhere.csv"}, "there is no file nowhere.csv"),
         ({"languages": "english"}, "languages must be codes of languages"),
         ({"max_depth": "-1"}, "max_depth must be a whole number"),
     ],
@@ -99,6 +101,11 @@ def test_lists_are_files_too(tmp_path: Path) -> None:
 def test_slips_are_one_line(given: dict[str, str], said: str) -> None:
     with pytest.raises(UserError, match=said):
         read_arguments(Settings(), given)
+
+
+def test_a_part_of_urls_may_be_called_like_a_file() -> None:
+    assert read_arguments(Settings(), {"deny": "*robots.txt"})["deny"] == ("*robots.txt",)
+    assert read_arguments(Settings(), {"deny": ".txt"})["deny"] == (".txt",)
 
 
 def test_a_list_of_nothing_is_no_list(tmp_path: Path) -> None:
@@ -209,3 +216,16 @@ def test_seeds_outside_are_left_out_and_none_at_all_is_one_line(
     assert "1 of 2 seeds are left out" in caplog.text
     with pytest.raises(UserError, match="none of the 2 seeds is in the scope"):
         open_plan(CrawlPlan(**plan, hosts=("else.example",)))  # type: ignore[arg-type]
+
+
+def test_seeds_that_a_recording_has_not_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    plan = {"topic": "/Sports/Cycling", "web": "demo", "strategy": "best-first"}
+    there = "https://zenith-55.demo.example/notes/23.html"
+    absent = [f"https://nowhere.example/{at}" for at in range(5)]
+    seeds = ",".join([*absent[:3], there, *absent[3:]])
+    open_plan(CrawlPlan(**plan, crawl_dir=str(tmp_path), seeds=seeds)).close("interrupted")  # type: ignore[arg-type]
+    assert "5 of 6 seeds are left out" in caplog.text
+    assert ", ".join(absent[:3]) in caplog.text
+    assert absent[3] not in caplog.text

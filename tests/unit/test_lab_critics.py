@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from focuscrawl.errors import UserError
 from focuscrawl.lab import critics
 from focuscrawl.lab.critics import measures, phrase_of, study_critics
 from focuscrawl.lab.critics_table import critics_grid
@@ -51,6 +52,13 @@ def test_pages_tested_are_not_learned_from(labels: str) -> None:
     for bag in [*pages.unlabelled[0], *pages.unlabelled[1], *(bag for _, bag in pages.train)]:
         assert tuple(sorted(bag.items())) not in tested
     assert pages.truth(TOPIC).sum() == sum(topic == TOPIC for topic, _ in pages.test)
+
+
+def test_without_a_page_to_test_on_nothing_is_read(labels: str, tmp_path: Path) -> None:
+    learned = tmp_path / "train.csv"
+    learned.write_text(Path(labels).read_text(encoding="utf-8").replace(",test", ",train"))
+    with pytest.raises(UserError, match="has test in the column split"):
+        read_labelled("demo", str(learned), 1)
 
 
 def test_one_university_of_webkb_is_for_testing(tmp_path: Path) -> None:

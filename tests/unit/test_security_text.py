@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.engine.plain_log import PlainRecord
+from focuscrawl.errors import UserError
 from focuscrawl.exporters import PlainCsvItemExporter, PlainXmlItemExporter
 from focuscrawl.foundation.urls import normalize, without_credentials
 from focuscrawl.report.plain_text import cell, one_line, printable
@@ -136,6 +137,14 @@ def log() -> Iterator[io.StringIO]:
     yield stream
     logger.removeHandler(handler)
     logging.setLogRecordFactory(factory)
+
+
+def test_what_the_user_has_to_put_right_has_no_traceback_in_the_log(log: io.StringIO) -> None:
+    try:
+        raise UserError("the key is not there: set it")
+    except UserError:
+        logging.getLogger("security").exception("failed")
+    assert log.getvalue() == "failed\nthe key is not there: set it\n"
 
 
 def test_log_lines_are_plain_and_without_credentials(log: io.StringIO) -> None:
