@@ -117,10 +117,13 @@ def read_description(given: str) -> str:
     Raises
     ------
     UserError
-        It is one word that names no file, or the file cannot be read.
+        It is one word that names no file, or the file cannot be read, or is empty.
     """
     if os.path.isfile(given):  # noqa: PTH113 - a paragraph may be too long for a path
-        return read_text(given)
+        text = read_text(given)
+        if not text.strip():
+            raise UserError(f"--description {given}: nothing in it; write what the topic is about")
+        return text
     if len(given.split()) < 2:
         raise UserError(f"--description {given}: no such file; give a paragraph, or a file of it")
     return given

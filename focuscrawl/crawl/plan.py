@@ -12,6 +12,14 @@ from focuscrawl.taxonomy import read_topics
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+#: what is no argument of a crawl, as its settings call it
+_AS_WRITTEN = {
+    "options": "FOCUSCRAWL_STRATEGY_OPTIONS",
+    "per_host": "CONCURRENT_REQUESTS_PER_DOMAIN",
+    "delay": "DOWNLOAD_DELAY",
+    "concurrency": "CONCURRENT_REQUESTS",
+}
+
 
 @dataclass(frozen=True)
 class CrawlPlan:
@@ -107,7 +115,7 @@ class CrawlPlan:
         """Return the plan in one line, for the crawl's log of events."""
         return without_credentials(
             ", ".join(
-                f"{each.name}={getattr(self, each.name)}"
+                f"{_AS_WRITTEN.get(each.name, each.name)}={getattr(self, each.name)}"
                 for each in fields(self)
                 if getattr(self, each.name) not in (each.default, {}, (), StopExpression())
             )

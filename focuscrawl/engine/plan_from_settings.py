@@ -14,6 +14,7 @@ from focuscrawl.engine.settings_table import (
     STRATEGY_OPTIONS,
 )
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.values import number, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +23,12 @@ if TYPE_CHECKING:
 
 _FIELDS = {field.name for field in fields(CrawlPlan)}
 _REPLAY = "focuscrawl.downloadhandlers.ReplayDownloadHandler"
+#: settings of Scrapy's that a crawl goes by; without a request at a time it would never end
+_OF_SCRAPY = {
+    "CONCURRENT_REQUESTS": whole_number(1),
+    "CONCURRENT_REQUESTS_PER_DOMAIN": whole_number(1),
+    "DOWNLOAD_DELAY": number(),
+}
 _NOT_FOLLOWED = ("data", "file", "ftp", "s3")
 
 
@@ -51,13 +58,17 @@ def plan_from(settings: BaseSettings, arguments: Mapping[str, Any]) -> CrawlPlan
         if given["strategy"] != STRATEGY.default:
             raise UserError("argument apprentice goes with the strategy apprentice: leave one out")
         options["begin_with"] = given["apprentice"]
+    scrapys: dict[str, Any] = {
+        name: reader.read(f"setting {name}", settings.get(name))
+        for name, reader in _OF_SCRAPY.items()
+    }
     politeness = "CONCURRENT_REQUESTS" if replay else "CONCURRENT_REQUESTS_PER_DOMAIN"
     return CrawlPlan(
         **{name: value for name, value in given.items() if name in _FIELDS - {"store"}},
         options=options,
-        per_host=settings.getint(politeness),
-        delay=settings.getfloat("DOWNLOAD_DELAY"),
-        concurrency=settings.getint("CONCURRENT_REQUESTS"),
+        per_host=scrapys[politeness],
+        delay=scrapys["DOWNLOAD_DELAY"],
+        concurrency=scrapys["CONCURRENT_REQUESTS"],
     )
 
 

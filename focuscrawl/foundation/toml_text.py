@@ -4,10 +4,30 @@ from __future__ import annotations
 
 import re
 import tomllib
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _BESIDE_KEYS = re.compile(r"[^\w \t.\"'-]+")
 _DEEPEST = 64  # parts of a dotted key; what reading one takes grows with their square
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    ValueError
+        It is not in UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        msg = "not UTF-8 text; save it as UTF-8"
+        raise ValueError(msg) from None
 
 
 def read_toml(text: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.critic.training import TRAINABLE
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.input_files import read_rows
-from focuscrawl.foundation.toml_text import read_toml
+from focuscrawl.foundation.toml_text import read_toml, text_of
 from focuscrawl.lab.study import Contender, Study, StudyWeb
 from focuscrawl.taxonomy import normalise
 
@@ -45,7 +45,7 @@ def read_study(path: Path) -> Study:
         variable that is not set.
     """
     try:
-        text = os.path.expandvars(path.read_text(encoding="utf-8"))
+        text = os.path.expandvars(text_of(path))
         given = read_toml(text)
     except OSError as error:
         raise UserError(f"study {path} cannot be read: {error.strerror}") from None

@@ -64,7 +64,7 @@ class Outlook:
         if not there:
             return [("time", "no start page could be had: nothing to reckon it from")]
         fetches = counted(budget, "fetch")
-        disk = ("disk", f"about {max(1, self.size * budget / 1e6):,.0f} MB for {fetches}")
+        disk = ("disk", f"at most about {max(1, self.size * budget / 1e6):,.0f} MB for {fetches}")
         if not self.live:
             return [("time", "a replay waits for nobody: minutes"), disk]
         of_these = min(len(there), self.at_once)

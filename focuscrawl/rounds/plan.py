@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.toml_text import read_toml
+from focuscrawl.foundation.toml_text import read_toml, text_of
 from focuscrawl.foundation.values import TEXT, Reader, json_object, number, whole_number
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def read_plan(path: Path) -> RoundsPlan:
         The file cannot be read, lacks something, or says something that there is not.
     """
     try:
-        given = read_toml(path.read_text(encoding="utf-8"))
+        given = read_toml(text_of(path))
     except OSError as error:
         raise UserError(f"plan {path} cannot be read: {error.strerror}") from None
     except ValueError as error:

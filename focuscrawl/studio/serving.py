@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 from contextlib import suppress
+from errno import EACCES, EADDRINUSE
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -66,6 +67,11 @@ class Studio:
             self._socket.listen()
         except (OSError, OverflowError) as error:
             self._socket.close()
+            if isinstance(error, OSError) and error.errno not in (EADDRINUSE, EACCES):
+                raise UserError(
+                    f"nobody can listen on {host} ({error.strerror}): --host is an address of "
+                    "this machine, as in 127.0.0.1"
+                ) from None
             raise UserError(
                 f"nobody can listen on port {port} of {host} ({error}): is a studio open there "
                 "already? Name another with --port, or --port 0 for any that is free"

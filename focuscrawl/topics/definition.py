@@ -12,7 +12,7 @@ from tomlkit.exceptions import TOMLKitError
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
-from focuscrawl.foundation.toml_text import read_toml
+from focuscrawl.foundation.toml_text import read_toml, text_of
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.taxonomy import ROOT, normalise
 
@@ -91,7 +91,7 @@ def read_definition(path: str | Path) -> TopicDefinition:
         If the file cannot be read, is no TOML, or says something that makes no sense.
     """
     try:
-        content = read_toml(Path(path).read_text(encoding="utf-8"))
+        content = read_toml(text_of(Path(path)))
     except OSError as error:
         raise UserError(
             f"{path}: {error.strerror}; make a definition with focuscrawl topic new"
@@ -112,7 +112,7 @@ def write_definition(definition: TopicDefinition, path: str | Path) -> None:
     path = Path(path)
     try:
         if path.exists():
-            document = tomlkit.parse(path.read_text(encoding="utf-8"))
+            document = tomlkit.parse(text_of(path))
         else:
             document = tomlkit.document()
             document.add(tomlkit.comment(_HEADING))
@@ -122,7 +122,7 @@ def write_definition(definition: TopicDefinition, path: str | Path) -> None:
         write_whole(path, tomlkit.dumps(document))
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
-    except TOMLKitError as error:
+    except (TOMLKitError, ValueError) as error:
         raise UserError(f"{path} is no TOML file: {error}") from None
 
 

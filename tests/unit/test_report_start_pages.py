@@ -62,7 +62,7 @@ def test_an_outlook_says_what_a_budget_takes() -> None:
     time, disk = outlook.costs(3_600)
     assert time[1].startswith("1:00:00 for 3,600 fetches if it stays on these hosts, 2 s apart")
     assert "0:30:00 on many" in time[1]
-    assert disk == ("disk", "about 7 MB for 3,600 fetches")
+    assert disk == ("disk", "at most about 7 MB for 3,600 fetches")
     ((_, nothing),) = replace(outlook, pages=(LOST,)).costs(3_600)
     assert "no start page could be had" in nothing
     assert outlook.costs(0) == [("budget", "no limit: time and disk have none either")]

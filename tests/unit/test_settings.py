@@ -176,6 +176,30 @@ def test_a_plan_is_made_of_both() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "written"),
+    [
+        ("CONCURRENT_REQUESTS", 0),
+        ("CONCURRENT_REQUESTS", "many"),
+        ("CONCURRENT_REQUESTS_PER_DOMAIN", "0"),
+        ("DOWNLOAD_DELAY", "nan"),
+        ("DOWNLOAD_DELAY", -1),
+    ],
+)
+def test_a_crawl_that_could_not_fetch_does_not_begin(name: str, written: object) -> None:
+    settings = Settings({name: written})
+    with pytest.raises(UserError, match=f"setting {name} must be a .*number"):
+        plan_from(settings, read_arguments(settings, {"topic": "/A"}))
+
+
+def test_a_plan_is_told_by_names_that_can_be_written() -> None:
+    said = CrawlPlan(topic="/A", delay=2.0, concurrency=4, options={"batch": 5}).describe()
+    assert said == (
+        "topic=/A, FOCUSCRAWL_STRATEGY_OPTIONS={'batch': 5}, DOWNLOAD_DELAY=2.0, "
+        "CONCURRENT_REQUESTS=4"
+    )
+
+
 def test_an_apprentice_is_for_the_strategy_of_its_name() -> None:
     arguments = read_arguments(Settings(), {"apprentice": "x", "strategy": "best-first"})
     with pytest.raises(UserError, match="goes with the strategy apprentice"):

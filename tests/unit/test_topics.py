@@ -111,6 +111,20 @@ def test_a_definition_that_makes_no_sense_is_one_line(
     assert str(path) in str(error.value)
 
 
+def test_a_definition_in_another_encoding_is_one_line_and_a_mark_of_it_none(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "topic.toml"
+    path.write_bytes('words = ["café"]'.encode("latin-1"))
+    with pytest.raises(UserError, match="not UTF-8 text; save it as UTF-8"):
+        read_definition(path)
+    path.write_bytes(b"\xef\xbb\xbf" + 'words = ["café"]'.encode())
+    known = read_definition(path)
+    assert known.words == ("café",)
+    write_definition(known, path)
+    assert read_definition(path) == known
+
+
 @pytest.mark.parametrize(
     ("text", "what"),
     [
