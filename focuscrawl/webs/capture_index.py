@@ -22,7 +22,7 @@ from focuscrawl.webs.cdxj import LONGEST_LINE, line_of
 from focuscrawl.webs.http_response import header, parse_response
 from focuscrawl.webs.limits import LONGEST_URL
 from focuscrawl.webs.surt import surt
-from focuscrawl.webs.warc_scan import Scan
+from focuscrawl.webs.warc_scan import Scan, warn_of_damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -126,6 +126,8 @@ def _lines(archive: tuple[Path, str]) -> Iterator[bytes]:
         found = captures_of((record for record in scan if not progress.update()), name)
         if not scan.records:
             raise UserError(f"{path} holds no whole WARC record: name a .warc or .warc.gz file")
+        size = os.fstat(file.fileno()).st_size
+    warn_of_damage(path, size, scan.records, scan.truncated_at, scan.damaged)
     lines = map(line_of, found)
     yield from (line for line in lines if len(line) < LONGEST_LINE)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import weakref
 from collections import Counter
@@ -14,6 +13,7 @@ from focuscrawl.foundation.urls import host, normalize
 from focuscrawl.webs.index import open_index
 from focuscrawl.webs.recorded_answers import answer_of
 from focuscrawl.webs.warc import SEEN, Record, read_record
+from focuscrawl.webs.warc_scan import warn_of_damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from focuscrawl.webs.protocol import Answer
-
-logger = logging.getLogger(__name__)
 
 _REMEMBERED = 200_000  # resolved URLs, about 50 MB
 
@@ -71,13 +69,7 @@ class RecordedWeb:
         self.damaged: int = facts["damaged"]
         self._gzipped: bool = facts["gzipped"]
         self._known: dict[str, str | None] = {}
-        if self.truncated_at is not None:
-            logger.warning(
-                "%s is cut or damaged at byte %d of %d: its %d whole records are used",
-                self.path, self.truncated_at, size, self.records,
-            )  # fmt: skip
-        if self.damaged:
-            logger.warning("%s: %d unreadable stretches are left out", self.path, self.damaged)
+        warn_of_damage(self.path, size, self.records, self.truncated_at, self.damaged)
 
     def __len__(self) -> int:
         return len(self._index)

@@ -6,6 +6,7 @@ crawl, a full disk): every whole record must be found, and how much was lost mus
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+logger = logging.getLogger(__name__)
+
 _GZIP = b"\x1f\x8b\x08"
 _GZIP_START = re.compile(re.escape(_GZIP))
 # What a search of a damaged stretch may read of places where no record starts, after all: so
@@ -31,6 +34,19 @@ _GZIP_START = re.compile(re.escape(_GZIP))
 _MOST_WASTED = 1 << 28
 _WASTED_A_BYTE = 256
 _TRY = 1 << 10
+
+
+def warn_of_damage(
+    path: Path, size: int, records: int, truncated_at: int | None, damaged: int
+) -> None:
+    """Say in the log what of a WARC file of `size` bytes could not be read; as `Scan` has it."""
+    if truncated_at is not None:
+        logger.warning(
+            "%s is cut or damaged at byte %d of %d: its %d whole records are used",
+            path, truncated_at, size, records,
+        )  # fmt: skip
+    if damaged:
+        logger.warning("%s: %d unreadable stretches are left out", path, damaged)
 
 
 class Scan:

@@ -146,3 +146,14 @@ def test_it_is_said_early_where_files_are_not(
     index = archive(tiny, tmp_path, "web.cdxj")
     open_web(f"{index},{tmp_path / 'warcs'}")
     assert "warcs/warcs/pages.warc.gz is not there" in caplog.text
+
+
+def test_what_is_cut_of_a_file_is_said_when_it_is_indexed(
+    tiny: TinyWeb, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    warc = tiny.write(tmp_path / "pages.warc.gz")
+    whole = write_index([warc], tmp_path / "whole.cdxj", tmp_path)
+    assert not caplog.text
+    warc.write_bytes(warc.read_bytes()[:-10])
+    assert 0 < write_index([warc], tmp_path / "cut.cdxj", tmp_path) <= whole
+    assert "pages.warc.gz is cut or damaged at byte" in caplog.text
