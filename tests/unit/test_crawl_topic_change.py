@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from focuscrawl.completeness import FILE, read_estimates
 from focuscrawl.crawl import CrawlPlan, open_crawl
 from focuscrawl.crawl.parts.topic_change import REDEFINED, REQUEST, ask_to_follow, follow
 from focuscrawl.crawl.replay import replay
@@ -18,6 +19,7 @@ from focuscrawl.critic import load_critic
 from focuscrawl.critic.loading import find_model
 from focuscrawl.errors import UserError
 from focuscrawl.report.stores import open_store
+from focuscrawl.report.summary import Summary
 from focuscrawl.store import CrawlStore
 
 if TYPE_CHECKING:
@@ -118,6 +120,19 @@ def test_another_topic_is_followed_the_same_in_one_go_and_in_two(
     assert len(order(folder)) == WHOLE
     with closing(open_store(folder)) as store:
         assert store.identity()["begun_topic"] == BEGUN
+
+
+def test_estimates_of_the_topic_as_it_was_are_gone(begun: CrawlPlan, tmp_path: Path) -> None:
+    folder = tmp_path / "crawl"
+    copied(begun, folder)
+    before = read_estimates(folder / FILE)
+    followed(folder, OTHER)
+    with closing(open_store(folder)) as store:
+        assert Summary.of(store).completeness is None
+    go_on(folder, begun.strategy, HALF + 1)
+    first, *_ = read_estimates(folder / FILE)
+    assert first.fetched >= HALF
+    assert first.relevant < before[-1].relevant
 
 
 def test_a_running_crawl_follows_as_one_at_rest_does(begun: CrawlPlan, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from focuscrawl.completeness import FILE as ESTIMATES
 from focuscrawl.crawl.page_source import webs_of
 from focuscrawl.crawl.part import Part
 from focuscrawl.crawl.rejudging import Rejudged, Rejudging
@@ -156,6 +157,7 @@ def follow(
         identity=now,
         event=(History(store).n_fetches(), REDEFINED, f"{critic_name}: {found.describe()}"),
     )
+    (folder / ESTIMATES).unlink(missing_ok=True)  # they were of the topic as it was
     return critic, fresh(), found
 
 
