@@ -8,11 +8,9 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
-from scrapy.settings import Settings
 from tqdm import tqdm
 
 from focuscrawl.cli import options
-from focuscrawl.engine.settings_table import check_settings
 from focuscrawl.errors import UserError
 from focuscrawl.report.stop_reasons import in_words
 from focuscrawl.rounds import crawl_in_rounds, read_plan
@@ -68,7 +66,6 @@ def rounds(
     focuscrawl rounds rounds.toml --out rounds/cycling --master 'local[2]'
     """
     plan = read_plan(plan_file)
-    check_settings(Settings(plan.settings))
     if pages is not None and folder is None:
         raise UserError("--pages is how many pages --folder writes: name a folder, too")
     if folder is not None and (folder / "crawl.db").exists():

@@ -229,15 +229,6 @@ def test_the_command_crawls_and_tells_round_by_round(tmp_path: Path) -> None:
         open_crawl(again)
 
 
-def test_settings_of_live_rounds_are_looked_at_before_the_first(tmp_path: Path) -> None:
-    path, out = tmp_path / "rounds.toml", tmp_path / "tables"
-    path.write_text(f"{PLAN}\nsettings = {{FOCUSCRAWL_TEXTS = 1}}\n", encoding="utf-8")
-    refused = CliRunner().invoke(main, ["rounds", str(path), "--out", str(out)])
-    assert refused.exit_code == 2
-    assert "there is no setting FOCUSCRAWL_TEXTS" in refused.output
-    assert not out.exists()
-
-
 def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
     root = tmp_path / "tables"
     crawl(plan("best-first", 5, 5, 2), root)
