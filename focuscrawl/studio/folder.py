@@ -6,6 +6,7 @@ import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unicodedata import category
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.critic.files import FORMAT
@@ -21,7 +22,8 @@ _DEEPEST = 3  # folders below the one that is served
 _TOML = ".toml"
 _WARC = (".warc", ".warc.gz")
 _NAMED = 5  # recordings, where one is missing
-_NEW_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,79}", re.ASCII)
+_LONGEST_NAME = 80  # letters, of no more than 200 bytes: endings are added to it
+_MOST_BYTES = 200
 _COMES_ALONG = re.compile(r"models/[\w-]{1,80}", re.ASCII)  # with the package
 _DEMO = re.compile(r"demo(:[\d.]{1,8})?", re.ASCII)
 
@@ -162,7 +164,9 @@ class StudioFolder:
 
 def check_name(name: str) -> None:
     """Raise `UserError` unless a new folder can be called so."""
-    if not _NEW_NAME.fullmatch(name):
+    letters = all(each in "._-" or category(each)[0] in "LMN" for each in name)
+    short = len(name) <= _LONGEST_NAME and len(name.encode("utf-8", "replace")) <= _MOST_BYTES
+    if not (letters and short and name[:1] not in {"", ".", "-"}):
         raise UserError(
             f"{name!r:.80} is no name: begin with a letter or digit, go on with these, "
             "and . _ -, 80 at most"

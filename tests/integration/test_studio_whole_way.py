@@ -103,7 +103,7 @@ class Way:
         page = self.page
         picture(page, "empty")
         self.link("New topic")
-        page.get_by_label("Name").fill("cycling")
+        page.get_by_label("Name").fill("été-自転車")
         page.get_by_label("Phrases").fill("road cycling, peloton")
         page.get_by_label("Pages on the topic, one URL").fill("\n".join(self.good))
         picture(page, "new-topic")

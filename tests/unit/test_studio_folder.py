@@ -104,3 +104,31 @@ def test_a_pause_is_kept_for_a_crawl_at_rest_and_taken_back(folder: StudioFolder
     for wanted in (Command.RUN, Command.STOP):
         with pytest.raises(UserError, match="nothing to"):
             listing.ask(crawl, wanted)
+
+
+@pytest.mark.parametrize("name", ["birds", "été", "自転車", "पक्षी", "Bücher_2.1-b", "8"])
+def test_names_are_in_any_letters(folder: StudioFolder, name: str) -> None:
+    assert folder.new_folder(name) == folder.root / name
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "",
+        ".",
+        "..",
+        ".a",
+        "-a",
+        "a/b",
+        "a b",
+        "a\0b",
+        "a\n",
+        "\u202eabc",
+        "x" * 81,
+        "鳥" * 80,
+        "a\ud800",
+    ],
+)
+def test_other_names_are_refused(folder: StudioFolder, name: str) -> None:
+    with pytest.raises(UserError, match="is no name"):
+        folder.new_folder(name)
