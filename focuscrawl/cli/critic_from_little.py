@@ -14,6 +14,7 @@ from focuscrawl.cli.example_crawl import fetch_examples
 from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.input_files import read_text
+from focuscrawl.foundation.urls import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -191,7 +192,8 @@ def _check_kind(kind: str | None, little: Little, web: str | None) -> None:
     if kind not in {None, LogisticModel.kind, WordsModel.kind, *KINDS}:
         known = ", ".join([LogisticModel.kind, *KINDS, WordsModel.kind])
         raise UserError(f"unknown kind of critic {kind!r}: choose one of {known}")
-    both = sorted(set(little.good) & set(little.bad))
+    good, bad = ({normalize(url) or url for url in urls} for urls in (little.good, little.bad))
+    both = sorted(good & bad)
     if both:
         raise UserError(f"{both[0]} is both good and bad; take it out of one")
 

@@ -58,7 +58,9 @@ def apply(*, crawl_dir: Path, definition: Path, web: str | None) -> None:
     Trains the critic, judges the pages of the crawl anew and re-scores what waits. A crawl that
     runs does so by itself; one at rest is resumed by the command that began it.
     """
-    _apply(read_definition(definition), crawl_dir, web)
+    made = read_definition(definition)
+    _apply(made, crawl_dir, web)
+    write_definition(made, crawl_dir / DEFINITION)  # judgements, marks are added to that
 
 
 @click.command()

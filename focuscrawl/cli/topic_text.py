@@ -63,4 +63,4 @@ def urls_of(given: Iterable[str]) -> list[str]:
         if not Path(each).exists():
             raise UserError(f"{each} is no URL, and no file of URLs")
         found += lines_of(read_text(each)).values()
-    return found
+    return [normalize(url) or url for url in found]  # what is none is refused with the definition

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from focuscrawl.webs.protocol import Web
 
 _CHUNK = 256  # pages judged at once
+_NAMED = 5  # topics in a message
 
 
 class ClassResult(NamedTuple):
@@ -152,6 +153,13 @@ def check_relevance(
     skipped["not HTML"] = len(pages) - len(kept)
     _require_pages(len(kept), web)
     truth = np.array([lies_under(label.topic, topics) for label in kept])
+    if not truth.any():
+        others = sorted({label.topic for label in kept})
+        more = "" if len(others) <= _NAMED else ", ..."
+        raise UserError(
+            f"none of the {len(kept)} labelled pages is on {', '.join(topics)}; they are on "
+            f"{', '.join(others[:_NAMED])}{more}"
+        )
     verdict = found > 0.5
     return _report(
         classes=("off topic", "on topic"),

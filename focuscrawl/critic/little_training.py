@@ -17,7 +17,7 @@ from focuscrawl.critic.written import written_pages
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.taxonomy import ROOT, normalise
+from focuscrawl.taxonomy import ROOT, lies_under, normalise
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -47,7 +47,7 @@ def topic_name(name: str | None) -> str:
         raise UserError("name is empty: take one like /Birds")
     if "," in path:
         raise UserError(f"name {name}: commas stand between topics; take another, like /Birds")
-    if path in {OFF_TOPIC, ROOT}:
+    if path == ROOT or lies_under(path, [OFF_TOPIC]):
         raise UserError(f"name {name}: that is what is off the topic; take another, like /Birds")
     return path
 

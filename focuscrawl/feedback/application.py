@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.page_source import webs_of
-from focuscrawl.crawl.parts.topic_change import ask_to_follow, check_followable, follow
+from focuscrawl.crawl.parts.topic_change import (
+    REQUEST,
+    ask_to_follow,
+    check_followable,
+    follow,
+)
 from focuscrawl.crawl.rejudging import check_readable
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.critic.callable_critic import is_callable_spec
@@ -18,6 +23,7 @@ from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.loading import load_trained
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT
+from focuscrawl.report.stop_reasons import last_reason
 from focuscrawl.report.stores import open_store
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
@@ -135,6 +141,13 @@ def apply_definition(
     try:
         folder.acquire()
     except UserError:
+        with closing(open_store(crawl_dir)) as store:
+            at_rest = last_reason(store) is not None
+        if at_rest:
+            shutil.rmtree(folder.path / name, ignore_errors=True)
+            raise UserError(
+                f"{folder.path} is judged anew by somebody else just now: apply again after that"
+            ) from None
         ask_to_follow(folder.path, name, topic, web)
         return Applied(folder.path / name, topics, trained, None)
     try:
@@ -143,6 +156,7 @@ def apply_definition(
             _, _, found = follow(
                 store, folder.path, name, topic, webs=webs.pages, on_page=pages.advance
             )
+        (folder.path / REQUEST).unlink(missing_ok=True)  # of a crawl that was killed before it
     except BaseException:
         shutil.rmtree(folder.path / name, ignore_errors=True)
         raise

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from lxml import etree
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.input_files import read_text
 from focuscrawl.foundation.urls import normalize
 from focuscrawl.page.tree import parse_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 _DEEPEST = 64  # folders in folders
 _LONGEST = 1000  # characters of a title
@@ -47,11 +48,7 @@ def read_bookmarks(path: str | Path, folder: str | None = None) -> list[Bookmark
     UserError
         If the file cannot be read, or has no bookmark, or none in `folder`.
     """
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig", errors="replace")
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}; export the bookmarks of a browser") from None
-    return bookmarks_in(text, str(path), folder)
+    return bookmarks_in(read_text(path), str(path), folder)
 
 
 def bookmarks_in(text: str, where: str, folder: str | None = None) -> list[Bookmark]:

@@ -187,10 +187,7 @@ def _checked(where: str, content: dict[str, Any]) -> TopicDefinition:
     twice = sorted(url for url, times in moved.items() if times > 1)
     if twice:
         raise UserError(f"{where}: {twice[0]} is in two classes; take it out of one")
-    if given["critic"] is not None and not given["topics"]:
-        raise UserError(f"{where}: no class of {given['critic']} is marked; name some in topics")
-    if given["critic"] is not None and given["name"] is not None:
-        raise UserError(f"{where}: the classes of {given['critic']} have names: take out name")
+    _check_critic(where, given)
     if not any(given[name] for name in ("critic", "words", "description", "good")):
         raise UserError(
             f"{where} says too little: name a critic and topics, or words, a description or good "
@@ -199,6 +196,18 @@ def _checked(where: str, content: dict[str, Any]) -> TopicDefinition:
     if ROOT in given["topics"]:
         raise UserError(f"{where}: {ROOT} is every topic; mark some below it")
     return TopicDefinition(**given)
+
+
+def _check_critic(where: str, given: Mapping[str, Any]) -> None:
+    """Raise `UserError` where what is said of a critic's classes does not go with the critic."""
+    critic = given["critic"]
+    if critic is None and (given["topics"] or given[_CLASSES]):
+        which = "topics" if given["topics"] else _CLASSES
+        raise UserError(f"{where}: {which} are those of a critic: name it, too, or take them out")
+    if critic is not None and not given["topics"]:
+        raise UserError(f"{where}: no class of {critic} is marked; name some in topics")
+    if critic is not None and given["name"] is not None:
+        raise UserError(f"{where}: the classes of {critic} have names: take out name")
 
 
 def _texts(where: str, name: str, values: object) -> tuple[str, ...]:

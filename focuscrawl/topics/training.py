@@ -213,6 +213,8 @@ def _check_marked(definition: TopicDefinition, base: TrainedCritic) -> None:
     """Raise `UserError` unless the critic or the definition knows every class that is marked."""
     known = Taxonomy({path: [] for path in (*base.model.classes, *definition.classes)})
     for topic in definition.topics:
+        if lies_under(topic, [OFF_TOPIC]):
+            raise UserError(f"{topic} is what is off the topic: it cannot be marked")
         if topic not in known:
             near = known.nearest(topic) or list(known.leaves[:5])
             raise UserError(

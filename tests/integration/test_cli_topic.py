@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
+from focuscrawl.crawl.parts.topic_change import REQUEST, ask_to_follow
 from focuscrawl.feedback import KINDS, suggest
 from focuscrawl.report.stores import open_store
 from focuscrawl.topics import read_definition
@@ -79,6 +80,11 @@ def test_a_definition_is_made_added_to_and_applied(folder: Path, tmp_path: Path)
     assert sum(float(str(row["relevance"])) for row in pages_of(folder)) < before / 2
     kinds = [kind for (kind,) in Kept(folder).query("SELECT kind FROM events ORDER BY id")]
     assert kinds[-1] == "redefined"
+    # judgements and marks are added to what was applied, whatever was left to be followed before
+    assert read_definition(folder / "topic.toml") == read_definition(path)
+    ask_to_follow(folder, "critic-1", TOPIC, None)
+    assert topic("apply", folder, path).exit_code == 0
+    assert not (folder / REQUEST).exists()
 
 
 def test_what_an_alarm_proposes_is_marked_in_one_step(folder: Path) -> None:
@@ -229,6 +235,9 @@ def test_several_urls_may_stand_in_one_option(tmp_path: Path) -> None:
     known = read_definition(path)
     assert known.good == (comma, "https://b.example/")
     assert known.bad == ("https://c.example/", "https://d.example/")
+    again = topic("add", path, "--good", "HTTPS://C.example#top")  # the latest of a page counts
+    assert again.exit_code == 0, again.output
+    assert read_definition(path).bad == ("https://d.example/",)
     assert known.seeds == ("https://e.example/", "http://f.example/")
 
 

@@ -156,7 +156,7 @@ def test_a_phrase_that_is_everywhere_is_refused() -> None:
     assert phrases_of("the birds") == [["the", "birds"]]
 
 
-@pytest.mark.parametrize("name", ["/bad", "/"])
+@pytest.mark.parametrize("name", ["/bad", "/", "bad/x"])
 def test_a_topic_is_not_called_what_is_off_the_topic(name: str) -> None:
     with pytest.raises(UserError, match="take another"):
         topic_name(name)

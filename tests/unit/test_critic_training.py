@@ -214,6 +214,10 @@ def test_check_of_relevance(tmp_path: Path) -> None:
     assert [result.pages for result in report.classes] == [3, 6]
     mistaken = check_relevance(critic, ["/Computers"], labels, web)
     assert mistaken.accuracy == 0.0
+    with pytest.raises(
+        UserError, match="none of the 9 labelled pages is on /Sciense; they are on"
+    ):
+        check_relevance(critic, ["/Sciense"], labels, web)
 
 
 @pytest.mark.long

@@ -98,6 +98,8 @@ def test_the_latest_judgement_of_a_page_counts() -> None:
             "is in two classes",
         ),
         ('critic = "x"\ntopics = ["/"]', "is every topic"),
+        ('words = ["x"]\ntopics = ["/A"]', "topics are those of a critic"),
+        ('words = ["x"]\n[classes]\n"/A/B" = ["http://a.example/"]', "those of a critic"),
     ],
 )
 def test_a_definition_that_makes_no_sense_is_one_line(
@@ -150,5 +152,6 @@ def test_what_no_definition_says_is_a_short_line(tmp_path: Path, text: str, what
 def test_a_definition_may_be_long(tmp_path: Path) -> None:
     urls = [f"http://a.b.c.d.example/{i}/x.y.z" for i in range(20_000)]
     moved = ", ".join(f'"{url}"' for url in urls)
-    (tmp_path / "topic.toml").write_text(f'words = ["a"]\n[classes]\n"/A/B" = [{moved}]\n')
+    said = f'critic = "x"\ntopics = ["/A"]\n[classes]\n"/A/B" = [{moved}]\n'
+    (tmp_path / "topic.toml").write_text(said)
     assert read_definition(tmp_path / "topic.toml").classes["/A/B"] == tuple(urls)

@@ -117,3 +117,13 @@ def test_bookmarks_of_strangers_cost_little(tmp_path: Path, before: str) -> None
     assert [found[0].url, len(found)] == ["http://host.example/", 5001]
     assert len(found[0].title) <= 1000
     assert len(found[-1].folder) < 2000
+
+
+def test_bookmarks_in_another_encoding_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "bookmarks.html"
+    for encoding in ("latin-1", "utf-16"):
+        path.write_bytes(
+            '<DT><H3>Räder</H3><DL><DT><A HREF="http://a.example/">a</A></DL>'.encode(encoding)
+        )
+        with pytest.raises(UserError, match="not UTF-8 text"):
+            read_bookmarks(path)
