@@ -50,7 +50,7 @@ class WordReader:
         self._number: dict[str, int] = {}
         self._prior = self._ask([""])[0]
         self._evidence = GrowingArray(np.float32)  # (n_words, columns), row after row
-        marked = np.asarray(critic.marked, bool)
+        marked = np.asarray(getattr(critic, "marked_of_words", critic.marked), bool)
         self._marked = marked if len(marked) == len(self._prior) else np.array([False, True])
 
     @property

@@ -94,6 +94,8 @@ def _alone(out: Path) -> AbstractContextManager[object]:
         return FileLock(out / ".lock", fallback_to_soft=False).acquire(blocking=False)
     except Timeout:
         raise UserError(f"another lab run in {out} is running: wait for it") from None
+    except OSError as error:
+        raise UserError(f"--out {out} cannot be made: {error.strerror}") from None
 
 
 def crawl_with_progress(

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import numpy as np
 
 from focuscrawl.critic.calibration import log_normalised
+from focuscrawl.taxonomy import lies_under
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +59,7 @@ class LogisticModel:
     ----------
     vectors : makes vectors of pages
     linear : the function
-    reader : naive Bayes of the same classes, learned from the same pages
+    reader : naive Bayes of the same classes, or of some below them, learned from the same pages
 
     Notes
     -----
@@ -70,7 +71,7 @@ class LogisticModel:
     kind: ClassVar[str] = "discriminative"
 
     def __init__(self, vectors: PageVectors, linear: Linear, reader: NaiveBayes) -> None:
-        if reader.classes != linear.classes:
+        if not all(lies_under(path, linear.classes) for path in reader.classes):
             raise ValueError("the reader of words has other classes")
         self.classes = linear.classes
         self.vectors = vectors
@@ -93,8 +94,13 @@ class LogisticModel:
         return calibration(posteriors, np.array([float(sum(bag.values())) for bag in bags]))
 
     def log_posteriors_of_words(self, bags: Sequence[Bag]) -> NDArray[np.float64]:
-        """Return log Pr(c|t) of words of links, each a bag; float64 (n_bags, n_classes)."""
+        """Return log Pr(c|t) of words of links, each a bag; float64 (n_bags, reader's classes)."""
         return self.reader.log_posteriors(bags)
+
+    def marked_of_reader(self, marked: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Return which classes of the reader lie in those of the model that are `marked`."""
+        topics = [path for path, yes in zip(self.classes, marked.tolist(), strict=True) if yes]
+        return np.array([lies_under(path, topics) for path in self.reader.classes], np.bool_)
 
 
 def _log_posteriors(logits: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -55,7 +55,7 @@ class FocusedCritic:
 
     Attributes
     ----------
-    classes, marked, examples, fingerprint, reads_words : as `Critic` has them
+    classes, marked, examples, fingerprint, reads_words, marked_of_words : as `Critic` has them
     """
 
     model: TopicModel
@@ -68,6 +68,9 @@ class FocusedCritic:
 
     def __post_init__(self) -> None:
         self.classes = self.model.classes
+        self.marked_of_words = self.marked
+        if isinstance(self.model, LogisticModel):
+            self.marked_of_words = self.model.marked_of_reader(self.marked)
 
     def judge(self, pages: Sequence[PageView]) -> Judgement:
         """Judge `pages`: R(u) is the sum of the posteriors of the marked leaves (METHODS 1)."""
@@ -78,7 +81,7 @@ class FocusedCritic:
         bags: list[Bag] = [{word: 1} if word else {} for word in words]
         if not isinstance(self.model, LogisticModel):
             return self.judge_bags(bags)
-        return self._judgement(self.model.log_posteriors_of_words(bags))
+        return _judgement(self.model.log_posteriors_of_words(bags), self.marked_of_words)
 
     def phrase_words(self) -> dict[str, float]:
         """Return the words by which the user has named the topic, if that is how."""
@@ -90,10 +93,11 @@ class FocusedCritic:
 
     def judge_bags(self, bags: Sequence[Bag]) -> Judgement:
         """Judge pages of which only the words are known."""
-        return self._judgement(self.model.log_posteriors(bags, self.calibration))
+        return _judgement(self.model.log_posteriors(bags, self.calibration), self.marked)
 
-    def _judgement(self, log_posteriors: NDArray[np.float64]) -> Judgement:
-        probabilities = np.exp(log_posteriors)
-        # rounding can carry a sum of posteriors past 1
-        relevance = np.minimum(probabilities[:, self.marked].sum(axis=1), 1.0)
-        return Judgement(relevance, probabilities)
+
+def _judgement(log_posteriors: NDArray[np.float64], marked: NDArray[np.bool_]) -> Judgement:
+    probabilities = np.exp(log_posteriors)
+    # rounding can carry a sum of posteriors past 1
+    relevance = np.minimum(probabilities[:, marked].sum(axis=1), 1.0)
+    return Judgement(relevance, probabilities)

@@ -16,6 +16,9 @@ stands out four fifths as far as the good pages do is taken to be on the topic a
 where many of the unlabelled pages are on it, no page stands out far from them. But two standard
 deviations are always enough: good pages that a crawl has found are more alike than those of the
 topic, and stand out further by that.
+
+Words of links are read by naive Bayes of the topic and of the kinds of other pages
+(`focuscrawl.critic.kinds_of_pages`).
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ import numpy as np
 
 from focuscrawl.critic.counts import TrainingRows
 from focuscrawl.critic.discriminative import Linear, LogisticModel, as_matrix, fit_logistic
+from focuscrawl.critic.kinds_of_pages import kinds_of
 from focuscrawl.critic.languages import languages_of, read_as
 from focuscrawl.critic.naive_bayes import NaiveBayes
 from focuscrawl.critic.page_vectors import PageVectors
@@ -42,6 +46,7 @@ if TYPE_CHECKING:
 
     from focuscrawl.critic.bag_of_words import Bag
     from focuscrawl.critic.written import Shares
+    from focuscrawl.foundation.arrays import Ints
 
 #: mean and standard deviation, over pages, of the cosine of a query by words and by meaning, where
 #: no page has been seen: as the recorded webs have them with English as the background
@@ -136,11 +141,15 @@ def learn_from_little(
     vectors, pages = read_little(
         phrases, good, bad, unlabelled, embeddings=embeddings, languages=languages
     )
+    from scipy import sparse  # noqa: PLC0415 - slow to import, needed in training only
+
     judge = learn_judge(vectors, phrases, pages)
     relevant = judge.log_odds(pages.unlabelled) > 0.0
     on = [*good, *(bag for bag, yes in zip(unlabelled, relevant, strict=True) if yes)]
     off = [*bad, *(bag for bag, yes in zip(unlabelled, relevant, strict=True) if not yes)]
-    return LogisticModel(vectors, judge.linear(topic), _reader(topic, phrases, on, off, languages))
+    kinds = kinds_of(sparse.csr_matrix(sparse.vstack([pages.bad, pages.unlabelled[~relevant]])))
+    reader = _reader(topic, phrases, on, off, kinds=kinds, languages=languages)
+    return LogisticModel(vectors, judge.linear(topic), reader)
 
 
 def read_little(
@@ -209,9 +218,9 @@ def learn_from_query(
         np.sum([each.weights for each in judges], axis=0) / spread,
         sum(each.intercept for each in judges) / spread,
     )
-    return LogisticModel(
-        vectors, judge.linear(topic), _reader(topic, phrases, (), pages, languages)
-    )
+    kinds = np.zeros(len(pages), np.int64)  # drawn word by word, they are all of one
+    reader = _reader(topic, phrases, (), pages, kinds=kinds, languages=languages)
+    return LogisticModel(vectors, judge.linear(topic), reader)
 
 
 class _Learning:
@@ -318,11 +327,17 @@ def _reader(
     phrases: Sequence[Sequence[str]],
     on: Sequence[Bag],
     off: Sequence[Bag],
+    *,
+    kinds: Ints,
     languages: Shares,
 ) -> NaiveBayes:
-    """Return what reads the words of links: the phrases count as one more page of the topic."""
+    """Return what reads the words of links: the phrases count as one more page of the topic.
+
+    Its classes are the topic, and ``/bad/00`` and so on, the `kinds` of the pages off it.
+    """
     query = [Counter(dict.fromkeys(chain.from_iterable(phrases), _OFTEN))] if phrases else []
     pages = [*query, *on, *off]
-    topics = [topic] * (len(query) + len(on)) + [OFF_TOPIC] * len(off)
+    others = [f"{OFF_TOPIC}/{kind:02}" for kind in kinds.tolist()]
+    topics = [topic] * (len(query) + len(on)) + others
     counts = TrainingRows.from_bags(read_as(pages, languages), topics).count(min_df=1)
     return NaiveBayes(counts, uniform_prior=True, languages=languages)

@@ -43,6 +43,8 @@ class Critic(Protocol):
         read the words of links
     judge_words : optional, of one that reads words otherwise than as pages of one word: takes a
         sequence of words, "" among them, and returns a `Judgement`
+    marked_of_words : optional, beside `judge_words`, if its columns are others than `classes`:
+        which of them the focus covers
     phrase_words, example_words : optional, of one that can tell the words of its topic: each
         returns their weights above 0, 1 at most, by word in lower case; the first those by which
         the user has named the topic, the second those that the examples have

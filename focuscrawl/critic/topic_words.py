@@ -45,7 +45,9 @@ def words_of_examples(model: TopicModel, marked: NDArray[np.bool_]) -> dict[str,
     -------
     `MOST` words at most, the greatest weight 1; none of a model that has no examples
     """
-    reader = model.reader if isinstance(model, LogisticModel) else model
+    reader = model
+    if isinstance(model, LogisticModel):
+        reader, marked = model.reader, model.marked_of_reader(marked)
     if not isinstance(reader, NaiveBayes) or marked.all() or not marked.any():
         return {}
     counts, words = reader.counts.counts, reader.counts.words

@@ -55,7 +55,7 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
         check_values(study.contenders, judges[0], web, study_web.topics[0])
         # a critic without classes, a user's callable, judges one topic and has no oracle
         whole = whole_web(web, judges[0]) if judges[0].classes else None
-        for topic in study_web.topics:
+        for topic, judge in zip(study_web.topics, judges, strict=True):
             relevance = None if whole is None else whole.relevance(topic)
             for draw in range(study.draws):
                 seeds = draw_seeds(study_web, web, topic, draw)
@@ -89,6 +89,7 @@ def plan_runs(study: Study, out: Path) -> list[Run]:
                         teaches=_taught_by(contender, study),
                         knows=planned.get(contender.knows or ""),
                         remembers=contender.label in known,
+                        fingerprint=f"{web.fingerprint} {judge.fingerprint}",
                     )
                 runs += planned.values()
     return runs

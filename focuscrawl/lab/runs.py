@@ -38,6 +38,7 @@ class Run:
         begin with it
     knows : the run of the contender whose knowledge it begins with
     remembers : its crawl is taken into knowledge, for all that begin with that
+    fingerprint : tells what recording and critic hold from what they held before
     """
 
     web: str
@@ -56,6 +57,7 @@ class Run:
     teaches: tuple[Mapping[str, Any], ...] = ()
     knows: Run | None = None
     remembers: bool = False
+    fingerprint: str = ""
 
     @property
     def name(self) -> str:
@@ -101,6 +103,7 @@ class Run:
         return {
             "recording": self.recording,
             "critic": self.critic,
+            "fingerprint": self.fingerprint,
             "topic": self.topic,
             "seeds": list(self.seeds),
             "budget": self.budget,
@@ -117,8 +120,9 @@ class Run:
     def done(self) -> bool:
         """True if it is over, in this call or an earlier one, under the same terms."""
         # as JSON has them: a list of options may come out of the study as a tuple
-        terms = read_record(self.folder / _RECORD).get("terms")
-        return terms == json.loads(json.dumps(self.terms)) and _is_whole(self.fetches)
+        record = read_record(self.folder / _RECORD)
+        same = record.get("terms") == json.loads(json.dumps(self.terms))
+        return same and isinstance(record.get("cost"), dict) and _is_whole(self.fetches)
 
     @property
     def cost(self) -> dict[str, float]:
@@ -205,4 +209,4 @@ def read_record(path: Path) -> dict[str, Any]:
         kept: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return kept
+    return kept if isinstance(kept, dict) else {}

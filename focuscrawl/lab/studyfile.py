@@ -20,12 +20,14 @@ from focuscrawl.critic.training import TRAINABLE
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.input_files import read_rows
 from focuscrawl.foundation.toml_text import read_toml, text_of
+from focuscrawl.lab.planning import slug
 from focuscrawl.lab.study import Contender, Study, StudyWeb
 from focuscrawl.taxonomy import normalise
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+_LONGEST = 120  # characters of a label
 _KINDS: dict[type, str] = {
     str: "a text in quotes",
     int: "a whole number",
@@ -72,7 +74,11 @@ def _tables(name: str, given: Mapping[str, Any], key: str) -> list[tuple[str, di
     if key not in given:
         raise UserError(f"{name} does not say {key!r}")
     found = given[key]
-    if not found or not all(isinstance(each, dict) for each in found):
+    if (
+        not isinstance(found, list)
+        or not found
+        or not all(isinstance(each, dict) for each in found)
+    ):
         raise UserError(f"{name}: {key} must be tables that begin with [[{key}]]")
     return [(f"{name}, {key} {i}", each) for i, each in enumerate(found, 1)]
 
@@ -180,8 +186,13 @@ def _check_variables(path: Path, value: object) -> None:
 
 
 def _check_distinct(path: Path, kind: str, names: list[str]) -> None:
-    folders = [name.replace("/", "_") for name in names]  # as `focuscrawl.lab.planning` does
+    folders = [slug(name) for name in names]
     for name, folder in zip(names, folders, strict=True):
+        if folder.strip(".") == "" or len(folder) > _LONGEST or not folder.isprintable():
+            raise UserError(
+                f"study {path}: {name!r:.120} names no folder, as {kind} do: letters and digits, "
+                f"{_LONGEST} at most"
+            )
         if folders.count(folder) > 1:
             raise UserError(f"study {path} has two {kind} called {name!r}: label them")
 

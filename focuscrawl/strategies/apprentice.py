@@ -17,6 +17,7 @@ from focuscrawl.apprentice.instances import MAX_LINKS
 from focuscrawl.apprentice.link_context import MAX_TOKENS
 from focuscrawl.apprentice.options import DEFAULT_GROUPS, Options
 from focuscrawl.apprentice.page_facts import PageFacts
+from focuscrawl.errors import UserError
 from focuscrawl.foundation.packed_arrays import pack_arrays, unpack_numbers
 from focuscrawl.strategies.base import Strategy
 from focuscrawl.strategies.messages import Expansion, Lesson
@@ -91,6 +92,8 @@ class ApprenticeStrategy(Strategy):
         known = context.knowledge
         exported = None if known is None else known.graduate
         if begin_with is not None:
+            if not isinstance(begin_with, str):
+                raise UserError(f"apprentice: begin_with must be a file, not {begin_with!r:.80}")
             exported = read_apprentice(Path(begin_with))
         self._apprentice = Apprentice.warm_started(options, exported)
         self._training = SharedTraining(self._apprentice)

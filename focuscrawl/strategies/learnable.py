@@ -13,7 +13,7 @@ from focuscrawl.knowledge import Keywords
 from focuscrawl.knowledge.keywords import WordCount, words_of
 from focuscrawl.strategies.evidence import Maximum
 from focuscrawl.strategies.link_strategy import LinkStrategy
-from focuscrawl.strategies.option_checks import check_number
+from focuscrawl.strategies.option_checks import check_number, is_list_of_texts
 from focuscrawl.strategies.topic_words import topic_names
 
 if TYPE_CHECKING:
@@ -88,10 +88,10 @@ class Learnable(LinkStrategy):
                 "strategy learnable: alpha, beta and gamma must add up to 1, not "
                 f"{alpha + beta + gamma:g}"
             )
-        if isinstance(keywords, str) or not all(isinstance(each, str) for each in keywords):
+        if not is_list_of_texts(keywords):
             raise UserError(f"learnable: keywords must be a list of texts, not {keywords!r:.80}")
         for name, chosen, some in (("first", first, FIRST), ("bases", bases, BASES)):
-            if isinstance(chosen, str) or not set(chosen) <= set(some):
+            if not is_list_of_texts(chosen) or not set(chosen) <= set(some):
                 raise UserError(
                     f"learnable: {name} must be a list of some of {', '.join(some)}, "
                     f"not {chosen!r:.80}"

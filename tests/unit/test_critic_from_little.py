@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from focuscrawl.apprentice.critic_reading import WordReader
 from focuscrawl.critic.discriminative import as_matrix
 from focuscrawl.critic.files import read_critic, save_critic
 from focuscrawl.critic.from_little import (
@@ -15,11 +16,13 @@ from focuscrawl.critic.from_little import (
     learn_judge,
     read_little,
 )
+from focuscrawl.critic.kinds_of_pages import kinds_of
 from focuscrawl.critic.little_training import topic_name
+from focuscrawl.critic.loading import load_trained
 from focuscrawl.critic.phrase_model import phrases_of
 from focuscrawl.critic.trained import TrainedCritic
 from focuscrawl.errors import UserError
-from unit.topic_pages import pages_of
+from unit.topic_pages import WORDS, pages_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -141,8 +144,46 @@ def test_relevance_is_that_of_the_topic_however_it_is_called(name: str) -> None:
         good=pages_of("birds", 3), unlabelled=OTHERS, topic=name, embeddings=False
     )
     assert model.classes == tuple(sorted(["/bad", name]))
-    assert model.reader.classes == model.classes
+    assert model.marked_of_reader(np.array([path == name for path in model.classes])).sum() == 1
     assert relevance(model, BIRDS).mean() > 0.5 > relevance(model, ENGINES).mean()
+
+
+def test_links_are_read_by_the_kinds_of_what_is_off_the_topic(tmp_path: Path) -> None:
+    """Words of another topic speak against this one, though few pages off the topic have them."""
+    good, rare = pages_of("birds", 3), pages_of("cooking", 20, 5)
+    others = [*pages_of(None, 260), *rare]
+    model = learn_from_little([["birds"]], good, unlabelled=others, embeddings=False)
+    assert [path[:5] for path in model.reader.classes] == ["/bad/"] * 18 + ["/good"]
+    assert sum(model.reader.counts.pages) == 1 + len(good) + len(others)
+    save_critic(TrainedCritic(model), tmp_path / "critic")
+    critic = load_trained(str(tmp_path / "critic"), "/good")
+    said = WordReader(critic)
+    assert said.columns == 19
+    texts = [WORDS["birds"][:3], WORDS["cooking"][:3]]
+    odds = log_odds(said, texts)
+    assert odds[0] > 0.0 > odds[1]
+
+
+def test_pages_of_a_topic_are_of_a_kind() -> None:
+    topics = ["birds", "cooking", "engines"]
+    bags = [bag for topic in topics for bag in pages_of(topic, 40)]
+    _, pages = read_little([], bags[:1], [], bags, embeddings=False)
+    kinds = kinds_of(pages.unlabelled)
+    assert kinds.tolist() == kinds_of(pages.unlabelled).tolist()
+    assert len(set(kinds.tolist())) == 8
+    for place in range(3):
+        own, rest = kinds[40 * place :][:40], np.delete(kinds, np.s_[40 * place : 40 * place + 40])
+        assert not set(own.tolist()) & set(rest.tolist())
+    assert set(kinds_of(pages.unlabelled[:29]).tolist()) == {0}
+    assert kinds_of(pages.unlabelled[:0]).shape == (0,)
+
+
+def log_odds(reader: WordReader, texts: Sequence[Sequence[str]]) -> np.ndarray:
+    """Return the log-odds of texts, less those of a text of no word."""
+    words = [word for text in texts for word in text]
+    owner = np.repeat(np.arange(len(texts)), [len(text) for text in texts])
+    nothing = reader.log_odds(np.zeros((1, reader.columns), np.float32))
+    return reader.log_odds(reader.evidence(words, owner, len(texts))) - nothing
 
 
 def test_nothing_to_learn_from() -> None:
