@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -186,6 +187,9 @@ def _check_file(path: Path) -> None:
         raise UserError(f"{there} is a file: name another place for the feed {path.name}")
     if is_store(path):
         raise UserError(f"{path} is the store of a crawl: name another file for the feed")
+    place = path if path.exists() else there
+    if not os.access(place, os.W_OK):
+        raise UserError(f"{place} cannot be written: name another place for the feed {path.name}")
 
 
 def _types_of(item: type[Visit]) -> dict[str, pa.DataType]:

@@ -22,6 +22,8 @@ from focuscrawl.report.stores import open_store
 from focuscrawl.store.postgres import is_database_url
 from focuscrawl.text import EXTRACTORS
 
+_LONGEST = 10_000_000  # characters of a chunk
+
 
 @click.command()
 @options.CRAWL_DIR
@@ -36,7 +38,13 @@ from focuscrawl.text import EXTRACTORS
     help="What finds the main text: the better one, or the faster one.",
 )
 @click.option("--near-duplicates", is_flag=True, help="Keep pages that say nearly the same.")
-@options.number("--chunk", "Characters of a chunk for retrieval, at most; 0 for none.", 0, least=0)
+@options.number(
+    "--chunk",
+    "Characters of a chunk for retrieval, at most; 0 for none.",
+    0,
+    least=0,
+    most=_LONGEST,
+)
 @click.option("--links", is_flag=True, help="Also links between pages, and hosts, as edges.")
 @click.option("--web", help="Where pages are that the crawl has not kept itself.")
 @options.processes("Pages whose text is taken")

@@ -89,7 +89,8 @@ def extend(crawl: str, budget: int, wait: float) -> None:
         few = f"{budget}, which is no more than the {fetched:,} fetches it has; name a larger one"
         raise UserError(
             f"nobody crawls in {asked.name}: go on with the command that began it, and "
-            f"-a budget={few if 0 < budget <= fetched else budget}"
+            f"-a budget={few if 0 < budget <= fetched else budget} (a spider of your own: "
+            "-s FOCUSCRAWL_BUDGET=)"
         )
     asked.extend(budget)
     _await(asked, wait, "extended", lambda: not asked.extending)

@@ -33,7 +33,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: of reasons to stop that are no good end
-_EXIT_CODES = {"error": 1, "store_error": 1, "lease_lost": 1, "seeds_unreachable": 3}
+_EXIT_CODES = {
+    "error": 1,
+    "start_error": 1,
+    "store_error": 1,
+    "lease_lost": 1,
+    "seeds_unreachable": 3,
+}
 
 
 class Command(CrawlCommand):

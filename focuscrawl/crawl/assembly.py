@@ -284,7 +284,9 @@ def _seeds(
     resolved = web.resolve(seeds)
     known = [url for url in resolved if url is not None]
     if not known:
-        raise UserError(f"none of the {len(seeds)} seeds is in the recorded web {plan.web}")
+        raise UserError(
+            f"none of the {len(seeds)} seeds is in the recorded web {plan.web}: {_some(seeds)}"
+        )
     absent = [url for url, found in zip(seeds, resolved, strict=True) if found is None]
     if absent and plan.seeds is not None:
         logger.warning(

@@ -69,6 +69,15 @@ def nothing_under_way(crawler: Crawler) -> bool:
     return slot is None or not (slot.inprogress or (scraping and not scraping.is_idle()))
 
 
+def start_failed(crawler: Crawler) -> bool:
+    """Tell whether the spider's ``start`` raised an error; it is in the log.
+
+    Tested: Scrapy 2.19 (``engine._start_error``); one that has it not does not know itself.
+    Until: ``spider_idle`` is told the reason that the spider would be closed for.
+    """
+    return bool(getattr(crawler.engine, "_start_error", False))
+
+
 def is_paused(crawler: Crawler) -> bool:
     """Tell whether ``engine.pause``, which is documented, was called last.
 

@@ -7,7 +7,7 @@ import logging
 from scrapy.exceptions import CloseSpider
 
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.private import close_spider
+from focuscrawl.engine.private import close_spider, start_failed
 
 logger = logging.getLogger(__name__)
 
@@ -27,4 +27,6 @@ class StopReason(Component):
         reason = self._crawl.stop_reason
         if reason not in (None, "frontier_empty", "seeds_unreachable"):
             close_spider(self._crawler, reason)
+        if start_failed(self._crawler):
+            reason = "start_error"
         raise CloseSpider(reason or "finished")

@@ -32,6 +32,7 @@ _WORDS = {
     "stopped": "stopped by `focuscrawl stop`; the same command goes on from here",
     "workers": "not yet: workers go on",
     "store_error": "the crawl store could not be written",
+    "start_error": "the spider's start failed: see the log; the same command goes on from here",
     "error": "the critic or the strategy failed on a page: see the log",
 }
 #: reasons that hold for all workers of a crawl

@@ -93,7 +93,9 @@ class ApprenticeStrategy(Strategy):
         exported = None if known is None else known.graduate
         if begin_with is not None:
             if not isinstance(begin_with, str):
-                raise UserError(f"apprentice: begin_with must be a file, not {begin_with!r:.80}")
+                raise UserError(
+                    f"strategy apprentice: begin_with must be a file, not {begin_with!r:.80}"
+                )
             exported = read_apprentice(Path(begin_with))
         self._apprentice = Apprentice.warm_started(options, exported)
         self._training = SharedTraining(self._apprentice)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from inspect import getsource
 from typing import TYPE_CHECKING
 
 import pytest
+from scrapy.core import engine
 
 from focuscrawl.settings import DOWNLOADER_MIDDLEWARES, ITEM_PIPELINES
 
@@ -257,3 +259,15 @@ def test_a_fetch_that_a_spider_does_not_yield_is_recorded_as_lost(
     assert [seq for seq, _ in pages] == list(range(1, 13))
     assert [error for _, error in pages[:2]] == ["lost", "lost"]
     assert "lost" not in [error for _, error in pages[2:]]
+
+
+@pytest.mark.skipif("_start_error" not in getsource(engine), reason="this Scrapy does not know")
+def test_a_start_that_fails_is_no_good_end(demo: dict[str, str], tmp_path: Path) -> None:
+    spiders = ("-s", "SPIDER_MODULES=server.spiders")
+    few = demo | {"hosts": "exploit-20.demo.example", "max_depth": "0"}
+    line = words(tmp_path / "crawl", *spiders, **few, budget=12)
+    line[line.index("focused")] = "unready"
+    done = warm.run(line, cwd=ROOT, env=environment())
+    assert "the list of start pages is not there" in done.stderr
+    assert "the spider's start failed: see the log" in done.stderr
+    assert done.returncode == 1

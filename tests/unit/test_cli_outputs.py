@@ -42,7 +42,9 @@ def test_inputs_stay_as_they_are(tmp_path: Path) -> None:
     assert kept == {path: path.read_bytes() for path in kept}
 
 
-def test_feeds_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
+def test_feeds_that_cannot_be_written_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = tmp_path / "crawl.db"
     CrawlStore.create(store, {}).close()
     for path, said in (
@@ -53,6 +55,10 @@ def test_feeds_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
         for uri in (str(path), f"file://{path}"):
             with pytest.raises(UserError, match=said):
                 check_feeds(Settings({"FEEDS": {uri: {"format": "jsonlines"}}}))
+    monkeypatch.setattr(os, "access", lambda path, mode: path != tmp_path)  # root may write
+    with pytest.raises(UserError, match="cannot be written: name another place"):
+        check_feeds(Settings({"FEEDS": {str(tmp_path / "new" / "p.csv"): {"format": "csv"}}}))
+    monkeypatch.undo()
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     check_feeds(Settings({"FEEDS": {str(pipe): {"format": "csv"}}}))  # waits for nobody

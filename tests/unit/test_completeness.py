@@ -222,3 +222,18 @@ def test_a_crawl_without_rules_goes_on_and_its_metrics_are_the_last_estimate(
     assert told["relevant_discovered"] == last.discovered
     assert told["relevant_undiscovered"] == last.undiscovered
     crawl.close("frontier_empty")
+
+
+def test_a_crawl_that_has_nothing_left_has_all_that_is_in_reach(tmp_path: Path) -> None:
+    web = Shelf()
+    for i in range(47):
+        web.page(f"/jazz{i}", "jazz", f"/jazz{i + 1}")
+    crawl = open_crawl(tmp_path, web, "/jazz0")
+    run(crawl, 46)
+    crawl.close("interrupted")
+    assert read_estimates(tmp_path / FILE)[-1].fetched == 40  # as if it had not been
+    crawl = open_crawl(tmp_path, web, "/jazz0")
+    run(crawl)
+    crawl.close("frontier_empty")
+    last = read_estimates(tmp_path / FILE)[-1]
+    assert (last.fetched, last.relevant, last.recall) == (47, 47, 1.0)

@@ -90,6 +90,11 @@ def test_a_study_from_the_portal_needs_topics_but_no_seeds(study_file: Path) -> 
         (("options = {batch = 5}", "budget = -1"), "strategies 2: budget must be"),
         (("seeds.csv", "none.csv"), "cannot be read"),
         (('label = "fast"', 'label = "best-first"'), "two strategies called 'best-first'"),
+        (('label = "fast"', 'label = "/best-first/"'), "two strategies called"),
+        (('label = "fast"', 'label = ""'), "'' names no folder, as strategies do"),
+        (('label = "fast"', 'label = "/"'), "'/' names no folder"),
+        (('label = "fast"', 'label = ".."'), "'..' names no folder"),
+        (('label = "fast"', f'label = "{"x" * 300}"'), "names no folder"),
         (("${PLACE}", "${NOWHERE_SET}"), "variable NOWHERE_SET: set it"),
         (('trained_on = "best-first"', 'trained_on = "best"'), "'fast' comes after 'best'"),
         (('trained_on = "best-first"', 'within = "fast"'), "'fast' comes after its own crawl"),
@@ -111,6 +116,14 @@ def test_mistakes_in_a_study(study_file: Path, change: tuple[str, str], said: st
     with pytest.raises(UserError, match=said) as caught:
         read_study(study_file)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["strategies", "webs"])
+def test_what_is_no_table_is_one_line(study_file: Path, key: str) -> None:
+    kept = study_file.read_text().replace(f"[[{key}]]", "[[x]]").splitlines()
+    study_file.write_text("\n".join([f"{key} = 5", *kept]))
+    with pytest.raises(UserError, match=rf"{key} must be tables that begin with \[\[{key}"):
+        read_study(study_file)
 
 
 def test_labels_that_cannot_be_read_are_one_line(tmp_path: Path) -> None:

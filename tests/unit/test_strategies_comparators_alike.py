@@ -155,6 +155,10 @@ def test_lessons_grow_rarer_with_the_crawl(name: str) -> None:
         ("fish-search", "breeding", "much"),
         ("shark-search", "gamma", 1.1),
         ("shark-search", "delta", float("nan")),
+        ("intelligent", "content", float("inf")),
+        ("fish-search", "breeding", float("inf")),
+        ("shark-search", "depth", 10**19),
+        ("apprentice", "begin_with", 3),
         ("shark-search", "context_words", 1.0),
     ],
 )

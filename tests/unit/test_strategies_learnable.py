@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -140,7 +140,13 @@ def test_a_page_may_be_held_against_the_keywords() -> None:
     scores = make_strategy("learnable", context, options).expand(page(0.0)).link_scores
     # boats is one of the page's four words: boats, tax, sailing, else
     assert scores == pytest.approx([0.5] * 4)
-    for wrong, named in ({"page": "none"}, "page must be"), ({"keywords": "boats"}, "list of"):
+    slips: list[tuple[dict[str, Any], str]] = [
+        ({"page": "none"}, "page must be"),
+        *(({"keywords": each}, "list of texts") for each in ("boats", 5, None, {"a": 1}, [3])),
+        ({"bases": [[]]}, "list of some"),
+        ({"first": 3}, "list of some"),
+    ]
+    for wrong, named in slips:
         with pytest.raises(UserError, match=named):
             make_strategy("learnable", context, wrong)
 

@@ -64,6 +64,13 @@ class Completeness(Part):
         if self._is_due():
             self._estimate()
 
+    def close(self) -> None:
+        """Estimate once more where nothing waits: whatever came since, it is all in reach."""
+        crawl, fetched = self._crawl, self._estimator.fetched
+        told = 0 if self.latest is None else self.latest.fetched
+        if not len(crawl.frontier) and not crawl.in_flight and _FIRST <= fetched > told:
+            self._estimate()
+
     def stop_reason(self) -> str | None:
         """Return which of the plan's rules ends the crawl."""
         if not self._rules:
