@@ -127,6 +127,7 @@ class FrontierScheduler(BaseScheduler):
 
     def close(self, reason: str) -> None:
         """End the crawl; Scrapy's reason for a signal is called what the user did."""
+        self._own.close()
         self._crawl.close("interrupted" if reason == "shutdown" else reason)
 
     def _follow(self, fetch: Fetch) -> Request:

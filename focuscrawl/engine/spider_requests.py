@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from focuscrawl.crawl import Crawl, Fetch
     from focuscrawl.engine.link_requests import LinkRequests
+
+logger = logging.getLogger(__name__)
 
 _SLOT = "download_slot"
 
@@ -81,6 +84,8 @@ class SpiderRequests:
                 return self._put_late(url, request)
             return request.dont_filter and self._put_aside(request)
         assert number is not None
+        if number in self._held:  # Scrapy's own filter would take the first of them
+            return request.dont_filter and self._put_aside(request)
         self._held[number] = request = request.replace(url=url)  # as stored: without credentials
         self._file.hold(url, request)
         return True
@@ -110,6 +115,16 @@ class SpiderRequests:
             self._file.give(url)
         self._crawl.count_aside(url or without_credentials(request.url))
         return request
+
+    def close(self) -> None:
+        """Say what is lost: requests that go past the frontier are in no file."""
+        lost = sum(normalize(request.url) not in self._late for _, _, request in self._aside)
+        if lost:
+            logger.warning(
+                "%d requests that go past the frontier, as forms and second fetches do, were not "
+                "made: a resumed crawl does not know of them",
+                lost,
+            )
 
     @property
     def waiting(self) -> bool:

@@ -95,3 +95,30 @@ def test_a_spiders_own_long_request_goes_past_the_frontier(tmp_path: Path) -> No
     assert request is not None
     assert request.url == f"{LONGEST}x"
     crawl.close("interrupted")
+
+
+def test_of_requests_for_a_page_the_first_waits_and_others_are_second_fetches_or_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    crawl, spider = open_crawl(tmp_path, None, "/"), Spider("own")
+    own = SpiderRequests(crawl, spider, LinkRequests.of(spider, Settings()), print)
+    url = f"{STEM}page"
+    assert own.take(Request(url, cb_kwargs={"k": 1}))
+    assert not own.take(Request(url, cb_kwargs={"k": 2}))
+    assert own.take(Request(url, cb_kwargs={"k": 3}, dont_filter=True))
+    start = crawl.next(0.0)
+    assert start is not None
+    crawl.fail(start.id, "refused", 0.0)
+    fetch = crawl.next(60.0)
+    assert fetch is not None
+    assert fetch.url == url
+    first, second = own.pop(fetch, {}), own.pop_aside()
+    assert first is not None
+    assert second is not None
+    assert (first.cb_kwargs, second.cb_kwargs) == ({"k": 1}, {"k": 3})
+    own.close()
+    assert not caplog.text
+    assert own.take(Request(url, method="POST", body=b"q=1"))
+    own.close()
+    assert "1 requests that go past the frontier" in caplog.text
+    crawl.close("interrupted")
