@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 import click
@@ -11,6 +12,7 @@ from focuscrawl.cli import options
 from focuscrawl.crawl.remote_control import Command
 from focuscrawl.errors import UserError
 from focuscrawl.report.crawl_control import controlled
+from focuscrawl.report.stores import open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,11 +88,12 @@ def extend(crawl: str, budget: int, wait: float) -> None:
     asked = controlled(crawl)
     if not asked.in_use:
         fetched = asked.status().fetched
+        with closing(open_store(crawl)) as store:  # arguments of a project's spider are its own
+            said = "-s FOCUSCRAWL_BUDGET" if store.identity().get("spider") else "-a budget"
         few = f"{budget}, which is no more than the {fetched:,} fetches it has; name a larger one"
         raise UserError(
             f"nobody crawls in {asked.name}: go on with the command that began it, and "
-            f"-a budget={few if 0 < budget <= fetched else budget} (a spider of your own: "
-            "-s FOCUSCRAWL_BUDGET=)"
+            f"{said}={few if 0 < budget <= fetched else budget}"
         )
     asked.extend(budget)
     _await(asked, wait, "extended", lambda: not asked.extending)

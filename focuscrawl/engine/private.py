@@ -72,7 +72,7 @@ def nothing_under_way(crawler: Crawler) -> bool:
 def start_failed(crawler: Crawler) -> bool:
     """Tell whether the spider's ``start`` raised an error; it is in the log.
 
-    Tested: Scrapy 2.19 (``engine._start_error``); one that has it not does not know itself.
+    Tested: Scrapy 2.15 to 2.19 (``engine._start_error``, which not all of them have).
     Until: ``spider_idle`` is told the reason that the spider would be closed for.
     """
     return bool(getattr(crawler.engine, "_start_error", False))
