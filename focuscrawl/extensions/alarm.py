@@ -57,7 +57,7 @@ class Alarm(Component):
             number,
             None if visit.referrer is None else urls.get(visit.referrer),
             relevance=visit.relevance,
-            topic=visit.topic,
+            topic=visit.topic if isinstance(visit.topic, str) else None,  # pipelines may set it
             judged=is_page(visit.status, visit.error, visit.duplicate_of),
             overtakes=visit.overtakes,
         )
