@@ -146,8 +146,8 @@ class _Embedded:
         self._source = word_vectors()
         # the source has float16, which would be converted for every page
         self._vectors = np.zeros((len(words), self._source.dimensions), np.float32)
-        self._unknown = None if pieces else np.ones(len(words), np.bool_)
-        if pieces:
+        self._unknown = None if pieces is not None else np.ones(len(words), np.bool_)
+        if pieces is not None:
             self._vectors[:] = self._source.of_pieces(pieces)
 
     def _look_up(self, rows: BagRows, unknown: NDArray[np.bool_]) -> None:

@@ -59,14 +59,6 @@ class Pieces(NamedTuple):
         """Divide `ids` among words that have so many each."""
         return cls(ids, np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
 
-    def take(self, words: NDArray[np.integer]) -> Pieces:
-        """Return the pieces of some of the words."""
-        starts = self.starts[words]
-        lengths = self.starts[words + 1] - starts
-        taken = Pieces.of_lengths(self.ids, lengths).starts
-        at = np.arange(taken[-1]) + (starts - taken[:-1]).repeat(lengths)
-        return Pieces(self.ids[at], taken)
-
 
 class WordVectors:
     """A vector for every word: the mean of its pieces'.
