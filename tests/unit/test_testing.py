@@ -274,6 +274,14 @@ class Untidy(KeywordCritic):
         return super().judge(pages)
 
 
+class Greedy(KeywordCritic):
+    def judge(self, pages: Sequence[PageView]) -> Judgement:
+        for page in pages:
+            page.tokens.clear()
+            page.links.anchors.clear()
+        return Judgement(np.full(len(pages), 0.5))
+
+
 class Unnamed(KeywordCritic):
     fingerprint = ""
 
@@ -288,11 +296,14 @@ class Unnamed(KeywordCritic):
         (NeedsPages("tea"), "no_pages_are_no_trouble"),
         (Moody("tea"), "judgements_can_be_repeated"),
         (Untidy("tea"), "pages_are_left_alone"),
+        (Greedy("tea"), "pages_are_left_alone"),
     ],
 )
 def test_what_is_wrong_with_a_critic_is_found(critic: KeywordCritic, check: str) -> None:
     with pytest.raises((AssertionError, IndexError)):
         dict(critic_checks(critic))[check]()
+    with pytest.raises((AssertionError, IndexError)):
+        check_critic(critic)
 
 
 def test_a_sound_critic_passes_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
