@@ -12,7 +12,7 @@ from focuscrawl.cli import options
 from focuscrawl.cli.stored_pages import reading
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.urls import normalize
-from focuscrawl.knowledge import Knowledge, learn
+from focuscrawl.knowledge import Knowledge, LearnedAlreadyError, learn
 from focuscrawl.offline.knowledge_export import collection_of
 from focuscrawl.report.plain_text import counted, middle, one_line, table
 from focuscrawl.report.stores import open_store
@@ -37,7 +37,8 @@ def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -
     """Take finished crawls of a topic, the oldest first, into one file of knowledge.
 
     A file that is there is learned on: it keeps what earlier crawls have taught. It is
-    replaced when a crawl is learned as a whole, and else stays as it was.
+    replaced when a crawl is learned as a whole, and else stays as it was. Of several crawls those
+    that it has already are passed over.
 
     \b
     focuscrawl knowledge learn crawls/first --topic /Sports/Cycling
@@ -48,8 +49,14 @@ def learn_crawls(*, crawl_dirs: tuple[str, ...], topic: str, out: Path | None) -
     for crawl_dir in crawl_dirs:  # before the first is learned
         check_topic(Path(crawl_dir), topics)
     for crawl_dir in crawl_dirs:
-        learned = learn_crawl(Path(crawl_dir), topics, path)
-        click.echo(f"{path}: {in_words(learned)} in {crawl_dir}")
+        try:
+            learned = learn_crawl(Path(crawl_dir), topics, path)
+        except LearnedAlreadyError as error:
+            if len(crawl_dirs) == 1:
+                raise
+            click.echo(str(error))  # as after a command that was interrupted: the rest is new
+        else:
+            click.echo(f"{path}: {in_words(learned)} in {crawl_dir}")
 
 
 def topics_of(topic: str) -> str:

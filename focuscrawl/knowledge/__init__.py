@@ -8,13 +8,14 @@ another visit), and how a finished crawl is taken in. Not here: reading a crawl'
 from focuscrawl.knowledge.crawl_record import CrawlRecord, FetchRecord, UpdateCounts
 from focuscrawl.knowledge.keywords import Keywords
 from focuscrawl.knowledge.knowledge import Knowledge, apprentice_in
-from focuscrawl.knowledge.update import learn
+from focuscrawl.knowledge.update import LearnedAlreadyError, learn
 
 __all__ = [
     "CrawlRecord",
     "FetchRecord",
     "Keywords",
     "Knowledge",
+    "LearnedAlreadyError",
     "UpdateCounts",
     "apprentice_in",
     "learn",

@@ -33,6 +33,10 @@ _GONE = (404, 410)
 _GREATEST = (1 << 63) - 1  # of all keys
 
 
+class LearnedAlreadyError(UserError):
+    """A crawl is in a file of knowledge already."""
+
+
 def learn(path: Path, collection: CrawlRecord) -> UpdateCounts:
     """Take a crawl into the knowledge at `path`; make the file if there is none.
 
@@ -99,7 +103,7 @@ def _check(
                 f"({value}): learn it into another file"
             )
     if file.execute("SELECT 1 FROM crawl WHERE id = ?", (new.id,)).fetchone():
-        raise UserError(
+        raise LearnedAlreadyError(
             f"knowledge {path} has crawl {new.name} already: nothing to learn; what it has "
             "fetched since is learned into a new file"
         )

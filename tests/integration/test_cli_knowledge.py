@@ -110,6 +110,21 @@ def test_what_learning_refuses(first: Path, tmp_path: Path) -> None:
     assert cut.read_bytes() == before[:5000]
 
 
+def test_of_several_crawls_those_learned_already_are_passed_over(
+    first: Path, tmp_path: Path
+) -> None:
+    replayed(tmp_path / "second", strategy="best-first", budget=20)
+    shutil.copy(first / "k.db", tmp_path / "k.db")
+    both = [first / "crawl", tmp_path / "second"]
+    done = invoke("knowledge", "learn", *both, "--topic", TOPIC, "--out", tmp_path / "k.db")
+    assert done.exit_code == 0, done.output
+    passed, learned = done.output.strip().splitlines()
+    assert "has crawl" in passed
+    assert "20 fetches" in learned
+    with closing(Knowledge(tmp_path / "k.db")) as known:
+        assert known.about["crawls"] == "2"
+
+
 def replayed(folder: Path, **plan: Any) -> list[tuple[str, float]]:
     """Crawl the first version without Scrapy; return URLs and relevances in their order."""
     given = {"topic": TOPIC, "critic": "models/demo", "web": "demo@1", "budget": BUDGET, **plan}
