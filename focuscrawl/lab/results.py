@@ -7,20 +7,23 @@ second.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pandas.api.types import is_numeric_dtype
 
 from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.errors import UserError
+from focuscrawl.lab.damage import damage_is_told
 from focuscrawl.lab.evaluator import Opinion
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from focuscrawl.lab.evaluator import Evaluator
@@ -61,6 +64,8 @@ _PAGE = pa.schema(
 _OPINION = pa.schema([("judged", pa.float64()), ("labelled", pa.float64())])
 _RUN = pa.schema([("web", _NAME), ("topic", _NAME), ("draw", pa.int16()), ("strategy", _NAME)])
 KEYS = tuple(_RUN.names)
+_TEXTS = ("web", "topic", "strategy")  # of a run, as its numbers
+_NUMBERS = ("draw", "budget", "fetches", "loss", "harvest", "oracle", *COST)
 
 
 @dataclass(frozen=True)
@@ -106,19 +111,27 @@ class Results:
         Raises
         ------
         UserError
-            There are no results.
+            There are no results, or they are damaged.
         """
-        try:
-            about = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
-            about["beside"] = tuple(about["beside"])
-            runs = pd.read_parquet(folder / RUNS)
-            # results of before there were evaluators
-            runs = runs.reindex(columns=list(dict.fromkeys([*runs.columns, *_OPINIONS])))
-        except (OSError, ValueError, KeyError):
+        if not (folder / ABOUT).exists():
             raise UserError(
                 f"{folder} holds no results of a study: make some with focuscrawl lab run "
                 f"STUDY.toml --out {folder}"
-            ) from None
+            )
+        with _damage_is_told(folder / ABOUT):
+            about = _checked(json.loads((folder / ABOUT).read_text(encoding="utf-8")))
+        with _damage_is_told(folder / RUNS):
+            runs = pd.read_parquet(folder / RUNS)
+            numbers = all(is_numeric_dtype(runs[name]) for name in _NUMBERS)
+            texts = all(isinstance(text, str) for name in _TEXTS for text in runs[name])
+            if not (numbers and texts and set(runs["strategy"]) <= about["strategies"].keys()):
+                raise ValueError
+            # results of before there were evaluators
+            runs = runs.reindex(columns=list(dict.fromkeys([*runs.columns, *_OPINIONS])))
+        with _damage_is_told(folder / FETCHES), pq.ParquetFile(folder / FETCHES) as file:
+            columns = [file.schema_arrow.field(each.name) for each in (*_RUN, *_PAGE)]
+            if columns != [*_RUN, *_PAGE] or file.num_row_groups != len(runs):
+                raise ValueError
         return cls(folder, runs=runs, **about)
 
     def fetches(self, columns: Sequence[str] | None = None, **where: object) -> pd.DataFrame:
@@ -132,14 +145,34 @@ class Results:
         filters = [(name, "==", value) for name, value in where.items()]
         path = self.folder / FETCHES
         wanted = None if columns is None else list(columns)
-        return pd.read_parquet(path, columns=wanted, filters=filters or None)
+        with _damage_is_told(path):
+            return pd.read_parquet(path, columns=wanted, filters=filters or None)
 
     def each_run(self, columns: Sequence[str], web: str) -> Iterator[tuple[Any, pd.DataFrame]]:
         """Yield each row of `runs` of a web with its fetches: one run at a time is in memory."""
         with pq.ParquetFile(self.folder / FETCHES) as file:
             for i, run in enumerate(self.runs.itertuples(index=False)):
                 if run.web == web:
-                    yield run, file.read_row_group(i, columns=list(columns)).to_pandas()
+                    with _damage_is_told(self.folder / FETCHES):
+                        fetches = file.read_row_group(i, columns=list(columns)).to_pandas()
+                    yield run, fetches
+
+
+def _damage_is_told(path: Path) -> AbstractContextManager[None]:
+    again = f"focuscrawl lab run STUDY.toml --out {path.parent} writes it anew, from its crawls"
+    return damage_is_told(path, again)
+
+
+def _checked(about: dict[str, Any]) -> dict[str, Any]:
+    """Return what a study says of itself; ValueError, TypeError if it is not as we write it."""
+    tables = [about["strategies"], about["failed"]]
+    tables += [about[name] for name in ("alone", "knows") if name in about]
+    texts = [about["title"], about["baseline"], *about["beside"]]
+    texts += [text for table in tables for pair in table.items() for text in pair]
+    known = {each.name for each in fields(Results)} - {"folder", "runs"}
+    if not all(isinstance(text, str) for text in texts) or not about.keys() <= known:
+        raise ValueError
+    return about | {"beside": tuple(about["beside"])}
 
 
 def keep_fetches(pages: pd.DataFrame, path: Path) -> None:

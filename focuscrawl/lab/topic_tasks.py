@@ -14,6 +14,7 @@ import pandas as pd
 from focuscrawl import __version__
 from focuscrawl.critic import load_critic
 from focuscrawl.foundation.search_path import without_current_folder
+from focuscrawl.lab.damage import damage_is_told
 from focuscrawl.lab.planning import (
     Reach,
     check_strategies,
@@ -141,7 +142,13 @@ def do_all(
 def read_tables(folder: Path, name: str) -> pd.DataFrame | None:
     """Return the tables called `name` of all tasks kept in `folder`; None if there is none."""
     found = sorted(folder.glob(f"*/*/{name}.parquet"))
-    tables = [pd.read_parquet(path) for path in found if (path.parent / _TERMS).exists()]
+    tables = []
+    for path in found:
+        if (path.parent / _TERMS).exists():
+            again = f"remove {path.parent} and give the command that made it once more"
+            with damage_is_told(path, again):
+                table = pd.read_parquet(path)
+                tables.append(table.astype({"web": object, "topic": object}))
     return pd.concat(tables, ignore_index=True) if tables else None
 
 

@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 
+from focuscrawl.cli.main import main
 from focuscrawl.errors import UserError
 from focuscrawl.lab.figures import PaperFigure
 from focuscrawl.lab.loss_curves import mean_curves, reduction_figure, topic_figure, web_figure
@@ -149,6 +151,46 @@ def test_no_results(tmp_path: Path) -> None:
         Results.open(tmp_path)
     with pytest.raises(UserError, match="no run of a <study> succeeded"):
         collect(study(), [], tmp_path, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("study.json", b"["),
+        ("study.json", b"[]"),
+        ("study.json", b'{"title": "t", "baseline": "b", "strategies": [], "failed": {}}'),
+        (RUNS, b"PAR1"),
+        (FETCHES, b"PAR1"),
+        ("pages/w/A/accuracy.parquet", b"PAR1"),
+        (RUNS, None),
+        (FETCHES, None),
+        ("pages/w/A/accuracy.parquet", None),
+    ],
+)
+def test_damaged_results_are_a_line(results: Results, name: str, content: bytes | None) -> None:
+    path = results.folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_name("terms.json").write_text("{}")
+    if content is None:
+        pd.DataFrame({"other": [1.0]}).to_parquet(path)
+    else:
+        path.write_bytes(content)
+    for command in ("report", "findings"):
+        done = CliRunner().invoke(main, ["lab", command, str(results.folder)])
+        assert done.exit_code == 2
+        assert done.stderr.startswith(f"focuscrawl: {path} is damaged: ")
+        assert done.stderr.count("\n") == 1
+    assert not (results.folder / "report").exists()
+
+
+def test_fetches_damaged_in_the_middle_are_a_line(results: Results) -> None:
+    path = results.folder / FETCHES
+    content = bytearray(path.read_bytes())
+    content[4 : len(content) // 4] = bytes(len(content) // 4 - 4)
+    path.write_bytes(content)
+    done = CliRunner().invoke(main, ["lab", "report", str(results.folder)])
+    assert done.exit_code == 2
+    assert done.stderr.startswith(f"focuscrawl: {path} is damaged: ")
 
 
 def test_tables_for_people(results: Results) -> None:
