@@ -95,6 +95,8 @@ class Knowledge:
         table = np.fromiter(rows, np.dtype([("key", np.int64), ("relevance", np.float32)]))
         self._keys = np.ascontiguousarray(table["key"])
         self._relevance = np.ascontiguousarray(table["relevance"])
+        if not ((self._relevance >= 0.0) & (self._relevance <= 1.0)).all():
+            raise self._damaged("relevances")
 
     def __len__(self) -> int:
         """Return how many URLs are known."""

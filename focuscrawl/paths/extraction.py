@@ -167,7 +167,7 @@ def _labelled(
     given: list[str | None] = []
     for page in walk:
         label = labels.get(page)
-        if page in goals:
+        if page in goals and page != walk[0]:  # a walk is one to other goals
             given.append(GOAL)
         elif page in leading:
             given.append(None if label in {GOAL, FAIL} else label)

@@ -25,7 +25,7 @@ class SitePath:
     ----------
     pages : URLs, each linked to by the one before; the first is the start of the site
     labels : one a page: a milestone, ``goal``, ``fail``, or None where nothing was said; the
-        last is ``goal`` or ``fail``
+        last is ``goal`` or ``fail``, the first is neither
     """
 
     pages: tuple[str, ...]
@@ -107,6 +107,9 @@ def _path(found: object) -> SitePath:
         if label is not None and (not isinstance(label, str) or not label.isprintable()):
             msg = f"{label!r} is no label"
             raise ValueError(msg)
+    if labels[0] in {GOAL, FAIL}:
+        msg = f"its first page is where the site begins, neither {GOAL} nor {FAIL}"
+        raise ValueError(msg)
     if labels[-1] not in {GOAL, FAIL}:
         msg = f"the last label must be {GOAL} or {FAIL}"
         raise ValueError(msg)

@@ -181,6 +181,7 @@ def test_a_strangers_knowledge_is_not_trusted(path: Path) -> None:
     for change, named in (
         ("UPDATE exemplar SET words = x'FFFFFFFF'", "exemplars"),
         ("UPDATE exemplar SET words = x'01'", "exemplars"),
+        ("UPDATE page SET relevance = 1.5", "relevances"),
         ("UPDATE meta SET value = 'many' WHERE key = 'crawls'", "crawls"),
     ):
         with closing(sqlite3.connect(path)) as file, file:

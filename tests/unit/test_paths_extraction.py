@@ -52,6 +52,18 @@ def test_goals_are_reached_by_shortest_ways_through_pages_with_most_goals() -> N
         )
 
 
+def test_a_start_that_is_a_goal_is_the_start_of_paths_to_others() -> None:
+    found = extract_paths(
+        "door",
+        lambda page: GRAPH.get(page, []),
+        {"door", "ann"},
+        {},
+        sampling=PathSampling(fails=0.0),
+        random_state=1,
+    )
+    assert [_of(path) for path in found] == [(("door", "ann"), (None, "goal"))]
+
+
 def _of(path: SitePath) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
     return path.pages, path.labels
 
@@ -59,7 +71,7 @@ def _of(path: SitePath) -> tuple[tuple[str, ...], tuple[str | None, ...]]:
 def test_paths_come_back_from_their_file(tmp_path: Path) -> None:
     walks = [
         SitePath(("http://a.example/", "http://a.example/b"), (None, "goal")),
-        SitePath(("http://a.example/",), ("fail",)),
+        SitePath(("http://a.example/", "http://a.example/c"), (None, "fail")),
     ]
     assert write_paths(walks, tmp_path / "paths.jsonl") == 2
     assert read_paths(tmp_path / "paths.jsonl") == walks
@@ -75,11 +87,13 @@ def test_paths_come_back_from_their_file(tmp_path: Path) -> None:
         ('{"pages": ["ftp://a"], "labels": ["goal"]}', "no http"),
         ('{"pages": ["http://a.example/"], "labels": ["home"]}', "must be goal or fail"),
         ('{"pages": ["http://a.example/"], "labels": ["\\u001b"]}', "no label"),
+        ('{"pages": ["http://a.example/"], "labels": ["goal"]}', "first page"),
     ],
 )
 def test_lines_that_are_no_paths_are_named(tmp_path: Path, line: str, why: str) -> None:
     file = tmp_path / "paths.jsonl"
-    good = json.dumps({"pages": ["http://a.example/"], "labels": ["goal"]})
+    pages = ["http://a.example/", "http://a.example/b"]
+    good = json.dumps({"pages": pages, "labels": [None, "goal"]})
     file.write_text(f"{good}\n\n{line}\n")
     with pytest.raises(UserError, match=f"line 3: no path .*{why}"):
         read_paths(file)
