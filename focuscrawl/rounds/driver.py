@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -70,14 +70,29 @@ def crawl_in_rounds(
     UserError
         Anything the user has to put right.
     """
+    tables = Tables(root)
+    with ExitStack() as held:
+        last = _begin(plan, tables, folder, held)
+        return _go_on(plan, tables, last, master=master, tell=tell, watch=watch)
+
+
+def _go_on(
+    plan: RoundsPlan,
+    tables: Tables,
+    last: dict[str, Any] | None,
+    *,
+    master: Master,
+    tell: Callable[[Mapping[str, Any]], None],
+    watch: Watch,
+) -> dict[str, Any]:
+    """Crawl round after round from the last one, or round 0, until the crawl is over."""
+    root, every = tables.root, range(plan.buckets)
 
     def do_all(stage: str, number: int, buckets: Iterable[int]) -> list[dict[str, Any]]:
         tasks = [Task(stage, root, bucket, number) for bucket in buckets]
         with watch(f"round {number}: {stage}", len(tasks)) as advance:
             return master.do_all(tasks, advance)
 
-    tables, every = Tables(root), range(plan.buckets)
-    last = _begin(plan, tables, folder)
     if last is None:
         do_all("take in", 0, every)
         last = {"round": 0, "fetched": 0, "relevance": 0.0, "model": 0}
@@ -130,8 +145,14 @@ def crawl_in_rounds(
     return last
 
 
-def _begin(plan: RoundsPlan, tables: Tables, folder: Path | None) -> dict[str, Any] | None:
-    """Return the last round of a crawl; of a new one None, when all is there for round 0."""
+def _begin(
+    plan: RoundsPlan, tables: Tables, folder: Path | None, held: ExitStack
+) -> dict[str, Any] | None:
+    """Return the last round of a crawl; of a new one None, when all is there for round 0.
+
+    Nothing is written before the plan has been checked; from then on until the end of `held`
+    nobody else crawls there.
+    """
     root = tables.root
     crawl = asdict(plan.crawl)
     kept = {"crawl": {key: crawl[key] for key in _KEPT}, "buckets": plan.buckets}
@@ -157,6 +178,7 @@ def _begin(plan: RoundsPlan, tables: Tables, folder: Path | None) -> dict[str, A
     if known is None and folder is not None:
         with opened(checked, folder):
             pass  # it can be gone on from
+    held.enter_context(tables.claimed())
     if known != kept:  # settings and sizes of rounds may change
         tables.write_json("plan.json", kept)
     done = tables.read_json("rounds/last.json")

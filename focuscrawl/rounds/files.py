@@ -9,10 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from filelock import FileLock, Timeout
 from pyarrow import fs
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.file_systems import file_system_of, first_line
+from focuscrawl.foundation.locks import BETWEEN, TRIES
+from focuscrawl.foundation.plain_files import refuse_link
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -92,6 +95,37 @@ class Files:
     def local(self, name: str) -> Path | None:
         """Return where a file is on this machine; None if the tables are elsewhere."""
         return Path(self._base, name) if isinstance(self._files, fs.LocalFileSystem) else None
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Keep other processes of this machine out within the ``with`` block.
+
+        Storage elsewhere has no locks.
+
+        Raises
+        ------
+        UserError
+            Another process has claimed them, or the folder cannot be written.
+        """
+        path = self.local("rounds.lock")
+        if path is None:
+            yield
+            return
+        refuse_link(path)
+        lock = FileLock(path, TRIES * BETWEEN, poll_interval=BETWEEN, fallback_to_soft=False)
+        with self._reached(path.name):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                lock.acquire()
+            except Timeout:
+                raise UserError(
+                    f"{self.root} is being crawled by another process: wait for it, or name "
+                    "another folder"
+                ) from None
+        try:
+            yield
+        finally:
+            lock.release()
 
     def remove(self, folder: str) -> None:
         """Remove a folder of tables that nobody needs any more."""

@@ -95,6 +95,17 @@ def test_an_apprentice_can_be_trained_on_a_crawl_in_rounds(tmp_path: Path) -> No
     assert {url: found[url] for url in both} == {url: expected[url] for url in both}
 
 
+def test_two_at_once_do_not_share_a_folder(tmp_path: Path) -> None:
+    given, root = plan("best-first", 20, 10, 2), tmp_path / "rounds"
+    crawl(given, root)
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    busy = pytest.raises(UserError, match="being crawled by another process")
+    with Tables(str(root)).claimed(), busy:
+        crawl(plan("best-first", 30, 10, 2), root)
+    assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
+    assert crawl(plan("best-first", 30, 10, 2), root)["fetched"] == 30
+
+
 def test_a_round_says_what_its_time_went_to(tmp_path: Path) -> None:
     last = crawl(plan("apprentice", 20, 10, 2), tmp_path)
     seconds, laps = last["seconds"], last["laps"]
