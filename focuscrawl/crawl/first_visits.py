@@ -156,7 +156,7 @@ class FirstVisits:
         target = None if location is None else crawl.follow([location])[0]
         visit.links = visit.dropped = int(location is not None)
         visit.error = crawl.redirects.refusal(visit.number, location, target)
-        if target is not None and visit.error is None:
+        if target is not None and visit.error is None and visit.leads_on:
             visit.dropped = 0
             new = crawl.urls.add(target, visit.depth, visit.number)
             if new not in crawl.in_flight and crawl.queue(new, math.inf):

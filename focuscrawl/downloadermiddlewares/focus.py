@@ -57,6 +57,9 @@ class FocusMiddleware(Component):
             return response
         response = response.replace(request=request)
         visit = visit_of_response(self._crawl, response)
+        own = OWN in request.meta  # not a link's
+        wanted = own and self._is_wanted(request, response.status)
+        visit.leads_on = self._follows or not wanted
         await self._parsing.parse(visit)
         with halting(self._crawl, number):
             self._crawl.judge(visit)
@@ -69,7 +72,7 @@ class FocusMiddleware(Component):
             request.meta[NOINDEX] = True
         if visit.redirects:
             await self._pages.record(visit)
-            return self._moved(request, visit) or response
+            return (self._moved(request, visit) if own and not wanted else None) or response
         self._pages.open(visit)
         return response
 
@@ -94,9 +97,15 @@ class FocusMiddleware(Component):
             request.meta[VISIT] = visit
         self._pages.tell(visit)
 
+    def _is_wanted(self, request: Request, status: int) -> bool:
+        """Tell whether the project wants to see a redirect itself, as it tells Scrapy."""
+        lists = (
+            getattr(self._crawler.spider, "handle_httpstatus_list", ()),
+            request.meta.get("handle_httpstatus_list", ()),
+        )
+        return bool(request.meta[OWN]) or any(status in handled for handled in lists)
+
     def _moved(self, request: Request, visit: PageVisit) -> Request | None:
-        if request.meta.get(OWN, True):  # a link's, or the project wants to see redirects itself
-            return None
         location = visit.location
         known = location is not None and self._crawl.urls.get(location) is not None
         return self._pages.go_on(redirected(request, str(location))) if known else None

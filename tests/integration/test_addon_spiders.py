@@ -49,6 +49,7 @@ def read(
     module: str = "clubs.focused",
     *,
     failing: bool = False,
+    handled: str = "",
     **settings: Any,
 ) -> Read:
     """Have one of the stranger's spiders read the forum; its callbacks may be `failing`."""
@@ -59,6 +60,7 @@ def read(
         settings = {"FOCUSCRAWL_CRAWL_DIR": crawl, "FOCUSCRAWL_BUDGET": 0, **settings}
     options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
     site = ["-a", f"site={local_web.origins['forum']}"]
+    site += ["-a", f"handled={handled}"] if handled else []
     done = scrapy(module, "crawl", spider, *site, "-O", str(feed), *options)
     assert done.returncode == 0, done.stderr
     assert ("Spider error" in done.stderr) is failing
@@ -134,6 +136,22 @@ def test_links_nobody_asked_for_can_be_allowed_and_denied(
     settings["FOCUSCRAWL_ALLOW"] = "/list/1$,/list/2$,/list/3$"
     job = read(local_web, tmp_path / "few", "topics", **settings)
     assert {path for path in job.asked if "list" in path} == {f"/list/{n}" for n in (1, 2, 3)}
+
+
+@pytest.mark.parametrize(
+    ("handled", "settings"),
+    [("302", {}), ("301", {}), ("", {"REDIRECT_ENABLED": 0, "HTTPERROR_ALLOW_ALL": 1})],
+)
+def test_redirects_that_a_spider_handles_are_its_own(
+    handled: str, settings: dict[str, Any], local_web: LocalWeb, tmp_path: Path
+) -> None:
+    plain, focused = (
+        read(local_web, tmp_path / module, "handling", module, handled=handled, **settings)
+        for module in ("clubs.settings", "clubs.focused")
+    )
+    assert [item["status"] for item in plain.items] == [200 if handled == "301" else 302]
+    assert focused.items == plain.items
+    assert focused.asked == plain.asked
 
 
 @pytest.mark.parametrize("follow", [0, 1])

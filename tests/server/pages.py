@@ -183,7 +183,7 @@ def answer(site: str, path: str, origins: dict[str, str], hits: int) -> Reply:
     if site == "asks":
         found = _asking(path)
     elif site == "forum":
-        found = _forum(path)
+        found = moved("/topic-1", 302) if path == "/moved" else _forum(path)
         if found is not None:
             found.body = found.body.replace(b"ORIGIN", origins["forum"].encode())
     else:

@@ -100,3 +100,23 @@ class DatedSpider(MappedSpider):
     def __init__(self, site=None, **kwargs):
         super().__init__(**kwargs)
         self.sitemap_urls = [f"{site}/dated.xml"]
+
+
+class HandlingSpider(scrapy.Spider):
+    """Looks at a redirect itself, and does not go where it leads."""
+
+    name = "handling"
+
+    def __init__(self, site=None, handled="", **kwargs):
+        super().__init__(**kwargs)
+        self.start_urls = [f"{site}/list/1"]
+        if handled:
+            self.handle_httpstatus_list = [int(handled)]
+
+    def parse(self, response):
+        """Ask for what has moved."""
+        return response.follow("/moved", callback=self.answer)
+
+    def answer(self, response):
+        """Say what came."""
+        return {"kind": "answer", "url": response.url, "title": "moved", "status": response.status}
