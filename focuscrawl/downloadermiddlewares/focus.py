@@ -46,6 +46,7 @@ class FocusMiddleware(Component):
         self._turns = turns_of(crawler)
         self._pages = open_pages_of(crawler)
         self._follows = FOLLOW.of(crawler.settings)
+        self._redirects = crawler.settings.getbool("REDIRECT_ENABLED")
 
     async def process_response(self, request: Request, response: Response) -> Request | Response:
         """Judge the answer to a request that came out of the frontier.
@@ -103,7 +104,9 @@ class FocusMiddleware(Component):
             getattr(self._crawler.spider, "handle_httpstatus_list", ()),
             request.meta.get("handle_httpstatus_list", ()),
         )
-        return bool(request.meta[OWN]) or any(status in handled for handled in lists)
+        handled = any(status in each for each in lists)
+        off = not self._redirects and 300 <= status < 400
+        return bool(request.meta[OWN]) or handled or off
 
     def _moved(self, request: Request, visit: PageVisit) -> Request | None:
         location = visit.location

@@ -100,7 +100,7 @@ class SpiderRequests:
         if URL_ID in held.meta:  # it was under way before
             return held.replace(meta=held.meta | meta)
         self._file.give(fetch.url)
-        own = {OWN: self._wants_redirects(held)}
+        own = {OWN: _wants_redirects(held)}
         errback = _ReportingErrback(self._failed, held.errback)
         return held.replace(meta=held.meta | meta | own, errback=errback)
 
@@ -135,11 +135,6 @@ class SpiderRequests:
         if self._words is None or self._words.critic is not self._crawl.critic:
             self._words = RequestWords(self._crawl.critic)  # the topic is another one
         return self._words.score(request)
-
-    def _wants_redirects(self, request: Request) -> bool:
-        meta = request.meta
-        wants = meta.get("handle_httpstatus_all") or meta.get("dont_redirect")
-        return bool(wants) or not self._spider.settings.getbool("REDIRECT_ENABLED")
 
     def _waits(self, url: str) -> bool:
         number = self._crawl.urls.get(url)
@@ -210,3 +205,8 @@ def _unmarked(request: Request) -> Request:
 
 def _is_start(request: Request) -> bool:
     return bool(request.meta.get("is_start_request"))
+
+
+def _wants_redirects(request: Request) -> bool:
+    meta = request.meta
+    return bool(meta.get("handle_httpstatus_all") or meta.get("dont_redirect"))

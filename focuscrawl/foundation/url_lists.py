@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 MOST_PATTERNS = 1000  # of a list; each is looked for in every URL
-_NEXT_URL = re.compile(r",(?=\s|https?:|www\.)", re.IGNORECASE)
+_NEXT_URL = re.compile(r",\s*(?=https?:|www\.)|,(?=\s)|\s+(?=https?:)", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 _FILE = re.compile(r"^[^*]+\.(?:txt|csv|tsv|lst|list)$")  # what lists are called
 _NO_WILDCARD = re.compile(r"\\|\||\^|\.[*+]")  # what regular expressions are written with
 
 
 def split_urls(text: str) -> list[str]:
-    """Return what is written with commas between; a comma within a URL belongs to it."""
+    """Return what is written with commas or blanks between; a comma within a URL belongs to it."""
     return [part.strip() for part in _NEXT_URL.split(text)]
 
 

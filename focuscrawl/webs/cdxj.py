@@ -98,6 +98,9 @@ class CdxjIndex:
         firsts = [self._first(block) for block in sampled]
         if firsts != sorted(firsts):
             raise self._unsorted(0)
+        last = next((block for block in reversed(range(self._count)) if self._block(block)), 0)
+        if not (line := self._block(last)[-1]).startswith(_HEADER):
+            self._parse(line, last)  # a file that was cut ends within a line
         digest = hashlib.blake2b(f"cdxj {self._size}\n".encode(), digest_size=16)
         for block in sampled:
             digest.update(b"\n".join(self._block(block)))

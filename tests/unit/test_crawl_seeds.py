@@ -69,6 +69,7 @@ def test_what_a_table_has_too_many_cells_of_is_not_cut(tmp_path: Path) -> None:
 def test_a_list_may_have_commas_in_its_urls_and_no_entry_that_is_none(tmp_path: Path) -> None:
     two = "http://a.example/1,2, https://b.example/"
     assert read_seeds(two, ()) == ["http://a.example/1,2", "https://b.example/"]
+    assert read_seeds(two.replace(", ", " \n"), ()) == read_seeds(two, ())
     for wrong in ("www.c.example", " c.example/"):
         with pytest.raises(UserError, match=r"c.example/?' is no http"):
             read_seeds(f"{two},{wrong}", ())

@@ -14,6 +14,7 @@ from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.assembly import open_crawl
 from focuscrawl.crawl.replay import replay
+from focuscrawl.errors import UserError
 from focuscrawl.report.measures import load_pages
 from focuscrawl.webs import cdxj, open_web
 from focuscrawl.webs.capture_index import write_index
@@ -67,6 +68,15 @@ def test_what_is_no_cdxj_is_one_line(content: bytes, said: str, tmp_path: Path) 
     line = asked("info", str(path))
     assert said in line
     assert str(path) in line
+
+
+def test_a_cdxj_that_was_cut_is_told_when_it_is_opened(tmp_path: Path) -> None:
+    said = '{"url": "http://a.example/", "filename": "a.warc", "offset": "0"}'
+    lines = [f"example,a)/{n:05} 20200101000000 {said}\n" for n in range(2000)]
+    path = tmp_path / "a.cdxj"
+    path.write_text("".join(lines)[:-9])
+    with pytest.raises(UserError, match=r"a\.cdxj has a line that is no CDXJ near byte 1"):
+        open_web(str(path))
 
 
 WRONG: dict[str, list[Any]] = {
