@@ -71,7 +71,7 @@ def test_what_is_no_cdxj_is_one_line(content: bytes, said: str, tmp_path: Path) 
 
 
 def test_a_cdxj_that_was_cut_is_told_when_it_is_opened(tmp_path: Path) -> None:
-    said = '{"url": "http://a.example/", "filename": "a.warc", "offset": "0"}'
+    said = '{"url": "http://a.example/", "filename": "a.warc", "offset": "0", "length": "9"}'
     lines = [f"example,a)/{n:05} 20200101000000 {said}\n" for n in range(2000)]
     path = tmp_path / "a.cdxj"
     path.write_text("".join(lines)[:-9])
