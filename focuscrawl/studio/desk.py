@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from threading import Event
+from threading import Event, Lock
 from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
@@ -29,6 +29,7 @@ class Desk:
     database : where workers share crawls; None: none is named
     scrapyd : that can be told to crawl; None: none is named
     over : set when the studio ends, so that streams end, too
+    beginning : held while a crawl is given its name, of two forms that are sent at once
     """
 
     folder: StudioFolder
@@ -37,6 +38,7 @@ class Desk:
     database: SharedCrawls | None = None
     scrapyd: Scrapyd | None = None
     over: Event = field(default_factory=Event)
+    beginning: Lock = field(default_factory=Lock)
 
     def crawl(self, name: str) -> NamedCrawl:
         """Return the crawl called so, in the folder or in the database.

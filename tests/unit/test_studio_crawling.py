@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,14 +14,14 @@ from focuscrawl.crawl.parts.priority_fidelity import OVERTAKEN
 from focuscrawl.crawl.parts.topic_change import REDEFINED
 from focuscrawl.errors import UserError
 from focuscrawl.store import CrawlStore, schema
-from focuscrawl.studio.crawling.beginning import choice, go_on, read_crawl
+from focuscrawl.studio.crawling.beginning import begin, choice, go_on, read_crawl
 from focuscrawl.studio.crawling.best_hosts import BestHosts
 from focuscrawl.studio.crawling.curve import Curve
 from focuscrawl.studio.crawling.happenings import BUDGET, Happenings
 from focuscrawl.studio.crawling.outlooks import Outlooks
 from focuscrawl.studio.desk import Desk
 from focuscrawl.studio.folder import StudioFolder
-from focuscrawl.studio.jobs import Jobs
+from focuscrawl.studio.jobs import Jobs, JobState
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 if TYPE_CHECKING:
@@ -74,6 +75,23 @@ def test_what_makes_no_sense_is_refused_in_a_sentence(
         read_crawl(folder, {**DEMO, **said})
     assert "\n" not in str(refused.value)
     assert not [*folder.root.iterdir()]
+
+
+def test_of_two_forms_with_one_name_that_are_sent_at_once_one_begins(folder: StudioFolder) -> None:
+    desk = Desk(folder, Jobs(folder.root), read_only=False)
+    said = {"name": "twice", "of": DEMO["of"], "web": "demo"}
+    both = [read_crawl(folder, {**said, "budget": budget}) for budget in ("5", "6")]
+    with ThreadPoolExecutor(2) as pool:
+        sent = [pool.submit(begin, desk, crawl) for crawl in both]
+        errors = [each.exception() for each in sent]
+    (refused,) = filter(None, errors)
+    assert isinstance(refused, UserError)
+    assert "crawls/twice has just been begun" in str(refused)
+    (job,) = desk.jobs.all()
+    assert job.arguments == both[errors.index(None)].arguments
+    until = time.monotonic() + 60.0  # nothing is to run on in a folder that is removed
+    while desk.jobs.job(job.id).state is JobState.RUNNING and time.monotonic() < until:
+        time.sleep(0.05)
 
 
 def test_start_pages_are_judged_once_whatever_else_of_the_form_is_changed(

@@ -136,8 +136,14 @@ def begin(desk: Desk, crawl: NewCrawl) -> Job:
     UserError
         It cannot be, for the reason that the command gives.
     """
-    keep_seeds(desk, crawl)
-    return begin_job(desk, NamedCrawl(crawl.name, desk.folder.root / crawl.name), crawl.arguments)
+    named = NamedCrawl(crawl.name, desk.folder.root / crawl.name)
+    with desk.beginning:
+        earlier = desk.jobs.all(kind=CRAWL, subject=crawl.name)
+        if any(job.state is JobState.RUNNING for job in earlier):
+            raise UserError(f"{crawl.name} has just been begun: take another name")
+        keep_seeds(desk, crawl)
+        job = desk.jobs.begin(CRAWL, crawl.name, crawl.arguments)
+    return _begun(desk, named, job)
 
 
 def keep_seeds(desk: Desk, crawl: NewCrawl) -> None:
@@ -181,7 +187,11 @@ def go_on(desk: Desk, name: str, budget: int | None = None) -> Job:
 
 def begin_job(desk: Desk, crawl: NamedCrawl, arguments: list[str]) -> Job:
     """Begin a process of a crawl, and wait until it crawls; UserError: it has ended at once."""
-    job = desk.jobs.begin(CRAWL, crawl.name, arguments)
+    return _begun(desk, crawl, desk.jobs.begin(CRAWL, crawl.name, arguments))
+
+
+def _begun(desk: Desk, crawl: NamedCrawl, job: Job) -> Job:
+    """Wait until a process crawls; UserError: it has ended at once."""
     until = time.monotonic() + _LONG
     while time.monotonic() < until:
         if job.state is JobState.FAILED:
