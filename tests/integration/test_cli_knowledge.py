@@ -242,10 +242,10 @@ def test_a_recrawl_told_to_end_learns_what_it_has(tmp_path: Path) -> None:
         refused = invoke(
             "recrawl", TOPIC, "--budget", "5", "--knowledge", tmp_path / "knowledge" / NAME
         )
-        assert refused.exit_code == 2
-        one_line(refused.stderr, "is running")
         process.terminate()
         output, _ = process.communicate(timeout=600)
+    assert refused.exit_code == 2
+    one_line(refused.stderr, "is running")
     assert process.returncode == 0
     assert "fetches" in output
     with closing(Knowledge(tmp_path / "knowledge" / NAME)) as known:
