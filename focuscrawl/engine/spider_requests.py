@@ -12,6 +12,7 @@ from focuscrawl.crawl.link_filter import fits
 from focuscrawl.engine.meta import AGAIN, NOINDEX, OWN, URL_ID, VISIT
 from focuscrawl.engine.request_file import RequestFile
 from focuscrawl.engine.request_words import RequestWords
+from focuscrawl.errors import GivenUpError
 from focuscrawl.foundation.urls import host, normalize, without_credentials
 from focuscrawl.store.schema import QUEUED, UNFOLLOWED
 
@@ -162,13 +163,18 @@ class SpiderRequests:
 
 @dataclass(frozen=True)
 class _ReportingErrback:
-    """The errback of a project's request; it reports the failure to the crawl first."""
+    """The errback of a project's request; it reports the failure to the crawl first.
+
+    A request that was given up as the crawl ends has not failed: it is queued again.
+    """
 
     report: Callable[[Failure], object]
     errback: Callable[..., Any] | None
 
     def __call__(self, failure: Failure) -> Any:
         self.report(failure)
+        if isinstance(failure.value, GivenUpError):
+            return None
         return failure if self.errback is None else self.errback(failure)
 
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 from scrapy import Request, Spider
 from scrapy.settings import Settings
+from twisted.python.failure import Failure
 
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.engine.link_requests import LinkRequests
 from focuscrawl.engine.spider_requests import SpiderRequests
-from focuscrawl.errors import UserError
+from focuscrawl.errors import GivenUpError, UserError
 from focuscrawl.foundation.urls import MAX_URL
 
 from .shelves import open_crawl
@@ -95,6 +96,28 @@ def test_a_spiders_own_long_request_goes_past_the_frontier(tmp_path: Path) -> No
     request = own.pop_aside()
     assert request is not None
     assert request.url == f"{LONGEST}x"
+    crawl.close("interrupted")
+
+
+def test_a_request_that_is_given_up_as_the_crawl_ends_has_not_failed(tmp_path: Path) -> None:
+    crawl, spider = open_crawl(tmp_path, None, "/"), Spider("own")
+    reported: list[Failure] = []
+    told: list[Failure] = []
+    own = SpiderRequests(crawl, spider, LinkRequests.of(spider, Settings()), reported.append)
+    assert own.take(Request(f"{STEM}page", errback=told.append))
+    start = crawl.next(0.0)
+    assert start is not None
+    crawl.fail(start.id, "refused", 0.0)
+    fetch = crawl.next(60.0)
+    assert fetch is not None
+    request = own.pop(fetch, {})
+    assert request is not None
+    assert request.errback is not None
+    given_up, failed = Failure(GivenUpError("the crawl ends")), Failure(OSError("refused"))
+    request.errback(given_up)
+    request.errback(failed)
+    assert reported == [given_up, failed]
+    assert told == [failed]
     crawl.close("interrupted")
 
 
