@@ -113,7 +113,8 @@ def test_a_request_that_is_given_up_as_the_crawl_ends_has_not_failed(tmp_path: P
     request = own.pop(fetch, {})
     assert request is not None
     assert request.errback is not None
-    given_up, failed = Failure(GivenUpError("the crawl ends")), Failure(OSError("refused"))
+    errors = GivenUpError("the crawl ends"), OSError("refused")
+    given_up, failed = (Failure(error) for error in errors)  # type: ignore[no-untyped-call]
     request.errback(given_up)
     request.errback(failed)
     assert reported == [given_up, failed]
