@@ -90,7 +90,7 @@ ASSIGNED = {
     "extensions/progress.py": {"self._bar.total"},  # tqdm's, of a bar that grows
     "engine/sitemap_dates.py": {"spider.sitemap_filter"},  # documented, and to be overridden
     "engine/open_pages.py": {"page.finishing", "visit.asked"},
-    "downloadermiddlewares/focus.py": {"visit.asked"},
+    "downloadermiddlewares/focus.py": {"visit.asked", "visit.leads_on"},
 }
 
 
