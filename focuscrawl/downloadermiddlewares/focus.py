@@ -104,9 +104,10 @@ class FocusMiddleware(Component):
             getattr(self._crawler.spider, "handle_httpstatus_list", ()),
             request.meta.get("handle_httpstatus_list", ()),
         )
-        handled = any(status in each for each in lists)
-        off = not self._redirects and 300 <= status < 400
-        return bool(request.meta[OWN]) or handled or off
+        # a page that refreshes to another is none of these: its status is its own
+        moved = 300 <= status < 400
+        handled = not self._redirects or any(status in each for each in lists)
+        return bool(request.meta[OWN]) or (moved and handled)
 
     def _moved(self, request: Request, visit: PageVisit) -> Request | None:
         location = visit.location

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 MOST_PATTERNS = 1000  # of a list; each is looked for in every URL
-_NEXT_URL = re.compile(r",\s*(?=https?:|www\.)|,(?=\s)|\s+(?=https?:)", re.IGNORECASE)
+_NEXT_URL = re.compile(r",\s*(?=https?:|www\.)|,(?=\s)|\s(?=https?:|www\.)", re.IGNORECASE)
 _LANGUAGE = re.compile(r"[a-z]{2,3}")
 _FILE = re.compile(r"^[^*]+\.(?:txt|csv|tsv|lst|list)$")  # what lists are called
 _NO_WILDCARD = re.compile(r"\\|\||\^|\.[*+]")  # what regular expressions are written with

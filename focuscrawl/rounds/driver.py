@@ -179,6 +179,8 @@ def _begin(
         with opened(checked, folder):
             pass  # it can be gone on from
     held.enter_context(tables.claimed())
+    if tables.read_json("plan.json") != known:
+        raise UserError(f"{root} was begun by another process meanwhile: give the command again")
     if known != kept:  # settings and sizes of rounds may change
         tables.write_json("plan.json", kept)
     done = tables.read_json("rounds/last.json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -107,5 +108,10 @@ def read_plan(path: Path) -> RoundsPlan:
         for key, reader in (_OF_CRAWL | _OF_ROUNDS).items()
         if key in given
     }
+    for key in ("settings", "options"):
+        try:
+            json.dumps(read.get(key))
+        except TypeError:  # TOML has dates, which the tables' JSON has not
+            raise UserError(f"plan {path}: {key} has a date or time: write it as text") from None
     crawl = CrawlPlan(**{key: value for key, value in read.items() if key in _OF_CRAWL})
     return RoundsPlan(crawl, **{key: read[key] for key in _OF_ROUNDS if key in read})

@@ -189,7 +189,7 @@ def test_a_frontier_that_runs_out_ends_the_crawl(tmp_path: Path) -> None:
         ("round = '120%x'", "round must be a share of the budget"),
         ("buckets = 0", "buckets must be a whole number"),
         ("x = [", "is no TOML file"),
-        ("settings = {DOWNLOAD_DELAY = 2026-01-01}", "settings must be a JSON object"),
+        ("settings = {DOWNLOAD_DELAY = 2026-01-01}", "settings has a date or time"),
     ],
 )
 def test_a_slip_in_a_plan_is_one_line(said: str, message: str, tmp_path: Path) -> None:
