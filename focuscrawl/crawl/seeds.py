@@ -27,10 +27,10 @@ def read_seeds(source: str, topics: tuple[str, ...]) -> list[str]:
 
     Parameters
     ----------
-    source : URLs separated by commas; or a file with one URL a line (blank lines and lines that
-        begin with ``#`` are skipped); or a CSV file with the columns ``topic`` and ``url``;
-        or a definition of a topic (``.toml``), for the seeds in it. A file ``models/...`` may
-        be one that comes with the package
+    source : URLs with commas or blanks between; or a file with one URL a line (blank lines and
+        lines that begin with ``#`` are skipped); or a CSV file with the columns ``topic`` and
+        ``url``; or a definition of a topic (``.toml``), for the seeds in it. A file
+        ``models/...`` may be one that comes with the package
     topics : of a CSV file, the rows of these topics and of topics below them are taken
 
     Returns

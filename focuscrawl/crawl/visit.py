@@ -106,7 +106,7 @@ class PageVisit(Visit):
     view : the page, None for what is no page and before it was parsed
     probabilities : float64 (n_classes,), posteriors of the critic's classes, if it has any
     refresh : where a page leads that shows another in its place, see `redirects.refresh_target`
-    leads_on : where it redirects to is fetched next; otherwise who asked for it decides
+    leads_on : where it redirects to is fetched next; False: only if the spider asks for that
     noindex : the page asks not to be indexed, and is obeyed: it is no item
     canonical : the URL that the page says is its own
     digest, minhash : of the body and of the words, as the store keeps them

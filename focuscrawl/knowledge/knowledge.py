@@ -21,7 +21,7 @@ from focuscrawl.knowledge.prediction import BITS, NeighbourPrediction
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from focuscrawl.foundation.arrays import Floats, Ints
@@ -92,11 +92,10 @@ class Knowledge:
             if not self.about.get(count, "").isdecimal():
                 raise self._damaged(count)
         rows = self._file.execute("SELECT key, relevance FROM page ORDER BY key")
-        table = np.fromiter(rows, np.dtype([("key", np.int64), ("relevance", np.float32)]))
+        table = self._numbers(rows, [("key", np.int64), ("relevance", np.float32)], "relevances")
         self._keys = np.ascontiguousarray(table["key"])
         self._relevance = np.ascontiguousarray(table["relevance"])
-        if not ((self._relevance >= 0.0) & (self._relevance <= 1.0)).all():
-            raise self._damaged("relevances")
+        self._check_relevances(self._relevance, "relevances")
 
     def __len__(self) -> int:
         """Return how many URLs are known."""
@@ -129,6 +128,19 @@ class Knowledge:
 
     def _damaged(self, what: str) -> UserError:
         return UserError(f"knowledge {self.path} is damaged: its {what} are not what was kept")
+
+    def _numbers(
+        self, rows: Iterable[tuple[object, ...]], columns: list[tuple[str, Any]], what: str
+    ) -> np.ndarray:
+        """Return rows as an array with named columns; SQLite takes texts for numbers, too."""
+        try:
+            return np.fromiter(rows, np.dtype(columns))
+        except (ValueError, TypeError, OverflowError):
+            raise self._damaged(what) from None
+
+    def _check_relevances(self, found: np.ndarray, what: str) -> None:
+        if not ((found >= 0.0) & (found <= 1.0)).all():
+            raise self._damaged(what)
 
     @property
     def now(self) -> float:
@@ -179,17 +191,18 @@ class Knowledge:
 
     @cached_property
     def _nearest(self) -> NeighbourPrediction:
-        rows = self._file.execute("SELECT relevance, words FROM exemplar ORDER BY key").fetchall()
-        if any(len(packed) % 4 for _, packed in rows):
+        relevances = self._file.execute("SELECT relevance FROM exemplar ORDER BY key")
+        kept = self._numbers(relevances, [("relevance", np.float64)], "exemplars")["relevance"]
+        self._check_relevances(kept, "exemplars")
+        packed = [row[0] for row in self._file.execute("SELECT words FROM exemplar ORDER BY key")]
+        if any(not isinstance(each, bytes) or len(each) % 4 for each in packed):
             raise self._damaged("exemplars")
-        words = [np.frombuffer(packed, "<i4") for _, packed in rows]
+        words = [np.frombuffer(each, "<i4") for each in packed]
         lengths = np.array([len(each) for each in words], np.int64)
         features = np.concatenate([np.zeros(0, "<i4"), *words]).astype(np.int32)
         if len(features) and not 0 <= features.min() <= features.max() < 1 << BITS:
             raise self._damaged("exemplars")
-        return NeighbourPrediction(
-            SparseRows(features, pointers(lengths)), np.array([r for r, _ in rows], np.float64)
-        )
+        return NeighbourPrediction(SparseRows(features, pointers(lengths)), kept)
 
     # -- page by page --------------------------------------------------------------------
 
@@ -210,7 +223,7 @@ class Knowledge:
         )
         columns: list[tuple[str, Any]] = [(name, np.float64) for name in numbers]
         columns += [("validated", np.bool_), ("judged", np.bool_)]
-        table = np.fromiter(rows, np.dtype(columns))
+        table = self._numbers(rows, columns, "pages")
         history = ChangeHistory(*(table[name].copy() for name in ChangeHistory._fields))
         return np.where(table["judged"], history.worth(now, cheap), 0.0)
 

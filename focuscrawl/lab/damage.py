@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 #: of JSON, pandas and PyArrow, whose own errors are of these kinds, too
-_DAMAGE = (ValueError, LookupError, TypeError, AttributeError, NotImplementedError)
+_DAMAGE = (
+    ValueError,
+    LookupError,
+    TypeError,
+    AttributeError,
+    NotImplementedError,
+    RecursionError,
+)
 
 
 @contextmanager

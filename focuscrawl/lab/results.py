@@ -141,10 +141,20 @@ class Results:
         ----------
         columns : those wanted; None: all
         where : what columns have to be, as in ``web="uci", draw=0``
+
+        Raises
+        ------
+        KeyError
+            There is no such column.
         """
         filters = [(name, "==", value) for name, value in where.items()]
         path = self.folder / FETCHES
         wanted = None if columns is None else list(columns)
+        with _damage_is_told(path):
+            known = pq.read_schema(path).names
+        for name in (*(wanted or ()), *where):
+            if name not in known:
+                raise KeyError(name)
         with _damage_is_told(path):
             return pd.read_parquet(path, columns=wanted, filters=filters or None)
 

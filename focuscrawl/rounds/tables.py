@@ -20,6 +20,7 @@
 ``under-way/BUCKET-ROUND``      what live fetches have so far, see `under_way`
 ``recorded/BUCKET/ROUND-FILE``  WARC files of live fetches
 ``rounds/ROUND.json``           a round is over; without it, its files are none
+``rounds.lock``                 held by who crawls, on this machine
 ==============================  =====================================================
 
 Files of ``urls``, ``evidence``, ``known`` and ``contents`` are merged: ``ROUND-FIRST`` is of all

@@ -68,7 +68,7 @@ def capture_in(line: bytes) -> Capture:
 class CdxjIndex:
     """A CDXJ file (`focuscrawl.webs.captures.CaptureIndex`).
 
-    Opening one reads sixteen blocks of 64 KiB. A look-up reads one block for each halving of the
+    Opening one reads seventeen blocks of 64 KiB. A look-up reads one block for each halving of the
     file that no earlier one has made, and one for the lines; neighbours are in the same block.
 
     Parameters

@@ -20,6 +20,7 @@ from .running import Kept
 from .test_addon import scrapy
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from .conftest import LocalWeb
@@ -49,7 +50,7 @@ def read(
     module: str = "clubs.focused",
     *,
     failing: bool = False,
-    handled: str = "",
+    arguments: Mapping[str, str] | None = None,
     **settings: Any,
 ) -> Read:
     """Have one of the stranger's spiders read the forum; its callbacks may be `failing`."""
@@ -59,9 +60,9 @@ def read(
     if module == "clubs.focused":
         settings = {"FOCUSCRAWL_CRAWL_DIR": crawl, "FOCUSCRAWL_BUDGET": 0, **settings}
     options = [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-    site = ["-a", f"site={local_web.origins['forum']}"]
-    site += ["-a", f"handled={handled}"] if handled else []
-    done = scrapy(module, "crawl", spider, *site, "-O", str(feed), *options)
+    arguments = {"site": local_web.origins["forum"], **(arguments or {})}
+    options += [part for name, value in arguments.items() for part in ("-a", f"{name}={value}")]
+    done = scrapy(module, "crawl", spider, "-O", str(feed), *options)
     assert done.returncode == 0, done.stderr
     assert ("Spider error" in done.stderr) is failing
     lines = feed.read_text(encoding="utf-8").splitlines()
@@ -139,19 +140,38 @@ def test_links_nobody_asked_for_can_be_allowed_and_denied(
 
 
 @pytest.mark.parametrize(
-    ("handled", "settings"),
-    [("302", {}), ("301", {}), ("", {"REDIRECT_ENABLED": 0, "HTTPERROR_ALLOW_ALL": 1})],
+    ("status", "arguments", "settings"),
+    [
+        (302, {"handled": "302"}, {}),
+        (302, {"in_meta": "302"}, {}),
+        (200, {"handled": "301"}, {}),
+        (200, {"handled": "200", "asked": "/refreshing"}, {}),
+        (302, {}, {"REDIRECT_ENABLED": 0, "HTTPERROR_ALLOW_ALL": 1}),
+    ],
 )
 def test_redirects_that_a_spider_handles_are_its_own(
-    handled: str, settings: dict[str, Any], local_web: LocalWeb, tmp_path: Path
+    status: int,
+    arguments: dict[str, str],
+    settings: dict[str, Any],
+    local_web: LocalWeb,
+    tmp_path: Path,
 ) -> None:
     plain, focused = (
-        read(local_web, tmp_path / module, "handling", module, handled=handled, **settings)
+        read(local_web, tmp_path / module, "handling", module, arguments=arguments, **settings)
         for module in ("clubs.settings", "clubs.focused")
     )
-    assert [item["status"] for item in plain.items] == [200 if handled == "301" else 302]
+    assert [item["status"] for item in plain.items] == [status]
     assert focused.items == plain.items
     assert focused.asked == plain.asked
+
+
+def test_redirects_lead_on_where_all_links_are_followed(
+    local_web: LocalWeb, tmp_path: Path
+) -> None:
+    handled = {"handled": "302"}
+    job = read(local_web, tmp_path, "handling", arguments=handled, FOCUSCRAWL_FOLLOW=1)
+    assert [item["status"] for item in job.items] == [302]
+    assert job.asked.count("/topic-1") == 1  # no other page links to it
 
 
 @pytest.mark.parametrize("follow", [0, 1])

@@ -157,6 +157,12 @@ def _forum(path: str) -> Reply | None:
     return Reply(b"<title>Tax</title><p>About taxes.") if name == "tax" else None
 
 
+_FORUM_MOVES = {
+    "/moved": moved("/topic-1", 302),
+    "/refreshing": page("Go on", head='<meta http-equiv="refresh" content="0; url=/topic-1">'),
+}
+
+
 def _sitemap(urls: Mapping[str, str | None]) -> Reply:
     """Write a site map of pages, and when each was changed."""
     rows = (
@@ -183,7 +189,7 @@ def answer(site: str, path: str, origins: dict[str, str], hits: int) -> Reply:
     if site == "asks":
         found = _asking(path)
     elif site == "forum":
-        found = moved("/topic-1", 302) if path == "/moved" else _forum(path)
+        found = _FORUM_MOVES[path] if path in _FORUM_MOVES else _forum(path)
         if found is not None:
             found.body = found.body.replace(b"ORIGIN", origins["forum"].encode())
     else:

@@ -71,6 +71,7 @@ def test_a_list_may_have_commas_in_its_urls_and_no_entry_that_is_none(tmp_path: 
     two = "http://a.example/1,2, https://b.example/"
     assert read_seeds(two, ()) == ["http://a.example/1,2", "https://b.example/"]
     assert read_seeds(two.replace(", ", " \n"), ()) == read_seeds(two, ())
+    assert read_seeds(two.replace(", ", " " * 100_000), ()) == read_seeds(two, ())
     for wrong in ("www.c.example", " c.example/"):
         with pytest.raises(UserError, match=r"c.example/?' is no http"):
             read_seeds(f"{two},{wrong}", ())

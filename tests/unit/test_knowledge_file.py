@@ -181,6 +181,9 @@ def test_a_strangers_knowledge_is_not_trusted(path: Path) -> None:
     for change, named in (
         ("UPDATE exemplar SET words = x'FFFFFFFF'", "exemplars"),
         ("UPDATE exemplar SET words = x'01'", "exemplars"),
+        ("UPDATE exemplar SET words = 'text'", "exemplars"),
+        ("UPDATE exemplar SET relevance = 7", "exemplars"),
+        ("UPDATE exemplar SET relevance = 'text'", "exemplars"),
         ("UPDATE page SET relevance = 1.5", "relevances"),
         ("UPDATE meta SET value = 'many' WHERE key = 'crawls'", "crawls"),
     ):
@@ -188,6 +191,14 @@ def test_a_strangers_knowledge_is_not_trusted(path: Path) -> None:
             file.execute(change)
         with pytest.raises(UserError, match=f"{named} are not what was kept"):
             Knowledge(path).predict(["http://never.example/"], [""])
+
+
+@pytest.mark.parametrize("column", ["relevance", "visited", "accesses"])
+def test_a_text_for_a_number_is_damage(column: str, path: Path) -> None:
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute(f"UPDATE page SET {column} = 'text'")
+    with pytest.raises(UserError, match="are not what was kept"):
+        Knowledge(path).worth(100.0, 0.1)
 
 
 def test_views_of_a_stranger_call_nothing(path: Path) -> None:

@@ -119,6 +119,10 @@ def test_all_fetches_are_in_one_file_a_row_group_a_run(results: Results) -> None
     some = results.fetches(["seq", "class"], topic="/B", strategy=BAD, draw=0)
     assert some["seq"].tolist() == [1, 2]
     assert some["class"].astype(object).where(some["class"].notna(), None).tolist() == ["/A", None]
+    with pytest.raises(KeyError, match="sequence"):
+        results.fetches(["sequence"])
+    with pytest.raises(KeyError, match="run"):
+        results.fetches(run=1)
     for run, fetches in results.each_run(["relevance"], "w"):
         assert len(fetches) == run.fetches
 

@@ -13,13 +13,13 @@ from longer import long
 from focuscrawl.apprentice.page_facts import PageFacts
 from focuscrawl.cli.main import main
 from focuscrawl.crawl import CrawlPlan
-from focuscrawl.crawl.assembly import open_crawl
+from focuscrawl.crawl.assembly import check, open_crawl
 from focuscrawl.crawl.replay import replay
 from focuscrawl.errors import UserError
 from focuscrawl.offline.apprentice_training import learn_from
 from focuscrawl.report.measures import load_pages
 from focuscrawl.report.stores import open_store
-from focuscrawl.rounds import RoundsPlan, crawl_in_rounds, read_plan
+from focuscrawl.rounds import RoundsPlan, crawl_in_rounds, driver, read_plan
 from focuscrawl.rounds.as_folder import write_folder
 from focuscrawl.rounds.tables import Tables
 from focuscrawl.rounds.work import Processes
@@ -104,6 +104,24 @@ def test_two_at_once_do_not_share_a_folder(tmp_path: Path) -> None:
         crawl(plan("best-first", 30, 10, 2), root)
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
     assert crawl(plan("best-first", 30, 10, 2), root)["fetched"] == 30
+
+
+def test_a_plan_that_another_process_changed_meanwhile_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "rounds"
+    crawl(plan("best-first", 20, 10, 2), root)
+    path = root / "plan.json"
+    changed = path.read_text(encoding="utf-8").replace('"fetches": 10', '"fetches": 5')
+
+    def meanwhile(*args: Any, **kwargs: Any) -> Any:
+        path.write_text(changed, encoding="utf-8")
+        return check(*args, **kwargs)
+
+    monkeypatch.setattr(driver, "check", meanwhile)
+    with pytest.raises(UserError, match="begun by another process meanwhile"):
+        crawl(plan("best-first", 30, 10, 2), root)
+    assert path.read_text(encoding="utf-8") == changed
 
 
 def test_a_round_says_what_its_time_went_to(tmp_path: Path) -> None:

@@ -58,6 +58,7 @@ def test_a_default_is_that_of_the_plan(setting: Setting[Any]) -> None:
         (table.BACKOFF, "1.5", 1.5),
         (table.META, '{"a": [1]}', {"a": [1]}),
         (table.META, {"a": 1}, {"a": 1}),
+        (table.META, {"a": {1}}, {"a": {1}}),
         (table.WARC, "1", "pages.warc.gz"),
         (table.WARC, True, "pages.warc.gz"),
         (table.WARC, "0", None),

@@ -136,14 +136,15 @@ def begin(desk: Desk, crawl: NewCrawl) -> Job:
     UserError
         It cannot be, for the reason that the command gives.
     """
-    named = NamedCrawl(crawl.name, desk.folder.root / crawl.name)
+    path = desk.folder.root / crawl.name
     with desk.beginning:
         earlier = desk.jobs.all(kind=CRAWL, subject=crawl.name)
-        if any(job.state is JobState.RUNNING for job in earlier):
+        running = any(job.state is JobState.RUNNING for job in earlier)
+        if running or CrawlFolder(path).exists:
             raise UserError(f"{crawl.name} has just been begun: take another name")
         keep_seeds(desk, crawl)
         job = desk.jobs.begin(CRAWL, crawl.name, crawl.arguments)
-    return _begun(desk, named, job)
+    return _begun(desk, NamedCrawl(crawl.name, path), job)
 
 
 def keep_seeds(desk: Desk, crawl: NewCrawl) -> None:

@@ -107,15 +107,17 @@ class HandlingSpider(scrapy.Spider):
 
     name = "handling"
 
-    def __init__(self, site=None, handled="", **kwargs):
+    def __init__(self, site=None, asked="/moved", handled="", in_meta="", **kwargs):
         super().__init__(**kwargs)
         self.start_urls = [f"{site}/list/1"]
+        self.asked = asked
+        self.meta = {"handle_httpstatus_list": [int(in_meta)]} if in_meta else {}
         if handled:
             self.handle_httpstatus_list = [int(handled)]
 
     def parse(self, response):
         """Ask for what has moved."""
-        return response.follow("/moved", callback=self.answer)
+        return response.follow(self.asked, callback=self.answer, meta=self.meta)
 
     def answer(self, response):
         """Say what came."""
