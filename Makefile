@@ -136,7 +136,7 @@ fuzz: .venv/.installed
 	cd tests && ../$(BIN)/python -m fuzz $(FUZZ) $(FUZZ_SECONDS)
 
 deploy-check: .venv/.installed
-	$(BIN)/pytest tests/integration/test_scrapyd.py -v --no-header -p no:xdist
+	$(BIN)/pytest tests/integration/test_scrapyd.py -m "long or not long" -v --no-header -p no:xdist
 
 docs: .venv/.installed
 	$(BIN)/pytest -n 2 --dist loadgroup tests/docs

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+@pytest.mark.long
 def test_no_answer_ends_a_crawl() -> None:
     run(AnyStatus, 1, 6)
 

@@ -120,6 +120,7 @@ def test_a_new_project_crawls_with_its_settings(
     assert sum(r > 0.5 for r in relevance) > BUDGET // 3  # nearly a tenth of the web is relevant
 
 
+@pytest.mark.long
 def test_commands_that_crawl_take_the_settings_of_the_project(
     project: Path, tmp_path: Path
 ) -> None:

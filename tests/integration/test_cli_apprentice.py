@@ -101,6 +101,7 @@ def test_pages_are_read_again_for_other_options(first: Path, tmp_path: Path) -> 
         assert (kept["d_max"], kept["evidence"], kept["learner"]) == (2, "first", "nb")
 
 
+@pytest.mark.long
 def test_d_max_is_chosen_by_cross_validation(first: Path, tmp_path: Path) -> None:
     printed = []
     for name in ("one", "two"):

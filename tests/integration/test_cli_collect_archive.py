@@ -100,6 +100,7 @@ def test_pywb_serves_what_is_taken_home(pywb: Path, folder: Path, tmp_path: Path
                 assert replay.rpartition(":")[2].encode() in answer.read()
 
 
+@pytest.mark.long
 def test_an_index_that_pywb_writes_makes_an_archive(pywb: Path, tmp_path: Path) -> None:
     record_demo(tmp_path)
     index, warc = tmp_path / "pywb.cdxj", tmp_path / "web.warc.gz"

@@ -141,6 +141,7 @@ def test_mistakes_end_in_one_line(
     assert message in done.output
 
 
+@pytest.mark.long
 def test_a_real_process(folder: Path) -> None:
     for options in (["train", "--good", "good.txt", "--out", "mine"], ["check", "./mine"]):
         line = ["critic", *options, "--web", "demo"]

@@ -196,6 +196,7 @@ def test_a_crawl_of_scrapys(demo_crawl: Path) -> None:
     assert "links within a host do not count" in result.output
 
 
+@pytest.mark.long
 def test_a_crawl_that_distils_resumes_after_a_kill(demo: dict[str, str], tmp_path: Path) -> None:
     options = ("-s", "FOCUSCRAWL_DISTILL=30")
     whole = run_crawl(tmp_path / "whole", *options, fresh=True, **demo, budget=150)

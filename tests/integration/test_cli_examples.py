@@ -96,6 +96,7 @@ def test_a_definition_without_a_web_has_its_pages_fetched(local_web: LocalWeb, h
     assert critic.phrases == (("bicycle",),)
 
 
+@pytest.mark.long
 def test_live_pages_are_classified_and_their_neighbours_proposed(
     local_web: LocalWeb, here: Path
 ) -> None:

@@ -285,6 +285,7 @@ seeds = 1
 """
 
 
+@pytest.mark.long
 def test_crawls_of_a_study_learn_from_each_other(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text(STUDY)
     done = invoke("lab", "run", tmp_path / "study.toml", "--out", tmp_path / "out")
@@ -346,6 +347,7 @@ def site() -> Iterator[str]:
         thread.join()
 
 
+@pytest.mark.long
 def test_a_live_server_is_asked_on_condition(site: str, tmp_path: Path) -> None:
     critic = tmp_path / "words"
     trained = invoke("critic", "train", "--words", "bicycle", "--out", critic)

@@ -123,6 +123,7 @@ def offline(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     return text, out
 
 
+@pytest.mark.long
 def test_an_apprentice_is_trained_on_the_crawl_of_another(
     tmp_path: Path, offline: tuple[str, Path]
 ) -> None:

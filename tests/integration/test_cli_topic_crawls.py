@@ -153,6 +153,7 @@ def test_the_examples_of_the_critic_may_be_elsewhere(local_web: LocalWeb, tmp_pa
     assert read_definition(folder / "topic.toml").web == "demo"
 
 
+@pytest.mark.long
 def test_the_alarm_is_in_the_store_the_summary_and_the_report(
     demo: dict[str, str], tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
+import pytest
 from click.testing import CliRunner
 
 from focuscrawl.cli.main import main
@@ -66,6 +67,7 @@ def test_the_critic_learns_and_the_crawl_follows(demo: dict[str, str], folder: P
     assert not any(KEY in json.dumps(asked.body) for asked in server.asked)
 
 
+@pytest.mark.long
 def test_what_was_answered_costs_nothing_again(crawled: Run, folder: Path, tmp_path: Path) -> None:
     with model_server(by_word) as server:
         assert suggest(folder, server).exit_code == 0

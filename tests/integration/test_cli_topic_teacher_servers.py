@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.long
 def test_a_server_that_asks_for_patience_gets_it(folder: Path) -> None:
     times: list[float] = []
 

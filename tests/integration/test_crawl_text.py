@@ -67,6 +67,7 @@ def test_texts_are_in_feeds_and_are_not_taken_again(tmp_path: Path) -> None:
     assert all(page["hash"] == hashes[page["url"]] for page in pages)
 
 
+@pytest.mark.long
 def test_a_crawl_that_is_killed_has_all_texts_in_the_end(tmp_path: Path) -> None:
     folder = tmp_path / "crawl"
     killed = crawl_until(folder, 20, signal.SIGKILL, *TEXT, **DEMO, budget=60)

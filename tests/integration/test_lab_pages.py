@@ -60,6 +60,7 @@ def test_pages_and_takeover_add_to_the_results_of_a_study(
     assert "paper's own, recall" in str(wrong.exception)
 
 
+@pytest.mark.long
 def test_harvest_leaves_one_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     study, out = tmp_path / "study.toml", tmp_path / "out"

@@ -132,6 +132,7 @@ def test_scheduled_again_it_goes_on_as_on_the_command_line(
     assert len(items) == budget - first + 1
 
 
+@pytest.mark.long
 def test_a_restart_of_scrapyd_ends_its_crawls_in_order_and_has_them_go_on(
     deployed: Scrapyd, tmp_path: Path
 ) -> None:

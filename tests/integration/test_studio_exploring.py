@@ -107,6 +107,7 @@ def test_pages_are_filtered_and_one_is_looked_at(watched: Watched) -> None:
     expect(page.locator("#rows")).to_contain_text("Nothing fits")
 
 
+@pytest.mark.long
 def test_hubs_hosts_and_two_crawls(watched: Watched) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
     page = watched.page
@@ -174,6 +175,7 @@ def test_a_hostile_page_is_text_everywhere(watched: Watched) -> None:
     expect(page.get_by_text("<script>").first).to_be_visible()
 
 
+@pytest.mark.long
 def test_a_report_is_made_looked_at_and_downloaded(watched: Watched) -> None:
     expect = pytest.importorskip("playwright.sync_api").expect
     page = watched.page

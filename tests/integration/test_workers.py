@@ -34,6 +34,7 @@ SHORT_LEASE = ("-s", "FOCUSCRAWL_LEASE=30")  # for who is killed to be missed so
 JOINED = "SELECT count(*) FROM worker"
 
 
+@pytest.mark.long
 def test_a_worker_dies_and_the_server_restarts(postgres: PostgresServer, tmp_path: Path) -> None:
     url, budget = postgres.url("deaths"), 260
     arguments = {**ARGUMENTS, "budget": budget}
@@ -159,6 +160,7 @@ def test_a_worker_ends_that_cannot_take_in_what_came(
     assert 20 <= fetched == recorded < 1000
 
 
+@pytest.mark.long
 def test_who_joins_agrees_with_those_that_are_there(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:

@@ -79,6 +79,7 @@ def titled(pages: dict[str, str]) -> Iterator[tuple[str, str]]:
         yield url, f"<title>{url}</title><p>{text}"
 
 
+@pytest.mark.long
 def test_limits_and_near_duplicates_hold_for_all_workers(
     postgres: PostgresServer, tmp_path: Path, recorded: Path
 ) -> None:
@@ -108,6 +109,7 @@ def test_limits_and_near_duplicates_hold_for_all_workers(
     assert query(url, "SELECT count(*) > 0 FROM events WHERE kind = 'raised'") == [(True,)]
 
 
+@pytest.mark.long
 def test_limits_are_not_raised_while_a_worker_waits_to_be_polite(
     postgres: PostgresServer, tmp_path: Path
 ) -> None:

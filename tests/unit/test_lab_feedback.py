@@ -66,6 +66,7 @@ def test_copies_of_judged_pages_are_no_test_rows() -> None:
     assert without_copies(tests, [{"tax": 1, "boat": 2}, {"mast": 1}]) == ["b", "c"]
 
 
+@pytest.mark.long
 def test_without_test_rows_nothing_is_said_of_the_critic(
     task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:

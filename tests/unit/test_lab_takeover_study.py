@@ -71,6 +71,7 @@ def square(task: Task) -> dict[str, pd.DataFrame]:
     return {"numbers": pd.DataFrame({"square": [task.budget**2]})}
 
 
+@pytest.mark.long
 def test_work_is_kept_under_its_terms(
     task: Task, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

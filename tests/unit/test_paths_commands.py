@@ -95,6 +95,7 @@ def test_what_a_person_can_get_wrong(web: Departments, model: Path, tmp_path: Pa
         assert not (tmp_path / "o").exists()
 
 
+@pytest.mark.long
 def test_scores_as_printed_do_not_adapt(
     web: Departments, model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -111,6 +112,7 @@ def test_scores_as_printed_do_not_adapt(
         assert "adapt" not in json.loads(options)
 
 
+@pytest.mark.long
 def test_leaving_each_site_out(web: Departments, tmp_path: Path) -> None:
     done = run_paths(
         *("check", web.warc, "--labels", web.labels, "--column", "kind", "--site-column", "site"),

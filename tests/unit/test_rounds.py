@@ -58,6 +58,7 @@ def test_rounds_of_one_fetch_are_the_crawl_of_one_process(
     assert fetches(tmp_path / "rounds", tmp_path / "folder") == expected
 
 
+@pytest.mark.long
 def test_an_apprentice_learns_from_round_to_round(tmp_path: Path) -> None:
     last = crawl(plan("apprentice", 80, 10, 2), tmp_path / "rounds")
     without = crawl(plan("best-first", 80, 10, 2), tmp_path / "other")
@@ -66,6 +67,7 @@ def test_an_apprentice_learns_from_round_to_round(tmp_path: Path) -> None:
     assert last["relevance"] > without["relevance"] + 10
 
 
+@pytest.mark.long
 def test_an_apprentice_can_be_trained_on_a_crawl_in_rounds(tmp_path: Path) -> None:
     def links_of_pages(store: CrawlStore) -> dict[str, list[tuple[Any, ...]]]:
         history = History(store)

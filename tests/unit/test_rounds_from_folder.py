@@ -41,6 +41,7 @@ def test_it_goes_on_as_the_crawl_would_have(strategy: str, buckets: int, tmp_pat
     assert found[20:] == in_a_folder(tmp_path / "one", strategy, 35)[20:]
 
 
+@pytest.mark.long
 def test_an_apprentice_knows_what_it_has_learned(tmp_path: Path) -> None:
     begun = in_a_folder(tmp_path / "begun", "apprentice", 60)
     given = plan("apprentice", 90, 15, 3)

@@ -228,6 +228,7 @@ def test_a_page_that_resembles_one_of_an_earlier_round_is_a_repeat(tmp_path: Pat
     assert repeats["a.example"] == 11  # the first one says something new
 
 
+@pytest.mark.long
 def test_a_host_that_brings_nothing_is_left_for_the_end(tmp_path: Path) -> None:
     start, trap = "http://start.example/", "http://trap.example/"
     many = [f"{trap}{n % 50}/p{n}" for n in range(FIRST_OF_HOST + 60)]

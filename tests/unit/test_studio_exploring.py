@@ -51,6 +51,7 @@ def test_a_query_without_sense_is_said_to_have_none(crawl: Path, query: dict[str
         queries.table(crawls, crawl, "pages", query)
 
 
+@pytest.mark.long
 def test_a_sum_that_cannot_be_made_says_why(crawl: Path) -> None:
     background = Background(crawl.parent)
     since = time.monotonic()

@@ -129,6 +129,7 @@ def relevances(trained: TrainedCritic, shelf: Shelf, *paths: str) -> list[float]
     return [float(row[on] - row[1 - on]) for row in log]
 
 
+@pytest.mark.long
 def test_a_critic_of_one_topic_is_learned_anew_with_what_it_was_learned_from(
     shelf: Shelf, tmp_path: Path
 ) -> None:

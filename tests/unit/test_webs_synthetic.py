@@ -169,6 +169,7 @@ def test_links_are_near_in_topic_and_popular_pages_have_many(
     assert sum(top[:300]) > 0.3 * sum(top)  # a tenth of the pages
 
 
+@pytest.mark.long
 def test_three_million_pages_take_no_memory() -> None:
     web = SyntheticWeb(1000.0)
     assert len(web) == 3_000_000
