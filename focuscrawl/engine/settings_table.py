@@ -107,8 +107,8 @@ TOPIC = Argument("FOCUSCRAWL_TOPIC", TEXT, "", unset="required").means(
 SEEDS = Argument(
     "FOCUSCRAWL_SEEDS", _TEXT_OR_NONE, None, unset="the critic's examples of the topic"
 ).means(
-    "URLs, comma-separated; a file with one URL a line (blank lines and `#` are skipped); "
-    "CSV with a column `url`, and with a column `topic` of which the rows at and below "
+    "URLs with commas or blanks between; a file with one URL a line (blank lines and `#` are "
+    "skipped); CSV with a column `url`, and with a column `topic` of which the rows at and below "
     "`topic` are taken; a [definition](topics.md) (`.toml`) with `seeds`"
 )
 CRITIC = Argument("FOCUSCRAWL_CRITIC", TEXT, "models/demo").means(
