@@ -13,6 +13,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from .targets import COSTS, TARGETS
@@ -37,7 +38,7 @@ def main() -> None:
         sys.exit(f"no search {name}; there are {', '.join(NAMES)}, all")
     from .searching import Search  # noqa: PLC0415
 
-    search = Search(name.removesuffix("-costs"))
+    search = Search(name.removesuffix("-costs"), random_state=time.time_ns())
     print(search.run(float(seconds)))  # noqa: T201
     sys.exit(int(bool(search.finds)))
 

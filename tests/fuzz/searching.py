@@ -30,14 +30,15 @@ class Search:
     Parameters
     ----------
     name : of a target
+    random_state : seed of everything random
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, random_state: int) -> None:
         self.name = name
         self._target, self._limit = COSTS[name]
         self._seeds = SEEDS[name]
         self._scales = Scales(self._target)
-        self._rng = Random(time.time_ns())
+        self._rng = Random(random_state)
         self._best: dict[bytes, Cost] = {}
         self._folder = WORK / f"{name}-costs"
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -45,10 +46,14 @@ class Search:
         self.finds: dict[str, bytes] = {}  # by what is wrong
 
     def run(self, seconds: float) -> str:
-        """Search for so long; return what there is to say."""
+        """Search for so long; return what there is to say.
+
+        The first time all that is kept is tried, however long that takes.
+        """
         until = time.monotonic() + seconds
-        for data in [*self._seeds, *read_all(CORPUS / self.name), *read_all(self._folder)]:
-            self._try(data)
+        if not self._best:
+            for data in [*self._seeds, *read_all(CORPUS / self.name), *read_all(self._folder)]:
+                self._try(data)
         while time.monotonic() < until:
             pool = list(self._best)
             fresh = self._rng.random() < _FRESH

@@ -29,7 +29,7 @@ def square(data):
     sum(1 for _ in data.split() for _ in data.split())
 
 def hoard(data):
-    return b"x" * (9000 * data.count(b"<p>"))
+    return b"x" * (20_000 * data.count(b"<p>"))
 
 def hang(data):
     while b"<td><td>" in data:
@@ -38,7 +38,7 @@ def hang(data):
 searching.COSTS = {"page": (globals()[sys.argv[1]], costs.Limit(5, 500))}
 searching.FOUND = searching.WORK = searching.CORPUS = Path(sys.argv[2])
 costs.DEADLINE = 1.0
-search = searching.Search("page")
+search = searching.Search("page", random_state=0)
 while not search.finds:
     search.run(5)
 """
