@@ -268,7 +268,6 @@ def refused(said: str, *arguments: object) -> None:
     assert PASSWORD not in line
 
 
-@pytest.mark.long
 def test_a_store_of_schema_2_is_read_and_migrated(
     postgres: PostgresServer, operated: dict[str, Any], tmp_path: Path
 ) -> None:

@@ -228,7 +228,6 @@ def test_of_ten_thousand_pages_of_pdf_the_first_are_read(apart: ParserApart) -> 
     assert apart.parse_document(written(writer), URL, PDF).n_leaves == MOST_PAGES + 1
 
 
-@pytest.mark.long
 def test_a_pdf_that_unpacks_to_gigabytes_is_given_up(apart: ParserApart) -> None:
     """And what reads the next one is there."""
     stream = DecodedStreamObject()

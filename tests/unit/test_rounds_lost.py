@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.mark.long
 def test_a_process_that_dies_is_one_line_and_its_disk_is_not_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,7 +119,6 @@ def test_a_text_where_numbers_are_looked_up_by_is_said_in_a_line(
     assert "link.target is x" in refused
 
 
-@pytest.mark.long
 def test_values_that_are_no_crawls_are_said_in_a_line(whole: Path, tmp_path: Path) -> None:
     refused = refusals(with_other_values(whole, tmp_path))
     assert {what for what in SAID if refused[what] is None} == UNSEEN

@@ -88,7 +88,6 @@ def test_a_page_that_takes_too_long_has_no_text_and_the_next_one_has() -> None:
     assert first == last == extract_text(PAGE, "https://a.example/")
 
 
-@pytest.mark.long
 def test_a_page_that_takes_too_much_memory_has_no_text_and_the_next_one_has() -> None:
     page = RawPage("https://a.example/", PAGE, None)
     large = RawPage("https://a.example/", b"<p>" + b"some words of it. " * 6_000_000, None)

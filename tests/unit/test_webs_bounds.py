@@ -256,7 +256,6 @@ def test_what_only_begins_like_records_is_not_read_over_and_over(noise: bytes) -
     assert file.counted < 1000 * len(noise)
 
 
-@pytest.mark.long
 def test_a_search_in_noise_is_given_up(tmp_path: Path) -> None:
     path = tmp_path / "web.warc.gz"
     first = member(good("first"))
