@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Route
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 
@@ -122,3 +122,21 @@ def test_pause_and_resume_by_keys_of_a_crawl_begun_on_the_command_line(
     expect(page.get_by_text(HOSTILE, exact=True)).to_be_visible()
     assert not wrong
     assert all(url.startswith(root) for url in asked)
+
+
+def test_a_crawl_is_begun_by_a_key_while_its_start_pages_are_asked_for(
+    address: str, page: Page
+) -> None:
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.goto(address)
+    page.route("**/parts/estimate", hold)
+    with page.expect_request("**/parts/estimate"):
+        page.goto(f"{address.partition('?')[0]}crawls/new?web=demo")
+    page.get_by_label("Fetches, 0 for no limit").fill("5")
+    page.get_by_role("button", name="Begin").press("Enter")
+    page.wait_for_url("**/crawls/first/live")
+    assert held
