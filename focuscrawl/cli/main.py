@@ -13,6 +13,7 @@ import click
 from focuscrawl import __version__
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.refused_paths import as_user_error
 from focuscrawl.report.plain_text import printable
 
 # of a database, also where its URL was taken for a path
@@ -90,8 +91,13 @@ class _Commands(click.Group):
             return super().invoke(ctx)
         except UserError as error:
             _refuse(ctx, error)
-        except (*_CLICK, OSError):
+        except _CLICK:
             raise
+        except OSError as error:
+            refused = as_user_error(error)
+            if refused is None:
+                raise
+            _refuse(ctx, refused)
         except Exception:
             damage = _find_damage()
             if damage is None:

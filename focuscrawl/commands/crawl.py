@@ -21,6 +21,7 @@ from focuscrawl.engine.private import (
 )
 from focuscrawl.engine.settings_table import ARGUMENTS
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.refused_paths import as_user_error
 from focuscrawl.foundation.urls import without_credentials
 from focuscrawl.report.plain_text import one_line
 
@@ -108,10 +109,13 @@ class Command(CrawlCommand):
         process.start()
         if isinstance(outcome, asyncio.Task) and outcome.done() and not outcome.cancelled():
             errors += filter(None, [outcome.exception()])
-        if errors and isinstance(errors[0], UserError):
-            self._refuse(args[0], str(errors[0]))
-        elif errors:
-            raise errors[0]
+        error = errors[0] if errors else None
+        if isinstance(error, OSError):
+            error = as_user_error(error) or error
+        if isinstance(error, UserError):
+            self._refuse(args[0], str(error))
+        elif error is not None:
+            raise error
         elif has_failed_to_start(process):
             self.exitcode = 1
         else:

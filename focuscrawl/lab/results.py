@@ -180,7 +180,8 @@ def _checked(about: dict[str, Any]) -> dict[str, Any]:
     texts = [about["title"], about["baseline"], *about["beside"]]
     texts += [text for table in tables for pair in table.items() for text in pair]
     known = {each.name for each in fields(Results)} - {"folder", "runs"}
-    if not all(isinstance(text, str) for text in texts) or not about.keys() <= known:
+    sound = isinstance(about["beside"], list) and all(isinstance(text, str) for text in texts)
+    if not sound or not about.keys() <= known:
         raise ValueError
     return about | {"beside": tuple(about["beside"])}
 

@@ -60,7 +60,10 @@ def open_web(spec: str) -> Web:
             ".cdxj or .parquet, or `demo`"
         )
     if path.is_dir():
-        raise UserError(f"{spec} is a folder: name a .warc or .warc.gz file in it")
+        raise UserError(
+            f"{spec} is a folder: name a .warc or .warc.gz file in it, or {path / '*.parquet'} "
+            "for the tables of an index"
+        )
     if path.suffix == ".xz":
         raise UserError(f"{spec} is compressed with xz: unpack it and name the .warc file")
     return RecordedWeb(path)

@@ -38,6 +38,7 @@ SEED = "http://velo-59.demo.example/"
         pytest.param({"stop": "recall 9"}, ["stop", "recall 0.9", "'recall 9'"], id="stop"),
         pytest.param({"strategy": "bestfirst"}, ["bestfirst", "best-first"], id="strategy"),
         pytest.param({"web": " "}, ["web", "empty"], id="empty-argument"),
+        pytest.param({"critic": "c" * 300}, ["ccc", "name too long"], id="name-too-long"),
         pytest.param({"buget": "5"}, ["buget", "budget"], id="argument"),
     ],
 )  # fmt: skip

@@ -163,6 +163,10 @@ def test_no_results(tmp_path: Path) -> None:
         ("study.json", b"["),
         ("study.json", b"[]"),
         ("study.json", b'{"title": "t", "baseline": "b", "strategies": [], "failed": {}}'),
+        (
+            "study.json",
+            b'{"title": "t", "baseline": "b", "strategies": {}, "failed": {}, "beside": "b"}',
+        ),
         (RUNS, b"PAR1"),
         (FETCHES, b"PAR1"),
         ("pages/w/A/accuracy.parquet", b"PAR1"),

@@ -156,7 +156,7 @@ def test_row_groups_beyond_measure_are_refused(
     [
         ("{0}/none.cdxj", "cannot read"),
         ("{0}/none.parquet", "cannot read"),
-        ("{0}", "is a folder"),
+        ("{0}", "/*.parquet for the tables of an index"),
         ("{0}/a.cdx", "a sorted .cdxj, unpacked, or .parquet"),
         ("{0}/a.cdxj.gz", "a sorted .cdxj, unpacked, or .parquet"),
         ("s3://bucket/a.index", "no recorded web at"),
