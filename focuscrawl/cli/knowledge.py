@@ -11,7 +11,7 @@ import click
 from focuscrawl.cli import options
 from focuscrawl.cli.stored_pages import reading
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import normalize
+from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.knowledge import Knowledge, LearnedAlreadyError, learn
 from focuscrawl.offline.knowledge_export import collection_of
 from focuscrawl.report.plain_text import counted, middle, one_line, table
@@ -152,7 +152,7 @@ def _of_all(known: Knowledge, top: int) -> list[str]:
 def _of_url(known: Knowledge, given: str) -> list[str]:
     url = normalize(given)
     if url is None:
-        raise UserError(f"{given} is no http(s) URL")
+        raise UserError(f"{given} {no_url(given)}")
     page = known.page(url)
     if page is None:
         expected = float(known.predict([url], [""])[0])

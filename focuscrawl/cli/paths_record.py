@@ -11,7 +11,7 @@ import click
 from focuscrawl.cli import options
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.networks import Networks
-from focuscrawl.foundation.urls import normalize
+from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.paths.recording import Walk, link_choices
 from focuscrawl.paths.site_path import read_paths, write_paths
 from focuscrawl.paths.states import FAIL, GOAL
@@ -62,7 +62,7 @@ def record(
     """
     door = normalize(start)
     if door is None:
-        raise UserError(f"{start} is no http(s) URL")
+        raise UserError(f"{start} {no_url(start)}")
     kept = read_paths(out) if out.exists() else []
     with ExitStack() as opened:
         if web is not None:

@@ -16,7 +16,7 @@ from focuscrawl.critic.corpus import read_known
 from focuscrawl.critic.files import read_critic
 from focuscrawl.critic.loading import find_model
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import normalize
+from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.report.plain_text import counted, middle, one_line, table
 from focuscrawl.taxonomy import read_labels, read_topics
 from focuscrawl.topics import fit_classes, read_definition, write_definition
@@ -61,7 +61,7 @@ def classify(
         raise UserError("classify which pages? Give URLs, or --bookmarks")
     wrong = [url for url in wanted if normalize(url) is None]
     if wrong:
-        raise UserError(f"{wrong[0]} is no http(s) URL")
+        raise UserError(f"{wrong[0]} {no_url(wrong[0])}")
     trained, _ = read_critic(find_model(critic))
     if web is None:
         opened = fetch_examples(
@@ -117,7 +117,7 @@ def refine(*, definition: Path, pages: Path, mark: str | None) -> None:
     for number, label in enumerate(read_labels(pages), 1):
         url = normalize(label.url)
         if url is None:
-            raise UserError(f"{pages}: row {number}: {label.url!r} is no http(s) URL")
+            raise UserError(f"{pages}: row {number}: {label.url!r} {no_url(label.url)}")
         moved.setdefault(label.topic, []).append(url)
     made = refined(known, moved, None if mark is None else read_topics(mark))
     write_definition(made, definition)

@@ -10,7 +10,7 @@ import click
 
 from focuscrawl.cli import options
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import host, normalize
+from focuscrawl.foundation.urls import host, no_url, normalize
 from focuscrawl.report.plain_text import counted, one_line, printable
 from focuscrawl.webs import RecordedWeb, Web, open_web
 from focuscrawl.webs.capture_index import write_index
@@ -113,7 +113,7 @@ def _describe_file(recorded: RecordedWeb) -> None:
 def _resolve(opened: Web, warc: str, url: str) -> str:
     normalized = normalize(url)
     if normalized is None:
-        raise UserError(f"{url} is no http(s) URL")
+        raise UserError(f"{url} {no_url(url)}")
     resolved = opened.resolve([normalized])[0]
     if resolved is None:
         raise UserError(f"{url} is not in {warc}: `focuscrawl web urls {warc}` lists what is")

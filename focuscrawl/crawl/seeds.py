@@ -11,7 +11,7 @@ from focuscrawl.critic.loading import model_file
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.input_files import lines_of, numbered, read_text, table_of
 from focuscrawl.foundation.url_lists import split_urls
-from focuscrawl.foundation.urls import MAX_URL, normalize
+from focuscrawl.foundation.urls import MAX_URL, no_url, normalize
 from focuscrawl.taxonomy import lies_under, normalise
 from focuscrawl.topics import read_definition
 
@@ -92,7 +92,7 @@ def _checked(found: list[tuple[str, str]]) -> list[str]:
     for text, where in found:
         url = normalize(text.strip())
         if url is None:
-            raise UserError(f"{where}: {_shown(text.strip())} is no http(s) URL")
+            raise UserError(f"{where}: {_shown(text.strip())} {no_url(text)}")
         if not fits(url):
             raise UserError(
                 f"{where}: {_shown(url)} has {len(url):,} characters, and a crawl keeps URLs of "

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.input_files import read_rows
-from focuscrawl.foundation.urls import normalize
+from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.report.plain_text import cell, one_line
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def read_judgements(path: str | Path) -> tuple[list[str], list[str]]:
         verdict = _verdict(where, row["verdict"])
         url = normalize(row["url"])
         if url is None:
-            raise UserError(f"{where}: {row['url']!r} is no http(s) URL")
+            raise UserError(f"{where}: {row['url']!r} {no_url(row['url'])}")
         if verdict is not None:
             judged[verdict].append(url)
     both = sorted(set(judged[True]) & set(judged[False]))

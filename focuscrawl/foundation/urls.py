@@ -16,6 +16,7 @@ MAX_URL = 2083  # characters; longer URLs are what traps make
 _LONGEST = 16 * MAX_URL  # as written: a host of 250 kB in another script takes seconds to parse
 _WEB = ("http:", "https:")
 _CREDENTIALS = re.compile(r"(?<=://)[^/?#\\\s]*@")
+_BARE = re.compile(r"[\w-]+(\.[\w-]+)+(:\d+)?([/?#][^\s@]*)?")  # one without its scheme
 _NO_URL = (ValueError, TypeError)  # can_ada: the parser refuses; a lone surrogate in the text
 
 
@@ -31,6 +32,14 @@ def normalize(url: str) -> str | None:
     except _NO_URL:
         return None
     return _finish(parsed)
+
+
+def no_url(text: str) -> str:
+    """Say of `text` that it is no http(s) URL, and what to write: the rest of a sentence."""
+    bare = text.strip()
+    if _BARE.fullmatch(bare) and normalize(f"https://{bare}"):
+        return f"is no http(s) URL: write https://{bare:.120}"
+    return "is no http(s) URL: one begins with http:// or https://"
 
 
 def resolve(base: str, references: list[str]) -> list[str | None]:

@@ -13,9 +13,7 @@ from focuscrawl.critic.callable_critic import is_callable_spec
 from focuscrawl.critic.loading import load_trained
 from focuscrawl.errors import UserError
 from focuscrawl.page import Effort, TooMuchWorkError, parse_page
-from focuscrawl.page.encoding import to_utf8
-from focuscrawl.page.tree import parse_tree
-from focuscrawl.page.walk import outline
+from focuscrawl.page.shown_text import shown_text
 from focuscrawl.webs.pages import HtmlAnswer
 
 if TYPE_CHECKING:
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 
 _CLASSES = 10  # that are shown
 _LONGEST = 20_000  # characters of text
-_PARAGRAPH = 160  # characters; shorter texts are joined
 _LARGEST = 2 << 20  # bytes of a page
 
 
@@ -64,8 +61,7 @@ def read_again(identity: Mapping[str, str], folder: Path, url: str) -> PageAgain
         The page is not kept, or too much work to be read here.
     """
     for web in webs_of(identity, folder):
-        (known,) = web.resolve([url])
-        answer = None if known is None else HtmlAnswer.of(web.fetch(known), url)
+        answer = HtmlAnswer.found(web, url)
         if answer is not None:
             break
     else:
@@ -77,24 +73,8 @@ def read_again(identity: Mapping[str, str], folder: Path, url: str) -> PageAgain
     except TooMuchWorkError:
         raise UserError("the page takes too long to be read: it is not shown") from None
     classes, why = _classes(identity, view)
-    text, cut = _text(answer)
+    text, cut = shown_text(answer.body, answer.encoding, _LONGEST)
     return PageAgain(view.title, text, cut, classes, why)
-
-
-def _text(answer: HtmlAnswer) -> tuple[list[str], bool]:
-    """Return what the page shows, in paragraphs, and whether that is not all."""
-    root = parse_tree(to_utf8(answer.body, answer.encoding, _LARGEST)[0])
-    leaves = [] if root is None else outline(root).leaves
-    paragraphs, length = [""], 0
-    for leaf in leaves:
-        text = " ".join(leaf.split())
-        if length + len(text) > _LONGEST:
-            return [each for each in paragraphs if each], True
-        if len(paragraphs[-1]) >= _PARAGRAPH:
-            paragraphs.append("")
-        paragraphs[-1] = f"{paragraphs[-1]} {text}".strip()
-        length += len(text)
-    return [each for each in paragraphs if each], False
 
 
 def _classes(

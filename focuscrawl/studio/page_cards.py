@@ -1,25 +1,22 @@
-"""One page for a person to judge: its title, its words, what the critic makes of it and why."""
+"""One page for a person to judge: its title, its text, what the critic makes of it and why."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from focuscrawl.critic.corpus import read_known
 from focuscrawl.critic.word_reasons import WordReasons, word_reasons
-from focuscrawl.webs import read_page
+from focuscrawl.page.shown_text import shown_text
+from focuscrawl.webs.pages import HtmlAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from focuscrawl.critic.focused_critic import FocusedCritic
-    from focuscrawl.page import PageView
     from focuscrawl.webs.protocol import Web
 
-_WORDS = 1200  # of a page that are shown
-_SHORTEST = 25  # words of a paragraph: shorter leaves are joined to it
+_LONGEST = 8000  # characters of a page that are shown
 
 
 @dataclass(frozen=True)
@@ -29,7 +26,7 @@ class PageCard:
     Attributes
     ----------
     url, title : of the page
-    text : paragraphs of its words, as the critic reads them, up to 1,200 words
+    text : paragraphs of what it shows, up to 8,000 characters
     cut : whether there are more
     relevance : R by the critic; None where there is none yet
     reasons : what counts, see `focuscrawl.critic.word_reasons`; None where there is no critic
@@ -69,29 +66,18 @@ def page_card(
     """
     for web in webs:
         known = read_known([web], [url]).get(url)
-        view = None if known is None else read_page(web, known.url)
-        if view is not None:
-            return _card(url, view, critic, why)
+        answer = None if known is None else HtmlAnswer.found(web, known.url)
+        if answer is not None:
+            return _card(url, answer, critic, why)
     return None
 
 
-def _card(url: str, view: PageView, critic: FocusedCritic | None, why: str) -> PageCard:
+def _card(url: str, answer: HtmlAnswer, critic: FocusedCritic | None, why: str) -> PageCard:
+    view = answer.parse()
     relevance, reasons = None, None
     if critic is not None:
         bag = view.words.bag
         relevance = float(critic.judge_bags([bag]).relevance[0])
         reasons = word_reasons(critic.model, critic.marked, bag)
-    cut = len(view.tokens) > _WORDS
-    return PageCard(url, view.title, _paragraphs(view), cut, relevance, reasons, why)
-
-
-def _paragraphs(view: PageView) -> list[str]:
-    """Return the first words of a page, a text for each few leaves of its tree."""
-    tokens, leaf = view.tokens[:_WORDS], view.token_leaf[:_WORDS]
-    ends = (np.flatnonzero(np.diff(leaf)) + 1).tolist()
-    found: list[list[str]] = [[]]
-    for start, end in zip([0, *ends], [*ends, len(tokens)], strict=True):
-        if len(found[-1]) >= _SHORTEST:
-            found.append([])
-        found[-1] += tokens[start:end]
-    return [" ".join(words) for words in found if words]
+    text, cut = shown_text(answer.body, answer.encoding, _LONGEST)
+    return PageCard(url, view.title, text, cut, relevance, reasons, why)

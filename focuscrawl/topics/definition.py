@@ -13,7 +13,7 @@ from tomlkit.exceptions import TOMLKitError
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
 from focuscrawl.foundation.toml_text import read_toml, text_of
-from focuscrawl.foundation.urls import normalize
+from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.taxonomy import ROOT, normalise
 
 if TYPE_CHECKING:
@@ -219,5 +219,5 @@ def _texts(where: str, name: str, values: object) -> tuple[str, ...]:
 def _url(where: str, text: str) -> str:
     url = normalize(text)
     if url is None:
-        raise UserError(f"{where}: {text!r:.200} is no http(s) URL")
+        raise UserError(f"{where}: {text!r:.200} {no_url(text)}")
     return url

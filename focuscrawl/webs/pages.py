@@ -34,6 +34,12 @@ class HtmlAnswer(NamedTuple):
             return None
         return cls(url or answer.url, answer.body, encoding)
 
+    @classmethod
+    def found(cls, web: Web, url: str) -> Self | None:
+        """Return the page that a web has at a URL, see `read_page`; None if it has none."""
+        (known,) = web.resolve([url])
+        return None if known is None else cls.of(web.fetch(known), url)
+
     def parse(self) -> PageView:
         """Return the page."""
         return parse_page(self.body, self.url, encoding=self.encoding)
@@ -52,8 +58,7 @@ def read_page(web: Web, url: str, *, digest: bytes | None = None) -> PageView | 
     -------
     None if the web has no such URL, or what it answers is no HTML page, or another one
     """
-    (known,) = web.resolve([url])
-    page = None if known is None else HtmlAnswer.of(web.fetch(known), url)
+    page = HtmlAnswer.found(web, url)
     if page is None:
         return None
     if digest is not None and blake2b(page.body, digest_size=len(digest)).digest() != digest:

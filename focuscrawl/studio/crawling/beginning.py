@@ -13,7 +13,7 @@ from focuscrawl.crawl import CrawlFolder
 from focuscrawl.crawl.plan import CrawlPlan
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
-from focuscrawl.foundation.urls import normalize
+from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio.crawls import NamedCrawl
 from focuscrawl.studio.folder import check_name
@@ -272,7 +272,7 @@ def _new_name(folder: StudioFolder, name: str) -> str:
 def _checked(line: str) -> str:
     url = normalize(line)
     if url is None:
-        raise UserError(f"{line!r:.120} is no http(s) URL: write one a line")
+        raise UserError(f"{line!r:.120} {no_url(line)}")
     return url
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from focuscrawl.critic.phrase_model import OFF_TOPIC
 from focuscrawl.errors import UserError
-from focuscrawl.foundation.urls import normalize
+from focuscrawl.foundation.urls import no_url, normalize
 from focuscrawl.studio.posted import text_of, texts_of
 from focuscrawl.taxonomy import read_topics
 from focuscrawl.topics import TopicDefinition, check_marked, write_definition
@@ -79,7 +79,7 @@ def urls_among(lines: list[str]) -> list[str]:
     found = {line: normalize(line) for line in lines if not line.startswith("#")}
     for line, url in found.items():
         if url is None:
-            raise UserError(f"{line!r:.120} is no http(s) URL: write one a line")
+            raise UserError(f"{line!r:.120} {no_url(line)}")
     return list(dict.fromkeys(url for url in found.values() if url is not None))
 
 
