@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from scrapy.exceptions import IgnoreRequest, NotConfigured
 
 from focuscrawl.engine.component import Component
-from focuscrawl.engine.meta import NOINDEX, OWN, URL_ID, VISIT
+from focuscrawl.engine.meta import ALL_REDIRECTS, ANSWERS, NOINDEX, OWN, URL_ID, VISIT
 from focuscrawl.engine.open_pages import open_pages_of
 from focuscrawl.engine.page_parsing import parsing_of
 from focuscrawl.engine.settings_table import FOLLOW
@@ -104,10 +104,11 @@ class FocusMiddleware(Component):
             getattr(self._crawler.spider, "handle_httpstatus_list", ()),
             request.meta.get("handle_httpstatus_list", ()),
         )
+        if request.meta[OWN] == ALL_REDIRECTS:
+            return True
+        handled = request.meta[OWN] == ANSWERS or any(status in each for each in lists)
         # a page that refreshes to another is none of these: its status is its own
-        moved = 300 <= status < 400
-        handled = not self._redirects or any(status in each for each in lists)
-        return bool(request.meta[OWN]) or (moved and handled)
+        return 300 <= status < 400 and (handled or not self._redirects)
 
     def _moved(self, request: Request, visit: PageVisit) -> Request | None:
         location = visit.location

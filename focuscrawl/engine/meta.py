@@ -12,7 +12,8 @@ AGAIN = "focuscrawl_again"
 ROBOTS = "focuscrawl_robots"
 #: on requests that failed before an answer came
 UNANSWERED = "focuscrawl_unanswered"
-#: on requests that a project's own spider yielded: whether it wants to see redirects itself
+#: on requests that a project's own spider yielded: which redirects it wants to see itself
 OWN = "focuscrawl_own"
+NO_REDIRECT, ANSWERS, ALL_REDIRECTS = "none", "answers", "all"  #: answers: not pages that refresh
 #: on requests that stand for links of a page that its callback did not ask for
 FOLLOWED = "focuscrawl_followed"

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from focuscrawl.crawl.link_filter import fits
-from focuscrawl.engine.meta import AGAIN, NOINDEX, OWN, URL_ID, VISIT
+from focuscrawl.engine.meta import (
+    AGAIN,
+    ALL_REDIRECTS,
+    ANSWERS,
+    NO_REDIRECT,
+    NOINDEX,
+    OWN,
+    URL_ID,
+    VISIT,
+)
 from focuscrawl.engine.request_file import RequestFile
 from focuscrawl.engine.request_words import RequestWords
 from focuscrawl.errors import GivenUpError
@@ -101,7 +110,7 @@ class SpiderRequests:
         if URL_ID in held.meta:  # it was under way before
             return held.replace(meta=held.meta | meta)
         self._file.give(fetch.url)
-        own = {OWN: _wants_redirects(held)}
+        own = {OWN: _redirects_seen(held)}
         errback = _ReportingErrback(self._failed, held.errback)
         return held.replace(meta=held.meta | meta | own, errback=errback)
 
@@ -213,6 +222,8 @@ def _is_start(request: Request) -> bool:
     return bool(request.meta.get("is_start_request"))
 
 
-def _wants_redirects(request: Request) -> bool:
-    meta = request.meta
-    return bool(meta.get("handle_httpstatus_all") or meta.get("dont_redirect"))
+def _redirects_seen(request: Request) -> str:
+    """Tell which redirects a project wants to see itself, as it tells Scrapy."""
+    if request.meta.get("dont_redirect"):
+        return ALL_REDIRECTS
+    return ANSWERS if request.meta.get("handle_httpstatus_all") else NO_REDIRECT

@@ -143,7 +143,11 @@ def test_links_nobody_asked_for_can_be_allowed_and_denied(
     ("status", "arguments", "settings"),
     [
         (302, {"handled": "302"}, {}),
-        (302, {"in_meta": "302"}, {}),
+        (302, {"meta": '{"handle_httpstatus_list": [302]}'}, {}),
+        (302, {"meta": '{"handle_httpstatus_all": true}'}, {}),
+        (302, {"meta": '{"dont_redirect": true, "handle_httpstatus_all": true}'}, {}),
+        (200, {"meta": '{"handle_httpstatus_all": true}', "asked": "/refreshing"}, {}),
+        (200, {"meta": '{"dont_redirect": true}', "asked": "/refreshing"}, {}),
         (200, {"handled": "301"}, {}),
         (200, {"handled": "200", "asked": "/refreshing"}, {}),
         (302, {}, {"REDIRECT_ENABLED": 0, "HTTPERROR_ALLOW_ALL": 1}),

@@ -1,6 +1,7 @@
 """Three ways of reading a forum."""
 
 import asyncio
+import json
 
 import scrapy
 from scrapy.linkextractors import LinkExtractor
@@ -107,11 +108,11 @@ class HandlingSpider(scrapy.Spider):
 
     name = "handling"
 
-    def __init__(self, site=None, asked="/moved", handled="", in_meta="", **kwargs):
+    def __init__(self, site=None, asked="/moved", handled="", meta="{}", **kwargs):
         super().__init__(**kwargs)
         self.start_urls = [f"{site}/list/1"]
         self.asked = asked
-        self.meta = {"handle_httpstatus_list": [int(in_meta)]} if in_meta else {}
+        self.meta = json.loads(meta)
         if handled:
             self.handle_httpstatus_list = [int(handled)]
 
