@@ -47,9 +47,9 @@ class RoundSpider(FocusedSpider):
     def open_crawl(self, plan: CrawlPlan) -> Crawl:
         """Open the crawl of the bucket in the round."""
         with needs("parquet", "a crawl in rounds"):
+            from focuscrawl.foundation.parent_end import end_with_stdin  # noqa: PLC0415
             from focuscrawl.rounds.context import context_of  # noqa: PLC0415 - few need PyArrow
             from focuscrawl.rounds.fetching import open_round  # noqa: PLC0415
-            from focuscrawl.rounds.parent_end import end_with_stdin  # noqa: PLC0415
         end_with_stdin()
         context, bucket, number = context_of(self.tables), int(self.bucket), int(self.number)
         crawl = open_round(context, bucket, number, context.applied_to(plan))

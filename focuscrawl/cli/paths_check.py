@@ -16,6 +16,7 @@ from focuscrawl.cli.paths_options import training as training_options
 from focuscrawl.crawl.seeds import read_seeds
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.extras import needs
+from focuscrawl.foundation.parent_end import end_with_parent
 from focuscrawl.foundation.search_path import without_current_folder
 from focuscrawl.lab.leave_one_site_out import CONTENDERS, Experiment, leave_out
 from focuscrawl.paths.forager import EVIDENCE
@@ -164,7 +165,7 @@ def _run(experiment: Experiment, goals: Sequence[str], processes: int) -> list[F
     with (
         without_current_folder(),
         tqdm(total=len(tasks), desc="Foraging", unit=" sites", disable=None) as bar,
-        ProcessPoolExecutor(processes, mp_context=context) as pool,
+        ProcessPoolExecutor(processes, context, initializer=end_with_parent) as pool,
     ):
         running = {pool.submit(leave_out, experiment, *task): task for task in tasks}
         done = {}

@@ -18,6 +18,7 @@ from importlib.metadata import entry_points
 from multiprocessing import forkserver
 from typing import TYPE_CHECKING
 
+from focuscrawl.foundation.parent_end import end_with_parent
 from focuscrawl.foundation.search_path import without_current_folder
 from focuscrawl.lab.results import keep_fetches
 from focuscrawl.report.measures import load_pages
@@ -71,6 +72,7 @@ def work(run: Run) -> None:
     command does, or if the crawl was over before its time.
     """
     began = time.monotonic()
+    end_with_parent()
     shutil.rmtree(run.folder, ignore_errors=True)
     run.folder.mkdir(parents=True)
     (run.folder / "seeds.txt").write_text("\n".join(run.seeds), encoding="utf-8")

@@ -13,6 +13,7 @@ import pandas as pd
 
 from focuscrawl import __version__
 from focuscrawl.critic import load_critic
+from focuscrawl.foundation.parent_end import end_with_parent
 from focuscrawl.foundation.search_path import without_current_folder
 from focuscrawl.lab.damage import damage_is_told
 from focuscrawl.lab.planning import (
@@ -127,7 +128,8 @@ def do_all(
     waiting = [task for task in tasks if not task.done]
     # a fork of a process with threads may hang, and those of numpy are there already
     context = multiprocessing.get_context("spawn")
-    with without_current_folder(), ProcessPoolExecutor(processes, mp_context=context) as pool:
+    pool = ProcessPoolExecutor(processes, context, initializer=end_with_parent)
+    with without_current_folder(), pool:
         under_way = {pool.submit(_do, work, task): task for task in waiting}
         try:
             for ended in as_completed(under_way):

@@ -10,10 +10,10 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from focuscrawl.errors import UserError
+from focuscrawl.foundation.parent_end import end_with_parent
 from focuscrawl.rounds.context import context_of
 from focuscrawl.rounds.fetching import fetch
 from focuscrawl.rounds.from_folder import take_over
-from focuscrawl.rounds.parent_end import end_with_parent
 from focuscrawl.rounds.taking_in import take_in
 
 if TYPE_CHECKING:
