@@ -100,12 +100,12 @@ class FocusMiddleware(Component):
 
     def _is_wanted(self, request: Request, status: int) -> bool:
         """Tell whether the project wants to see a redirect itself, as it tells Scrapy."""
+        if request.meta[OWN] == ALL_REDIRECTS:
+            return True
         lists = (
             getattr(self._crawler.spider, "handle_httpstatus_list", ()),
             request.meta.get("handle_httpstatus_list", ()),
         )
-        if request.meta[OWN] == ALL_REDIRECTS:
-            return True
         handled = request.meta[OWN] == ANSWERS or any(status in each for each in lists)
         # a page that refreshes to another is none of these: its status is its own
         return 300 <= status < 400 and (handled or not self._redirects)

@@ -32,7 +32,7 @@ def shown_text(body: bytes, encoding: str | None, longest: int) -> tuple[list[st
         left -= len(text)
         if left < 0:
             break
-    return [each for each in paragraphs if each], left < 0
+    return [each for each in paragraphs if each], left < 0 or len(body) > _LARGEST
 
 
 def _is_whole(paragraph: str) -> bool:

@@ -63,7 +63,10 @@ def assert_all_end_with_it(folder: Path, *command: str) -> None:
     process.kill()
     process.wait()
     assert begun
-    assert not psutil.wait_procs(begun, timeout=LONG)[1]
+    left = psutil.wait_procs(begun, timeout=LONG)[1]
+    for each in left:
+        each.kill()
+    assert not left
 
 
 def test_crawls_of_a_study_end_with_it(tmp_path: Path) -> None:

@@ -40,6 +40,10 @@ def test_so_much_is_shown_and_that_there_is_more_is_told(longest: int, cut: bool
     assert shown(f"<p>{text}", longest) == ([text[:longest]], cut)
 
 
+def test_of_a_page_too_large_to_be_read_whole_there_is_more() -> None:
+    assert shown(f"<p>Auks.<!--{'-' * (2 << 20)}--><p>Puffins.") == (["Auks."], True)
+
+
 def test_a_page_without_text_shows_none() -> None:
     assert shown("<p> <img src=a>") == ([], False)
     assert shown_text(b"", None, 10) == ([], False)
