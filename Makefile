@@ -26,8 +26,7 @@ SCRAPY_TESTS := $(wildcard tests/unit/test_addon_*.py tests/unit/test_engine_*.p
 	tests/integration/test_anywhere.py \
 	tests/integration/test_bad_web_*.py tests/integration/test_crawl_*.py \
 	tests/integration/test_operations.py tests/integration/test_pipelines.py \
-	tests/integration/test_revisit_hubs.py tests/integration/test_security_*.py \
-	tests/integration/test_workers_parts.py)
+	tests/integration/test_revisit_hubs.py tests/integration/test_security_*.py)
 # nothing that is not in the lock, nothing that runs code of others to be installed
 LOCKED := pip install --quiet --disable-pip-version-check --require-hashes --only-binary :all:
 COMPILE = .venv-lock/bin/uv pip compile --quiet --universal --python-version 3.11 \

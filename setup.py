@@ -10,7 +10,6 @@ setup(
         "": ["*.css", "*.j2", "py.typed"],
         "focuscrawl.models": ["*/*"],
         "focuscrawl.studio": ["static/*", "templates/*"],
-        "focuscrawl.store.migrations": ["versions/*.py"],
     },
     zip_safe=True,
 )

@@ -14,7 +14,6 @@ from focuscrawl.apprentice.instance_cache import InstanceCache
 from focuscrawl.apprentice.instances import make_instances
 from focuscrawl.apprentice.lesson import Replay, most_contrasting, rescore_waiting
 from focuscrawl.apprentice.memory import CrawlMemory
-from focuscrawl.apprentice.older_states import with_todays_inputs, with_todays_weights
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.scorer import Scorer, new_learner
 from focuscrawl.apprentice.serialization import (
@@ -125,10 +124,10 @@ class Apprentice:
             self._due += 1
             self._go_on_replaying()
 
-    def hear(self, url: int, relevance: float) -> None:
-        """Take note of what came of a fetch by somebody else, who will learn from it."""
+    def fetched_before(self, url: int, relevance: float) -> None:
+        """Take note of what came of a fetch in an earlier round, which was learned from there."""
         with self.lock:
-            self.memory.hear(url, relevance)
+            self.memory.fetched_before(url, relevance)
 
     def expand(self, url: int, facts: PageFacts) -> tuple[Floats, Ints, Floats]:
         """Take in the links of a page numbered `url`.
@@ -292,12 +291,10 @@ class Apprentice:
         memory, buffer = self.memory, self.memory.buffer
         self.version, observed, links, memory.learned_from = (int(x) for x in learned["lesson"])
         for judged in (JudgedUrls.among(learned), JudgedUrls.among(since)):
-            inputs = with_todays_inputs(judged.inputs, self.options)
-            buffer.add(judged._replace(inputs=inputs))
+            buffer.add(judged)
         buffer.ever = memory.learned_from + len(since["urls"])
         adopted = tuple(int(x) for x in since["adopted"])
-        # crawls that began before anything was forgotten have no such array
-        forgotten = np.unpackbits(since.get("forgotten", np.zeros(0, np.uint8))).astype(bool)
+        forgotten = np.unpackbits(since["forgotten"]).astype(bool)
         self._replay = Replay((observed, links), (adopted[0], adopted[1]), forgotten)
         return adopted[0]
 
@@ -356,5 +353,4 @@ class Apprentice:
         return Scorer(learner, self.options, self.table, self.memory.outcomes)
 
     def _learner_in(self, arrays: Mapping[str, NDArray[Any]]) -> Learner:
-        state = with_todays_weights(part_of(arrays, "m_"), self.options)
-        return new_learner(self.options).set_state(state)
+        return new_learner(self.options).set_state(part_of(arrays, "m_"))

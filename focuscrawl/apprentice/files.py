@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _ARRAYS = "apprentice.npz"
-FORMAT = ModelFormat(
-    "apprentice", ("apprentice",), 5, (_ARRAYS,), "focuscrawl apprentice train", oldest=2
-)
+FORMAT = ModelFormat("apprentice", ("apprentice",), 5, (_ARRAYS,), "focuscrawl apprentice train")
 
 
 def save_apprentice(graduate: bytes, out: Path, about: dict[str, str | int]) -> None:
@@ -40,7 +38,7 @@ def read_apprentice(folder: Path) -> bytes:
     Raises
     ------
     UserError
-        There is none, it is damaged, or a newer version wrote it.
+        There is none, it is damaged, or of another format.
     """
     graduate, _ = FORMAT.read(folder, lambda _, files: checked(files[_ARRAYS]))
     return graduate

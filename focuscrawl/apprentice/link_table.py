@@ -133,7 +133,7 @@ class LinkTable:
     def addresses_of(self, urls: Ints) -> SparseRows:
         """Return the features of the addresses of URLs that have one; beside `add`, too.
 
-        Another worker's page may move the row of a URL that waits.
+        In rounds, another page may move the row of a URL that waits.
         """
         rows = self.address.data[urls]  # first: what these point to is there
         return self.addresses.rows(len(self.addresses)).take(rows)

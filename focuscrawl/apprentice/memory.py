@@ -85,8 +85,8 @@ class CrawlMemory:
         self._note(url, self._keys(url), relevance)
         self.observed += 1
 
-    def hear(self, url: int, relevance: float) -> None:
-        """Take in a fetch of another worker, if its URL has links here."""
+    def fetched_before(self, url: int, relevance: float) -> None:
+        """Take in a fetch of an earlier round, if its URL has links here."""
         self.table.grow(url + 1)
         if not np.isnan(self.table.y.data[url]):
             return  # known from the links on its page

@@ -41,7 +41,6 @@ INPUT_GROUPS = {
     "cocitation": "(HIGH|LOW, d): followed links within d_max leaves [A02 section 2.2.3]",
 }
 GROUPS = {**LINK_GROUPS, **PAGE_GROUPS, **URL_GROUPS, **INPUT_GROUPS}
-_GONE = frozenset({"hubs"})  # groups that an apprentice kept from before may have looked at
 DEFAULT_GROUPS = ("context", "url", "title", "relevance", "reading", "surroundings", "rates")
 LEARNERS = ("logistic", "regression", "nb")
 EVIDENCE = ("all", "first")
@@ -144,8 +143,6 @@ class Options:
 
         What it looks at and what it learns with are the old ones: its weights are for these.
         """
-        if isinstance(groups := kept.get("groups"), list):
-            kept = {**kept, "groups": [name for name in groups if name not in _GONE]}
         names = ("groups", "d_max", "counts", "tokens", "learner", "evidence")
         return replace(self, **{name: getattr(Options.of(kept), name) for name in names})
 

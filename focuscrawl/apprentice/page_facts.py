@@ -76,7 +76,6 @@ class PageFacts(PackedRecord):
         "around": "<f4",
         "page_values": "<f4",
     }
-    LATER: ClassVar[tuple[str, ...]] = ("around", "page_values")
 
     @classmethod
     def from_bytes(cls, data: bytes, n_urls: int | None = None) -> Self:
@@ -87,8 +86,6 @@ class PageFacts(PackedRecord):
         n_urls : of the crawl, above all numbers; None: the targets will be numbered otherwise
         """
         facts = super(PageFacts, cls).from_bytes(data)  # the class is made twice, for its slots
-        if not len(facts.around):
-            facts = replace(facts, around=np.zeros(len(facts.targets), np.float32))
         _check_below(facts.page_indices, _SPACE)
         values = facts.page_values
         if len(values) not in (0, len(facts.page_indices)) or not (np.abs(values) <= 1.0).all():

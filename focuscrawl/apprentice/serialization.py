@@ -44,21 +44,16 @@ class PackedRecord:
     Attributes
     ----------
     TYPES : by field, in their order: the little-endian type of an array, or `ROWS`
-    LATER : the last of them, arrays, which are not packed where they are empty: what was packed
-        before there were any lacks them
     """
 
     __slots__ = ()
     TYPES: ClassVar[Mapping[str, str]]
-    LATER: ClassVar[tuple[str, ...]] = ()
 
     def to_bytes(self) -> bytes:
         """Pack the record: the size of each array, then one after another."""
-        arrays, names = [], list(self.TYPES)
-        while names[-1] in self.LATER and not getattr(self, names[-1]).size:
-            names.pop()
-        for name in names:
-            value, types = getattr(self, name), self.TYPES[name]
+        arrays = []
+        for name, types in self.TYPES.items():
+            value = getattr(self, name)
             parts = (value.indices, value.lengths) if types == ROWS else (value,)
             for part, dtype in zip(parts, types.split(), strict=True):
                 arrays.append(part.astype(_dtype(dtype).base, copy=False))
@@ -69,16 +64,12 @@ class PackedRecord:
     def from_bytes(cls, data: bytes) -> Self:
         """Unpack what `to_bytes` has packed; views."""
         layout = _layout(tuple(cls.TYPES.values()))
-        for there in range(len(layout), len(layout) - len(cls.LATER) - 1, -1):
-            sizes = np.frombuffer(data, "<i4", there).tolist()
-            at = 4 * there
-            nbytes = sum(n * t.itemsize for n, (t, _) in zip(sizes, layout, strict=False))
-            if min(sizes) >= 0 and at + nbytes == len(data):
-                break
-        else:
+        sizes = np.frombuffer(data, "<i4", len(layout)).tolist()
+        at = 4 * len(layout)
+        nbytes = sum(n * base.itemsize for n, (base, _) in zip(sizes, layout, strict=True))
+        if min(sizes) < 0 or at + nbytes != len(data):
             raise ValueError("the arrays are not as long as they are said to be")
         arrays = list[NDArray[Any]]()
-        sizes += [0] * (len(layout) - there)
         for size, (base, shape) in zip(sizes, layout, strict=True):
             array = np.frombuffer(data, base, size, at)
             arrays.append(array.reshape(-1, *shape) if shape else array)

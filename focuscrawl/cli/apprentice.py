@@ -20,7 +20,6 @@ from focuscrawl.errors import UserError
 from focuscrawl.offline.apprentice_training import learn_from, options_of
 from focuscrawl.report.plain_text import table
 from focuscrawl.report.stores import open_store
-from focuscrawl.store.postgres import is_database_url
 from focuscrawl.webs import open_web
 
 if TYPE_CHECKING:
@@ -73,10 +72,6 @@ def train(
     focuscrawl crawl -a apprentice=models/cycling-links ...
     """
     FORMAT.check_out(out)
-    if is_database_url(crawl_dir):
-        raise UserError(
-            "an apprentice is trained on the crawl of one worker, which is kept in a folder"
-        )
     with closing(open_store(crawl_dir)) as store:
         options = _options(
             _with(options_of(store) or Options(), given),

@@ -14,12 +14,10 @@ from focuscrawl.cli.progress_bars import Bar
 from focuscrawl.collection import Wanted, write_collection
 from focuscrawl.collection.edges import write_edges
 from focuscrawl.collection.files import check_out, name_of
-from focuscrawl.errors import UserError
 from focuscrawl.foundation.url_lists import LANGUAGES
 from focuscrawl.page.language import Languages
 from focuscrawl.report.plain_text import counted
 from focuscrawl.report.stores import open_store
-from focuscrawl.store.postgres import is_database_url
 from focuscrawl.text import EXTRACTORS
 
 _LONGEST = 10_000_000  # characters of a chunk
@@ -68,8 +66,6 @@ def collect(
     \b
     focuscrawl collect crawls/cycling --language en --out cycling.parquet
     """
-    if is_database_url(crawl_dir):
-        raise UserError("collect is for crawls in a folder: workers keep no pages")
     check_out(out)
     languages = () if language is None else LANGUAGES.read("--language", language)
     Languages(languages)  # refuses what cannot be told

@@ -32,7 +32,7 @@ REDIRECTS = 5  #: of a page that there is room for, where no link is followed
 _SHOWN, _WIDTH = 5, 100  # URLs, characters of one
 
 #: what a project may have set for its own crawls, and such a crawl is without
-_WITHOUT = [f"FOCUSCRAWL_{name}=" for name in ("STORE", "KNOWLEDGE", "APPRENTICE", "WITHIN")]
+_WITHOUT = [f"FOCUSCRAWL_{name}=" for name in ("KNOWLEDGE", "APPRENTICE", "WITHIN")]
 #: one recording of all that is fetched, in the crawl's folder
 _RECORDED = ["FOCUSCRAWL_WARC=1", "FOCUSCRAWL_WARC_SIZE=0"]
 

@@ -31,9 +31,8 @@ _wait = options.seconds("--wait", "How long to wait until it has happened.", 60.
 def pause(crawl: str, wait: float) -> None:
     """Let a crawl fetch nothing more until it is resumed.
 
-    CRAWL is the folder of a crawl, or the URL of the database that workers share: all of them
-    pause then. What is under way is finished. A crawl, or a worker, that is started while it is
-    paused waits, too.
+    CRAWL is the folder of a crawl. What is under way is finished. A crawl that is started while
+    it is paused waits, too.
     """
     asked = controlled(crawl)
     asked.ask(Command.PAUSE)
@@ -58,7 +57,7 @@ def resume(crawl: str, wait: float) -> None:
     if not asked.in_use:
         click.echo(f"{asked.name} is not running; it will not wait when it does")
         return
-    _await(asked, wait, "resumed", lambda: asked.resumed)
+    _await(asked, wait, "resumed", lambda: not asked.status().paused)
 
 
 @click.command()
@@ -67,13 +66,13 @@ def resume(crawl: str, wait: float) -> None:
 def stop(crawl: str, wait: float) -> None:
     """End a crawl: what is under way is finished, everything is kept for the next run.
 
-    CRAWL is as for `focuscrawl pause`; workers that join later are not meant.
+    CRAWL is as for `focuscrawl pause`.
     """
     asked = controlled(crawl)
     if not asked.in_use:
         raise UserError(f"nobody crawls in {asked.name}: nothing to stop")
     asked.ask(Command.STOP)
-    _await(asked, wait, "stopped", lambda: asked.stopped)
+    _await(asked, wait, "stopped", lambda: not asked.in_use)
 
 
 @click.command()

@@ -21,7 +21,6 @@ from focuscrawl.report.milestones import milestones
 from focuscrawl.report.stores import open_store
 from focuscrawl.report.summary import Summary
 from focuscrawl.report.table_cells import cells
-from focuscrawl.store.postgres import is_database_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +43,7 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
     """
     if csv is not None:
         check_file(csv, "--csv")
-    folders = list({_same(name): name for name in crawl_dirs}.values())
+    folders = list({Path(name).resolve(): name for name in crawl_dirs}.values())
     with ExitStack() as opened:
         stores = [opened.enter_context(closing(open_store(folder))) for folder in folders]
         summaries = [Summary.of(store) for store in stores]
@@ -72,19 +71,13 @@ def report(crawl_dirs: tuple[str, ...], out: Path | None, csv: Path | None) -> N
         ]
     text = html.page(sections, compared, [(name[:-4], image) for name, image in curves.items()])
     if out is None:
-        alone = len(folders) == 1 and not is_database_url(folders[0])
-        out = Path(folders[0]) / "report" if alone else Path("report")
+        out = Path(folders[0]) / "report" if len(folders) == 1 else Path("report")
         refuse_link(out)
     written = write_files(out, {**curves, "report.html": text.encode()})
     if csv is not None:
         homes = [summary.home for summary in summaries]
         written.append(_write_csv(csv, dict(zip(homes, crawls, strict=True))))
     click.echo("wrote " + ", ".join(map(str, written)))
-
-
-def _same(name: str) -> str:
-    """Return what two names of one crawl have in common."""
-    return name if is_database_url(name) else str(Path(name).resolve())
 
 
 def _write_csv(path: Path, crawls: Mapping[str, pd.DataFrame]) -> Path:

@@ -14,14 +14,12 @@ import click
 from focuscrawl.cli import options
 from focuscrawl.errors import UserError
 from focuscrawl.report.plain_text import middle, printable
-from focuscrawl.report.stores import shown, status_of
-from focuscrawl.store.postgres import is_database_url
+from focuscrawl.report.stores import status_of
 
 if TYPE_CHECKING:
-    from focuscrawl.report.shared_status import SharedStatus
     from focuscrawl.report.status import Status
 
-_Found: TypeAlias = "dict[str, Status | SharedStatus | UserError]"
+_Found: TypeAlias = "dict[str, Status | UserError]"
 
 _CLEAR = "\x1b[{}F\x1b[J"  # to the beginning of so many lines above, and away with the rest
 
@@ -32,16 +30,14 @@ _CLEAR = "\x1b[{}F\x1b[J"  # to the beginning of so many lines above, and away w
 @click.option("--once", is_flag=True, help="Show it once, also in a terminal.")
 @click.option("--json", "as_json", is_flag=True, help="One line of JSON a crawl, once.")
 def status(crawls: tuple[str, ...], every: float, once: bool, as_json: bool) -> None:
-    """Show workers, rates, harvest and lag of crawls.
+    """Show rates, harvest and lag of crawls.
 
-    CRAWL is the folder of a crawl, or the URL of the database that workers share. In a terminal
-    until all have ended, or Ctrl-C; else once. Read from the crawls' stores: a crawl does not
-    notice.
+    CRAWL is the folder of a crawl. In a terminal until all have ended, or Ctrl-C; else once. Read
+    from the crawls' stores: a crawl does not notice.
     """
     if as_json:
         for crawl in crawls:
-            kind = "store" if is_database_url(crawl) else "crawl_dir"
-            click.echo(json.dumps({kind: shown(crawl), **status_of(crawl).plain()}))
+            click.echo(json.dumps({"crawl_dir": crawl, **status_of(crawl).plain()}))
         return
     live = sys.stdout.isatty() and not once
     # in a terminal, Ctrl-C is how one leaves
@@ -54,8 +50,8 @@ def status(crawls: tuple[str, ...], every: float, once: bool, as_json: bool) -> 
             lines = _show(found, lines, live=live)
 
 
-def _try_again(crawl: str) -> Status | SharedStatus | UserError:
-    """Look again; a server that is away for a moment does not end the table."""
+def _try_again(crawl: str) -> Status | UserError:
+    """Look again; a crawl that cannot be read does not end the table of the others."""
     try:
         return status_of(crawl)
     except UserError as error:
@@ -71,7 +67,7 @@ def _show(found: _Found, above: int, *, live: bool) -> int:
     lines = []
     for crawl, each in found.items():
         text = printable(str(each)) if isinstance(each, UserError) else each.text()
-        lines += [shown(crawl), *(f"  {line}" for line in text.splitlines())]
+        lines += [crawl, *(f"  {line}" for line in text.splitlines())]
     if live:  # a line that is broken would not be cleared
         width = shutil.get_terminal_size().columns
         lines = [middle(line, width - 1) for line in lines]

@@ -9,9 +9,7 @@ from pathlib import Path
 import click
 
 from focuscrawl.cli import options
-from focuscrawl.studio.crawls import SharedCrawls
 from focuscrawl.studio.folder import StudioFolder
-from focuscrawl.studio.scrapyd import Scrapyd
 from focuscrawl.studio.serving import Studio, has_browser
 
 
@@ -30,18 +28,6 @@ from focuscrawl.studio.serving import Studio, has_browser
     type=click.IntRange(0, 65535),
     help="Port to listen on; 0 for one that is free.",
 )
-@click.option(
-    "--store",
-    metavar="URL",
-    help="PostgreSQL database whose crawls are shown, too, and where workers can be begun: "
-    "postgresql://USER@HOST/DATABASE.",
-)
-@click.option(
-    "--scrapyd",
-    metavar="URL",
-    help="Scrapyd that crawls can be begun on; name and password: SCRAPYD_USERNAME, "
-    "SCRAPYD_PASSWORD.",
-)
 @click.option("--read-only", is_flag=True, help="Show everything, change nothing.")
 @click.option("--no-browser", is_flag=True, help="Only print the address.")
 def studio(
@@ -49,8 +35,6 @@ def studio(
     host: str,
     port: int,
     *,
-    store: str | None,
-    scrapyd: str | None,
     read_only: bool,
     no_browser: bool,
 ) -> None:
@@ -58,17 +42,7 @@ def studio(
 
     The address that is printed holds a token: who has it can do what you can.
     """
-    database = None if store is None else SharedCrawls(store)
-    if database is not None:
-        database.names()  # whether it can be had
-    served = Studio(
-        StudioFolder(folder),
-        host,
-        port,
-        read_only=read_only,
-        database=database,
-        scrapyd=None if scrapyd is None else Scrapyd(scrapyd),
-    )
+    served = Studio(StudioFolder(folder), host, port, read_only=read_only)
     os.chdir(folder)  # what definitions and crawls name is named from there
     click.echo(f"The studio is at {served.address}\nCtrl-C ends it; crawls go on without it.")
     if has_browser() and not no_browser:

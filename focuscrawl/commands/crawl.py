@@ -38,7 +38,6 @@ _EXIT_CODES = {
     "error": 1,
     "start_error": 1,
     "store_error": 1,
-    "lease_lost": 1,
     "seeds_unreachable": 3,
 }
 

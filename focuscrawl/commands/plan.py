@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from focuscrawl.report.start_pages import StartPage
 
 #: what has no say in how a crawl begins, or would have it begin elsewhere
-_LEFT_OUT = ("budget", "crawl_dir", "discover", "knowledge", "stop", "store")
+_LEFT_OUT = ("budget", "crawl_dir", "discover", "knowledge", "stop")
 _REDIRECTS = 5  # one after the other
 _WORDS, _SHOWN = 300, 12  # that are tried, and shown
 _UNREACHABLE = 3  # exit code

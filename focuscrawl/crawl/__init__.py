@@ -2,8 +2,8 @@
 
 Here: what happens when a page arrives and which URL comes next; seeds, duplicates, the folder a
 crawl is kept in; in `parts` what takes part in the loop. Not here: fetching (Scrapy's), scoring
-(the strategy's), what is done after a crawl (`focuscrawl.offline`), several workers
-(`focuscrawl.workers`).
+(the strategy's), what is done after a crawl (`focuscrawl.offline`), crawls in rounds
+(`focuscrawl.rounds`).
 """
 
 from focuscrawl.crawl.assembly import open_crawl

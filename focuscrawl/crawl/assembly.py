@@ -43,7 +43,6 @@ from focuscrawl.foundation.urls import normalize, without_credentials
 from focuscrawl.frontier import Frontier
 from focuscrawl.paths.files import is_path_model, load_path_critic
 from focuscrawl.store import CrawlStore, schema
-from focuscrawl.store.postgres import is_database_url
 from focuscrawl.store.soundness import damaged
 from focuscrawl.strategies import StrategyContext, make_strategy
 from focuscrawl.strategies.informed import SURE, Informed
@@ -116,13 +115,17 @@ def _begun_at(store: CrawlStore, checked: Checked) -> float:
 
 
 def parts_of(crawl: CrawlState) -> list[Part]:
-    """Return the parts of a crawl of one process, by its plan, in the order of their turns."""
+    """Return the parts of a crawl, by its plan, in the order of their turns."""
     plan = crawl.plan
-    parts: list[Part] = [StopRules(crawl), TopicChange(crawl), *page_parts(crawl)]
+    parts: list[Part] = [StopRules(crawl), TopicChange(crawl)]
+    if plan.near_duplicates:
+        parts.append(NearDuplicates(crawl))
+    if plan.limits:
+        parts.append(Traps(crawl))
     if plan.discover:
         parts.append(Discovery(crawl))
     parts.append(Completeness(crawl))
-    if hosts_keep_waiting(crawl):
+    if crawl.web is None or plan.delay > 0.0:  # a link may have to wait for its host
         parts += [PatientOrder(crawl), PriorityFidelity(crawl)]
     if plan.revisit_hubs or any_revisits(crawl.store):
         parts.append(HubRevisits(crawl))
@@ -130,21 +133,6 @@ def parts_of(crawl: CrawlState) -> list[Part]:
         parts.append(Distilling(crawl))
     if crawl.strategy.learns:  # last: a lesson is about all that a fetch has changed
         parts.append(Learning(crawl))
-    return parts
-
-
-def hosts_keep_waiting(crawl: CrawlState) -> bool:
-    """Tell whether a link may have to wait for its host; not in a replay as it is."""
-    return crawl.web is None or crawl.plan.delay > 0.0
-
-
-def page_parts(crawl: CrawlState) -> list[Part]:
-    """Return the parts that look at every page, whether one process crawls or several do."""
-    parts: list[Part] = []
-    if crawl.plan.near_duplicates:
-        parts.append(NearDuplicates(crawl))
-    if crawl.plan.limits:
-        parts.append(Traps(crawl))
     return parts
 
 
@@ -199,8 +187,6 @@ def check(
         Anything the user has to put right.
     """
     first_topic(plan)
-    if plan.crawl_dir is not None and is_database_url(plan.crawl_dir):
-        raise UserError("crawl_dir is the address of a database: name that with -a store=...")
     if plan.revisit_hubs and not plan.distill:
         raise UserError(
             "FOCUSCRAWL_REVISIT_HUBS needs to know the hubs: set FOCUSCRAWL_DISTILL, too"

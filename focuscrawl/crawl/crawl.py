@@ -81,18 +81,14 @@ class Crawl(CrawlState):
 
     @property
     def store_failure(self) -> BaseException | None:
-        """What went wrong with the store, or what is shared through it; None while it works."""
-        for part in self.parts:
-            if part.failure is not None:
-                return part.failure
+        """What went wrong with the store; None while it works."""
         return self.writer.failure
 
     @property
     def stop_reason(self) -> str | None:
         """Why `next` will give out nothing any more; None while it may."""
-        failure = self.store_failure
-        if failure is not None:
-            return str(getattr(failure, "stop_reason", "store_error"))
+        if self.store_failure is not None:
+            return "store_error"
         if self._halted:
             return "error"
         if self.reloading:  # counts are those of the past so far
@@ -129,7 +125,7 @@ class Crawl(CrawlState):
         It counts as under way until its visit is recorded, or `put_back` is called for it.
         """
         self._held_by = None
-        if not self.poll(now) or self.stop_reason is not None or self._waits():
+        if not self._poll(now) or self.stop_reason is not None or self._waits():
             return None
         number = self.peek(now)
         while number is None and not self.in_flight and any(p.relent() for p in self.parts):
@@ -142,7 +138,7 @@ class Crawl(CrawlState):
             part.began(number)
         return self._fetch(number)
 
-    def poll(self, now: float) -> bool:
+    def _poll(self, now: float) -> bool:
         """Take up what was worked out beside the crawl; False if nothing may be fetched now."""
         if self._scoring is not None:  # in a thread, perhaps, which has the strategy
             return False

@@ -129,9 +129,8 @@ class CrawlFolder:
                 f"crawl_dir {self.path} shows a crawl in rounds: go on with its tables {tables}, "
                 "see focuscrawl rounds --help, or name another crawl_dir"
             )
-        earlier = {"spider": identity.get("spider", "")}  # once they did not say
         for key, value in identity.items():
-            if kept.get(key, earlier.get(key, "")) != value:
+            if kept.get(key, "") != value:
                 store.close()
                 raise UserError(
                     f"crawl_dir {self.path} holds another crawl: its {key} is "

@@ -35,32 +35,12 @@ class RestoredFetch:
     scores: NDArray[np.float64]
 
 
-@dataclass(slots=True)
-class HeardFetch:
-    """A fetch of another worker on the crawl, as parts are told of it.
-
-    Attributes
-    ----------
-    number : of the URL here; -1: it has none
-    minhash : of its words, empty for few of them and for duplicates
-    repeats : a duplicate, or a near-duplicate as far as parts have told
-    """
-
-    number: int
-    url: str
-    referrer: str | None
-    relevance: float
-    minhash: bytes
-    repeats: bool
-
-
 class Metric(NamedTuple):
-    """A number for people who watch a crawl; a counter only grows."""
+    """A number for people who watch a crawl."""
 
     name: str
     text: str
     value: float
-    counter: bool = False
 
 
 class Visits(Protocol):
@@ -130,11 +110,6 @@ class Part:
         """Return why nothing will be fetched any more; None while something may."""
         return None
 
-    @property
-    def failure(self) -> BaseException | None:
-        """What keeps the part from its work for good; None while it works."""
-        return None
-
     def admits(self, number: int) -> bool:
         """Tell whether the best URL may be fetched; if not, it waits until it is readmitted."""
         return True
@@ -177,14 +152,6 @@ class Part:
 
     def on_recorded(self, visit: PageVisit) -> None:
         """Begin what is due: the visit was recorded and counted."""
-
-    def heard(self, fetch: HeardFetch) -> None:
-        """Take in a fetch of another worker on the crawl; they come in the order of their seq."""
-
-    @property
-    def totals(self) -> tuple[int, float] | None:
-        """Fetches and sum of relevance of all workers, as recorded; None: nobody else crawls."""
-        return None
 
     def metrics(self) -> Iterable[Metric]:
         """Return what to tell people who watch; asked in any thread."""

@@ -62,8 +62,6 @@ class CrawlPlan:
         ask not to be indexed; robots.txt is obeyed or not whatever this is
     meta_refresh : a page that leads to another within less than so many seconds is a redirect;
         0: none is
-    store : database of a crawl that several workers share, as it may be shown; None: the folder
-        holds the store
     knowledge : file of what earlier crawls of the topic have learned
     revisit : fetch pages that it knows only where another visit is worth it
     not_modified_cost : what an answer "not modified" counts against the budget, in fetches
@@ -102,7 +100,6 @@ class CrawlPlan:
     meta_refresh: float = 0.0
     limits: bool = True
     near_duplicates: bool = True
-    store: str | None = None
     knowledge: str | None = None
     revisit: bool = False
     not_modified_cost: float = 0.1

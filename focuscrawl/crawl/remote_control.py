@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import write_whole
@@ -23,37 +23,6 @@ class Command(StrEnum):
     RUN = "run"
     PAUSE = "pause"
     STOP = "stop"
-
-
-class RemoteControl(Protocol):
-    """What people ask of a crawl, as the crawl sees it.
-
-    Attributes
-    ----------
-    name : what people call the crawl
-    every : seconds between two looks
-    """
-
-    name: str
-    every: float
-
-    @property
-    def wanted(self) -> Command:
-        """What is asked at the moment."""
-        ...
-
-    @property
-    def budget(self) -> int | None:
-        """Another budget that is asked for; None: none is."""
-        ...
-
-    def obeyed(self, wanted: Command) -> None:
-        """Take note that what was asked is done."""
-        ...
-
-    def extended(self, budget: int) -> None:
-        """Take note that the crawl has this budget now."""
-        ...
 
 
 class FileControl:

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from focuscrawl.crawl.folder import CrawlFolder
     from focuscrawl.crawl.part import Part
     from focuscrawl.crawl.plan import CrawlPlan
-    from focuscrawl.crawl.remote_control import RemoteControl
     from focuscrawl.critic.protocol import Critic
     from focuscrawl.frontier import Frontier
     from focuscrawl.store import CrawlStore
@@ -42,8 +41,7 @@ class CrawlState:
     ----------
     critic, strategy, frontier, store, folder, web, plan : what `open_crawl` makes of a plan
     within : URLs the crawl is confined to; None: no such limit
-    urls, duplicates, writer, control : of another kind, where several workers share the crawl;
-        None: those of a crawl in a folder
+    urls, duplicates : of another kind, in a crawl in rounds; None: those of a crawl in a folder
 
     Attributes
     ----------
@@ -71,8 +69,6 @@ class CrawlState:
         within: frozenset[str] | None = None,
         urls: UrlTable | None = None,
         duplicates: Duplicates | None = None,
-        writer: StoreWriter | None = None,
-        control: RemoteControl | None = None,
     ) -> None:
         self.critic, self.strategy, self.frontier = critic, strategy, frontier
         self.store, self.folder, self.web, self.plan = store, folder, web, plan
@@ -81,8 +77,8 @@ class CrawlState:
         self.urls = UrlTable() if urls is None else urls
         self.duplicates = Duplicates() if duplicates is None else duplicates
         self.redirects = Redirects(self.urls)
-        self.control: RemoteControl = FileControl(folder.path) if control is None else control
-        self.writer = StoreWriter(store.engine) if writer is None else writer
+        self.control = FileControl(folder.path)
+        self.writer = StoreWriter(store.engine)
         self.parts: list[Part] = []
         self.in_flight: dict[int, float] = {}
         self.sifting = False
@@ -146,12 +142,6 @@ class CrawlState:
     def priority_fidelity(self) -> float:
         """Share of the fetches of one of the best links known; 1 before the first."""
         return 1.0 - self.overtaken / max(self.fetched, 1)
-
-    @property
-    def totals(self) -> tuple[int, float]:
-        """Fetches recorded, and the sum of their relevance."""
-        of_all = next(filter(None, (part.totals for part in self.parts)), None)
-        return (self.fetched, self.relevance_sum) if of_all is None else of_all
 
     @property
     def spent(self) -> int:

@@ -39,7 +39,6 @@ class UrlTable:
         self._stored_urls = 0
         self._stored_hosts = 0
         self._changed: set[int] = set()
-        self._from_store: set[int] = set()  # of those since the last `flush`
 
     def __len__(self) -> int:
         return len(self._urls)
@@ -140,7 +139,7 @@ class UrlTable:
         return int(self._state.data[number])
 
     def holds(self, number: int) -> bool:
-        """Tell whether the URL is this crawl's to fetch: always, unless several share it."""
+        """Tell whether the URL is this crawl's to fetch: always, but in rounds."""
         return True
 
     def leave_to_others(self, number: int, score: float) -> None:
@@ -179,8 +178,6 @@ class UrlTable:
         new_hosts = range(self._stored_hosts, len(self._hosts))
         record.hosts.extend((number, self._hosts[number]) for number in new_hosts)
         new = np.arange(self._stored_urls, len(self._urls))
-        if self._from_store:
-            new = new[~np.isin(new, list(self._from_store))]
         numbers = new.tolist()
         columns = zip(
             numbers,
@@ -196,8 +193,7 @@ class UrlTable:
         record.changes.extend(
             (number, self.score(number), self.state(number))
             for number in sorted(self._changed)
-            if number < self._stored_urls or number in self._from_store
+            if number < self._stored_urls
         )
         self._changed.clear()
-        self._from_store.clear()
         self._stored_urls, self._stored_hosts = len(self._urls), len(self._hosts)

@@ -102,7 +102,7 @@ def read_critic(folder: str | Traversable) -> tuple[TrainedCritic, str]:
     Raises
     ------
     UserError
-        If it is damaged, was tampered with, or is of a newer format.
+        If it is damaged, was tampered with, or is of another format.
     """
     return FORMAT.read(Path(folder) if isinstance(folder, str) else folder, _unpack)
 

@@ -46,7 +46,7 @@ class WarcMiddleware(Component):
         name = WARC.of(crawler.settings)
         if name == WHERE_JUDGED:
             plan = self._crawl.plan
-            judged = plan.web is None and plan.store is None and plan.knowledge is None
+            judged = plan.web is None and plan.knowledge is None
             name = RECORDING if judged else None
         if name is None:
             raise NotConfigured

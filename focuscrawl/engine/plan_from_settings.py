@@ -64,7 +64,7 @@ def plan_from(settings: BaseSettings, arguments: Mapping[str, Any]) -> CrawlPlan
     }
     politeness = "CONCURRENT_REQUESTS" if replay else "CONCURRENT_REQUESTS_PER_DOMAIN"
     return CrawlPlan(
-        **{name: value for name, value in given.items() if name in _FIELDS - {"store"}},
+        **{name: value for name, value in given.items() if name in _FIELDS},
         options=options,
         per_host=scrapys[politeness],
         delay=scrapys["DOWNLOAD_DELAY"],

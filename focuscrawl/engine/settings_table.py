@@ -138,10 +138,6 @@ STOP = Argument("FOCUSCRAWL_STOP", STOP_EXPRESSION, StopExpression(), unset="non
     "many next fetches), `time 8h` (of this run; `s`, `m`, `h`, `d`). The first that applies "
     "does; budget and stagnation hold as well"
 )
-STORE = Argument("FOCUSCRAWL_STORE", _TEXT_OR_NONE, None, unset="the folder").means(
-    "`postgresql://USER@HOST/DATABASE?crawl=NAME`: the crawl is kept there instead of in the "
-    "folder, and [any number of processes](workers.md) may be at it"
-)
 RANDOM_STATE = Argument("FOCUSCRAWL_RANDOM_STATE", whole_number(), 0).means("whole number")
 APPRENTICE = Argument("FOCUSCRAWL_APPRENTICE", _TEXT_OR_NONE, None, unset="from scratch").means(
     "folder of an apprentice trained on an earlier crawl (`focuscrawl apprentice train`); it "
@@ -233,10 +229,6 @@ INSTANCES = Setting("FOCUSCRAWL_INSTANCES", _TEXT_OR_NONE, None, unset="none").m
     "file of JSON lines, or `module:callable`, that is given every link (u,v) of this run with "
     "both ends judged, see [pipelines](usage.md#pipelines-of-your-own)"
 )
-LEASE = Setting("FOCUSCRAWL_LEASE", whole_number(2), 60).means(
-    "with `store`: seconds after which a worker that gives no sign of life is given up; at "
-    "least twice `DOWNLOAD_TIMEOUT`, and the same for all workers"
-)
 LIMITS = Setting("FOCUSCRAWL_LIMITS", FLAG, True).means(
     "a host, and a pattern of URLs, must [earn its fetches](endurance.md#traps); 0: no limits"
 )
@@ -303,10 +295,6 @@ REVISIT_HUBS = Setting("FOCUSCRAWL_REVISIT_HUBS", whole_number(), 0).means(
     "replay: so many fetches) is [fetched again](distiller.md#hubs-that-grow) for its new "
     "links; 0: never"
 )
-SHARDS = Setting("FOCUSCRAWL_SHARDS", whole_number(1, 10_000), 64).means(
-    "with `store`, when the crawl is made: parts that the hosts are split into; several "
-    "times as many as there will be workers"
-)
 STAGNATION = Setting("FOCUSCRAWL_STAGNATION", whole_number(), 0).means(
     "stop after so many fetches without a page of relevance above 0.5; 0: never"
 )
@@ -342,7 +330,7 @@ WARC = Setting(
 ).means(
     "record to this `.warc.gz` file, taken from the crawl's folder; 1: `pages.warc.gz` there; "
     "`live`: as 1, where pages can be [judged anew](topics.md#how-a-crawl-follows) and are kept "
-    "nowhere else: in live crawls, but for those with `store` or `knowledge`"
+    "nowhere else: in live crawls, but for those with `knowledge`"
 )
 WARC_SIZE = Setting("FOCUSCRAWL_WARC_SIZE", whole_number(), 0).means(
     "megabytes from which on the recording goes on in [another file](usage.md#record-and-replay): "

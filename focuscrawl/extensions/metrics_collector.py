@@ -38,15 +38,13 @@ class CrawlCollector:
             "version": __version__,
         }
         yield InfoMetricFamily("focuscrawl_crawl", "What is crawled", about)
-        fetched, relevance = crawl.totals
-        if plan.store is not None:
-            yield from self._of_worker()
-        else:
-            yield from self._of_parts()
+        for part in crawl.parts:
+            for each in part.metrics():
+                yield GaugeMetricFamily(f"focuscrawl_{each.name}", each.text, each.value)
         # of the crawl, not of this run: a restart is no reset
-        yield CounterMetricFamily("focuscrawl_fetches", "Fetches recorded", fetched)
+        yield CounterMetricFamily("focuscrawl_fetches", "Fetches recorded", crawl.fetched)
         yield CounterMetricFamily(
-            "focuscrawl_relevance", "Sum of the relevance of all fetches", relevance
+            "focuscrawl_relevance", "Sum of the relevance of all fetches", crawl.relevance_sum
         )
         yield CounterMetricFamily(
             "focuscrawl_overtaken",
@@ -64,22 +62,6 @@ class CrawlCollector:
         ):
             yield GaugeMetricFamily(f"focuscrawl_{name}", text, value)
         yield from self._downloads()
-
-    def _of_worker(self) -> Iterator[Metric]:
-        """Yield how one of several workers stands."""
-        metrics = [each for part in self._crawl.parts for each in part.metrics()]
-        me = next(int(each.value) for each in metrics if each.name == "number")
-        about = {"store": str(self._crawl.plan.store), "worker": str(me)}
-        yield InfoMetricFamily("focuscrawl_worker", "Which of several workers", about)
-        for each in metrics:
-            kind = CounterMetricFamily if each.counter else GaugeMetricFamily
-            yield kind(f"focuscrawl_worker_{each.name}", each.text, each.value)
-
-    def _of_parts(self) -> Iterator[Metric]:
-        """Yield what the parts of a crawl of one process tell."""
-        for part in self._crawl.parts:
-            for each in part.metrics():
-                yield GaugeMetricFamily(f"focuscrawl_{each.name}", each.text, each.value)
 
     def _downloads(self) -> Iterator[Metric]:
         stats = dict(self._crawler.stats.get_stats())  # a copy: the crawl goes on meanwhile

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from typing import TYPE_CHECKING
 
 from scrapy.utils.asyncio import call_later
@@ -58,8 +57,6 @@ class RemoteControlExtension(Component):
             self._extend(budget)
         if (wanted is Command.PAUSE) != self.paused:
             self._turn(wanted)
-        if self.paused:
-            self._crawl.poll(time.monotonic())  # workers stay in step with each other
 
     def _extend(self, budget: int) -> None:
         self._control.extended(budget)

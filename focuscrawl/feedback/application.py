@@ -23,7 +23,7 @@ from focuscrawl.critic.files import save_critic
 from focuscrawl.critic.loading import load_trained
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.progress_listener import SILENT
-from focuscrawl.report.stop_reasons import last_reason
+from focuscrawl.report.stop_reasons import stop_reason
 from focuscrawl.report.stores import open_store
 from focuscrawl.store import CrawlStore
 from focuscrawl.store.history import History
@@ -142,7 +142,7 @@ def apply_definition(
         folder.acquire()
     except UserError:
         with closing(open_store(crawl_dir)) as store:
-            at_rest = last_reason(store) is not None
+            at_rest = stop_reason(store) is not None
         if at_rest:
             shutil.rmtree(folder.path / name, ignore_errors=True)
             raise UserError(

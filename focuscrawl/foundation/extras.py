@@ -20,14 +20,12 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "feeds": ("feedparser",),
     "languages": ("py3langid",),
     "metrics": ("prometheus_client",),
-    "migrations": ("alembic",),
     "parquet": ("pyarrow",),
     "pdf": ("pypdf",),
     "spark": ("pyspark", "pyarrow"),
     "embeddings": ("wordllama", "safetensors", "tokenizers"),
     "studio": ("jinja2", "starlette", "uvicorn"),
     "text": ("trafilatura", "resiliparse", "semantic_text_splitter", "py3langid", "pyarrow"),
-    "workers": ("alembic", "psycopg"),
 }
 
 

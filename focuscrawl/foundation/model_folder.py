@@ -46,10 +46,9 @@ class ModelFormat:
     ----------
     name : of the sort, for people
     kinds : what a manifest may call it
-    format : number that is written; folders of a higher one are refused
+    format : number that is written and read; folders of others are refused
     files : names of the files beside the manifest
     command : what trains one
-    oldest : number of the oldest format that is read
     """
 
     name: str
@@ -57,7 +56,6 @@ class ModelFormat:
     format: int
     files: tuple[str, ...]
     command: str
-    oldest: int = 1
 
     def is_in(self, folder: Path) -> bool:
         """Tell whether there is one in a folder, sound or not."""
@@ -166,13 +164,12 @@ class ModelFormat:
         kind, number = manifest.get("kind"), manifest.get("format")
         if kind not in self.kinds:
             raise ValueError(f"it is of kind {kind!r}")
-        if isinstance(number, int) and number > self.format:
+        if number != self.format:
             raise UserError(
-                f"{folder}: format {number} of a newer focuscrawl ({manifest.get('focuscrawl')}); "
-                f"this one reads {self.format}: upgrade it"
+                f"{folder}: a {self.name} of format {number!r:.20}, and this focuscrawl reads "
+                f"{self.format}: train it again with `{self.command}`, or take the focuscrawl "
+                "that wrote it"
             )
-        if not isinstance(number, int) or number < self.oldest:
-            raise ValueError(f"its format {number!r} is no longer read")
 
     def _not_whole(self, folder: Traversable, why: str) -> UserError:
         return UserError(
@@ -186,18 +183,11 @@ def reason(error: BaseException) -> str:
 
 
 def _check_digests(manifest: Manifest, files: Files) -> None:
-    """Raise ValueError if a file, or the manifest itself, is not what was written.
-
-    Apprentices up to format 2 and models of paths up to format 3 had one file. Its digest stood
-    under ``arrays``; or under ``digest``, and the manifest then had none of its own.
-    """
-    digests, digest = manifest.get("files"), manifest.get("digest")
-    if digests is None:
-        digests = dict.fromkeys(files, manifest.get("arrays", digest))
-    if digest != _digest(manifest) and digest not in digests.values():
+    """Raise ValueError if a file, or the manifest itself, is not what was written."""
+    if manifest["digest"] != _digest(manifest):
         raise ValueError(f"{MANIFEST} was changed")
     for name, content in files.items():
-        if _sha256(content) != digests[name]:
+        if _sha256(content) != manifest["files"][name]:
             raise ValueError(f"{name} was changed or cut short")
 
 

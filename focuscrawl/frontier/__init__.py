@@ -1,9 +1,8 @@
 """The frontier: every known, unfetched URL, best first, within the limits of politeness.
 
-Here: the numbering of URLs and hosts, priorities in memory, which host may be asked when, and
-what would come next (`focuscrawl.frontier.preview`). Not here: how scores come about
-(`focuscrawl.strategies`), what is deferred and why (`focuscrawl.crawl.parts.traps`), what is
-kept on disk (`focuscrawl.store`).
+Here: the numbering of URLs and hosts, priorities in memory, which host may be asked when. Not
+here: how scores come about (`focuscrawl.strategies`), what is deferred and why
+(`focuscrawl.crawl.parts.traps`), what is kept on disk (`focuscrawl.store`).
 """
 
 from focuscrawl.frontier.arrangement import Arrangement

@@ -9,10 +9,10 @@ import numpy as np
 
 from focuscrawl.foundation.arrays import GrowingArray
 from focuscrawl.frontier.arrangement import Arrangement
-from focuscrawl.frontier.hosts import AWAY, DEFERRED, QUEUED, Entry, Host, in_order
+from focuscrawl.frontier.hosts import AWAY, DEFERRED, QUEUED, Entry, Host
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
@@ -285,23 +285,6 @@ class Frontier:
     def next_ready(self) -> float | None:
         """Return the earliest time at which a host that waits for a timer has room."""
         return self._timers[0][0] if self._timers else None
-
-    def offers(self) -> Iterator[tuple[float, int]]:
-        """Iterate over the best score and the number of each host with room, best first.
-
-        Changes nothing. An offer may be out of date: the host has something worse then.
-        """
-        for key, url, host in in_order(self._available):
-            state = self._hosts[host]
-            if state.offered == (key, url) and self._has_room(state):
-                yield -key, host
-
-    def scores_of(self, host: int) -> Iterator[float]:
-        """Iterate over the scores in a host's queue, descending; none may change meanwhile."""
-        keys, states, state = self._keys.data, self._state.data, self._hosts[host]
-        state.best(keys, states)  # drops what is out of date at its top: once, not at each look
-        for key in state.in_turn(keys, states):
-            yield -key
 
     def _waiting(
         self, urls: NDArray[np.int64], scores: NDArray[np.float64]

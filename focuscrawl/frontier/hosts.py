@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from numpy.typing import NDArray
 
 _NO_KEYS, _NO_URLS = np.empty(0), np.empty(0, dtype=np.int64)
@@ -110,30 +108,3 @@ class Host:
             return heap[0] if heap else None
         head = (float(self._run_keys[at]), int(self._run_urls[at]))
         return heap[0] if heap and heap[0] < head else head
-
-    def in_turn(self, keys: NDArray[np.float64], state: NDArray[np.int8]) -> Iterator[float]:
-        """Iterate over the keys of the links, ascending; nothing changes, or may change meanwhile.
-
-        Only what is iterated over is looked at, and what is out of date before it.
-
-        Parameters
-        ----------
-        keys, state : for every URL, its present key and where it is
-        """
-        run = zip(self._run_keys[self._at :], self._run_urls[self._at :], strict=True)
-        before: Entry | None = None
-        for key, url in heapq.merge(run, in_order(self._heap)):
-            if state[url] == QUEUED and keys[url] == key and (key, url) != before:
-                before = (key, url)
-                yield float(key)
-
-
-def in_order(heap: Sequence[_T]) -> Iterator[_T]:
-    """Iterate over a heap from the least item on and leave it as it is: O(log k) for the k-th."""
-    ahead = [(heap[0], 0)] if heap else []
-    while ahead:
-        item, node = heapq.heappop(ahead)
-        yield item
-        for child in (2 * node + 1, 2 * node + 2):
-            if child < len(heap):
-                heapq.heappush(ahead, (heap[child], child))

@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _ARRAYS = "model.npz"
-FORMAT = ModelFormat(
-    "model of paths", ("paths",), 5, (_ARRAYS,), "focuscrawl paths train", oldest=3
-)
+FORMAT = ModelFormat("model of paths", ("paths",), 5, (_ARRAYS,), "focuscrawl paths train")
 
 
 def save_model(model: PathModel, out: Path, about: Mapping[str, Any]) -> None:
@@ -97,9 +95,9 @@ def read_model(folder: Path) -> tuple[PathModel, str]:
 
 def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> PathModel:
     labels = [str(label) for label in manifest["labels"]]
-    one_state = bool(manifest.get("one_state", False))  # models of earlier formats have two
+    one_state = bool(manifest["one_state"])
     if manifest["distances"]:
-        tied = bool(manifest.get("tied", True))  # as all were before it was a choice
+        tied = bool(manifest["tied"])
         states = PathStates.partially_supervised(len(labels) - 2, one_state=one_state, tied=tied)
     else:
         states = PathStates.supervised(labels, one_state=one_state)
@@ -123,12 +121,12 @@ def _unpack(manifest: dict[str, Any], files: dict[str, bytes]) -> PathModel:
     if not 0.0 <= away <= 1.0:
         msg = "a share that is none"
         raise ValueError(msg)
-    calibration = _calibration(manifest.get("calibration"))
+    calibration = _calibration(manifest["calibration"])
     return PathModel(states, FeatureVocabulary(names), crf, rewards, away, reading, calibration)
 
 
 def _calibration(found: dict[str, Any] | None) -> Calibration | None:
-    """Return what `asdict` made a dictionary of; models of earlier formats have none."""
+    """Return what `asdict` made a dictionary of; None where the model has none."""
     if found is None:
         return None
     link, page = (

@@ -8,7 +8,7 @@ notebook. Not here: anything that writes to the store.
 - `measures`, `figures`, `learning_curves`, `comparison`: for notebooks and ``focuscrawl report``,
   whose page is made by `html`
 - `why`, `link_reasons`: one URL; `prestige`: hubs and authorities; `goals`: what a forage found
-- `status`, `shared_status`: how a crawl is doing at this moment
+- `status`: how a crawl is doing at this moment
 - `stores`, `url_lookup`: what a user names; `plain_text`, `prestige_text`, `templates`,
   `figure_style`: how it is shown
 """

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from focuscrawl.completeness import FILE, read_estimates
-from focuscrawl.store.postgres import is_database_url
 
 if TYPE_CHECKING:
     from focuscrawl.completeness import Estimate
@@ -14,7 +13,5 @@ if TYPE_CHECKING:
 
 
 def estimates_of(store: CrawlStore) -> list[Estimate]:
-    """Return the estimates of a crawl; none where several workers share it."""
-    if is_database_url(store.where):
-        return []
+    """Return the estimates of a crawl."""
     return read_estimates(Path(store.where).parent / FILE)

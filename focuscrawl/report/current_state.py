@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
-from focuscrawl.report.shared_status import SharedStatus
 from focuscrawl.report.status import Recent, last_pages, of_whom, state_of
 from focuscrawl.store import schema
 
@@ -43,27 +42,12 @@ class CurrentState:
         """Read one kept in a folder; parameters are those of `report.status.Status.of`."""
         (last,) = store.row(sa.select(sa.func.max(schema.page.c.seq)))
         fetched = last or 0
-        pages = last_pages(store, fetched)[None]
+        pages = last_pages(store, fetched)
         return cls(
             running=running,
             about=of_whom(store),
             state=state_of(store, fetched, running=running),
             fetched=fetched,
-            last_fetch=pages[0][0] if pages else None,
-            recent=Recent.of(pages, now),
-        )
-
-    @classmethod
-    def of_workers(cls, store: CrawlStore, *, now: datetime) -> CurrentState:
-        """Read one that workers share."""
-        status = SharedStatus.of(store)
-        by_worker = last_pages(store, status.fetched)
-        pages = sorted((page for each in by_worker.values() for page in each), reverse=True)
-        return cls(
-            running=not status.ended,
-            about=status.about,
-            state=status.state,
-            fetched=status.fetched,
             last_fetch=pages[0][0] if pages else None,
             recent=Recent.of(pages, now),
         )

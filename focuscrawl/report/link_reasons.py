@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ import numpy as np
 import sqlalchemy as sa
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.distributed_training import SharedTraining
 from focuscrawl.apprentice.feature_names import name_features
 from focuscrawl.apprentice.options import Options
 from focuscrawl.apprentice.page_facts import PageFacts, unpack_words
@@ -20,8 +18,6 @@ from focuscrawl.report.plain_text import one_line
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
 from focuscrawl.store.soundness import taking_in
-from focuscrawl.store.worker_registry import is_shared
-from focuscrawl.store.worker_tables import evidence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -105,16 +101,13 @@ def reasons(store: CrawlStore, url: int) -> Reasons | None:
     with taking_in(store.where):
         given = json.loads(identity.get("options", "{}"))
         apprentice = Apprentice.warm_started(Options.of(given), begun)
-        if is_shared(store):
-            number, words = _replay_workers(store, apprentice, url)
-        else:
-            number, words = url, _replay(store, apprentice, url)
+        words = _replay(store, apprentice, url)
     scorer = apprentice.scorer
-    if not scorer.evidence.has_links(number):
+    if not scorer.evidence.has_links(url):
         return None
-    parts = scorer.explain(number)
+    parts = scorer.explain(url)
     score = scorer.learner.response(np.array([sum(parts.values())]))
-    named = _words(store, apprentice, number, url, words)
+    named = _words(store, apprentice, url, words)
     return Reasons(parts, named, float(score[0]))
 
 
@@ -137,33 +130,6 @@ def _replay(store: CrawlStore, apprentice: Apprentice, url: int) -> list[str]:
     return [*words.found]
 
 
-def _replay_workers(store: CrawlStore, apprentice: Apprentice, url: int) -> tuple[int, list[str]]:
-    """Tell an apprentice all that workers have told each other, except what came of `url`.
-
-    So it knows what it would know had it been all workers on the crawl at once.
-
-    Returns
-    -------
-    The number that the URL has for the apprentice, and the words of pages that link to it
-    """
-    history, e = History(store), evidence.c
-    numbers: defaultdict[int, int] = defaultdict(lambda: len(numbers))
-    words = _Words(numbers[url])
-    model = history.last_model()
-    if model is not None:
-        apprentice.adopt(SharedTraining(apprentice).take_up(1, model[1]))
-    told = sa.select(e.source, e.targets, e.memo).where(e.memo.is_not(None)).order_by(e.id)
-    for row in store.rows(told):
-        targets = [numbers[each] for each in np.frombuffer(row.targets, "<i8").tolist()]
-        facts = PageFacts.from_bytes(row.memo).numbered(np.array(targets, np.int64))
-        apprentice.expand(numbers[row.source], facts)
-        words.look_at(facts)
-    for fetch in history.first_fetches():
-        if fetch.url != url:
-            apprentice.hear(numbers[fetch.url], fetch.relevance)
-    return words.url, [*words.found]
-
-
 @dataclass
 class _Words:
     """Collects the words of the first `_PAGES` pages that link to a URL."""
@@ -179,9 +145,9 @@ class _Words:
 
 
 def _words(
-    store: CrawlStore, apprentice: Apprentice, number: int, url: int, words: Sequence[str]
+    store: CrawlStore, apprentice: Apprentice, url: int, words: Sequence[str]
 ) -> dict[str, float]:
-    features, weights = apprentice.scorer.features(number)
+    features, weights = apprentice.scorer.features(url)
     said = np.abs(weights) > 0.0
     p, u = schema.page.c, schema.url.c
     classes = sa.select(p.topic).where(p.topic.is_not(None)).distinct().order_by(p.topic)

@@ -100,8 +100,6 @@ def _out(store: CrawlStore, url: int, n: int) -> list[dict[str, Any]]:
 
 def _again(store: CrawlStore) -> list[tuple[int, int, int, int]]:
     """Return first link, number of links, fetches before, and URL of pages fetched again."""
-    if not store.has(schema.revisit):
-        return []
     a = schema.revisit.c
     rows = sa.select(a.first_link, a.links, a.seq, a.url).where(a.first_link.is_not(None))
     return [

@@ -30,9 +30,7 @@ class Again(NamedTuple):
 
     @classmethod
     def of(cls, store: CrawlStore) -> Self:
-        """Count them; none in a store of a schema before 3."""
-        if not store.has(schema.revisit):
-            return cls()
+        """Count them."""
         r = schema.revisit.c
         counts = sa.select(
             sa.func.count(r.status),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -10,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 import sqlalchemy as sa
 
 from focuscrawl.report.completeness import estimates_of
-from focuscrawl.report.plain_text import counted, one_line, table
+from focuscrawl.report.plain_text import counted, one_line
 from focuscrawl.report.stop_reasons import BREAK, in_words
 from focuscrawl.report.summary import RECENT, newest_lesson
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
-from focuscrawl.store.worker_registry import is_shared
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,37 +55,19 @@ class Recent:
             idle=(now - times[0]).total_seconds() if times else None,
         )
 
-    def recent_cells(self) -> list[str]:
-        """Return what is shown of it, under `RECENT_HEADING`."""
-        return [
-            f"{self.pages_per_second:.1f}",
-            "-" if self.harvest_rate is None else f"{self.harvest_rate:.3f}",
-            "-" if self.idle is None else f"{in_brief(self.idle)} ago",
-        ]
-
-
-RECENT_HEADING = ["pages/s", f"last {RECENT}", "last fetch"]
-
-
-@dataclass(frozen=True)
-class WorkerStatus(Recent):
-    """One process that crawls.
-
-    Attributes
-    ----------
-    name : what to call it
-    state : ``crawling``, ``paused``, or why it does not crawl
-    fetched : fetches, those of earlier runs included
-    """
-
-    name: str
-    state: str
-    fetched: int
+    def in_words(self) -> str:
+        """Say it in a line."""
+        rate = "-" if self.harvest_rate is None else f"{self.harvest_rate:.3f}"
+        ago = "-" if self.idle is None else f"{in_brief(self.idle)} ago"
+        return (
+            f"{self.pages_per_second:.1f} pages/s in the last minute, harvest rate of the last "
+            f"{RECENT} {rate}, last fetch {ago}"
+        )
 
 
 @dataclass(frozen=True)
 class Status:
-    """A crawl and those who work on it.
+    """A crawl.
 
     Attributes
     ----------
@@ -99,7 +79,7 @@ class Status:
     behind : fetches since the newest lesson was begun
     recall : its own estimate of how much of what is in reach is here, with its 90 % interval:
         (estimate, low, high); None before the first
-    workers : one where a process crawls alone
+    recent : how fast it fetches, and how well, of late
     """
 
     about: str
@@ -111,7 +91,7 @@ class Status:
     model: int
     behind: int
     recall: tuple[float, float, float] | None
-    workers: list[WorkerStatus]
+    recent: Recent
 
     @classmethod
     def of(cls, store: CrawlStore, *, running: bool, now: datetime | None = None) -> Status:
@@ -130,7 +110,7 @@ class Status:
         version, begun = newest_lesson(store)
         state = state_of(store, fetched, running=running)
         complete = next(reversed(estimates_of(store)), None)
-        recent = Recent.of(last_pages(store, fetched)[None], now or datetime.now(UTC))
+        recent = Recent.of(last_pages(store, fetched), now or datetime.now(UTC))
         return cls(
             about=of_whom(store),
             state=state,
@@ -141,7 +121,7 @@ class Status:
             model=version,
             behind=fetched - begun,
             recall=None if complete is None else (complete.recall, *complete.interval),
-            workers=[WorkerStatus(**vars(recent), name="alone", state=state, fetched=fetched)],
+            recent=recent,
         )
 
     @property
@@ -155,12 +135,7 @@ class Status:
         return self.state not in _STATES.values()
 
     def text(self) -> str:
-        """Return a table of the workers, with the crawl in two lines above it."""
-        rows = [["worker", "state", "fetches", *RECENT_HEADING]]
-        rows += [
-            [worker.name, worker.state, f"{worker.fetched:,}", *worker.recent_cells()]
-            for worker in self.workers
-        ]
+        """Return it in three lines."""
         crawl = [
             f"{self.fetched:,} fetched",
             f"harvest rate {self.harvest_rate:.3f}",
@@ -170,7 +145,7 @@ class Status:
         if self.recall is not None:
             recall, low, high = self.recall
             crawl.insert(2, f"recall about {recall:.2f} ({low:.2f} to {high:.2f})")
-        return "\n".join([f"{self.about}: {self.state}", ", ".join(crawl), *table(rows, {0, 1})])
+        return "\n".join([f"{self.about}: {self.state}", ", ".join(crawl), self.recent.in_words()])
 
     def plain(self) -> dict[str, Any]:
         """Return everything as plain values, for JSON."""
@@ -189,21 +164,12 @@ def lesson_in_words(model: int, behind: int) -> list[str]:
     return [f"lesson {model}, begun {counted(behind, 'fetch')} ago"] if model else []
 
 
-def last_pages(
-    store: CrawlStore, fetched: int
-) -> defaultdict[int | None, list[tuple[datetime, float]]]:
-    """Return time and relevance of the last pages of each worker, the last one first.
-
-    The number of a process that crawls alone is None.
-    """
+def last_pages(store: CrawlStore, fetched: int) -> list[tuple[datetime, float]]:
+    """Return time and relevance of the last pages, the last one first."""
     p = schema.page.c
-    worker = p.worker if is_shared(store) else sa.null().label("worker")
-    last = sa.select(worker, p.fetched_at, p.relevance)
+    last = sa.select(p.fetched_at, p.relevance)
     last = last.where(p.seq > fetched - MINUTE_ROWS).order_by(p.seq.desc())
-    pages: defaultdict[int | None, list[tuple[datetime, float]]] = defaultdict(list)
-    for row in store.rows(last):
-        pages[row.worker].append((datetime.fromisoformat(row.fetched_at), row.relevance))
-    return pages
+    return [(datetime.fromisoformat(row.fetched_at), row.relevance) for row in store.rows(last)]
 
 
 def rate(times: list[datetime], now: datetime) -> float:

@@ -12,7 +12,6 @@ from focuscrawl.completeness.stop_expression import LITTLE, RECALL, TIME
 from focuscrawl.frontier.host_backoff import LEFT
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
-from focuscrawl.store.worker_registry import is_shared, read_workers
 
 if TYPE_CHECKING:
     from focuscrawl.store import CrawlStore
@@ -28,32 +27,17 @@ _WORDS = {
     LITTLE: "less harvest is expected of the next fetches than asked for",
     TIME: "the time of this run is over; the same command goes on from here",
     "interrupted": "interrupted; the same command goes on from here",
-    "lease_lost": "a worker was away for longer than its lease",
     "stopped": "stopped by `focuscrawl stop`; the same command goes on from here",
-    "workers": "not yet: workers go on",
     "store_error": "the crawl store could not be written",
     "start_error": "the spider's start failed: see the log; the same command goes on from here",
     "error": "the critic or the strategy failed on a page: see the log",
 }
-#: reasons that hold for all workers of a crawl
-_OF_ALL = ("budget", "frontier_empty", "seeds_unreachable", "no_relevant_page")
 RUNNING = "not yet: it is running, or was killed"
 #: without a page for so long, nobody was crawling: a killed run leaves no stop event behind
 BREAK = timedelta(minutes=10)
 
 
 def stop_reason(store: CrawlStore) -> str | None:
-    """Return why the crawl ended; None if it did not, or did not live to say so.
-
-    A worker that was stopped while others go on is no end.
-    """
-    reason = last_reason(store)
-    if reason in _OF_ALL or not is_shared(store):
-        return reason
-    return "workers" if any(each.alive for each in read_workers(store)) else reason
-
-
-def last_reason(store: CrawlStore) -> str | None:
     """Return why the last run ended; None if it did not, or did not live to say so."""
     ends = History(store).events("start", "stop", last=1)
     return ends[0].detail if ends and ends[0].kind == "stop" else None
@@ -90,8 +74,8 @@ def time_crawling(store: CrawlStore, fetched: int) -> tuple[timedelta, int]:
     """Return the time between fetches, breaks between runs left out, and the fetches it took.
 
     A break is where a run ends or begins between two fetches, or more than `BREAK` passed. The
-    first fetch of a run takes no time that the store knows of and is not counted. Several workers
-    record fetches after later ones of others: only what is later than all before takes time.
+    first fetch of a run takes no time that the store knows of and is not counted. Fetches may be
+    recorded after later ones: only what is later than all before takes time.
     """
     p = schema.page.c
     stops = {event.seq for event in History(store).events("start", "stop")}

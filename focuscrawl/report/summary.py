@@ -22,7 +22,6 @@ from focuscrawl.report.stop_reasons import hosts_left, in_words, stop_reason, ti
 from focuscrawl.report.trap_events import limits_in_words, trap_events
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
-from focuscrawl.store.postgres import is_database_url
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -206,8 +205,8 @@ class Summary:
 
     @property
     def home(self) -> str:
-        """Folder of the crawl, or URL of its database without user and password."""
-        return self.where if is_database_url(self.where) else str(Path(self.where).parent)
+        """Folder of the crawl."""
+        return str(Path(self.where).parent)
 
     def text(self) -> str:
         """Return the summary for a terminal: at most 20 lines, without a final newline."""
@@ -332,8 +331,6 @@ def _overtaken(store: CrawlStore) -> dict[str, int]:
 
 
 def _recorded(store: CrawlStore) -> dict[str, int]:
-    if is_database_url(store.where):
-        return {}
     files = sorted(Path(store.where).parent.glob("*.warc.gz"))
     return {path.name: path.stat().st_size for path in files}
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 Watch = Callable[[str, int], AbstractContextManager[Callable[[int], object]]]
 
-_FORMAT = 2  # of the tables
+_FORMAT = 3  # of the tables
 #: of `CrawlPlan`: what makes a crawl this crawl
 _KEPT = ("topic", "critic", "strategy", "options", "seeds", "web", "random_state")
 
@@ -166,11 +166,11 @@ def _begin(
         if known.get("format") != _FORMAT:
             raise UserError(
                 f"{root} has tables of format {known.get('format')}, this focuscrawl reads "
-                f"{_FORMAT}: go on with the focuscrawl that wrote them, or name another folder"
+                f"{_FORMAT}: crawl again, into another folder"
             )
         _check_same(known, kept, tables.root)
     checked = check(plan.crawl, None, exists=False)
-    if not checked.strategy.shareable:
+    if not checked.strategy.in_rounds:
         raise UserError(
             f"strategy {plan.crawl.strategy} has to see the whole crawl, and a round sees it "
             "bucket by bucket: take apprentice, best-first or another that judges links by pages"

@@ -124,11 +124,11 @@ def recall(
     found, scores = strategy.recall_all(pages)
     relevance = urls.relevance[urls.places(ids)]
     for known in np.flatnonzero(~np.isnan(relevance)).tolist():
-        strategy.hear(int(numbers[known]), float(relevance[known]))
+        strategy.fetched_before(int(numbers[known]), float(relevance[known]))
     if outcomes is not None:
-        strategy.take_outcomes(outcomes)  # these have been heard, and are in it
+        strategy.take_outcomes(outcomes)  # these are in it
     if model is not None:
-        lesson = strategy.take_up(model.version, model.state, 0)
+        lesson = strategy.take_up(model.version, model.state)
         strategy.adopt(lesson)
         found, scores = lesson.urls, lesson.scores
     id_of = dict(zip(numbers.tolist(), ids.tolist(), strict=True))

@@ -79,7 +79,7 @@ def _write(context: RoundsContext, where: tuple[int, int], crawl: Crawl, quotas:
         gone[bucket_of(url, buckets)].append(url)
     for row in quotas.rows():
         limits[identity(row["name"].partition("/")[0]) % buckets].append(row)
-    judged = strategy.hand_in() if strategy.learns else None
+    judged = strategy.judged() if strategy.learns else None
     waiting = crawl.frontier.queued().tolist()
     first = [number for number in waiting if crawl.frontier.score(number) == np.inf]
     for bucket in range(buckets):
@@ -99,7 +99,7 @@ def _write(context: RoundsContext, where: tuple[int, int], crawl: Crawl, quotas:
             limits=limits[bucket],
             generosity=quotas.generosity,
             excluded=gone[bucket],
-            judged=judged[0] if own and judged is not None else b"",
+            judged=(judged or b"") if own else b"",
             outcomes=strategy.outcomes() or b"",
         )
 

@@ -30,15 +30,15 @@ def learn(context: RoundsContext, round_: int) -> dict[str, Any]:
     if strategy.learns:
         previous = context.model(round_ - 1)
         if previous is not None:
-            strategy.adopt(strategy.take_up(previous.version, previous.state, 0))
+            strategy.adopt(strategy.take_up(previous.version, previous.state))
         pool = strategy.pool()
         names = _latest(context, round_, pool.options.memory)
         model["oldest"] = int(names[0].rpartition("/")[2]) if names else round_
         for name in names:
             judged = tables.read_bytes(name)
             if judged:
-                pool.add(name, judged)
-        if len(pool) >= _ENOUGH and pool.new:
+                pool.add(judged)
+        if len(pool) >= _ENOUGH:
             state, instances, metrics = strategy.train(pool)
             tables.write_bytes(f"models/{round_:05}.npz", state)
             model |= {"version": model["version"] + 1, "learned_in": round_}

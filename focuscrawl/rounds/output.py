@@ -64,7 +64,7 @@ class Output(Part):
         urls.first |= {number for number in waiting if frontier.score(number) == math.inf}
         fetches = History(crawl.store).fetches()
         write_links(crawl, context, self._where, fetches, first=urls.first, others=urls.decided())
-        judged = strategy.hand_in() if strategy.learns else None
+        judged = strategy.judged() if strategy.learns else None
         keep_recordings(context.tables, crawl.folder.path, *self._where)
         write_bucket(
             context,
@@ -73,7 +73,7 @@ class Output(Part):
             limits=quotas.rows(),
             generosity=quotas.generosity,
             excluded=excluded(urls),
-            judged=b"" if judged is None else judged[0],
+            judged=judged or b"",
             outcomes=strategy.outcomes() or b"",
         )
 

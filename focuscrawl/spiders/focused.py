@@ -18,8 +18,6 @@ from focuscrawl.engine.page_texts import prepare_texts
 from focuscrawl.engine.plan_from_settings import plan_from
 from focuscrawl.engine.settings_table import (
     BROWSER,
-    LEASE,
-    SHARDS,
     TEXTS,
     check_settings,
     read_arguments,
@@ -28,7 +26,6 @@ from focuscrawl.engine.visits import visit_of_response
 from focuscrawl.errors import UserError
 from focuscrawl.exporters import check_feeds
 from focuscrawl.extensions.metrics import check_port
-from focuscrawl.foundation.extras import needs
 from focuscrawl.settings import ITEM_PIPELINES
 
 if TYPE_CHECKING:
@@ -129,7 +126,7 @@ def open_for(
     Parameters
     ----------
     arguments : see `read_arguments`
-    opens : what opens a crawl that no others share
+    opens : what opens the crawl
 
     Raises
     ------
@@ -141,46 +138,27 @@ def open_for(
     LinkRequests.of(spider, settings)
     check_port(settings)
     feed_of(settings)
-    plan, store = plan_from(settings, arguments), arguments["store"]
-    if TEXTS.of(settings) and store is not None:
-        raise UserError("FOCUSCRAWL_TEXT is for crawls of one worker: leave out store, or this")
+    plan = plan_from(settings, arguments)
     prepare_texts(settings)
-    _check_browser(spider, plan, store, settings)
+    _check_browser(spider, plan, settings)
     if not getattr(spider, "yields_visits", False):
         if plan.discover:
             raise UserError(
                 "discover is for the spider focused: yours reads site maps and feeds itself"
             )
         plan = replace(plan, spider=spider.name)
-    bind_crawl(
-        spider.crawler,
-        opens(plan) if store is None else _join(spider, plan, store, settings),
-    )
+    bind_crawl(spider.crawler, opens(plan))
 
 
-def _check_browser(
-    spider: scrapy.Spider, plan: CrawlPlan, store: str | None, settings: BaseSettings
-) -> None:
+def _check_browser(spider: scrapy.Spider, plan: CrawlPlan, settings: BaseSettings) -> None:
     browser = BROWSER.of(settings)
     if browser is None:
         return
     if plan.web is not None:
         raise UserError("FOCUSCRAWL_BROWSER is for the live Web: leave out web, or this")
-    if store is not None:
-        raise UserError("FOCUSCRAWL_BROWSER is for crawls of one worker: leave out store, or this")
     if not getattr(spider, "yields_visits", False):
         raise UserError(
             "FOCUSCRAWL_BROWSER is for the spider focused: requests of yours ask for a browser "
             "with the meta of scrapy-playwright"
         )
     use_browser(settings, browser)
-
-
-def _join(spider: scrapy.Spider, plan: CrawlPlan, store: str, settings: BaseSettings) -> Crawl:
-    with needs("workers", "a crawl in PostgreSQL"):
-        from focuscrawl.workers.joining import SharingOptions, open_shared_crawl  # noqa: PLC0415
-    options = SharingOptions(lease=LEASE.of(settings), shards=SHARDS.of(settings))
-    crawl = open_shared_crawl(plan, store, options)
-    if hasattr(spider, "store"):
-        spider.store = crawl.plan.store  # Scrapy has put it there, with the password
-    return crawl

@@ -1,6 +1,6 @@
 """The crawl store: everything a crawl fetched, found and decided, in one database.
 
-Here: the schema and its migrations, the writer, and what is read back, fetch by fetch
+Here: the schema, the writer, and what is read back, fetch by fetch
 (`focuscrawl.store.history`). Not here: any decision about the crawl.
 """
 

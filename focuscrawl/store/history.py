@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from bisect import bisect_right
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import sqlalchemy as sa
@@ -100,14 +100,11 @@ class StoredAnswer(NamedTuple):
 
 
 class History:
-    """Reads a store, of a crawl in a folder or of one that workers share; rows are streamed.
-
-    URLs, hosts and links are numbered from 0 in the order found in a folder. Workers that share
-    a crawl number them by hashes, and their links worker by worker.
+    """Reads a store; rows are streamed. URLs, hosts, links are numbered from 0 in the order found.
 
     Parameters
     ----------
-    store : of any schema that this version reads; the crawl may be running
+    store : the crawl may be running
     """
 
     def __init__(self, store: CrawlStore) -> None:
@@ -202,21 +199,14 @@ class History:
     def answers(self) -> Iterator[StoredAnswer]:
         """Return what is kept of all first fetches, in the order of the numbers of their URLs.
 
-        A store of schema 1 has neither headings nor validators, and has the digest of the body
-        for that of the text.
+        Where nothing else is kept, the digest of the body stands for that of the text.
         """
         p, u, a = schema.page.c, schema.url.c, schema.answer.c
         is_page = sa.and_(p.digest.is_not(None), p.duplicate_of.is_(None))
-        content = sa.func.substr(p.digest, 1, DIGEST)
-        kept: tuple[sa.ColumnElement[Any], ...] = (content, sa.null(), sa.null(), sa.null())
-        has_answers = self._store.has(schema.answer)
-        if has_answers:
-            content = sa.func.coalesce(a.content, content)
-            kept = (content, a.headings, a.etag, a.last_modified)
+        content = sa.func.coalesce(a.content, sa.func.substr(p.digest, 1, DIGEST))
         fetched = (u.id, u.url, p.status, p.relevance, p.fetched_at, is_page, p.title)
-        rows = sa.select(*fetched, *kept).join(schema.url, u.id == p.url)
-        if has_answers:
-            rows = rows.outerjoin(schema.answer, a.seq == p.seq)
+        rows = sa.select(*fetched, content, a.headings, a.etag, a.last_modified)
+        rows = rows.join(schema.url, u.id == p.url).outerjoin(schema.answer, a.seq == p.seq)
         return (StoredAnswer._make(row) for row in self._store.rows(rows.order_by(u.id)))
 
     def _again(self) -> dict[int, list[tuple[StoredFetch, int]]]:
@@ -225,8 +215,6 @@ class History:
         Each with the number of its links.
         """
         rows: defaultdict[int, list[tuple[StoredFetch, int]]] = defaultdict(list)
-        if not self._store.has(schema.revisit):
-            return rows
         a, u = schema.revisit.c, schema.url.c
         relevance = sa.func.coalesce(a.relevance, 0.0)
         address = (a.url, u.url, u.depth, u.referrer)
@@ -243,16 +231,10 @@ class _Links:
     """The links of a crawl in the order of its fetches, cut into those of each."""
 
     def __init__(self, store: CrawlStore) -> None:
-        link, again, p = schema.link.c, schema.revisit.c, schema.page.c
-        rows = sa.select(link.source, link.id, link.target, link.score)
-        starts: list[int] = []
-        if store.engine.dialect.name == "postgresql":  # where workers fetch no page again
-            rows = rows.join(schema.page, p.url == link.source).order_by(p.seq, link.id)
-        else:
-            rows = rows.order_by(link.id)
-            if store.has(schema.revisit):
-                first = sa.select(again.first_link).where(again.first_link.is_not(None))
-                starts = [row.first_link for row in store.rows(first.order_by(again.first_link))]
+        link, again = schema.link.c, schema.revisit.c
+        rows = sa.select(link.source, link.id, link.target, link.score).order_by(link.id)
+        first = sa.select(again.first_link).where(again.first_link.is_not(None))
+        starts = [row.first_link for row in store.rows(first.order_by(again.first_link))]
         # a page may be fetched again right after itself: its source alone would not do
         self._groups = itertools.groupby(
             store.rows(rows), key=lambda row: (row.source, bisect_right(starts, row.id))

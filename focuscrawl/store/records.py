@@ -50,7 +50,6 @@ class PageRow:
     error: str | None = None
     links: int = 0
     dropped: int = 0
-    worker: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +109,6 @@ class VisitRecord:
     model : a lesson
     revisits : pages to be fetched once more, or that were; a row takes the place of an earlier one
     events : (seq, kind, detail)
-    first, held : where several workers share the crawl, URLs of other workers' hosts that come
-        next; and the shards that were this worker's
     """
 
     page: PageRow | None = None
@@ -124,5 +121,3 @@ class VisitRecord:
     model: ModelRow | None = None
     revisits: list[RevisitRow] = field(default_factory=list)
     events: list[tuple[int, str, str]] = field(default_factory=list)
-    first: list[int] = field(default_factory=list)
-    held: frozenset[int] = frozenset()

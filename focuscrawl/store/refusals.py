@@ -1,7 +1,7 @@
-"""Records that a database refuses for what is in them, and what is written of them all the same.
+"""Records that the database refuses for what is in them, and what is written of them all the same.
 
 A number that is too large, half of a character, a text with a NUL in it: what came of one page
-must not end the crawl of all others. A database that is full, away or damaged is another matter:
+must not end the crawl of all others. A database that is full or damaged is another matter:
 that is no fault of a record, and nothing is written any more.
 """
 
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
 #: what the error of such a page begins with
 NOT_STORED = "not stored"
 
-#: raised by drivers for values that they cannot hand over
-UNFIT = (OverflowError, UnicodeError)
-_UNFIT_FOR_SQLITE = (*UNFIT, sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.InterfaceError)
+#: raised for values that cannot be handed over
+_UNFIT = (
+    *(OverflowError, UnicodeError),
+    *(sqlite3.DataError, sqlite3.ProgrammingError, sqlite3.InterfaceError),
+)
 
 
-def refused_by_sqlite(error: Exception) -> bool:
+def refused(error: Exception) -> bool:
     """Tell whether SQLite, or its driver, refuses values that are to be written.
 
     Other violations of the schema than a missing value (a NaN is none) are not for what somebody
@@ -32,11 +34,11 @@ def refused_by_sqlite(error: Exception) -> bool:
     """
     if isinstance(error, sqlite3.IntegrityError):
         return str(error).startswith("NOT NULL")
-    return isinstance(error, _UNFIT_FOR_SQLITE)
+    return isinstance(error, _UNFIT)
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what a driver says, which names no password."""
+    """Return the first line of what the driver says."""
     lines = str(getattr(error, "orig", error)).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
@@ -55,8 +57,6 @@ def without_contents(record: VisitRecord, why: str) -> VisitRecord:
         changes=record.changes,
         revisits=[_revisit(row, error) for row in record.revisits],
         events=[(seq, kind, _plain(detail)) for seq, kind, detail in record.events],
-        first=record.first,
-        held=record.held,
     )
 
 
@@ -72,7 +72,6 @@ def _page(page: PageRow, error: str) -> PageRow:
         content_type=None,
         size=0,
         error=error,
-        worker=page.worker,
     )
 
 
@@ -84,5 +83,5 @@ def _revisit(row: RevisitRow, error: str) -> RevisitRow:
 
 
 def _plain(text: str) -> str:
-    """Return a text that every database takes."""
+    """Return a text that SQLite takes as it is."""
     return text.encode("utf-8", "replace").decode().replace("\0", "")

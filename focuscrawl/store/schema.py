@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from sqlalchemy import (
     DDL,
-    BigInteger,
     Column,
     Float,
     ForeignKey,
@@ -16,14 +15,13 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     SmallInteger,
-    String,
     Table,
     Text,
     event,
 )
 
-#: raised by one with every change of the tables; see CHANGELOG and `focuscrawl.store.migrations`
-SCHEMA_VERSION = 3
+#: raised by one with every change of the tables; stores of another version are refused
+SCHEMA_VERSION = 4
 
 QUEUED, FETCHED, EXCLUDED, UNFOLLOWED = range(4)
 #: what becomes of a URL: waits in the frontier; has a row in `pages`; will never be fetched
@@ -31,16 +29,6 @@ QUEUED, FETCHED, EXCLUDED, UNFOLLOWED = range(4)
 STATES = ("queued", "fetched", "excluded", "unfollowed")
 
 metadata = MetaData()
-
-#: numbers of URLs, hosts and links: dense in SQLite, where one process gives them; hashes in
-#: PostgreSQL, so that workers need not agree on them
-Number = BigInteger().with_variant(Integer, "sqlite")
-
-alembic_version = Table(
-    "alembic_version",
-    metadata,
-    Column("version_num", String(32), nullable=False, primary_key=True),
-)
 
 meta = Table(
     "meta",
@@ -52,18 +40,18 @@ meta = Table(
 host = Table(
     "host",
     metadata,
-    Column("id", Number, primary_key=True, autoincrement=False),
+    Column("id", Integer, primary_key=True, autoincrement=False),
     Column("name", Text, nullable=False, unique=True),
 )
 
 url = Table(
     "url",
     metadata,
-    Column("id", Number, primary_key=True, autoincrement=False),
+    Column("id", Integer, primary_key=True, autoincrement=False),
     Column("url", Text, nullable=False, unique=True),
-    Column("host", Number, ForeignKey("host.id"), nullable=False),
+    Column("host", Integer, ForeignKey("host.id"), nullable=False),
     Column("depth", Integer, nullable=False),
-    Column("referrer", Number, ForeignKey("url.id")),
+    Column("referrer", Integer, ForeignKey("url.id")),
     Column("score", Float, doc="NULL for a seed, which comes before every link"),
     Column("state", SmallInteger, nullable=False),
 )
@@ -72,7 +60,7 @@ page = Table(
     "page",
     metadata,
     Column("seq", Integer, primary_key=True, autoincrement=False),
-    Column("url", Number, ForeignKey("url.id"), nullable=False, unique=True),
+    Column("url", Integer, ForeignKey("url.id"), nullable=False, unique=True),
     Column("status", Integer, nullable=False, doc="HTTP status; 0 where none was received"),
     Column("relevance", Float, nullable=False),
     Column("topic", Text, doc="the critic's most probable class"),
@@ -83,19 +71,18 @@ page = Table(
     Column("title", Text),
     Column("canonical", Text, doc="URL the page names as its canonical one"),
     Column("digest", LargeBinary, doc="of the body of an HTML page, 16 bytes; then its sketch"),
-    Column("duplicate_of", Number, ForeignKey("url.id")),
+    Column("duplicate_of", Integer, ForeignKey("url.id")),
     Column("error", Text, doc="why there is no status, or no judgement"),
     Column("links", Integer, nullable=False, doc="links on the page"),
     Column("dropped", Integer, nullable=False, doc="of these, left out before the frontier"),
-    Column("worker", Integer, doc="which of several workers fetched it; NULL: there is but one"),
 )
 
 link = Table(
     "link",
     metadata,
-    Column("id", Number, primary_key=True, autoincrement=False),
-    Column("source", Number, ForeignKey("url.id"), nullable=False),
-    Column("target", Number, ForeignKey("url.id"), nullable=False, index=True),
+    Column("id", Integer, primary_key=True, autoincrement=False),
+    Column("source", Integer, ForeignKey("url.id"), nullable=False),
+    Column("target", Integer, ForeignKey("url.id"), nullable=False, index=True),
     Column("anchor", Text, nullable=False),
     Column("dom_position", Integer, nullable=False, doc="first DOM leaf of the link"),
     Column("score", Float, doc="NULL: the strategy does not follow it"),
@@ -123,7 +110,7 @@ revisit = Table(
     "revisit",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("url", Number, ForeignKey("url.id"), nullable=False, index=True),
+    Column("url", Integer, ForeignKey("url.id"), nullable=False, index=True),
     Column("asked_at", Integer, nullable=False, doc="pages fetched when it was decided on"),
     Column("seq", Integer, doc="pages fetched when it was over; NULL while it waits"),
     Column("status", Integer, doc="HTTP status; 0 where none was received; NULL: not asked for"),
@@ -134,7 +121,7 @@ revisit = Table(
     Column("etag", Text, doc="what the page is, or was, asked for by; as in `answer`"),
     Column("last_modified", Text),
     Column("links", Integer, nullable=False, doc="links that the page did not have before"),
-    Column("first_link", Number, doc="id of the first of them in `link`, the others follow"),
+    Column("first_link", Integer, doc="id of the first of them in `link`, the others follow"),
     Column("memo", LargeBinary, doc="the strategy's own, of these links"),
 )
 

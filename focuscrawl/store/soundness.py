@@ -40,9 +40,6 @@ _JOURNAL_END = bytes.fromhex("d9d505f920a163d7")  # after the name of another jo
 _ROW = 8  # bytes that a row takes at least, in its table and its indexes
 _WORD = re.compile(r"\w+")
 _INDEX = re.compile(r"CREATE INDEX \S+ ON \W*\w+\W*\(([\w\s,\"]+)\)", re.IGNORECASE)
-#: the schema that the later tables and views came with
-_SINCE = {"alembic_version": 2, "answer": 2, "revisit": 3, "revisits": 3}
-_ADDED = {"worker"}  # to `page` by schema 2
 
 _INT32 = "BETWEEN 0 AND 2147483647"
 _ANY_URL = "BETWEEN 0 AND (SELECT max(id) FROM url)"
@@ -101,16 +98,13 @@ def check_file(path: Path) -> None:
             )
 
 
-def check_content(
-    connection: Connection, where: str, version: int, *, whole: bool = False
-) -> None:
+def check_content(connection: Connection, where: str, *, whole: bool = False) -> None:
     """Look at what a store holds.
 
     Parameters
     ----------
     connection : to an SQLite store
     where : the store, for messages
-    version : of its schema, one that this version reads
     whole : look at every value of a large one, too
 
     Raises
@@ -120,8 +114,8 @@ def check_content(
     """
     connection.exec_driver_sql("BEGIN")  # one state of a crawl that is running
     try:
-        tables = _check_schema(connection, where, version)
-        length = _check_numbers(connection, where, tables)
+        _check_schema(connection, where)
+        length, tables = _check_numbers(connection, where), schema.metadata.sorted_tables
         if length <= SMALL:
             verdict = connection.exec_driver_sql("PRAGMA quick_check(1)").scalar_one()
             if verdict != "ok":
@@ -164,32 +158,28 @@ def say_damage(context: ExceptionContext, where: str) -> None:
         raise damaged(where, "a text that is not UTF-8") from error
 
 
-def _check_schema(connection: Connection, where: str, version: int) -> list[Table]:
-    """Return the tables that are there: all have to be, and none does what ours do not."""
+def _check_schema(connection: Connection, where: str) -> None:
+    """Check that all tables and views are there, and that none does what ours do not."""
     rows = connection.exec_driver_sql("SELECT name, type, sql FROM sqlite_master")
     found = {str(name): (str(kind), str(sql)) for name, kind, sql in rows}
-    tables = [t for t in schema.metadata.sorted_tables if _SINCE.get(t.name, 1) <= version]
-    for table in tables:
+    for table in schema.metadata.sorted_tables:
         kind, sql = found.get(table.name, ("missing", ""))
         if kind != "table":
             raise damaged(where, f"the table {table.name} is {kind}")
         if not _words(sql) <= {*_words_of_ours(table), "INTEGER"}:
             raise damaged(where, f"the table {table.name} is none of a crawl's")
         missing = {*table.c.keys()} - set(_columns(connection, table))
-        if missing - _ADDED:
+        if missing:
             raise damaged(where, f"the table {table.name} has no column {min(missing)}")
     for name, view in schema.VIEWS.items():
         kind, sql = found.get(name, ("missing", ""))
-        if sql.split() != ["CREATE", "VIEW", name, "AS", *view.split()] and (
-            kind != "missing" or _SINCE.get(name, 1) <= version
-        ):
+        if sql.split() != ["CREATE", "VIEW", name, "AS", *view.split()]:
             raise damaged(where, f"the view {name} is missing, or none of a crawl's")
     for name, (kind, sql) in found.items():
         if kind == "trigger":
             raise damaged(where, f"it has a trigger {name}, which no crawl has")
         if kind == "index" and not name.startswith("sqlite_") and not _of_columns(sql):
             raise damaged(where, f"its index {name} is of more than columns")
-    return tables
 
 
 def _words(sql: str) -> set[str]:
@@ -215,11 +205,11 @@ def _columns(connection: Connection, table: Table) -> list[str]:
     return [str(row[1]) for row in connection.exec_driver_sql(f"PRAGMA table_info({table.name})")]
 
 
-def _check_numbers(connection: Connection, where: str, tables: list[Table]) -> int:
+def _check_numbers(connection: Connection, where: str) -> int:
     """Look for numbers that no array could be made for; return the length of the store, bytes."""
     (pages,) = connection.exec_driver_sql("PRAGMA page_count").one()
     (page,) = connection.exec_driver_sql("PRAGMA page_size").one()
-    for table in tables:
+    for table in schema.metadata.sorted_tables:
         for column in table.c:
             found_fast = column.primary_key or column.index or column.unique
             if not (found_fast and isinstance(column.type, Integer)):
@@ -236,8 +226,7 @@ def _check_numbers(connection: Connection, where: str, tables: list[Table]) -> i
 def _check_values(connection: Connection, where: str, tables: list[Table]) -> None:
     """Look at every value of some tables."""
     for table in tables:
-        there = _columns(connection, table)
-        sound = " AND ".join(_sound(column) for column in table.c if column.name in there)
+        sound = " AND ".join(map(_sound, table.c))
         bad = f"SELECT rowid FROM {table.name} WHERE NOT coalesce({sound}, 0) LIMIT 1"
         for (row,) in connection.exec_driver_sql(bad):
             raise damaged(where, f"row {row} of the table {table.name} is none of a crawl's")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -13,17 +12,13 @@ from sqlalchemy import event
 
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.drafts import discard_drafts, draft_of
-from focuscrawl.foundation.extras import needs
 from focuscrawl.store import schema
-from focuscrawl.store.migrations import migrate, revision
 from focuscrawl.store.soundness import check_content, check_file, say_damage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from sqlalchemy import Connection, Engine, Row
-
-_VERSION = re.compile(r"[0-9]{1,9}")
+    from sqlalchemy import Engine, Row
 
 
 class CrawlStore:
@@ -51,37 +46,40 @@ class CrawlStore:
             engine = _sqlite(draft)
             with engine.begin() as connection:
                 schema.metadata.create_all(connection)
-                describe(connection, identity)
+                rows = {"schema_version": str(schema.SCHEMA_VERSION), **identity}
+                meta = [{"key": key, "value": value} for key, value in rows.items()]
+                connection.execute(sa.insert(schema.meta), meta)
             engine.dispose()  # the last connection to go empties the write-ahead log into the file
         return cls(_sqlite(path), str(path))
 
     @classmethod
     def open(cls, path: Path, *, read_only: bool = False, whole: bool = False) -> CrawlStore:
-        """Open an existing store; one of an earlier schema is migrated.
+        """Open an existing store.
 
         Parameters
         ----------
-        read_only : only read, also where nothing can be written, and migrate nothing: what is
-            read is in every schema
+        read_only : only read, also where nothing can be written
         whole : look at every value of a large one, too, which takes as long as reading it
 
         Raises
         ------
         UserError
-            There is none, it is no crawl store, or a damaged one, a newer version wrote it, or
-            it is an earlier one and the extra `migrations` is not installed.
+            There is none, it is no crawl store, a damaged one, or one of another schema.
         """
         if not path.is_file():
             raise UserError(f"{path.parent} holds no crawl: there is no {path.name} in it")
         check_file(path)
         store = cls(_reading(path) if read_only else _sqlite(path), str(path))
         try:
-            version = str(store.identity().get("schema_version", ""))
-            known = check_version(version, str(path), "crawl into a new crawl_dir")
+            version = str(store.identity().get("schema_version", "unknown"))
+            if version != str(schema.SCHEMA_VERSION):
+                raise UserError(
+                    f"{path} has schema version {version[:9]}, this focuscrawl reads "
+                    f"{schema.SCHEMA_VERSION}: crawl again, into a new crawl_dir, or take the "
+                    "focuscrawl that wrote it"
+                )
             with store.engine.connect() as connection:
-                check_content(connection, str(path), known, whole=whole)
-            if known < schema.SCHEMA_VERSION and not read_only:
-                store.migrate(known)
+                check_content(connection, str(path), whole=whole)
         except (sa.exc.DatabaseError, UnicodeError) as error:  # of SQLite's own message, even
             store.close()
             what = getattr(error, "orig", error)
@@ -90,21 +88,6 @@ class CrawlStore:
             store.close()
             raise
         return store
-
-    def migrate(self, version: int) -> None:
-        """Bring the tables, of schema `version`, up to date, all or nothing."""
-        with self.engine.connect() as connection:
-            if self.engine.dialect.name == "sqlite":
-                # Python's driver commits before it changes tables, unless told to leave that
-                # to us: a process killed midway must leave the old store behind
-                driver: Any = connection.connection.driver_connection
-                driver.isolation_level = None
-                connection.exec_driver_sql("BEGIN IMMEDIATE")
-            with needs("migrations", f"{self.where}, a store of schema {version},"):
-                migrate(connection, version)
-            connection.commit()
-            if self.engine.dialect.name == "sqlite":
-                connection.invalidate()
 
     def reopened(self) -> CrawlStore:
         """Return the same store for reading, whether this one was closed or not.
@@ -121,15 +104,11 @@ class CrawlStore:
             rows = connection.execute(sa.select(schema.meta.c.key, schema.meta.c.value))
             return {row.key: row.value for row in rows}
 
-    def has(self, table: sa.Table) -> bool:
-        """Tell whether a store, maybe of an earlier schema, has a table."""
-        return sa.inspect(self.engine).has_table(table.name)
-
     def rows(self, statement: sa.Select[Any] | sa.TextClause) -> Iterator[Row[Any]]:
         """Stream the rows of `statement` without holding them all."""
         with self.engine.connect() as connection:
             streaming = connection.execution_options(yield_per=10_000)
-            # closed also where somebody wants the first rows only: it is a cursor of the server
+            # closed also where somebody wants the first rows only
             with streaming.execute(statement) as result:
                 yield from result
 
@@ -141,33 +120,6 @@ class CrawlStore:
     def close(self) -> None:
         """Give back the connections."""
         self.engine.dispose()
-
-
-def describe(connection: Connection, identity: Mapping[str, str]) -> None:
-    """Write into new tables which crawl they are for, and of which schema they are."""
-    rows = {"schema_version": str(schema.SCHEMA_VERSION), **identity}
-    connection.execute(sa.insert(schema.meta), [{"key": k, "value": v} for k, v in rows.items()])
-    connection.execute(
-        sa.insert(schema.alembic_version), {"version_num": revision(schema.SCHEMA_VERSION)}
-    )
-
-
-def check_version(version: str, where: str, otherwise: str) -> int:
-    """Return the schema `version` of a store, if it can be read or migrated.
-
-    Parameters
-    ----------
-    where : the store, for the message
-    otherwise : the way out where it is no newer one
-    """
-    number = int(version) if _VERSION.fullmatch(version) else 0
-    if 1 <= number <= schema.SCHEMA_VERSION:
-        return number
-    way_out = "upgrade focuscrawl" if number else otherwise
-    raise UserError(
-        f"{where} has schema version {version[:9] or 'unknown'}, this focuscrawl reads "
-        f"{schema.SCHEMA_VERSION}: {way_out}"
-    )
 
 
 def _sqlite(path: Path) -> Engine:

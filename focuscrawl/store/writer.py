@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from focuscrawl.store import schema
-from focuscrawl.store.refusals import first_line, refused_by_sqlite, without_contents
+from focuscrawl.store.refusals import first_line, refused, without_contents
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, Engine, Table
@@ -88,11 +88,6 @@ class StoreWriter:
         self._queue.put(record)
 
     @property
-    def put_so_far(self) -> int:
-        """Records put in so far."""
-        return self._put
-
-    @property
     def written(self) -> int:
         """Records done with, in the order they were put; not written after a failure."""
         return self._written
@@ -140,7 +135,7 @@ class StoreWriter:
         try:
             self.commit(batch)
         except Exception as error:
-            if not self.refuses(error):
+            if not refused(error):
                 raise
             why = first_line(error)
         else:
@@ -154,10 +149,6 @@ class StoreWriter:
         what = "what was noted" if page is None else f"what came of fetch {page.seq}"
         logger.error("%s cannot be stored: %s", what, why)
         self.commit([without_contents(batch[0], why)])
-
-    def refuses(self, error: Exception) -> bool:
-        """Tell whether an error is for what is in a record, and not for the database's state."""
-        return refused_by_sqlite(error)
 
     def commit(self, batch: list[VisitRecord]) -> None:
         """Write records in one transaction, or none of them."""

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.distributed_training import Pool, SharedTraining
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.files import read_apprentice
 from focuscrawl.apprentice.instances import MAX_LINKS
 from focuscrawl.apprentice.link_context import MAX_TOKENS
 from focuscrawl.apprentice.options import DEFAULT_GROUPS, Options
 from focuscrawl.apprentice.page_facts import PageFacts
+from focuscrawl.apprentice.round_training import JudgedBatch, Pool, lesson_of
+from focuscrawl.apprentice.serialization import pack
 from focuscrawl.errors import UserError
 from focuscrawl.foundation.packed_arrays import pack_arrays, unpack_numbers
 from focuscrawl.strategies.base import Strategy
@@ -49,7 +50,7 @@ class ApprenticeStrategy(Strategy):
 
     learns = True
     expects_relevance = True
-    shareable = True
+    in_rounds = True
 
     def __init__(
         self,
@@ -98,7 +99,6 @@ class ApprenticeStrategy(Strategy):
                 )
             exported = read_apprentice(Path(begin_with))
         self._apprentice = Apprentice.warm_started(options, exported)
-        self._training = SharedTraining(self._apprentice)
         self.lag = min(_LAG, options.batch // 2)
         self._reader = FeatureExtractor.of(context.critic, self._apprentice.options)
 
@@ -154,7 +154,7 @@ class ApprenticeStrategy(Strategy):
         urls, scores = self._apprentice.rescore()
         return urls, _rounded(scores)
 
-    # -- beside other workers --------------------------------------------------------------
+    # -- in rounds ---------------------------------------------------------------------------
 
     def parts(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterator[bytes | None]:
         """Iterate over what of a memo belongs to each of some groups of links."""
@@ -171,39 +171,35 @@ class ApprenticeStrategy(Strategy):
         return _facts_of(parts).to_bytes()
 
     def recall_all(self, pages: Sequence[RecalledPage]) -> Scores:
-        """Take in links of pages that other workers fetched."""
+        """Take in links of pages that were fetched in other buckets."""
         found = [
             (url, _facts_of([*parts]).in_order())
-            for url, parts in groupby(pages, key=attrgetter("url"))  # a page comes shard by shard
+            for url, parts in groupby(pages, key=attrgetter("url"))
         ]
         urls, scores = self._apprentice.expand_all(found)
         return urls, _rounded(scores)
 
-    def hear(self, url: int, relevance: float) -> None:
-        """Take note of what came of another worker's fetch."""
-        self._apprentice.hear(url, relevance)
+    def fetched_before(self, url: int, relevance: float) -> None:
+        """Take note of what came of a fetch in an earlier round."""
+        self._apprentice.fetched_before(url, relevance)
 
-    def period(self, fetched: int) -> float:
-        """Return how many fetches of all workers come between two lessons."""
-        options = self._apprentice.options
-        return max(options.batch, options.growth * fetched)
-
-    def hand_in(self) -> tuple[bytes, int] | None:
-        """Return what was judged since the last call, and how many URLs that is."""
-        judged = self._training.hand_in()
-        return None if judged is None else (judged.to_bytes(), len(judged.y))
+    def judged(self) -> bytes | None:
+        """Return what was judged in this bucket."""
+        batch = JudgedBatch.of(self._apprentice)
+        return None if batch is None else batch.to_bytes()
 
     def pool(self) -> Pool:
         """Return an empty pool."""
         return Pool(self._apprentice.options)
 
     def train(self, pool: Pool) -> tuple[bytes, int, dict[str, float]]:
-        """Learn from what all workers have judged."""
-        return self._training.train(pool)
+        """Learn from what was judged in all buckets."""
+        learner, instances, metrics = pool.fit(self._apprentice.scorer.learner)
+        return pack(learner), instances, metrics
 
-    def take_up(self, version: int, state: bytes, fetched: int) -> Lesson:
-        """Make a lesson of what another worker has learned."""
-        return _lesson(self._training.take_up(version, state), fetched)
+    def take_up(self, version: int, state: bytes) -> Lesson:
+        """Make a lesson of what was learned from all buckets."""
+        return _lesson(lesson_of(self._apprentice, version, state), 0)
 
     def outcomes(self) -> bytes:
         """Return the rates of directories and URL patterns."""

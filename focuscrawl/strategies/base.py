@@ -33,11 +33,11 @@ class Strategy(ABC):
     Attributes
     ----------
     learns : its scores change with what it learns while the crawl runs
-    shareable : several workers can share a crawl by it: its links can be told to another worker,
-        who gives them to `recall`. There, URLs have other numbers: `recall` is to go by
-        ``page.targets``, and a memo must not depend on what numbers they were, but for their
-        order in the page. One that also learns writes `period`, `hand_in`, `pool`, `train` and
-        `take_up`
+    in_rounds : a crawl in rounds (`focuscrawl.rounds`) can go by it: the links of a page can be
+        told to another process, which gives them to `recall`. There, URLs have other numbers:
+        `recall` is to go by ``page.targets``, and a memo must not depend on what numbers they
+        were, but for their order in the page. One that also learns writes `judged`, `pool`,
+        `train` and `take_up`
     model_version : of the model that scores links now; 0 before the first lesson
     expects_relevance : its scores are the relevance that is to be expected of a URL, in [0, 1]; a
         live crawl then holds back what is far below links that wait for their hosts
@@ -49,7 +49,7 @@ class Strategy(ABC):
     """
 
     learns: bool = False
-    shareable: bool = False
+    in_rounds: bool = False
     expects_relevance: bool = False
     self_contained: bool = False
     model_version: int = 0
@@ -153,7 +153,7 @@ class Strategy(ABC):
         """
         return no_scores()
 
-    # -- beside other workers --------------------------------------------------------------
+    # -- in rounds: each is gone through by strategies made anew, one a bucket of hosts ---------
 
     def parts(self, memo: bytes | None, groups: Sequence[Ints]) -> Iterable[bytes | None]:
         """Return what of the memo of a page belongs to each of some groups of its links.
@@ -182,8 +182,8 @@ class Strategy(ABC):
         """
         return parts[0].memo
 
-    def hear(self, url: int, relevance: float) -> None:  # noqa: B027
-        """Take note of what came of another worker's fetch of a URL with links from here."""
+    def fetched_before(self, url: int, relevance: float) -> None:  # noqa: B027
+        """Take note of what came of a fetch in an earlier round, of a URL with links from here."""
 
     def recall_all(self, pages: Sequence[RecalledPage]) -> Scores:
         """Do what `recall` does for each of some pages, at least one.
@@ -194,50 +194,31 @@ class Strategy(ABC):
         """
         return latest([self.recall(page) for page in pages])
 
-    def period(self, fetched: int) -> float:
-        """Return how many fetches of all workers come between two lessons.
-
-        Parameters
-        ----------
-        fetched : so many there were
-        """
-        raise NotImplementedError
-
-    # `hand_in`, `train` and `take_up` run in another thread, one at a time, and none of them
-    # before the lesson of the last `take_up` was adopted
-
-    def hand_in(self) -> tuple[bytes, int] | None:
-        """Return what is to be learned from that came since the last call.
-
-        Returns
-        -------
-        It, for `Pool.add`, and how many fetches it is of; None: nothing came
-        """
+    def judged(self) -> bytes | None:
+        """Return what is to be learned from in this bucket, for a `pool`; None: nothing is."""
         raise NotImplementedError
 
     def pool(self) -> Any:
-        """Return an empty pool: ``add(worker, data)``, ``len``, and ``options.memory``."""
+        """Return an empty pool: ``add(data)``, ``len``, and ``options.memory``."""
         raise NotImplementedError
 
     def train(self, pool: Any) -> tuple[bytes, int, dict[str, float]]:
         """Learn from the pool: state for `take_up`, number of instances, metrics."""
         raise NotImplementedError
 
-    def take_up(self, version: int, state: bytes, fetched: int) -> Lesson:
+    def take_up(self, version: int, state: bytes) -> Lesson:
         """Make of what `train` returned, here or elsewhere, a lesson to `adopt`."""
         raise NotImplementedError
 
-    # -- in rounds: each is gone through by strategies made anew ------------------------------
-
     def outcomes(self) -> bytes | None:
-        """Return what is known of fetches beyond what `recall` and `hear` can tell of them.
+        """Return what is known of fetches beyond what `recall` and `fetched_before` can tell.
 
         None: nothing is.
         """
         return None
 
     def take_outcomes(self, outcomes: bytes) -> None:
-        """Take up what `outcomes` returned, in place of all that was heard and observed."""
+        """Take up what `outcomes` returned, in place of all that was observed."""
         raise NotImplementedError
 
 

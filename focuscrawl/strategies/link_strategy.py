@@ -22,7 +22,7 @@ class LinkStrategy(Strategy):
     A subclass sets `evidence` and writes `score_links`.
     """
 
-    shareable = True
+    in_rounds = True
     #: how the scores of several links to one URL become the URL's score
     evidence: Evidence
 

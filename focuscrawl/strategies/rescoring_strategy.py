@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 Model = TypeVar("Model")
 
 _STATE = struct.Struct("<qqq")
-_NO_LATER = struct.pack("<q", 2**62)  # more pages than there are
 
 
 class RescoringStrategy(Strategy, Generic[Model]):
@@ -123,8 +122,6 @@ class RescoringStrategy(Strategy, Generic[Model]):
 
     def load(self, state: bytes) -> None:
         """Take note of when the last lesson was; `rescore` holds it again."""
-        if len(state) < _STATE.size:  # of a version that fetched every page once
-            state += _NO_LATER
         self.model_version, self._learned_at, pages = _STATE.unpack(state)
         self._extent = (self._learned_at, pages)
         self.before_lesson = True

@@ -10,7 +10,6 @@ from starlette.routing import Route
 
 from focuscrawl import __version__
 from focuscrawl.crawl.remote_control import Command
-from focuscrawl.errors import UserError
 from focuscrawl.report.stores import status_of
 from focuscrawl.studio import listing
 from focuscrawl.studio.rendering import PREFIX
@@ -69,20 +68,8 @@ def routes(desk: Desk) -> list[Route]:
         job = desk.jobs.end(request.path_params["id"])
         return JSONResponse(job.plain(), HTTPStatus.ACCEPTED, headers=JOBS_CHANGED)
 
-    def on_scrapyd(_: Request) -> JSONResponse:
-        scrapyd = desk.scrapyd
-        return JSONResponse([] if scrapyd is None else [vars(job) for job in scrapyd.jobs()])
-
-    def cancel(request: Request) -> JSONResponse:
-        if desk.scrapyd is None:
-            raise UserError("no Scrapyd is named: start the studio with --scrapyd")
-        desk.scrapyd.cancel(request.path_params["id"])
-        return JSONResponse({"id": request.path_params["id"]}, HTTPStatus.ACCEPTED)
-
     return [
         Route(PREFIX, about),
-        Route(f"{PREFIX}/scrapyd", on_scrapyd),
-        Route(f"{PREFIX}/scrapyd/{{id}}/cancel", cancel, methods=["POST"]),
         Route(f"{PREFIX}/jobs", jobs),
         Route(f"{PREFIX}/jobs/{{id}}", job),
         Route(f"{PREFIX}/jobs/{{id}}/end", end_job, methods=["POST"]),

@@ -69,11 +69,6 @@ def crawls(desk: Desk) -> list[dict[str, Any]]:
     folder = desk.folder
     named = [NamedCrawl(folder.name_of(path), path) for path in folder.crawls()]
     found: list[dict[str, Any]] = []
-    if desk.database is not None:
-        try:
-            named += map(desk.database.crawl, desk.database.names())
-        except UserError as error:
-            found.append({"name": desk.database.shown, "running": False, "error": str(error)})
     for each in named:
         try:
             found.append(crawl(each))
@@ -88,7 +83,7 @@ def crawl(named: NamedCrawl) -> dict[str, Any]:
 
     Returns
     -------
-    ``name``, ``shared``, ``about``, ``state`` in words, ``running``, ``wanted`` (``run``,
+    ``name``, ``about``, ``state`` in words, ``running``, ``wanted`` (``run``,
     ``pause`` or ``stop``), ``fetched``, and of late ``harvest_rate``, ``pages_per_second``,
     ``last_fetch`` (ISO 8601, UTC).
 
@@ -102,7 +97,6 @@ def crawl(named: NamedCrawl) -> dict[str, Any]:
     last = current.last_fetch
     return {
         "name": named.name,
-        "shared": named.shared,
         "about": current.about,
         "state": current.state,
         "running": current.running,

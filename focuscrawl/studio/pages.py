@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Route
 
-from focuscrawl.errors import UserError
 from focuscrawl.studio import listing
 from focuscrawl.studio.rendering import render
 
@@ -27,20 +26,11 @@ def routes(desk: Desk) -> list[Route]:
             "critics": listing.critics(folder),
             "crawls": listing.crawls(desk),
             "jobs": desk.jobs.all()[:10],
-            "scrapyd": None if desk.scrapyd is None else desk.scrapyd.url,
         }
         return render(desk, "overview", listed)
 
     def crawls(_: Request) -> Response:
         return render(desk, "crawls", {"crawls": listing.crawls(desk)})
-
-    def scrapyd(_: Request) -> Response:
-        found, wrong = [], ""
-        try:
-            found = [] if desk.scrapyd is None else desk.scrapyd.jobs()
-        except UserError as error:
-            wrong = str(error)
-        return render(desk, "scrapyd_jobs", {"found": found, "wrong": wrong})
 
     def jobs(_: Request) -> Response:
         return render(desk, "jobs", {"jobs": desk.jobs.all()[:10]})
@@ -49,5 +39,4 @@ def routes(desk: Desk) -> list[Route]:
         Route("/", overview),
         Route("/parts/crawls", crawls),
         Route("/parts/jobs", jobs),
-        Route("/parts/scrapyd", scrapyd),
     ]

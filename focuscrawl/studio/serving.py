@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     from threading import Event
     from types import FrameType
 
-    from focuscrawl.studio.crawls import SharedCrawls
     from focuscrawl.studio.folder import StudioFolder
-    from focuscrawl.studio.scrapyd import Scrapyd
 
 _LOOPBACK = ("127.0.0.1", "localhost")
 
@@ -37,7 +35,6 @@ class Studio:
     folder : what it serves
     host, port : address it listens on; port 0: one that is free
     read_only : nobody may change anything
-    database, scrapyd : see `Desk`
 
     Attributes
     ----------
@@ -56,8 +53,6 @@ class Studio:
         port: int,
         *,
         read_only: bool = False,
-        database: SharedCrawls | None = None,
-        scrapyd: Scrapyd | None = None,
     ) -> None:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.socket(family, socket.SOCK_STREAM)
@@ -81,7 +76,7 @@ class Studio:
         names = {host, *_LOOPBACK} if host in _LOOPBACK else {host}
         hosts = frozenset(_with_port(name, port) for name in names)
         access = Access(token, hosts, f"focuscrawl-studio-{port}", read_only=read_only)
-        self._desk = Desk(folder, Jobs(folder.root), read_only, database, scrapyd)
+        self._desk = Desk(folder, Jobs(folder.root), read_only)
         self._application = make_application(self._desk, access)
         self.address = f"http://{_with_port(host, port)}/?token={token}"
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import inspect
 import json
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from focuscrawl.foundation.urls import host
 from focuscrawl.page import parse_page
 from focuscrawl.strategies import JudgedPage
+from focuscrawl.strategies.base import latest
 from focuscrawl.testing.keyword_critic import KeywordCritic
 from focuscrawl.testing.tiny_web import SEED, example_web
-from focuscrawl.testing.trial import FETCHES, Trial, by_url, same_scores
-from focuscrawl.testing.worker_checks import WORKER_CHECKS
+from focuscrawl.testing.trial import FETCHES, PRECISION, Trial, by_url, same_scores
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from focuscrawl.critic.protocol import Critic
+    from focuscrawl.strategies import RecalledPage, Strategy
     from focuscrawl.testing.trial import Factory
     from focuscrawl.webs.protocol import Web
 
@@ -239,6 +242,90 @@ def _a_lesson_is_about_what_was_known_when_it_began(trial: Trial) -> None:
         same_scores((one.urls, one.scores), (other.urls, other.scores))
 
 
+# -- in rounds -----------------------------------------------------------------------------
+
+
+def _links_can_be_told_to_another_process(trial: Trial) -> None:
+    """Check that links in parts, and otherwise numbered, give URLs the same scores."""
+    crawl = trial.crawled(lessons=False)
+    if not crawl.strategy.in_rounds:
+        return
+    there = trial.strategy()
+    number = np.argsort(np.random.default_rng(0).random(len(crawl.urls)))  # of each URL there
+    for outcome in crawl.outcomes:
+        there.fetched_before(int(number[outcome.url]), outcome.relevance)
+        page = outcome.page
+        if page is None or not len(page.targets):
+            continue
+        parts = _parts(crawl.strategy, page, [host(url) for url in crawl.urls])
+        told = [
+            replace(part, url=int(number[part.url]), targets=number[part.targets])
+            for part in parts
+        ]
+        urls, scores = there.recall_all(told)
+        assert len(np.unique(urls)) == len(urls)
+        expansion = crawl.expansions[outcome.url]
+        here = by_url((number[expansion.urls], expansion.scores))
+        for url, score in by_url((urls, scores)).items():
+            if url in here:
+                assert abs(score - here[url]) <= PRECISION
+        assert set(here) <= set(urls.tolist())
+
+
+def _parts(strategy: Strategy, page: RecalledPage, hosts: list[str]) -> list[RecalledPage]:
+    """Cut a page up as for buckets of a host each."""
+    names = np.array([hosts[target] for target in page.targets.tolist()])
+    groups = [np.flatnonzero(names == name) for name in dict.fromkeys(names.tolist())]
+    memos = strategy.parts(page.memo, groups)
+    return [
+        replace(page, targets=page.targets[group], link_scores=page.link_scores[group], memo=memo)
+        for group, memo in zip(groups, memos, strict=True)
+    ]
+
+
+def _recall_all_is_recall_of_each(trial: Trial) -> None:
+    """Check that `recall_all` scores the URLs that `recall` of each page does, each once."""
+    crawl = trial.crawled(lessons=False)
+    if not crawl.strategy.in_rounds:
+        return
+    pages = [each.page for each in crawl.outcomes if each.page is not None]
+    pages = [page for page in pages if len(page.targets)]
+    together, one_by_one = trial.strategy(), trial.strategy()
+    for outcome in crawl.outcomes:
+        together.fetched_before(outcome.url, outcome.relevance)
+        one_by_one.fetched_before(outcome.url, outcome.relevance)
+    left = together.recall_all(pages)
+    right = latest([one_by_one.recall(page) for page in pages])
+    assert len(np.unique(left[0])) == len(left[0])
+    assert set(left[0].tolist()) == set(right[0].tolist())
+
+
+def _one_process_trains_for_all(trial: Trial) -> None:
+    """Check that what was judged can be trained on, and the lesson taken up, elsewhere."""
+    strategy = trial.crawled(lessons=False).strategy
+    if not (strategy.learns and strategy.in_rounds):
+        return
+    judged = strategy.judged()
+    assert judged is not None
+    trainer = trial.crawled().strategy
+    pool = trainer.pool()
+    pool.add(judged)
+    assert len(pool) > 0
+    state, instances, metrics = trainer.train(pool)
+    assert instances > 0
+    json.dumps(metrics)
+    others = [trial.crawled(lessons=False).strategy for _ in range(2)]
+    found: list[dict[int, float]] = []
+    for other in others:
+        lesson = other.take_up(5, state)
+        assert lesson.version == 5
+        found.append(by_url((lesson.urls, lesson.scores)))
+        other.adopt(lesson)
+        assert other.model_version == 5
+    assert found[0] == found[1]
+    assert not np.isnan([*found[0].values()]).any()
+
+
 _CHECKS: Sequence[Callable[[Trial], None]] = (
     _options_have_defaults,
     _every_link_has_a_score,
@@ -251,5 +338,7 @@ _CHECKS: Sequence[Callable[[Trial], None]] = (
     _resumed_crawls_go_on_as_if_uninterrupted,
     _who_learns_has_lessons,
     _a_lesson_is_about_what_was_known_when_it_began,
-    *WORKER_CHECKS,
+    _links_can_be_told_to_another_process,
+    _recall_all_is_recall_of_each,
+    _one_process_trains_for_all,
 )

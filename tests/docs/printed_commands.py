@@ -19,7 +19,6 @@ PROGRAMS = (
     *("focuscrawl", "scrapy", "python", "python3", "pip", "make", "pytest", "sed", "export", "cd"),
     *("mkdir", "scrapyd-deploy", "curl", "podman", "docker", "systemctl", "cp"),
 )
-_SHARED = "needs PostgreSQL: tests/integration/test_workers.py does it"
 _UNDER_WAY = "needs a crawl under way: tests/integration/test_operations.py does it"
 _SCRAPYD = "Scrapyd: tests/integration/test_scrapyd.py does it"
 #: beginnings of commands that are not run, and why not
@@ -31,12 +30,9 @@ NOT_RUN = {
     "scrapyd-deploy": _SCRAPYD,
     "curl ": _SCRAPYD,
     "podman ": "needs a container engine",
-    "export PGPASSWORD": "a password",
     "export FOCUSCRAWL_TEACHER_KEY": "a key",
     "focuscrawl topic suggest crawls/cycling --teacher": "needs a model: "
     "tests/integration/test_cli_topic_teacher.py does it",
-    "scrapy crawl focused -a store=": _SHARED,
-    'focuscrawl status "postgresql': _SHARED,
     "focuscrawl pause": _UNDER_WAY,
     "focuscrawl studio": "serves until Ctrl-C: tests/integration/test_studio.py does it",
     "focuscrawl resume": _UNDER_WAY,

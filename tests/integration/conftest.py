@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,6 @@ import pytest
 from focuscrawl.webs.synthetic import SyntheticWeb
 
 from .badweb import BadWeb, listening
-from .postgres import PostgresServer, binaries
 from .running import TOPIC, Run, crawl
 from .serving import serving
 
@@ -73,15 +71,3 @@ def bad_web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BadWeb]:
     """A host for every way in which a web can be bad."""
     with listening(tmp_path_factory.mktemp("bad-web") / "requests.jsonl") as web:
         yield web
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[PostgresServer]:
-    """A PostgreSQL server; without its programs, tests are skipped, but not where it counts."""
-    if binaries() is None:
-        missing = "PostgreSQL is not installed (on Debian: apt-get install postgresql)"
-        if os.environ.get("CI"):
-            pytest.fail(missing)
-        pytest.skip(missing)
-    with PostgresServer() as server:
-        yield server

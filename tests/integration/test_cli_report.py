@@ -171,12 +171,12 @@ def test_user_errors_are_one_line_and_leave_nothing_behind(crawl: Path, tmp_path
     assert not (tmp_path / "absent").exists()
 
 
-def test_a_store_of_a_newer_version_is_left_alone(crawl: Path) -> None:
+def test_a_store_of_another_schema_is_left_alone(crawl: Path) -> None:
     with closing(sqlite3.connect(crawl / "crawl.db")) as store, store:
         store.execute("UPDATE meta SET value = '999' WHERE key = 'schema_version'")
     result = run("report", crawl)
     assert result.exit_code == 2
-    assert "upgrade focuscrawl" in result.stderr
+    assert "crawl again, into a new crawl_dir" in result.stderr
     assert not (crawl / "report").exists()
 
 

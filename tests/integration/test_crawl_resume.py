@@ -92,7 +92,7 @@ def test_another_crawl_is_refused(
     assert (folder / "crawl.db").read_bytes() == before
 
 
-def test_a_newer_schema_is_refused(demo: dict[str, str], tmp_path: Path, whole: Run) -> None:
+def test_another_schema_is_refused(demo: dict[str, str], tmp_path: Path, whole: Run) -> None:
     folder = tmp_path / "crawl"
     shutil.copytree(whole.kept.folder, folder)
     with closing(sqlite3.connect(folder / "crawl.db")) as connection, connection:
@@ -102,7 +102,7 @@ def test_a_newer_schema_is_refused(demo: dict[str, str], tmp_path: Path, whole: 
     assert refused.returncode == 2
     (line,) = refused.stderr.splitlines()
     assert "999" in line
-    assert "upgrade" in line
+    assert "crawl again" in line
     assert (folder / "crawl.db").read_bytes() == before
 
 

@@ -81,10 +81,3 @@ def test_a_crawl_that_is_killed_has_all_texts_in_the_end(tmp_path: Path) -> None
     )
     assert kept(folder) == {digest for (digest,) in relevant} > set()
     assert before <= kept(folder)
-
-
-def test_workers_are_refused(tmp_path: Path) -> None:
-    store = "postgresql://nobody@localhost/nothing?crawl=a"
-    run = crawl(tmp_path / "crawl", *TEXT, **DEMO, store=store)
-    assert run.returncode == 2
-    assert "FOCUSCRAWL_TEXT is for crawls of one worker" in run.stderr

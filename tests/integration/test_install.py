@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 EXTRA_MODULES = sorted({module for modules in EXTRAS.values() for module in modules})
-STORE = "postgresql://nobody@127.0.0.1:1/none?crawl=none"
 DEMO = {"web": "demo", "topic": TOPIC, "seeds": "models/demo/seeds.csv", "budget": "20"}
 CHECK = ["paths", "check", "demo", "--goal", "/Sports", "--starts", "http://a.example/"]
 CHECK += ["--site-column", "site", "--labels", "models/demo/seeds.csv"]
@@ -147,8 +146,6 @@ def test_pages_to_judge_are_chosen_without_the_report(crawled: Path, tmp_path: P
             (["report", "{crawl}"], "matplotlib", "report"),
             (["report", "{crawl}"], "jinja2", "report"),
             (["web", "info", "a.parquet"], "pyarrow", "parquet"),
-            (["report", STORE], "psycopg", "workers"),
-            (["stop", STORE], "psycopg", "workers"),
         ),
         (["distill", "{crawl}"], "pandas", "report"),
         (["topic", "suggest", "{crawl}", "--kind", "hub", "--out", "{tmp}/q"], "pandas", "report"),
@@ -156,7 +153,6 @@ def test_pages_to_judge_are_chosen_without_the_report(crawled: Path, tmp_path: P
         (["web", "info", "a.cdxj"], "pyarrow", "parquet"),
         ([*CHECK, "--out", "{tmp}/out"], "matplotlib", "lab"),
         ([*ROUNDS, "--master", "local[2]"], "pyspark", "spark"),
-        (["status", "--once", STORE], "psycopg", "workers"),
     ],
     ids=lambda value: value if isinstance(value, str) else value[0],
 )
@@ -179,7 +175,6 @@ def test_a_command_without_its_extra_is_one_line(
     ("options", "more", "module", "extra"),
     [
         (["-O", "{tmp}/pages.parquet"], {}, "pyarrow", "parquet"),
-        ([], {"store": STORE}, "psycopg", "workers"),
         *long(
             (["-s", "FOCUSCRAWL_METRICS_PORT=1"], {}, "prometheus_client", "metrics"),
             ([], {"languages": "en"}, "py3langid", "languages"),
@@ -187,7 +182,7 @@ def test_a_command_without_its_extra_is_one_line(
             (["-s", "FOCUSCRAWL_PDF=1"], {}, "pypdf", "pdf"),
         ),
     ],
-    ids=["parquet", "workers", "metrics", "languages", "feeds", "pdf"],
+    ids=["parquet", "metrics", "languages", "feeds", "pdf"],
 )
 def test_a_crawl_without_an_extra_is_one_line_and_nothing_written(
     options: list[str], more: dict[str, str], module: str, extra: str, tmp_path: Path

@@ -9,38 +9,14 @@ import pytest
 from longer import long
 from server.bad.refused import LONGEST, PAGES, STATUSES
 
-from .badweb import CRITIC, SETTINGS, explore
+from .badweb import explore
 from .running import crawl
 from .test_pipelines import between
-from .workers import Workers, assert_whole, query
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from .badweb import BadWeb
-    from .postgres import PostgresServer
-
-LONG = 600.0  # seconds after which something hangs
-OPTIONS = [part for name, value in SETTINGS.items() for part in ("-s", f"{name}={value}")]
-SHARDS = ("-s", "FOCUSCRAWL_SHARDS=16")  # and a lease of a minute: a machine may be busy
-
-
-def share(
-    url: str, folder: Path, workers: int, seeds: str, *options: str, budget: int
-) -> list[dict[str, Any]]:
-    """Crawl with several workers to the end, each of which ends well; return the pages."""
-    arguments = {**CRITIC, "seeds": seeds, "budget": budget}
-    folder.mkdir()
-    with Workers(url, folder, arguments, *OPTIONS, *SHARDS, *options) as sharing:
-        for _ in range(workers):
-            sharing.start()
-        codes = sharing.wait(LONG)
-        said = "".join(map(sharing.log, range(workers)))
-    assert codes == [0] * workers, said
-    assert "Traceback" not in said
-    names = "seq", "url", "status", "error", "relevance", "links", "dropped"
-    found = query(url, f"SELECT {', '.join(names)} FROM pages ORDER BY seq")
-    return [dict(zip(names, row, strict=True)) for row in found]
 
 
 def assert_statuses(pages: list[dict[str, Any]], web: BadWeb) -> None:
@@ -67,19 +43,6 @@ def test_a_number_that_is_no_status_is_no_answer(bad_web: BadWeb, tmp_path: Path
     assert run.summary("errors") == f"no HTTP: {len(STATUSES)}"
 
 
-@pytest.mark.parametrize("workers", [*long(1), 3])
-def test_nor_is_it_one_for_workers(
-    bad_web: BadWeb, postgres: PostgresServer, tmp_path: Path, workers: int
-) -> None:
-    url, seeds = postgres.url(f"statuses_{workers}"), bad_web.seeds("statuses", "good")
-    pages = share(url, tmp_path / "first", workers, seeds, budget=20)
-    assert_whole(url, 20)
-    assert len(pages) == 20
-    pages = share(url, tmp_path / "again", 1, seeds, budget=1000)
-    assert_statuses(pages, bad_web)
-    assert_whole(url, len(pages))
-
-
 @pytest.mark.parametrize("any_media", [0, *long(1)])
 def test_no_long_url_comes_into_a_crawl(bad_web: BadWeb, tmp_path: Path, any_media: int) -> None:
     given = {"FOCUSCRAWL_ANY_MEDIA": any_media}
@@ -97,19 +60,6 @@ def test_no_long_url_comes_into_a_crawl(bad_web: BadWeb, tmp_path: Path, any_med
     assert pages["long-urls/linked"]["relevance"] > 0.5
     # a base that is too long is none: the links of that page lead to two more
     assert sum(row["status"] == 200 for row in pages.values()) == PAGES + 8
-
-
-@pytest.mark.parametrize("workers", [*long(1), 3])
-def test_nor_does_it_with_workers(
-    bad_web: BadWeb, postgres: PostgresServer, tmp_path: Path, workers: int
-) -> None:
-    url = postgres.url(f"long_urls_{workers}")
-    seeds = bad_web.seeds("long-urls", "good")
-    media = ("-s", "FOCUSCRAWL_ANY_MEDIA=1")
-    pages = share(url, tmp_path / "first", workers, seeds, *media, budget=1000)
-    ((longest,),) = query(url, "SELECT max(length(url)) FROM url")
-    assert longest == LONGEST
-    assert_whole(url, len(pages))
 
 
 UNFIT = between(700, "Unfit")
@@ -157,56 +107,3 @@ def test_what_a_store_refuses_is_recorded_as_refused(demo: dict[str, str], tmp_p
     assert len(again.kept.order) == BUDGET + 50
     ((known, last),) = run.kept.query("SELECT count(*), max(id) + 1 FROM url")
     assert known == last  # none is missing
-
-
-@pytest.mark.parametrize("workers", [*long(1), 3])
-def test_what_postgresql_refuses_is_recorded_as_refused(
-    demo: dict[str, str], postgres: PostgresServer, tmp_path: Path, workers: int
-) -> None:
-    url = postgres.url(f"refusals_{workers}")
-    with Workers(url, tmp_path, {**demo, "budget": BUDGET}, *SHARDS, *UNFIT) as sharing:
-        for _ in range(workers):
-            sharing.start()
-        codes = sharing.wait(LONG)
-        said = "".join(map(sharing.log, range(workers)))
-    assert codes == [0] * workers, said
-    assert "Traceback" not in said
-    refused = said.count("cannot be stored")
-    assert refused > (BUDGET / 7 - workers) * 5 / 6 - workers
-    assert_isolated(query(url, ROWS), refused)
-    assert_whole(url, BUDGET)
-    (tmp_path / "again").mkdir()
-    more = {**demo, "budget": BUDGET + 50}
-    with Workers(url, tmp_path / "again", more, *SHARDS) as sharing:
-        sharing.start()
-        assert sharing.wait(LONG) == [0]
-    assert_whole(url, BUDGET + 50)
-
-
-@pytest.mark.parametrize(("state", "ends"), [("53100", False), ("58030", True)])
-def test_a_server_that_cannot_write_refuses_nothing(
-    demo: dict[str, str], postgres: PostgresServer, tmp_path: Path, state: str, ends: bool
-) -> None:
-    url = postgres.url(f"unwritable_{state}")
-    with Workers(url, tmp_path, {**demo, "budget": BUDGET}, *SHARDS, up_to=60) as sharing:
-        sharing.start()
-        sharing.wait_for(20, LONG)
-        query(
-            url,
-            f"""
-            CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS
-            $$ BEGIN RAISE EXCEPTION 'no room on the disk' USING ERRCODE = '{state}'; END $$;
-            CREATE TRIGGER full_disk BEFORE INSERT ON page EXECUTE FUNCTION no_room()""",
-        )
-        sharing.go_on()
-        if not ends:
-            sharing.wait_until_said(0, "the store is away", LONG)
-            query(url, "DROP TRIGGER full_disk ON page")
-        codes = sharing.wait(LONG)
-        said = sharing.log(0)
-    assert codes == [int(ends)], said
-    assert "no room on the disk" in said
-    assert "cannot be stored" not in said
-    assert query(url, "SELECT seq FROM page WHERE status = 0") == []
-    if not ends:
-        assert_whole(url, BUDGET)

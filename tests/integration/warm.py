@@ -45,9 +45,9 @@ _PROGRAMS = {
 #: what is imported beforehand, beside the components of the settings
 _MODULES = (
     *("scrapy.cmdline", "scrapy.core.downloader.handlers", "scrapy.statscollectors"),
-    *("sqlalchemy.dialects.sqlite", "twisted.internet.asyncioreactor", "psycopg"),
+    *("sqlalchemy.dialects.sqlite", "twisted.internet.asyncioreactor"),
     *("focuscrawl.commands.crawl", "focuscrawl.scheduler", "focuscrawl.spiders.focused"),
-    *("focuscrawl.engine.own_process", "focuscrawl.workers.joining", "focuscrawl.webs.synthetic"),
+    *("focuscrawl.engine.own_process", "focuscrawl.webs.synthetic"),
     *("focuscrawl.strategies.apprentice", "focuscrawl.downloadhandlers.live"),
     *("focuscrawl.downloadhandlers.replay", "protego", "scrapy.robotstxt"),
 )

@@ -16,9 +16,7 @@ from focuscrawl.apprentice.evidence import FetchOutcomes
 from focuscrawl.apprentice.feature_extraction import FeatureExtractor
 from focuscrawl.apprentice.instances import N_FEATURES, SPACE, link_margins, make_instances
 from focuscrawl.apprentice.link_table import LinkTable
-from focuscrawl.apprentice.older_states import with_todays_inputs, with_todays_weights
 from focuscrawl.apprentice.options import (
-    DEFAULT_GROUPS,
     GROUPS,
     INPUT_GROUPS,
     LINK_GROUPS,
@@ -28,7 +26,6 @@ from focuscrawl.apprentice.options import (
 )
 from focuscrawl.apprentice.page_facts import PageFacts
 from focuscrawl.apprentice.scorer import Scorer, new_learner
-from focuscrawl.apprentice.serialization import options_in, pack, pack_options
 from focuscrawl.errors import UserError
 from focuscrawl.page import parse_page
 
@@ -189,60 +186,6 @@ def test_surroundings_are_read_in_and_around_a_link_and_not_farther() -> None:
     reader = FeatureExtractor(WordReader(toy_critic()), groups=("surroundings",))
     read = reader.read(view, np.arange(2), np.arange(2), np.ones(2, bool), relevance=1.0)
     assert read.around[0] > 0.0 > read.around[1]
-
-
-def test_facts_kept_before_there_were_surroundings_have_none() -> None:
-    now = facts(*without("probabilities"))
-    sizes = 4 * (sum(len(types.split()) for types in PageFacts.TYPES.values()) - 1)
-    packed = now.to_bytes()
-    before = packed[: sizes - 4] + packed[sizes : len(packed) - now.around.nbytes]
-    assert PageFacts.from_bytes(packed).around.all()
-    again = PageFacts.from_bytes(before)
-    assert again.around.tolist() == [0.0, 0.0, 0.0]
-    assert again.vocabulary.tobytes() == now.vocabulary.tobytes()
-
-
-#: the inputs there were; at first without the last
-EARLIER = [
-    *("mean_relevance", "best_relevance", "links", "reading", "read_relevance", "agreement"),
-    *("prefix", "hub", "siblings", "prefix_fetches", "best_hub", "relevant_links"),
-    *("first_relevance", "alias", "alias_query", "pattern", "around"),
-]
-
-
-@pytest.mark.parametrize("inputs", [EARLIER, EARLIER[:-1]], ids=["all", "without around"])
-@pytest.mark.parametrize("groups", [DEFAULT_GROUPS, (*DEFAULT_GROUPS, "cocitation")])
-def test_what_was_learned_with_other_inputs_is_gone_on_with(
-    inputs: list[str], groups: tuple[str, ...]
-) -> None:
-    options = Options(groups=groups)
-    names = [*inputs, *input_names(options)[len(INPUTS) :]]
-    kept = np.arange(1.0, len(names) + 2.0)  # the last of the intercept
-    of = dict(zip([*names, "intercept"], kept.tolist(), strict=True))
-    now = new_learner(options).get_state()
-    state = with_todays_weights({**now, "dense": kept, "prior": kept / 2.0}, options)
-    prior = dict(zip(input_names(options), prior_of(options), strict=False))
-    for dense, share in ((state["dense"], 1.0), (state["prior"], 0.5)):
-        for name, weight in zip([*input_names(options), "intercept"], dense, strict=True):
-            assert weight == (share * of[name] if name in of else prior[name])
-    new_learner(options).set_state(state)
-    rows = with_todays_inputs(np.tile(kept[:-1], (2, 1)), options)
-    expected = [of.get(name, 0.0) for name in input_names(options)]
-    assert rows.tolist() == [expected, expected]
-
-
-def test_what_was_learned_with_todays_inputs_is_taken_as_it_is() -> None:
-    options = Options()
-    state, inputs = new_learner(options).get_state(), np.ones((2, len(INPUTS)))
-    assert with_todays_weights(state, options) is state
-    assert with_todays_inputs(inputs, options) is inputs
-
-
-def test_an_apprentice_that_looked_at_groups_that_are_gone_is_gone_on_with() -> None:
-    learner = new_learner(Options())
-    before = {"groups": [*DEFAULT_GROUPS, "hubs"], "d_max": 3}
-    kept = options_in(pack(learner, options=pack_options(before)))
-    assert Options().following(kept) == Options(d_max=3)
 
 
 def test_a_link_is_in_the_section_of_the_heading_it_begins() -> None:

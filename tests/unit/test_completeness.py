@@ -16,10 +16,8 @@ from focuscrawl.completeness import (
     read_estimates,
 )
 from focuscrawl.completeness.estimator import Estimator
-from focuscrawl.crawl import CrawlPlan
 from focuscrawl.crawl.parts.completeness import Completeness
 from focuscrawl.errors import UserError
-from focuscrawl.workers.joining import SharingOptions, open_shared_crawl
 
 from .shelves import Shelf, open_crawl, run
 
@@ -148,12 +146,6 @@ def test_the_first_rule_that_applies_ends_the_crawl() -> None:
     assert rules.reason(Estimate(100, 50, 10, 50.0, 1.0, 0.2, 50, 0.5), 0.0) is None
     assert rules.reason(Estimate(100, 50, 10, 50.0, 1.0, 0.2, 50, 0.05), 0.0) == "little_expected"
     assert not StopExpression.parse(" ")
-
-
-def test_several_workers_have_no_rules() -> None:
-    plan = CrawlPlan("jazz", stop=StopExpression.parse("recall 0.9"))
-    with pytest.raises(UserError, match="stop is for crawls of one worker"):
-        open_shared_crawl(plan, "postgresql://me@localhost/crawls?crawl=jazz", SharingOptions())
 
 
 def test_a_record_ends_at_a_line_that_was_cut(tmp_path: Path) -> None:

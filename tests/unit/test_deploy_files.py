@@ -43,7 +43,7 @@ def test_a_server_installs_what_a_crawl_needs() -> None:
     lines = (ROOT / "deploy" / "requirements.txt").read_text(encoding="utf-8").splitlines()
     wanted = [line.partition("#")[0].strip() for line in lines]
     named = [each for each in wanted if each]
-    extras = [each for name in ("workers", "metrics", "parquet") for each in of_extra(name)]
+    extras = [each for name in ("metrics", "parquet") for each in of_extra(name)]
     assert named[: len(PROJECT["dependencies"])] == PROJECT["dependencies"]
     rest = named[len(PROJECT["dependencies"]) :]
     assert rest[: len(extras)] == extras

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -167,14 +166,3 @@ def test_what_is_deferred_comes_when_it_is_readmitted() -> None:
     frontier.remove(1)
     assert len(frontier) == 0
     assert not frontier.all_deferred
-
-
-def test_a_look_changes_nothing() -> None:
-    frontier = Frontier(per_host=2)
-    for url, (host, score) in enumerate([(0, 0.5), (1, 0.9), (0, 0.7), (1, 0.1)]):
-        frontier.push(url, host, score)
-    assert list(frontier.offers()) == [(0.9, 1), (0.7, 0)]
-    assert list(frontier.scores_of(0)) == [0.7, 0.5]
-    assert list(islice(frontier.scores_of(1), 1)) == [0.9]
-    assert [frontier.peek(0.0) for _ in range(3)] == [1, 1, 1]
-    assert [frontier.pop(0.0) for _ in range(4)] == [1, 2, 0, 3]

@@ -110,10 +110,10 @@ def test_time_between_runs_does_not_count(building: Building) -> None:
     assert summary.pages_per_second == pytest.approx(0.5)
 
 
-def test_what_one_worker_records_after_later_fetches_of_others_takes_no_time(
+def test_what_is_recorded_after_later_fetches_takes_no_time(
     building: Building,
 ) -> None:
-    for number, after in enumerate((1, 4, -3, 4, -3, 4)):  # two workers by turns
+    for number, after in enumerate((1, 4, -3, 4, -3, 4)):
         building.fetch(f"http://a.example/{number}", after=after)
     summary = Summary.of(building.written())
     assert summary.time == timedelta(seconds=6)

@@ -278,7 +278,7 @@ def test_what_does_not_go_together_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"00001-00000.parquet cannot be read"):
         crawl(plan("best-first", 9, 5, 2), root)
     (root / "plan.json").write_text('{"format": 9}', encoding="utf-8")
-    with pytest.raises(UserError, match="tables of format 9, this focuscrawl reads 2"):
+    with pytest.raises(UserError, match="tables of format 9, this focuscrawl reads 3"):
         crawl(plan("best-first", 9, 5, 2), root)
 
 

@@ -19,7 +19,7 @@ import sqlalchemy as sa
 from click.testing import CliRunner
 
 from focuscrawl.apprentice.apprentice import Apprentice
-from focuscrawl.apprentice.files import read_apprentice, save_apprentice
+from focuscrawl.apprentice.files import FORMAT, read_apprentice, save_apprentice
 from focuscrawl.apprentice.serialization import join, options_in
 from focuscrawl.cli.main import main
 from focuscrawl.critic import load_critic
@@ -83,8 +83,10 @@ def test_a_strangers_critic_runs_no_code(evil: bytes, tmp_path: Path) -> None:
 
 
 def test_a_strangers_apprentice_runs_no_code(evil: bytes, tmp_path: Path) -> None:
-    manifest = {"kind": "apprentice", "format": 2, "digest": sha256(evil).hexdigest()}
-    (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+    manifest: dict[str, object] = {"kind": "apprentice", "format": FORMAT.format}
+    manifest["files"] = {"apprentice.npz": sha256(evil).hexdigest()}
+    digest = sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+    (tmp_path / "manifest.json").write_text(json.dumps(manifest | {"digest": digest}))
     (tmp_path / "apprentice.npz").write_bytes(evil)
     with pytest.raises(UserError, match="Object arrays cannot be loaded"):
         read_apprentice(tmp_path)

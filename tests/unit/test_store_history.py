@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +13,9 @@ from focuscrawl.store import CrawlStore, StoreWriter, schema
 from focuscrawl.store.history import DIGEST, History
 from focuscrawl.webs.synthetic import SyntheticWeb
 
-from .shelves import Shelf, at, open_crawl, run
+from .shelves import Shelf, open_crawl, run
 from .test_crawl_distilling import BUDGET, crawl_on
 from .test_crawl_hub_revisits import AGE, new_links
-from .test_store_migrations import _LATER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -157,48 +155,6 @@ def test_a_page_fetched_again_right_after_itself(tmp_path: Path) -> None:
     assert [[link.id for link in each.links] for each in fetches] == [[0, 1], [], [2]]
     assert fetches[2].links[0].score is None
     store.close()
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_earlier_schemas(tmp_path: Path, version: int) -> None:
-    """What a store of an earlier schema holds is read as it is, nothing migrated."""
-    web = Shelf()
-    web.page("/", "jazz", "/a", "/b", "/gone")
-    web.page("/a", "jazz and jazz", "/c")
-    web.page("/b", "jazz and jazz", "/c")
-    web.put("/c", "", status=302, location="/d")
-    web.page("/d", "dull", "/")
-    crawl = open_crawl(tmp_path, web, "/", strategy="apprentice", options={"batch": 2})
-    run(crawl)
-    crawl.close("budget")
-    path = tmp_path / "crawl.db"
-    with closing(CrawlStore.open(path)) as store:
-        now = [*History(store).fetches()]
-        answers = [*History(store).answers()]
-    assert sum(fetch.is_page for fetch in now) == 3
-    assert [fetch.name for fetch in now if fetch.duplicate_of is not None] == [at("/b")]
-    later = _LATER if version == 1 else _LATER[3:]
-    with closing(sqlite3.connect(path)) as database, database:
-        for statement in later:
-            database.execute(statement)
-        database.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(version),))
-    before = path.read_bytes()
-    with closing(CrawlStore.open(path, read_only=True)) as store:
-        history = History(store)
-        assert [*history.fetches()] == now
-        if version == 1:  # which kept neither the digest of a text nor headings nor validators
-            digest = {fetch.url: fetch.digest for fetch in now}
-            answers = [
-                each._replace(
-                    content=digest[each.url],
-                    headings=None,
-                    etag=None,
-                    last_modified=None,
-                )
-                for each in answers
-            ]
-        assert [*history.answers()] == answers
-    assert path.read_bytes() == before
 
 
 def test_events_by_their_kinds(tmp_path: Path) -> None:

@@ -182,8 +182,8 @@ class RecallsTheFirstOnly(BestFirst):
         return self.recall(pages[0])
 
 
-class SharesNoLessons(TfidfCentroid):
-    shareable = True
+class TrainsNobody(TfidfCentroid):
+    in_rounds = True
 
 
 @pytest.mark.parametrize(
@@ -208,10 +208,10 @@ class SharesNoLessons(TfidfCentroid):
             partial(LearnsOfWhatComesLater, every=7),
             "a_lesson_is_about_what_was_known_when_it_began",
         ),
-        (GoesByNumbers, "links_can_be_told_to_another_worker"),
-        (RecallsTheFirstOnly, "links_can_be_told_to_another_worker"),
+        (GoesByNumbers, "links_can_be_told_to_another_process"),
+        (RecallsTheFirstOnly, "links_can_be_told_to_another_process"),
         (RecallsTheFirstOnly, "recall_all_is_recall_of_each"),
-        (partial(SharesNoLessons, every=7), "one_worker_trains_for_all"),
+        (partial(TrainsNobody, every=7), "one_process_trains_for_all"),
     ],
 )
 def test_what_is_wrong_with_a_strategy_is_found(

@@ -8,7 +8,7 @@ from focuscrawl.crawl.minhash import MinHashIndex, sketch
 from focuscrawl.crawl.part import Part
 
 if TYPE_CHECKING:
-    from focuscrawl.crawl.part import HeardFetch, RestoredFetch
+    from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
 
@@ -47,12 +47,6 @@ class NearDuplicates(Part):
         visit.minhash = sketch(visit.view.words) or b""
         if visit.minhash:
             visit.resembles = self._index.find_or_add(visit.number, visit.minhash)
-
-    def heard(self, fetch: HeardFetch) -> None:
-        """Find out whether a page of another worker resembles an earlier one."""
-        if fetch.minhash:
-            found = self._index.find_or_add(fetch.number, fetch.minhash)
-            fetch.repeats = found is not None
 
     def on_page(self, visit: PageVisit) -> None:
         """Tell of what resembles."""

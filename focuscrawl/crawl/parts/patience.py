@@ -11,8 +11,6 @@ from focuscrawl.frontier.patience import Patience
 from focuscrawl.store.schema import QUEUED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
 
@@ -31,13 +29,12 @@ class PatientOrder(Part):
     Parameters
     ----------
     crawl : its plan says how patient it is
-    share : of the budget that is left, what is this process's to spend
     """
 
     pause = math.inf
 
-    def __init__(self, crawl: CrawlState, share: Callable[[], float] = lambda: 1.0) -> None:
-        self._crawl, self._share = crawl, share
+    def __init__(self, crawl: CrawlState) -> None:
+        self._crawl = crawl
         plan = crawl.plan
         patient = plan.patience > 0.0 and plan.delay > 0.0 and crawl.strategy.expects_relevance
         self._patience = Patience(crawl.frontier, plan.patience) if patient else None
@@ -69,7 +66,7 @@ class PatientOrder(Part):
             return math.inf
         if self._patience is None:
             return -math.inf
-        return self._patience.reserve(score, self._share() * self._crawl.left, self._now)
+        return self._patience.reserve(score, self._crawl.left, self._now)
 
     def on_page(self, visit: PageVisit) -> None:
         """Count the links that a page brings."""

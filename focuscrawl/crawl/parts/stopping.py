@@ -1,4 +1,4 @@
-"""When a crawl of one process is over: its budget, no relevant page for long, nothing left."""
+"""When a crawl is over: its budget, no relevant page for long, nothing left."""
 
 from __future__ import annotations
 

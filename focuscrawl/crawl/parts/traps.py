@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -12,14 +11,12 @@ from focuscrawl.crawl.visit import RELEVANT
 from focuscrawl.store.history import History
 
 if TYPE_CHECKING:
-    from focuscrawl.crawl.part import HeardFetch, RestoredFetch
+    from focuscrawl.crawl.part import RestoredFetch
     from focuscrawl.crawl.state import CrawlState
     from focuscrawl.crawl.visit import PageVisit
 
 #: kinds of events
 LIMITED, RAISED = "limited", "raised"
-
-_NUMBER = re.compile(r"\d+")  # the one in the detail of `RAISED`
 
 
 class Traps(Part):
@@ -43,7 +40,6 @@ class Traps(Part):
         self._crawl.frontier.readmit(self._crawl.frontier.deferred().tolist())
         raised = History(self._crawl.store).events(RAISED)
         self._raised = Counter(event.seq for event in raised)
-        self._reached = max((int(_NUMBER.findall(each.detail)[0]) for each in raised), default=1)
 
     def restore(self, fetch: RestoredFetch) -> None:
         """Count a fetch of an earlier run, and raise the limits where that run did."""
@@ -54,23 +50,9 @@ class Traps(Part):
         for _ in range(self._raised[stored.seq]):
             self.quotas.raise_all()
 
-    def join(self) -> None:
-        """Begin among other workers: limits are as high as any of them has raised them."""
-        while self.quotas.generosity < self._reached:
-            self.quotas.raise_all()
-
     def on_page(self, visit: PageVisit) -> None:
         """Count a fetch."""
         visit.events += self._count(visit.number, visit.relevance, repeats=visit.repeats)
-
-    def heard(self, fetch: HeardFetch) -> None:
-        """Count a fetch of another worker: its page may have been found on a host of this one."""
-        earns = fetch.relevance > RELEVANT and not fetch.repeats
-        for quota in self.quotas.count(
-            fetch.url, fetch.referrer, earns=earns, repeats=fetch.repeats
-        ):
-            if not quota.closed:
-                self._readmit(quota.held)
 
     def relent(self) -> bool:
         """Raise the limits of all, if every URL that waits is deferred."""

@@ -36,7 +36,7 @@ def routes(desk: Desk) -> list[Route]:
     folder = desk.folder
 
     def named(request: Request) -> tuple[str, Path]:
-        path = desk.crawl_folder(request.path_params["name"])
+        path = desk.folder.crawl(request.path_params["name"])
         return folder.name_of(path), path
 
     def found(request: Request) -> dict[str, Any]:

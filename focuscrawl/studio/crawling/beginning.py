@@ -142,12 +142,12 @@ def begin(desk: Desk, crawl: NewCrawl) -> Job:
         running = any(job.state is JobState.RUNNING for job in earlier)
         if running or CrawlFolder(path).exists:
             raise UserError(f"{crawl.name} has just been begun: take another name")
-        keep_seeds(desk, crawl)
+        _keep_seeds(desk, crawl)
         job = desk.jobs.begin(CRAWL, crawl.name, crawl.arguments)
     return _begun(desk, NamedCrawl(crawl.name, path), job)
 
 
-def keep_seeds(desk: Desk, crawl: NewCrawl) -> None:
+def _keep_seeds(desk: Desk, crawl: NewCrawl) -> None:
     """Write the start URLs of a crawl where its arguments have them; UserError: it cannot be."""
     if not crawl.seeds:
         return
@@ -162,15 +162,13 @@ def keep_seeds(desk: Desk, crawl: NewCrawl) -> None:
 def go_on(desk: Desk, name: str, budget: int | None = None) -> Job:
     """Go on with a crawl that was begun here and has ended, with another budget if one is given.
 
-    Of one that workers share, which may run, one more worker begins.
-
     Raises
     ------
     UserError
         It was begun elsewhere, it runs, or it cannot go on.
     """
     crawl = desk.crawl(name)
-    if crawl.control.in_use and not (crawl.shared and budget is None):
+    if crawl.control.in_use:
         raise UserError(f"{name} is being crawled: it goes on")
     earlier = desk.jobs.all(kind=CRAWL, subject=name)
     if not earlier:
@@ -183,11 +181,6 @@ def go_on(desk: Desk, name: str, budget: int | None = None) -> Job:
     if budget is not None:
         said = f"budget={budget}"
         arguments = [said if each.startswith("budget=") else each for each in arguments]
-    return begin_job(desk, crawl, arguments)
-
-
-def begin_job(desk: Desk, crawl: NamedCrawl, arguments: list[str]) -> Job:
-    """Begin a process of a crawl, and wait until it crawls; UserError: it has ended at once."""
     return _begun(desk, crawl, desk.jobs.begin(CRAWL, crawl.name, arguments))
 
 
@@ -204,20 +197,9 @@ def _begun(desk: Desk, crawl: NamedCrawl, job: Job) -> Job:
     return job
 
 
-def given_in(arguments: list[str]) -> list[tuple[str, str, str]]:
-    """Return (option, key, value) of what is typed after ``crawl``."""
-    pairs = zip(arguments[1::2], arguments[2::2], strict=True)
-    return [(option, *said.partition("=")[::2]) for option, said in pairs]
-
-
 def _is_crawled(crawl: NamedCrawl) -> bool:
-    if isinstance(crawl.place, Path):
-        folder = CrawlFolder(crawl.place)
-        return folder.in_use and folder.exists
-    try:
-        return crawl.control.in_use
-    except UserError:
-        return False  # it is being made
+    folder = CrawlFolder(crawl.place)
+    return folder.in_use and folder.exists
 
 
 def read_budget(text: str) -> int:
@@ -235,7 +217,8 @@ def check_arguments(folder: StudioFolder, crawl: NamedCrawl, arguments: list[str
     if arguments[:1] != [CRAWL] or len(arguments) % 2 == 0:
         raise odd
     settings = {setting for setting, _ in SETTINGS.values()}
-    for option, key, value in given_in(arguments):
+    for option, said in zip(arguments[1::2], arguments[2::2], strict=True):
+        key, _, value = said.partition("=")
         match option, key:
             case "-a", "critic":
                 folder.critic(value.removeprefix("./"))
@@ -250,8 +233,6 @@ def check_arguments(folder: StudioFolder, crawl: NamedCrawl, arguments: list[str
             case "-a", "budget":
                 read_budget(value)
             case "-a", "crawl_dir" if value == f"./{crawl.name}":
-                pass
-            case "-a", "store" if value == crawl.place:
                 pass
             case "-s", _ if key in settings and _NUMBER.fullmatch(value):
                 pass

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 BUDGET = "budget"  #: kind of the events that tell of another one
 
 _KINDS = (*TURNS, BUDGET, OVERTAKEN, REDEFINED)
-_LATE = 100  # numbers within which workers of one crawl may write their events out of order
 _SAID = re.compile(r"(?:^|, )budget=(\d+)")
 
 
@@ -37,19 +36,16 @@ class Happenings:
         self.budget = CrawlPlan.budget
         self.turn: StoredEvent | None = None
         self._last = 0
-        self._known: set[int] = set()  # numbers of events that were read, of the last ones
         self._overtakes: dict[int, str] = {}
 
     def read(self, store: CrawlStore) -> bool:
         """Read what is new; tell whether the crawl follows another topic since."""
         e = schema.events.c
         new = sa.select(e.id, e.seq, e.kind, e.detail, e.at)
-        new = new.where(e.id > self._last - _LATE, e.kind.in_(_KINDS)).order_by(e.id)
-        redefined, read = False, set()
+        new = new.where(e.id > self._last, e.kind.in_(_KINDS)).order_by(e.id)
+        redefined = False
         for row in store.rows(new):
-            read.add(row.id)
-            if row.id in self._known:
-                continue
+            self._last = row.id
             event = StoredEvent(row.seq, row.kind, row.detail, row.at)
             if event.kind == OVERTAKEN:
                 self._overtakes[event.seq] = event.detail
@@ -62,9 +58,6 @@ class Happenings:
                 if event.kind == "start":
                     given = _SAID.search(event.detail)
                     self.budget = int(given[1]) if given else CrawlPlan.budget
-        if read:
-            self._last = max(read)
-        self._known = {number for number in read if number > self._last - _LATE}
         return redefined
 
     def overtakes(self, seq: int) -> str | None:

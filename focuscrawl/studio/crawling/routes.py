@@ -17,12 +17,12 @@ from focuscrawl.strategies.registry import strategy_names
 from focuscrawl.studio import listing
 from focuscrawl.studio.crawling.beginning import (
     SETTINGS,
+    begin,
     choice,
     go_on,
     read_budget,
     read_crawl,
 )
-from focuscrawl.studio.crawling.elsewhere import SCRAPYD, WORKERS, begin_where
 from focuscrawl.studio.crawling.events import stream
 from focuscrawl.studio.crawling.outlooks import Outlooks
 from focuscrawl.studio.crawling.watches import Watches
@@ -54,9 +54,9 @@ def _api(desk: Desk, outlooks: Outlooks) -> list[Route]:
     def create(_: Request, values: Mapping[str, Any]) -> Response:
         made = read_crawl(desk.folder, values)
         outlooks.end()  # the crawl asks the same hosts
-        begun = begin_where(desk, made, values)
-        # htmx opens the page of the crawl, scripts read what was begun; Scrapyd takes its time
-        page = "/" if "scrapyd" in begun else f"/crawls/{quote(begun['crawl'])}/live"
+        begun = {"crawl": made.name, "job": begin(desk, made).plain()}
+        # htmx opens the page of the crawl, scripts read what was begun
+        page = f"/crawls/{quote(made.name)}/live"
         return JSONResponse(begun, HTTPStatus.ACCEPTED, headers={"HX-Redirect": page})
 
     def outlook(_: Request, values: Mapping[str, Any]) -> Response:
@@ -89,7 +89,7 @@ def _api(desk: Desk, outlooks: Outlooks) -> list[Route]:
 
     def mark(request: Request, values: Mapping[str, Any]) -> Response:
         name = request.path_params["name"]
-        desk.crawl_folder(name)
+        desk.folder.crawl(name)
         marked = read_topics(text_of(values, "class"))
         if len(marked) != 1:
             raise UserError("mark which class? Name one")
@@ -148,11 +148,6 @@ def _pages(desk: Desk, outlooks: Outlooks) -> list[Route]:
             "recordings": folder.recordings(),
             "budget": _FIRST_BUDGET,
             "name": place.rpartition("/")[2] or "first",
-            "runs": [
-                run
-                for run, there in ((WORKERS, desk.database), (SCRAPYD, desk.scrapyd))
-                if there is not None
-            ],
             "settings": {field: what for field, (_, what) in SETTINGS.items()},
         }
         return render(desk, "new_crawl", shown)

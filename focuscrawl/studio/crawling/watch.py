@@ -138,7 +138,6 @@ class Watch:
         if began < self._count_waiting_at:
             return
         u = schema.url.c
-        # databases differ in how they round, so let them do it where it does not matter
         tenth: sa.ColumnElement[Any] = sa.cast(u.score * 1000, sa.Integer) // 100
         counted = sa.select(tenth.label("tenth"), sa.func.count().label("n"))
         counts = counted.where(u.state == schema.QUEUED).group_by(tenth)
@@ -156,13 +155,9 @@ class Watch:
     # -- showing -------------------------------------------------------------------------------
 
     def _plain(self, store: CrawlStore, fetched: int) -> dict[str, Any]:
-        if self._crawl.shared:
-            current = self._crawl.current(store)
-            running, state, recent = current.running, current.state, current.recent
-        else:
-            running = self._crawl.control.in_use
-            state = state_after(self._happenings.turn, fetched, running=running)
-            recent = Recent.of(last_pages(store, fetched)[None], datetime.now(UTC))
+        running = self._crawl.control.in_use
+        state = state_after(self._happenings.turn, fetched, running=running)
+        recent = Recent.of(last_pages(store, fetched), datetime.now(UTC))
         alarm = None if self._falls is None else self._falls.alarm
         return {
             "name": self._crawl.name,
@@ -185,10 +180,7 @@ class Watch:
             if alarm is None
             else {
                 "text": alarm.describe(),
-                # they are marked in the definition of a folder
-                "proposals": []
-                if self._crawl.shared
-                else [each.topic for each in alarm.proposals],
+                "proposals": [each.topic for each in alarm.proposals],
             },
             "lessons": lessons(store),
             "latest": self._latest.plain(),

@@ -28,8 +28,7 @@ class Watches:
         """Return what `Watch.look` does, of the crawl called so."""
         crawl = self._desk.crawl(name)
         # another crawl may have taken the place of one
-        made = 0 if isinstance(crawl.place, str) else (crawl.place / "crawl.db").stat().st_ino
-        key = (name, made)
+        key = (name, (crawl.place / "crawl.db").stat().st_ino)
         with self._lock:
             shared = self._watches.get(key)
             if shared is None:

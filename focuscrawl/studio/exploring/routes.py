@@ -176,13 +176,13 @@ class _Shown:
     def _pair(self, a: str, b: str) -> tuple[Path, Path]:
         if not (a and b):
             raise UserError("name two crawls: a and b")
-        first, second = (self._desk.crawl_folder(each) for each in (a, b))
+        first, second = (self._desk.folder.crawl(each) for each in (a, b))
         if first == second:
             raise UserError("this is one crawl: compare it with another one")
         return first, second
 
     def _crawl(self, request: Request) -> tuple[str, Path]:
-        path = self._desk.crawl_folder(request.path_params["name"])
+        path = self._desk.folder.crawl(request.path_params["name"])
         return self._desk.folder.name_of(path), path
 
 

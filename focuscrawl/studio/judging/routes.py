@@ -38,7 +38,7 @@ def routes(desk: Desk) -> list[Route]:
     questions, following = Questions(), Following(desk)
 
     def crawl(request: Request) -> Path:
-        return desk.crawl_folder(request.path_params["name"])
+        return desk.folder.crawl(request.path_params["name"])
 
     def asked(path: Path) -> dict[str, Any]:
         """Return what there is to judge: ``choosing``, ``card``, ``left``, ``wrong``."""

@@ -41,9 +41,8 @@
   }
 
   function page(fetch) {
-    const shared = root.dataset.shared !== undefined; // and has no page of its own here
-    const link = document.createElement(shared ? "span" : "a");
-    if (!shared) link.href = `${root.dataset.page}?url=${encodeURIComponent(fetch.url)}`;
+    const link = document.createElement("a");
+    link.href = `${root.dataset.page}?url=${encodeURIComponent(fetch.url)}`;
     link.textContent = fetch.title || fetch.url;
     const shown = document.createElement("span");
     const address = document.createElement("small");
@@ -140,8 +139,7 @@
     show("pause", state.running && state.wanted !== "pause");
     show("resume", state.wanted === "pause");
     show("stop", state.running);
-    const shared = root.dataset.shared !== undefined; // workers join while others crawl
-    show("go-on", (shared || !state.running) && state.wanted !== "pause");
+    show("go-on", !state.running && state.wanted !== "pause");
     const budget = at("budget");
     if (budget !== null && budget.value === "" && document.activeElement !== budget) budget.placeholder = String(state.budget);
 

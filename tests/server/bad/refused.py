@@ -11,12 +11,11 @@ from .text import html
 if TYPE_CHECKING:
     from .connection import Asked, Connection
 
-#: what stands where a status belongs: no HTTP, all of it; two are no INTEGER of some store
+#: what stands where a status belongs: no HTTP, all of it
 STATUSES = ("99999999999999999999", "9223372036854775808", "2147483648", "999", "600", "99", "-1")
 #: a page behind each of the others shows that the crawl goes on
 PAGES = 9
 _LETTERS = string.ascii_letters + string.digits
-#: which nothing makes shorter: PostgreSQL packs what it puts into an index
 LONG = "".join(random.Random(7).choices(_LETTERS, k=9_000))
 #: characters of the longest URL that a crawl keeps
 LONGEST = 2083
