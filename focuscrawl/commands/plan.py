@@ -123,7 +123,7 @@ def _fetch(
     listed, budget = folder / "seeds.txt", len(seeds)
     listed.write_text("\n".join(seeds), encoding="utf-8")
     arguments = {name: value for name, value in written.items() if name not in _LEFT_OUT}
-    quiet = (f"LOG_FILE={folder / 'crawl.log'}", "FOCUSCRAWL_STORE=", "FOCUSCRAWL_KNOWLEDGE=")
+    quiet = (f"LOG_FILE={folder / 'crawl.log'}", "FOCUSCRAWL_KNOWLEDGE=")
     for _ in range(1 + _REDIRECTS):
         crawl(
             {
