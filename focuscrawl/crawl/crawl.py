@@ -125,7 +125,7 @@ class Crawl(CrawlState):
         It counts as under way until its visit is recorded, or `put_back` is called for it.
         """
         self._held_by = None
-        if not self._poll(now) or self.stop_reason is not None or self._waits():
+        if not self.poll(now) or self.stop_reason is not None or self._waits():
             return None
         number = self.peek(now)
         while number is None and not self.in_flight and any(p.relent() for p in self.parts):
@@ -138,7 +138,7 @@ class Crawl(CrawlState):
             part.began(number)
         return self._fetch(number)
 
-    def _poll(self, now: float) -> bool:
+    def poll(self, now: float) -> bool:
         """Take up what was worked out beside the crawl; False if nothing may be fetched now."""
         if self._scoring is not None:  # in a thread, perhaps, which has the strategy
             return False
