@@ -63,7 +63,6 @@ _PAGE = pa.schema(
 )
 _OPINION = pa.schema([("judged", pa.float64()), ("labelled", pa.float64())])
 _RUN = pa.schema([("web", _NAME), ("topic", _NAME), ("draw", pa.int16()), ("strategy", _NAME)])
-KEYS = tuple(_RUN.names)
 _TEXTS = ("web", "topic", "strategy")  # of a run, as its numbers
 _NUMBERS = ("draw", "budget", "fetches", "loss", "harvest", "oracle", *COST)
 

@@ -9,13 +9,13 @@ import sqlalchemy as sa
 
 from focuscrawl.crawl.visit import NOINDEX, RELEVANT
 from focuscrawl.report import comparison, measures
-from focuscrawl.report.completeness import estimates_of
 from focuscrawl.report.completeness_figure import completeness_figure
 from focuscrawl.report.figure_style import png
 from focuscrawl.report.figures import relevance_figure
 from focuscrawl.report.harvest_falls import watch_again
 from focuscrawl.report.outcome import PAGE
 from focuscrawl.report.plain_text import counted
+from focuscrawl.report.summary import estimates_of
 from focuscrawl.report.templates import load_template, rows_of
 from focuscrawl.store import schema
 from focuscrawl.store.soundness import taking_in

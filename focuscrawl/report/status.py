@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from focuscrawl.report.completeness import estimates_of
 from focuscrawl.report.plain_text import counted, one_line
 from focuscrawl.report.stop_reasons import BREAK, in_words
-from focuscrawl.report.summary import RECENT, newest_lesson
+from focuscrawl.report.summary import RECENT, estimates_of, newest_lesson
 from focuscrawl.store import schema
 from focuscrawl.store.history import History
 

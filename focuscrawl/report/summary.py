@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
+from focuscrawl.completeness import FILE, read_estimates
 from focuscrawl.crawl.parts.near_duplicates import NEAR_DUPLICATE
 from focuscrawl.crawl.parts.priority_fidelity import NEARLY, OVERTAKEN
 from focuscrawl.crawl.visit import RELEVANT, RENDERED
 from focuscrawl.page.documents import LISTS
-from focuscrawl.report.completeness import estimates_of
 from focuscrawl.report.harvest_falls import last_alarm
 from focuscrawl.report.outcome import DUPLICATE, NO_HTML, REDIRECT, UNCHANGED, is_error, outcome
 from focuscrawl.report.plain_text import counted, middle, one_line, printable, table
@@ -281,6 +281,11 @@ class Summary:
         ]
         rest = sum(n for _, n in errors[_CAUSES:])
         return ", ".join([*words, f"other: {rest:,}"] if rest else words) or "none"
+
+
+def estimates_of(store: CrawlStore) -> list[Estimate]:
+    """Return the estimates that a crawl has made of how complete it is."""
+    return read_estimates(Path(store.where).parent / FILE)
 
 
 def newest_lesson(store: CrawlStore) -> tuple[int, int]:

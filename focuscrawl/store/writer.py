@@ -68,7 +68,6 @@ class StoreWriter:
         self._queue: queue.SimpleQueue[VisitRecord | threading.Event | None] = queue.SimpleQueue()
         self._failure: BaseException | None = None
         self._closing = threading.Event()
-        self._put = self._written = 0
         self._thread = threading.Thread(target=self._run, name="store-writer", daemon=True)
         self._thread.start()
 
@@ -84,13 +83,7 @@ class StoreWriter:
 
     def put(self, record: VisitRecord) -> None:
         """Queue `record`; returns at once."""
-        self._put += 1
         self._queue.put(record)
-
-    @property
-    def written(self) -> int:
-        """Records done with, in the order they were put; not written after a failure."""
-        return self._written
 
     def flush(self) -> None:
         """Wait until everything put so far is committed, or cannot be."""
@@ -124,7 +117,6 @@ class StoreWriter:
                     self._write_down(batch)
                 except Exception as error:
                     self._failure = error
-            self._written += len(batch)
             for each in reached:
                 each.set()
             if record is not None:
@@ -133,7 +125,7 @@ class StoreWriter:
     def _write_down(self, batch: list[VisitRecord]) -> None:
         """Commit records; a refused one by itself, so that the others are kept as they are."""
         try:
-            self.commit(batch)
+            self._commit(batch)
         except Exception as error:
             if not refused(error):
                 raise
@@ -148,9 +140,9 @@ class StoreWriter:
         page = batch[0].page
         what = "what was noted" if page is None else f"what came of fetch {page.seq}"
         logger.error("%s cannot be stored: %s", what, why)
-        self.commit([without_contents(batch[0], why)])
+        self._commit([without_contents(batch[0], why)])
 
-    def commit(self, batch: list[VisitRecord]) -> None:
+    def _commit(self, batch: list[VisitRecord]) -> None:
         """Write records in one transaction, or none of them."""
         with self._engine.begin() as connection:
             _write(connection, batch)

@@ -22,7 +22,6 @@ _WIDE, _HIGH = 2.6, 1.9  # inches of one plot
 EDGE: dict[str, Any] = {"edgecolor": "black", "linewidth": 0.6}
 GREY: dict[str, Any] = {**EDGE, "color": "#9a9a9a"}
 WHITE: dict[str, Any] = {**EDGE, "color": "white", "hatch": "////"}
-BLACK: dict[str, Any] = {**EDGE, "color": "black"}
 
 
 @contextmanager
