@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import traceback
 from typing import TYPE_CHECKING
 
 import pytest
@@ -148,3 +149,16 @@ def test_of_requests_for_a_page_the_first_waits_and_others_are_second_fetches_or
     own.close()
     assert "1 requests that go past the frontier" in caplog.text
     crawl.close("interrupted")
+
+
+@pytest.mark.parametrize("text", ["http//user:hush@host/", "htp://user:hush@host/", "user:hush@h"])
+def test_a_seed_that_is_no_url_shows_no_password(text: str, tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds.txt"
+    seeds.write_text(f"{text}\n", encoding="utf-8")
+    for source in (text, str(seeds)):
+        with pytest.raises(UserError) as refused:
+            read_seeds(source, ())
+        said = "".join(traceback.format_exception(refused.value))
+        assert "hush" not in said
+        assert "\n" not in str(refused.value)
+    assert "@h" in str(refused.value)
