@@ -138,7 +138,7 @@ class Watch:
         if began < self._count_waiting_at:
             return
         u = schema.url.c
-        tenth: sa.ColumnElement[Any] = sa.cast(u.score * 1000, sa.Integer) // 100
+        tenth: sa.ColumnElement[Any] = sa.cast(u.score * 10, sa.Integer)
         counted = sa.select(tenth.label("tenth"), sa.func.count().label("n"))
         counts = counted.where(u.state == schema.QUEUED).group_by(tenth)
         bins, seeds = [0] * 10, 0
