@@ -148,10 +148,10 @@ def clicks(starts: Iterable[str], links: Links) -> dict[str, str | None]:
 
 # What a forage could be: by an oracle that knows all goals, and the ways to them.
 #
-# The fewest pages that join a front door to its goals are a Steiner tree, which is hard to find. The
-# oracle is greedy: of all pages that list goals it goes to the one that brings most for the fetches
-# it takes, those of the goals included, and on from there. So it can be done as well as this; better
-# than one goal a fetch, with the fetches of the shortest way to the nearest left out, cannot.
+# The fewest pages that join a front door to its goals are a Steiner tree, which is hard to find.
+# The oracle is greedy: of all pages that list goals it goes to the one that brings most for the
+# fetches it takes, those of the goals included, and on from there. So this can be reached; more
+# than one goal a fetch, not counting the shortest way to the nearest goal, cannot.
 
 ORACLE = "oracle"
 
@@ -194,9 +194,8 @@ def _new(page: str, before: Mapping[str, str | None]) -> list[str]:
 
 # Rivals that learn from the same paths: Q-values, and context graphs [C 1.1].
 #
-# Both are put as chains without a chain: what tells the labels of a page or a link is naive Bayes on
-# its features alone; the forager, and the factor for the domain, are those of the model they are
-# compared with. Labels are distances to the next goal.
+# Both judge a page or a link by naive Bayes on its own features; the forager and the factor for
+# the domain are those of the model they are compared with. Labels are distances to the next goal.
 
 _GAMMA = 0.5  # a click, as Rennie and McCallum have it
 _NEVER = -50.0  # log-potential

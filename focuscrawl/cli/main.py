@@ -71,6 +71,7 @@ class OneLineErrors(click.Group):
     """Prints errors that the user can cause as one line, and exits with code 2."""
 
     def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; print what the user can put right."""
         try:
             return super().invoke(ctx)
         except UserError as error:

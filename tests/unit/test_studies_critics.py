@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +13,9 @@ from studies.critics import (
     study_critics,
 )
 from studies.topic_tasks import Task
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TOPIC = "/Sports/Cycling"
 

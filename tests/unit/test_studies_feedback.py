@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -19,6 +19,9 @@ from studies.feedback import study_feedback
 from studies.knowledge_bases import CONTENDERS, FIRST, bases_table, study_bases
 from studies.page_figures import agreement_table, draw_agreement
 from studies.topic_tasks import Task
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TOPIC = "/Sports/Cycling"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +13,9 @@ from focuscrawl.critic.loading import find_model
 from focuscrawl.report.measures import load_pages
 from studies.takeover import take_over
 from studies.topic_tasks import Task
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TOPIC = "/Sports/Cycling"
 

@@ -24,7 +24,7 @@ def test_crawls_are_judged_by_labels_and_by_a_critic_that_takes_no_part(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(critics, "STRATEGIES", ("best-first",))
-    monkeypatch.setattr(critics, "DRAWS", 1)
+    monkeypatch.setattr(critics, "CRAWL_DRAWS", 1)
     labels = tmp_path / "labels.csv"
     with labels.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file)
